@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -57,20 +59,21 @@ def test_a_cluster_id_may_begin_with_a_dash(tmp_path: Path, monkeypatch: pytest.
     assert "cluster.id=-w" in (tmp_path / "data" / "meta.properties").read_text()
 
 
-def test_a_reused_pid_is_not_signalled(tmp_path: Path) -> None:
-    """Neither the pid nor the start time is enough: the process must run this cluster."""
-    stranger = psutil.Process()
-    for started in (stranger.create_time() - 1000, stranger.create_time()):
-        cluster = LocalBroker("x", tmp_path, 1, 2, pid=stranger.pid, started=started)
-        assert not cluster.running
-        cluster.kill()  # would end this very process
+def test_another_process_is_not_signalled(tmp_path: Path) -> None:
+    """The path of the cluster's properties is not enough, as an editor has it: the process must be a broker."""
+    cluster = LocalBroker("x", tmp_path, 1, 2)
+    editor = [sys.executable, "-c", "import sys; sys.stdin.read()", str(cluster.properties_file)]
+    with subprocess.Popen(editor, stdin=subprocess.PIPE) as stranger:
+        assert (cluster.running, cluster.pid) == (False, 0)
+        cluster.kill()
         cluster.stop()
+        assert stranger.poll() is None
+        stranger.communicate()
+        assert stranger.returncode == 0
 
 
-def test_an_unrecorded_process_is_found(cluster_factory: Callable[..., SandboxCluster]) -> None:
+def test_the_process_of_a_loaded_cluster_is_found(cluster_factory: Callable[..., SandboxCluster]) -> None:
     cluster = cluster_factory()
-    state = cluster.directory / "cluster.json"
-    state.write_text(state.read_text().replace(f'"pid": {cluster.pid}', '"pid": 0'))
     assert SandboxCluster.load(cluster.directory) == cluster
     found = LocalBroker.load(cluster.directory)
     assert found is not None

@@ -183,13 +183,13 @@ class SandboxCluster(LocalBroker):
     def _launch(self) -> None:
         if not self.detached:
             guard.watch(self.properties_file)
-        if needs_zookeeper(self.version):
-            run_zookeeper(self.directory, self.controller_port, self.jars, detached=self.detached)
-        super()._launch()
-
-    def _kill_found(self) -> None:
-        stop_zookeeper(self.directory)
-        super()._kill_found()
+        try:
+            if needs_zookeeper(self.version):
+                run_zookeeper(self.directory, self.controller_port, self.jars, detached=self.detached)
+            super()._launch()
+        except BaseException:
+            stop_zookeeper(self.directory)
+            raise
 
     def _save(self) -> None:
         (self.directory / f"{STATE_FILE}.new").touch(mode=0o600)  # it may hold passwords

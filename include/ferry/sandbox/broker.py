@@ -18,7 +18,7 @@ import psutil
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from ferry.sandbox.broker_process import MAIN_CLASS, SandboxFailed, find_process, recorded_broker
+from ferry.sandbox.broker_process import MAIN_CLASS, SandboxFailed, find_process
 from ferry.sandbox.jars import broker_jars, java
 from ferry.sandbox.ports import free_ports, listens
 from ferry.sandbox.server_properties import NODE, format_storage, new_cluster_id, server_settings, write_settings
@@ -35,20 +35,18 @@ JAVA_OPTIONS = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLev
 STATE_FILE = "cluster.json"
 PROPERTIES_FILE = "server.properties"
 
-# Children of this process. It must wait for them when they end; they may outlive it.
-_children: dict[int, subprocess.Popen[bytes]] = {}
+# Children of this process by their server.properties. It must wait for them when they end; they may outlive it.
+_children: dict[Path, subprocess.Popen[bytes]] = {}
 
 
 @dataclass
 class LocalBroker:
-    """A running (or stopped) broker; `started` is its start in seconds since the epoch."""
+    """A running (or stopped) broker."""
 
     name: str
     directory: Path
     port: int
     controller_port: int
-    pid: int = 0
-    started: float = 0.0
 
     @classmethod
     def start(cls, directory: Path, name: str) -> Self:
@@ -64,16 +62,13 @@ class LocalBroker:
 
     @classmethod
     def load(cls, directory: Path) -> Self | None:
-        """The broker that was started in `directory`, running or not; None when there is none. Finds a process that went unrecorded."""
+        """The broker that was started in `directory`, running or not; None when there is none."""
         directory = directory.resolve()
         path = directory / STATE_FILE
         if not path.exists():
             return None
         saved = json.loads(path.read_text(encoding="utf-8")) | {"directory": directory}
-        broker = cls(**{known.name: saved[known.name] for known in fields(cls)})
-        if not broker.running and (process := find_process(broker.properties_file)):
-            broker.pid, broker.started = process.pid, process.create_time()
-        return broker
+        return cls(**{known.name: saved[known.name] for known in fields(cls)})
 
     @property
     def bootstrap(self) -> str:
@@ -94,6 +89,12 @@ class LocalBroker:
         """Whether its process lives (paused counts)."""
         return self._process() is not None
 
+    @property
+    def pid(self) -> int:
+        """Of its process; 0 if it does not run."""
+        process = self._process()
+        return 0 if process is None else process.pid
+
     def answers(self) -> bool:
         """Whether it answers a client and names itself among the brokers."""
         client = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
@@ -106,13 +107,11 @@ class LocalBroker:
         """Start the process on the data that is there; returns when it answers. SandboxFailed when it runs already or does not start."""
         if self.running:
             raise SandboxFailed(f"cluster {self.name} runs already, as process {self.pid}: stop it first")
-        # Save first: if something interrupts the start, the process can be found by its command line.
-        self.pid, self.started = 0, 0.0
         self._save()
         try:
             self._launch()
         except BaseException:
-            self._kill_found()
+            self.kill()
             raise
 
     def stop(self) -> None:
@@ -128,10 +127,12 @@ class LocalBroker:
 
     def kill(self) -> None:
         """SIGKILL; returns when it has ended. Does nothing if it does not run."""
-        if (process := self._process()) is not None:
-            process.send_signal(signal.SIGKILL)
+        process = self._process()
+        if process is None:
+            return
+        process.send_signal(signal.SIGKILL)
         if not self._ended():
-            raise SandboxFailed(f"cluster {self.name}: process {self.pid} survives SIGKILL")
+            raise SandboxFailed(f"cluster {self.name}: process {process.pid} survives SIGKILL")
 
     def _java_options(self) -> Sequence[str]:
         return JAVA_OPTIONS
@@ -141,39 +142,25 @@ class LocalBroker:
         command += ["-cp", f"{self.jars}/*", MAIN_CLASS, str(self.properties_file)]
         with (self.directory / "server.log").open("ab") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
-        _children[process.pid] = process
-        self.pid = process.pid
-        with contextlib.suppress(psutil.NoSuchProcess):  # it may have ended at once: the wait below reports why
-            self.started = psutil.Process(process.pid).create_time()
-        self._save()
+        _children[self.properties_file] = process
         self._wait_until_it_answers(process)
-
-    def _kill_found(self) -> None:
-        """Kill the launched process, recorded or not."""
-        if (process := find_process(self.properties_file)) is not None:
-            self.pid, self.started = process.pid, process.create_time()
-            self.kill()
 
     def _ended(self) -> bool:
         """Wait for the process to end, whether it is a child of this process or not."""
-        child = _children.get(self.pid)
+        process = _children.get(self.properties_file) or self._process()
         try:
-            if child is not None:
-                child.wait(STOP_SECONDS)
-                _children.pop(self.pid, None)
-            elif (process := self._process()) is not None:
+            if process is not None:
                 process.wait(STOP_SECONDS)
         except (subprocess.TimeoutExpired, psutil.TimeoutExpired):
             return False
-        except psutil.NoSuchProcess:
-            return True
         return True
 
     def _process(self) -> psutil.Process | None:
-        child = _children.get(self.pid)
+        child = _children.get(self.properties_file)
         if child is not None and child.poll() is None:  # poll reaps it if it has ended: a zombie does not run
             return psutil.Process(child.pid)
-        return recorded_broker(self.pid, self.started, self.properties_file)
+        _children.pop(self.properties_file, None)
+        return find_process(self.properties_file)
 
     def _save(self) -> None:
         content = {**asdict(self), "directory": str(self.directory)}
@@ -185,7 +172,6 @@ class LocalBroker:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             if process.poll() is not None:
-                _children.pop(process.pid, None)
                 raise SandboxFailed(f"cluster {self.name} ended with code {process.returncode}; its log ends with:\n{self._log_tail()}")
             if listens(self.port) and self.answers():
                 return

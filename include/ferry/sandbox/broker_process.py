@@ -1,7 +1,6 @@
 """Finds the processes of a broker by their command line: Kafka's classes with one server.properties, whose absolute path is unique.
 
-Pids are reused and start times shift with the system's clock, so a process belongs to a broker only if its command line says so too. The
-same rule finds a broker that was started but not recorded because of an interruption.
+No pid is recorded: pids are reused, and an interruption would prevent that one is recorded.
 """
 
 import contextlib
@@ -16,25 +15,12 @@ MAIN_CLASS = "kafka.Kafka"
 STORAGE_TOOL = "kafka.tools.StorageTool"
 # A storage tool may still write to a removed directory.
 BROKER_CLASSES = (MAIN_CLASS, STORAGE_TOOL)
-# psutil derives start times from the boot time, which Linux recomputes from a clock that is being adjusted.
-START_TOLERANCE_SECONDS = 5.0
 # A killed process ends at once, unless the disk hangs; then the caller continues.
 KILL_SECONDS = 10.0
 
 
 class SandboxFailed(FerryError):
     """A sandbox cluster did not start, or is not in the state that a call needs."""
-
-
-def recorded_broker(pid: int, started: float, properties: Path) -> psutil.Process | None:
-    """The process with this pid and start time (seconds since the epoch), if it lives and runs that server.properties."""
-    try:
-        process = psutil.Process(pid) if pid > 0 else None
-        if process is None or abs(process.create_time() - started) > START_TOLERANCE_SECONDS:
-            return None
-    except psutil.NoSuchProcess:
-        return None
-    return process if _runs(process, properties, (MAIN_CLASS,)) else None
 
 
 def find_process(properties: Path, main_class: str = MAIN_CLASS) -> psutil.Process | None:
