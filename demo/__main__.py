@@ -25,8 +25,8 @@ from demo.config import write_demo_config
 from demo.story import BACKFILLED, LATE, OPEN, demo_flow, differences, include_late, is_new, missing_interval
 from ferry.ending import run_and_end
 from ferry.errors import ExitCode, FerryError
-from ferry.sandbox import SandboxStatus, down, load_sample_topics, up
-from ferry.sandbox.sample_data import GROUP, GROUP_TOPIC, SampleSummary, read_in_part
+from ferry.sandbox.pair import SandboxStatus, down, up
+from ferry.sandbox.sample_data import GROUP, GROUP_TOPIC, SampleSummary, load_sample_topics, read_in_part
 
 DIRECTORY = Path(".ferry/demo")
 DAG = "ferry.A.B"

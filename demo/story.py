@@ -22,7 +22,7 @@ from ferry.page.coverage_reading import read_coverage_of
 from ferry.policy.naming import HEARTBEATS, ledger_topic
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import seed
-from ferry.sandbox import SandboxStatus
+from ferry.sandbox.pair import SandboxStatus
 
 BACKFILLED, OPEN = "clicks", "orders-none"
 LATE = (BACKFILLED, OPEN)

@@ -18,7 +18,7 @@ from tests.documents.code_blocks import Stage
 from tools.kafka.groups import commit_offsets
 from tools.kafka.mirror_maker import MirrorMaker
 
-from ferry.sandbox import SandboxStatus, down, status, up
+from ferry.sandbox.pair import SandboxStatus, down, status, up
 
 TOPICS = ("orders", "payments")
 RECORDS = 3_000

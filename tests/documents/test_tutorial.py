@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.documents.code_blocks import Reader
 
-from ferry.sandbox import down
+from ferry.sandbox.pair import down
 
 pytestmark = pytest.mark.spark
 

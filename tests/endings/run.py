@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 
 from tests.both_clusters import both_clusters
 
-from ferry.sandbox import load_sample_topics
+from ferry.sandbox.sample_data import load_sample_topics
 
 FERRY = Path(sys.executable).with_name("ferry")
 # A command on a machine with such a load; one that takes longer hangs.

@@ -15,13 +15,13 @@ from confluent_kafka import Consumer, TopicPartition
 from tools.kafka import read_all
 
 from ferry.config import load_config
-from ferry.sandbox import down, fill, status, up
 from ferry.sandbox.broker_process import find_process
+from ferry.sandbox.pair import down, fill, status, up
 from ferry.sandbox.sample_data import SampleNotWritten
 
 pytestmark = pytest.mark.brokers
 
-UP = "import sys; from pathlib import Path; from ferry.sandbox import up; up(Path(sys.argv[1]))"
+UP = "import sys; from pathlib import Path; from ferry.sandbox.pair import up; up(Path(sys.argv[1]))"
 # Java's own start, on a loaded machine.
 SECONDS = 60.0
 

@@ -8,8 +8,7 @@ import pytest
 from tools.kafka import RecordSeen, SandboxCluster, read_all
 from tools.kafka.groups import next_records
 
-from ferry.sandbox import load_sample_topics
-from ferry.sandbox.sample_data import read_in_part
+from ferry.sandbox.sample_data import load_sample_topics, read_in_part
 
 pytestmark = pytest.mark.brokers
 

@@ -176,7 +176,7 @@ def _principal(cluster: Cluster, given: str | None, option: str) -> str:
 @sandbox.command("up")
 def up(directory: Directory = SANDBOX, as_json: AsJson = False) -> None:
     """Start both clusters, if they do not run, and write an mm2.properties for them."""
-    from ferry.sandbox import up as start
+    from ferry.sandbox.pair import up as start
 
     _show(start(directory), as_json=as_json)
 
@@ -188,7 +188,7 @@ def fill(
     as_json: AsJson = False,
 ) -> None:
     """Write sample records into eight topics of cluster A. The group billing reads a part of them."""
-    from ferry.sandbox import fill as write
+    from ferry.sandbox.pair import fill as write
 
     filled = write(directory, records)
     told = Table("written to A", ("topic", "records"), [*filled.topics.items(), ("in aborted transactions", filled.aborted)])
@@ -198,7 +198,7 @@ def fill(
 @sandbox.command("down")
 def down(directory: Directory = SANDBOX, as_json: AsJson = False) -> None:
     """Stop both clusters and remove their data."""
-    from ferry.sandbox import down as stop
+    from ferry.sandbox.pair import down as stop
 
     _show(stop(directory), as_json=as_json)
 
@@ -206,7 +206,7 @@ def down(directory: Directory = SANDBOX, as_json: AsJson = False) -> None:
 @sandbox.command("status")
 def status(directory: Directory = SANDBOX, as_json: AsJson = False) -> None:
     """Show which clusters run, and where."""
-    from ferry.sandbox import status as look
+    from ferry.sandbox.pair import status as look
 
     _show(look(directory), as_json=as_json)
 
