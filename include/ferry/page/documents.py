@@ -5,7 +5,7 @@ next step). While a problem lasts, an answer keeps the data of the last good rea
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,7 +14,7 @@ from ferry.config.settings import AlertSettings
 from ferry.monitoring.runs import NO_NEWS, DagRunFacts, copy_speed, history_points, joined_runs
 from ferry.monitoring.schedule import longest_pause
 from ferry.page.health import Signs, health_of
-from ferry.page.overview import SHOWN_FIELDS, Overview, page_of_topics
+from ferry.page.overview import NOT_SHOWN, Overview, page_of_topics
 from ferry.page.problem import Problem
 from ferry.page.snapshots import Snapshot
 
@@ -126,7 +126,7 @@ def topics(snapshot: Snapshot[Overview], now: float, **page: Any) -> dict[str, A
 def partitions(snapshot: Snapshot[Overview], now: float, topic: str) -> dict[str, Any]:
     """All partitions of one topic."""
     seen = snapshot.data or NOT_READ
-    rows = [{name: getattr(row, name) for name in SHOWN_FIELDS} for row in seen.by_topic.get(topic, [])]
+    rows = [{name: value for name, value in asdict(row).items() if name not in NOT_SHOWN} for row in seen.by_topic.get(topic, [])]
     data = {"partitions": rows, "stopped": [entry for entry in seen.stopped if entry["topic"] == topic]}
     return envelope(snapshot, now, data)
 

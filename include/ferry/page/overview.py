@@ -10,20 +10,8 @@ from typing import Any
 
 from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
 
-# What the page shows of a partition.
-SHOWN_FIELDS = (
-    "topic",
-    "partition",
-    "remote_topic",
-    "position",
-    "end",
-    "lag_records",
-    "lag_bytes",
-    "lag_seconds",
-    "headroom_seconds",
-    "open_transaction_at",
-    "log_start",
-)
+# What the page does not show of a partition.
+NOT_SHOWN = {"retention_seconds", "heartbeats"}
 
 
 @dataclass(frozen=True)
