@@ -185,7 +185,8 @@ def page(
         assert isinstance(mount.app, FastAPI)
         with TestClient(app) as browser:
             yield Page(app, browser, mount.app, flow)
-        mount.app.state.service._readers.close()
+        for reader in mount.app.state.service._readers._idle:
+            reader.end()
         purge_cached_app()
 
 

@@ -85,7 +85,8 @@ def unready(tmp_path: Path) -> Flow:
 def readers() -> Iterator[Readers]:
     found = Readers(2)
     yield found
-    found.close()
+    for reader in found._idle:
+        reader.end()
 
 
 def processes() -> list[psutil.Process]:

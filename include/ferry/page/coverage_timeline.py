@@ -37,19 +37,17 @@ class MissingRange:
 
 @dataclass(frozen=True)
 class PartitionPlace:
-    """Where a partition begins and ends at the source, and the flow's position; None: the source does not have it."""
+    """Where a partition begins and ends at the source, and the flow's position."""
 
     partition: int
-    log_start: int | None
-    end: int | None
-    position: int | None
+    log_start: int
+    end: int
+    position: int
     excluded: Ranges = ()
 
 
 def gaps(place: PartitionPlace, receipts: Iterable[Receipt]) -> tuple[Range, ...]:
     """Offsets of one partition that nothing settles, between the log's start and the position."""
-    if place.log_start is None or place.position is None:
-        return ()
     settled = union([*covered(receipts), *place.excluded])
     return outside(settled, place.log_start, place.position)
 

@@ -132,13 +132,6 @@ class Readers:
         finally:
             self._give_back(reader)
 
-    def close(self) -> None:
-        """End the idle processes. The others end with this process."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for reader in idle:
-            reader.end()
-
     def _take(self) -> Reader:
         with self._lock:
             while self._idle:
