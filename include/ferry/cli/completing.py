@@ -37,8 +37,6 @@ MOST_TOPICS = 200
 
 
 class Shell(StrEnum):
-    """Shells for which there is a script."""
-
     BASH = "bash"
     ZSH = "zsh"
     FISH = "fish"
@@ -61,8 +59,6 @@ def answer_the_shell(app: typer.Typer) -> None:
     from typer._completion_classes import BashComplete
 
     class QuotingBash(BashComplete):
-        """Completion for Bash, with quotes around special characters."""
-
         def format_completion(self, item: Any) -> str:
             value = str(super().format_completion(item))
             with suppress(ValueError):  # inside quotes

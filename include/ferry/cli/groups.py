@@ -107,7 +107,6 @@ class ConfigFirst(TyperGroup):
     """Lets CONFIG stand before the options of the group, as in all other commands. A plain group takes no options after an argument."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Move a leading CONFIG behind the options of the group."""
         if ctx.resilient_parsing and args and args[-1] in {"--cluster", "-c"}:  # the shell asks how to complete the option's value
             return super().parse_args(ctx, args)
         asked = next((place for place, word in enumerate(args) if word in self.commands), len(args))

@@ -58,7 +58,6 @@ app.command("export-offsets", rich_help_panel=REPAIR)(changes.export_offsets)
 
 
 def main() -> NoReturn:
-    """Entry point of the `ferry` script."""
     # What is loaded stays until the end, and so does most of what a command reads: by default Python would look for garbage in it so often
     # that this takes a tenth of a short command's time.
     gc.freeze()

@@ -49,8 +49,6 @@ def _answered(option: str) -> Iterator[None]:
 
 @dataclass
 class Asker:
-    """Asks questions. The answer of an option is used once; if it is wrong, the question is asked."""
-
     no_input: bool
 
     def ask(

@@ -47,8 +47,6 @@ Digest = Annotated[DigestKind, typer.Option(help="What the digests cover: batche
 
 
 class RecordKind(StrEnum):
-    """Topics that `ferry format` reads."""
-
     HEARTBEATS = "heartbeats"
     CHECKPOINTS = "checkpoints"
     OFFSET_SYNCS = "offset-syncs"

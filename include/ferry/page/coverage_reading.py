@@ -80,10 +80,7 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
 
 
 def _missing_ranges(flow: Flow, source: ClusterAdmin, topic: str, gaps: Sequence[Gap], obstacle: str) -> list[MissingRange]:
-    """The `gaps` (partition, range) that hold records, each with the interval of a backfill that fills it.
-
-    `obstacle`: why Ferry would refuse a backfill; empty when nothing prevents it.
-    """
+    """The `gaps` (partition, range) that hold records, each with the interval of a backfill that fills it. `obstacle`: of MissingRange."""
     deadline = time.monotonic() + LOOK_SECONDS
     firsts = _first_records(flow, topic, gaps[:GAPS_LOOKED_AT], deadline) if gaps else {}
     found = []

@@ -124,7 +124,6 @@ def topics(snapshot: Snapshot[Overview], now: float, **page: Any) -> dict[str, A
 
 
 def partitions(snapshot: Snapshot[Overview], now: float, topic: str) -> dict[str, Any]:
-    """All partitions of one topic."""
     seen = snapshot.data or NOT_READ
     rows = [{name: value for name, value in asdict(row).items() if name not in NOT_SHOWN} for row in seen.by_topic.get(topic, [])]
     data = {"partitions": rows, "stopped": [entry for entry in seen.stopped if entry["topic"] == topic]}
@@ -132,7 +131,6 @@ def partitions(snapshot: Snapshot[Overview], now: float, topic: str) -> dict[str
 
 
 def losses(snapshot: Snapshot[Overview], now: float, flow: str) -> dict[str, Any]:
-    """Losses; those that nobody acknowledged come first."""
     seen = snapshot.data or NOT_READ
     data = {
         "losses": list(seen.losses),
@@ -149,7 +147,6 @@ def transactions(snapshot: Snapshot[Overview], now: float) -> dict[str, Any]:
 
 
 def runs(view: FlowView, now: float, limit: int) -> dict[str, Any]:
-    """Runs, newest first."""
     return envelope(view.runs, now, {"runs": _joined(view, limit), "unreadable": (view.runs.data or {}).get("unreadable", 0)})
 
 
@@ -159,18 +156,15 @@ def history(snapshot: Snapshot[Mapping[str, Any]], now: float, days: int) -> dic
 
 
 def verify(snapshot: Snapshot[Mapping[str, Any]], now: float) -> dict[str, Any]:
-    """Verify reports, newest first."""
     return envelope(snapshot, now, {"reports": list((snapshot.data or {}).get("verifies", ()))})
 
 
 def coverage(snapshot: Snapshot[Mapping[str, Any]], now: float, facts: PageFlow, *, may_trigger: bool) -> dict[str, Any]:
-    """The timeline of one topic."""
     nothing: Mapping[str, Any] = {"remote_topic": "", "partitions": [], "missing": [], "note": ""}
     return envelope(snapshot, now, {**(snapshot.data or nothing), "dag_id": facts.dag_id, "may_trigger": may_trigger})
 
 
 def groups(snapshot: Snapshot[Mapping[str, Any]], now: float, *, search: str, offset: int, limit: int) -> dict[str, Any]:
-    """One page of groups, by name."""
     data = snapshot.data or {"groups": [], "off": ""}
     wanted = search.casefold()
     found = [row for row in data["groups"] if wanted in row["group"].casefold()]
@@ -184,7 +178,6 @@ def group(snapshot: Snapshot[Mapping[str, Any]], now: float, name: str) -> dict[
 
 
 def drift(snapshot: Snapshot[Mapping[str, Any]], now: float) -> dict[str, Any]:
-    """Configs, ACLs and topics that differ."""
     lists = ("topics", "configs", "acls", "left_alone", "failed", "notices")
     nothing: Mapping[str, Any] = {**{name: [] for name in lists}, "totals": {}, "off": {}, "left_alone_total": 0, "failed_total": 0}
     return envelope(snapshot, now, snapshot.data or nothing)

@@ -24,8 +24,6 @@ NO_LIMITS = AlertSettings()
 
 
 class Health(StrEnum):
-    """In this order: the first that applies counts."""
-
     UNREACHABLE = "unreachable"
     LOSS = "loss"
     FAILING = "failing"

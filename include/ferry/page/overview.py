@@ -56,7 +56,6 @@ class Overview:
 
     @cached_property
     def lag(self) -> Lag:
-        """Of the whole flow."""
         return lag_of(counted(self.partitions))
 
     @property

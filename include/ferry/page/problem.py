@@ -33,8 +33,6 @@ class ReadFailed(FerryError):
 
 @dataclass(frozen=True)
 class Problem:
-    """The class of an error, its message, and what to do next."""
-
     error: str
     message: str
     next_step: str

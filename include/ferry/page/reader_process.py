@@ -38,7 +38,6 @@ def answer(request: ReadRequest) -> bytes:
 
 
 def main() -> None:
-    """Answer until stdin ends."""
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="ferry page: %(levelname)s %(name)s: %(message)s")
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     with contextlib.suppress(OSError):

@@ -52,7 +52,6 @@ class Snapshot(Generic[T]):
     refreshing: bool = False
 
     def age(self, now: float) -> float | None:
-        """Seconds since it was read."""
         return None if self.read_at is None else max(0.0, now - self.read_at)
 
 
@@ -81,8 +80,6 @@ class _Entry:
 
 
 class Snapshots:
-    """The cache, and the threads that fill it."""
-
     def __init__(self, threads: int, kept_bytes: int = KEPT_BYTES) -> None:
         self._threads = threads
         self._kept_bytes = kept_bytes

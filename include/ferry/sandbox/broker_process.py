@@ -29,7 +29,6 @@ def find_process(properties: Path, main_class: str = MAIN_CLASS) -> psutil.Proce
 
 
 def kill_all(properties: Path, main_classes: Sequence[str] = BROKER_CLASSES) -> None:
-    """Kill every process that runs one of `main_classes` with that file."""
     killed = [process for process in psutil.process_iter() if _runs(process, properties, main_classes)]
     for process in killed:
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -83,7 +83,6 @@ def down(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
 
 
 def status(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
-    """What runs now."""
     directory = directory.resolve()
     clusters = (LocalBroker.load(directory / name) for name in NAMES)
     source, target = (cluster if cluster is not None and cluster.running else None for cluster in clusters)

@@ -37,7 +37,6 @@ class SampleSummary:
 
     @property
     def records(self) -> int:
-        """Committed records in all."""
         return sum(self.topics.values())
 
 

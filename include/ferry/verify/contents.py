@@ -39,7 +39,6 @@ def contents_of(header: BatchHeader, records: Buffer) -> RecordColumns:
 
 
 def digest(content: Content) -> bytes:
-    """A digest of a whole record, which takes less memory than the record."""
     return hashlib.blake2b(content[0].to_bytes(8, "big", signed=True) + content[1], digest_size=_DIGEST_BYTES).digest()
 
 

@@ -36,11 +36,9 @@ class RangeDigest:
         self._hash.update(body)
 
     def add_records(self, found: RecordColumns) -> None:
-        """Single records."""
         pack = _RECORD.pack
         heads = [pack(b"R", timestamp, len(payload)) for timestamp, payload in zip(found.timestamps, found.payloads, strict=True)]
         self._hash.update(b"".join(chain.from_iterable(zip(heads, found.payloads, strict=True))))
 
     def text(self) -> str:
-        """In hexadecimal digits."""
         return self._hash.hexdigest()

@@ -1,7 +1,7 @@
 """Reads a part of one partition's log as raw batches, as a read_committed consumer would see it.
 
 It sends full fetches by topic id, one at a time, and skips long unwanted stretches. It checks checksums, and leaves out control batches and
-aborted data. `LogMoved`: retention has dropped the offset to read. A topic that was recreated or deleted is a typed error.
+aborted data. A topic that was recreated or deleted is a typed error.
 
 If a broker asks for a pause because of a quota (KIP-219), the reader pauses as long as asked; such a pause is no error.
 """
@@ -34,7 +34,7 @@ THROTTLE_CHECK_SECONDS = 0.05
 
 
 class LogMoved(Exception):
-    """The log now starts behind the offset to read."""
+    """Retention has dropped the offset to read."""
 
 
 class LogReader:

@@ -90,7 +90,6 @@ def _last_seed(receipts: Iterable[Receipt]) -> int:
 
 
 def _of_slice(piece: Slice, whole: Slice, evidence: PartitionEvidence) -> list[tuple[str, Range]]:
-    """Which parts of a slice are not compared, with the reasons."""
     found, kept = [], piece.runs
     if whole.start < evidence.source_start:
         found.append((EXPIRED_SOURCE, (whole.start, min(whole.end, evidence.source_start))))

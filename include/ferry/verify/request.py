@@ -22,7 +22,6 @@ class VerifyRequest:
     """One verify of one flow. Another try with the same run id continues where the last one ended.
 
     `topics` and `partitions`: only these; empty: all of the flow. `since` and `until`: bounds by record time at the source.
-    `digest`: what the digests in the report cover.
     """
 
     flow: str

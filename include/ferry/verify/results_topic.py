@@ -147,7 +147,6 @@ def report_records(report: VerifyReport) -> list[bytes]:
 
 
 def result_record(result: RangeResult) -> bytes:
-    """A result as the value of a record (pure)."""
     return _value("range", result.document())
 
 
