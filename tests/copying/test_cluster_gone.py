@@ -16,7 +16,7 @@ from ferry.errors import ClusterUnreachable, ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.verify import log_reader
 from ferry.verify.model import VerifyRange
-from ferry.verify.range_runner import InlineRangeRunner, _RangeVerifier
+from ferry.verify.range_runner import _RangeVerifier, verify_inline
 from ferry.verify.request import VerifyRequest
 from ferry.verify.verifying import verify
 
@@ -88,7 +88,7 @@ def test_nobody_waits_again_for_what_one_has_waited_for(
         return await compare(verifier, wanted)
 
     monkeypatch.setattr(_RangeVerifier, "_compare", gone_under_every_range)
-    verified = verify(flow, VerifyRequest(flow.name, "gone"), InlineRangeRunner(), lambda _: None)
+    verified = verify(flow, VerifyRequest(flow.name, "gone"), verify_inline, lambda _: None)
     assert len(verified.failed) == LANES
     assert {failure.error for failure in verified.failed} == {"ClusterUnreachable"}
     assert verified.exit_code is ExitCode.UNREACHABLE

@@ -53,7 +53,7 @@ from ferry.recovery.seeding import seed
 from ferry.syncs.group_explanation import explain_group
 from ferry.syncs.names import SyncName
 from ferry.syncs.translated_groups import translated_groups
-from ferry.verify.range_runner import InlineRangeRunner
+from ferry.verify.range_runner import verify_inline
 from ferry.verify.request import VerifyRequest
 from ferry.verify.verifying import verify
 
@@ -262,7 +262,7 @@ class Stage:
         return [Complaint("seed", entry.error, entry.problem, outcome.exit_code) for entry in outcome.failed]
 
     def _verify(self, flow: Flow, run_id: str) -> list[Complaint]:
-        report = verify(flow, VerifyRequest(flow.name, run_id), InlineRangeRunner(), lambda _: None)
+        report = verify(flow, VerifyRequest(flow.name, run_id), verify_inline, lambda _: None)
         told = [Complaint("verify", entry.error, entry.problem, ExitCode.PARTLY_FAILED) for entry in report.failed]
         missing = [entry for entry in report.not_covered if any(word in str(entry) for word in WORDS)]
         return [*told, *(Complaint("verify", "not covered", str(entry), ExitCode.PARTLY_FAILED) for entry in missing)]

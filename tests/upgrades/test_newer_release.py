@@ -41,7 +41,7 @@ from ferry.recovery.positions import read_seed_file
 from ferry.recovery.seeding import seed
 from ferry.syncs.names import SyncName
 from ferry.syncs.translated_groups import translated_groups
-from ferry.verify.range_runner import InlineRangeRunner
+from ferry.verify.range_runner import verify_inline
 from ferry.verify.request import VerifyRequest
 from ferry.verify.verifying import verify
 
@@ -141,7 +141,7 @@ def of_everything(both: Both, directory: Path) -> dict[str, Callable[[], object]
         "export": lambda: export_offsets(flow, request, write=True),
         "acknowledge": lambda: acknowledge_losses(flow),
         "status": lambda: flow_status(flow),
-        "verify": lambda: verify(flow, VerifyRequest(flow.name, "of-the-older-release"), InlineRangeRunner(), lambda _: None),
+        "verify": lambda: verify(flow, VerifyRequest(flow.name, "of-the-older-release"), verify_inline, lambda _: None),
         "the other flow": lambda: plan_run(both.back, RunRequest(both.back.name, "back")),
     }
 

@@ -19,7 +19,7 @@ from tools.kafka import SandboxCluster
 from ferry.config import Flow, load_config
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
-from ferry.verify.range_runner import InlineRangeRunner, RangeRunner
+from ferry.verify.range_runner import CompareRanges, verify_inline
 from ferry.verify.report import VerifyReport
 from ferry.verify.request import VerifyRequest
 from ferry.verify.verifying import verify
@@ -73,9 +73,9 @@ class Pair:
         assert expected in {None, report.exit_code}, (report.exit_code, report.failed, report.skipped, report.superseded)
         return report
 
-    def prove(self, flow: Flow, run_id: str | None = None, runner: RangeRunner | None = None, **options: object) -> VerifyReport:
+    def prove(self, flow: Flow, run_id: str | None = None, compare: CompareRanges = verify_inline, **options: object) -> VerifyReport:
         request = VerifyRequest(flow.name, run_id or secrets.token_hex(4), **options)  # type: ignore[arg-type]
-        return verify(flow, request, runner or InlineRangeRunner(), lambda _: None)
+        return verify(flow, request, compare, lambda _: None)
 
     def remote(self, flow: Flow, topic: str) -> str:
         return f"{flow.source.alias}.{topic}"

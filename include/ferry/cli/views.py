@@ -204,11 +204,11 @@ def verify(
 
 
 def _carried_out(config: Path, flow: Flow, request: VerifyRequest, master: str) -> VerifyReport:
-    from ferry.verify.range_runner import InlineRangeRunner
+    from ferry.verify.range_runner import verify_inline
     from ferry.verify.verifying import verify as compare
 
     if master == INLINE:
-        return compare(flow, request, InlineRangeRunner(), notice)
+        return compare(flow, request, verify_inline, notice)
     from ferry.spark.submit import VERIFY_JOB, submit_job
     from ferry.verify.results_topic import read_report
 

@@ -34,7 +34,7 @@ from ferry.recovery.not_copied import Copy, NotCopied, drain, not_copied, refuse
 from ferry.recovery.readings import GroupReading, cluster_id_of, read_groups
 from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport, Stopwatch
 from ferry.recovery.reverse import cut_ends, refuse_another_source, refuse_other_way, seed_reverse, start_positions
-from ferry.verify.range_runner import InlineRangeRunner
+from ferry.verify.range_runner import verify_inline
 from ferry.verify.report import VerifyReport
 from ferry.verify.request import VerifyRequest
 from ferry.verify.verifying import verify
@@ -111,7 +111,7 @@ def drain_and_verify(
     told = f"{switch.active.name}: {records:,} records drained, nothing is left"
     if not compare:
         return told, "not asked for"
-    return told, verified(verify(switch.active, VerifyRequest(switch.active.name, f"{options.run_id}__verify"), InlineRangeRunner(), say))
+    return told, verified(verify(switch.active, VerifyRequest(switch.active.name, f"{options.run_id}__verify"), verify_inline, say))
 
 
 def verified(outcome: VerifyReport) -> str:

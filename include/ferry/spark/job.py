@@ -52,7 +52,7 @@ def verify_main(connections: Lookup | None) -> int:
     """
 
     def work(flow: Flow, request: VerifyRequest, context: SparkContext, tasks: int) -> None:
-        write_report(flow, verify(flow, request, SparkRangeRunner(context, tasks, say), say))
+        write_report(flow, verify(flow, request, SparkRangeRunner(context, tasks, say).run, say))
 
     return run_job("verify", connections, VerifyRequest.from_json, work, lanes=FEWEST_LANES)
 

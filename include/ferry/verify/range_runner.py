@@ -5,9 +5,8 @@ of a log, the range is shortened and compared again. Each result goes to the run
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 from uuid import UUID
 
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
@@ -30,18 +29,13 @@ from ferry.wire.batch import MalformedBatch, OversizedBatch
 BACKLOG_BYTES = 16 << 20
 
 
-class RangeRunner(Protocol):
-    """Compares ranges somewhere. A result comes when its range is done; a range whose worker died has none."""
-
-    def run(self, flow: Flow, run_id: str, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
-        """The results of `ranges`, in any order; some may be missing."""
-        ...
+# Compares ranges of a run id somewhere. Results come when their ranges are done, in any order; a range whose worker died has none.
+CompareRanges = Callable[[Flow, str, Sequence[VerifyRange]], Iterator[RangeResult]]
 
 
-class InlineRangeRunner:
-    def run(self, flow: Flow, run_id: str, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
-        """The results of all `ranges`, in order. Their CPU time is 0, because the caller counts this process's."""
-        return (replace(result, cpu_seconds=0.0) for result in verify_ranges(flow, run_id, ranges))
+def verify_inline(flow: Flow, run_id: str, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
+    """The results of all `ranges`, in order. Their CPU time is 0, because the caller counts this process's."""
+    return (replace(result, cpu_seconds=0.0) for result in verify_ranges(flow, run_id, ranges))
 
 
 def verify_ranges(flow: Flow, run_id: str, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:

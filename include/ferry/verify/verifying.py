@@ -10,7 +10,7 @@ from ferry.ledger.run_report import time_now
 from ferry.verify.evidence import read_evidence
 from ferry.verify.model import RangeResult
 from ferry.verify.plan import plan_partition
-from ferry.verify.range_runner import RangeRunner
+from ferry.verify.range_runner import CompareRanges
 from ferry.verify.report import VerifyReport, summed
 from ferry.verify.request import VerifyRequest
 from ferry.verify.results_topic import read_finished
@@ -20,7 +20,7 @@ TRIES = 3
 WORKER_LOST = ("PartitionUnavailable", f"the worker that compared a part of it died {TRIES} times")
 
 
-def verify(flow: Flow, request: VerifyRequest, runner: RangeRunner, say: Callable[[str], None]) -> VerifyReport:
+def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Callable[[str], None]) -> VerifyReport:
     """Compare both sides. FerryError if nothing could be compared at all; other problems are in the report."""
     started, clock, cpu = time_now(), time.monotonic(), sum(os.times()[:2])
     evidence = read_evidence(flow, request)
@@ -42,7 +42,7 @@ def verify(flow: Flow, request: VerifyRequest, runner: RangeRunner, say: Callabl
             break
         if attempt:
             say(f"{len(todo)} ranges have no result, so they are compared again")
-        for result in runner.run(flow, request.run_id, todo):
+        for result in compare(flow, request.run_id, todo):
             results[result.key] = result
             elsewhere += result.cpu_seconds
     left = [wanted for wanted in ranges if wanted.key not in results]
