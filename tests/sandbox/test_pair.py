@@ -60,7 +60,7 @@ def test_up_twice_and_down(directory: Path) -> None:
 @pytest.mark.long
 def test_fill_adds_records_and_a_group_that_read_half_of_them(directory: Path) -> None:
     with pytest.raises(SampleNotWritten, match="ferry sandbox up"):
-        fill(directory)
+        fill(directory, 100)
     clusters = up(directory)
     for times in (1, 2):
         assert fill(directory, 100).topics["orders-lz4"] == 100

@@ -220,5 +220,4 @@ def copy_records(config: Path, run: Run, master: str) -> ExitCode:
         return ExitCode.DONE
     from ferry.spark.submit import COPY_JOB, submit_job
 
-    code = submit_job(COPY_JOB, config, run.request, master, notice)
-    return ExitCode(code)
+    return ExitCode(submit_job(COPY_JOB, config, run.request, master, notice))

@@ -19,7 +19,6 @@ NAMES = ("A", "B")
 CONFIG_FILE = "mm2.properties"
 # A busy broker may not answer one request; a broker that runs must stay.
 LOOKS = 3
-DEFAULT_DIRECTORY = Path(".ferry/sandbox")
 CONFIG = """\
 # A flow from A to B. MirrorMaker 2 reads the same file.
 clusters = A, B
@@ -47,7 +46,7 @@ class SandboxStatus:
     target_pid: int
 
 
-def up(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
+def up(directory: Path) -> SandboxStatus:
     """Start the clusters that do not run, with their data; they outlive the caller. A config that names these clusters is kept."""
     directory = directory.resolve()
     directory.mkdir(parents=True, exist_ok=True)
@@ -57,11 +56,11 @@ def up(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
         config = directory / CONFIG_FILE
         text = config.read_text(encoding="latin-1") if config.exists() else ""
         if source.bootstrap not in text or target.bootstrap not in text:  # somebody may have edited the rest
-            write_flow_config(config, source.bootstrap, target.bootstrap)
+            config.write_text(CONFIG.format(source=source.bootstrap, target=target.bootstrap), encoding="latin-1")
         return status(directory)
 
 
-def fill(directory: Path = DEFAULT_DIRECTORY, records: int = 2_000) -> SampleSummary:
+def fill(directory: Path, records: int) -> SampleSummary:
     """Add about `records` records to each of eight topics of A, and commit the middle of one as a group's position."""
     clusters = status(directory)
     if not clusters.source:
@@ -71,7 +70,7 @@ def fill(directory: Path = DEFAULT_DIRECTORY, records: int = 2_000) -> SampleSum
     return written
 
 
-def down(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
+def down(directory: Path) -> SandboxStatus:
     """Stop both clusters and remove their data and the config."""
     directory = directory.resolve()
     if directory.is_dir():
@@ -82,7 +81,7 @@ def down(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
     return status(directory)
 
 
-def status(directory: Path = DEFAULT_DIRECTORY) -> SandboxStatus:
+def status(directory: Path) -> SandboxStatus:
     directory = directory.resolve()
     clusters = (LocalBroker.load(directory / name) for name in NAMES)
     source, target = (cluster if cluster is not None and cluster.running else None for cluster in clusters)
@@ -114,9 +113,3 @@ def _remove(directory: Path) -> None:
         cluster.stop()
     kill_all(directory / PROPERTIES_FILE)  # an interrupted format, or a broker whose state file was removed by hand
     shutil.rmtree(directory, ignore_errors=True)
-
-
-def write_flow_config(path: Path, source: str, target: str) -> None:
-    """Write the mm2.properties of a flow A->B between two bootstrap addresses."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(CONFIG.format(source=source, target=target), encoding="latin-1")
