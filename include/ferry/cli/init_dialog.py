@@ -12,7 +12,7 @@ from ferry.cli.new_file import write_new_file
 from ferry.cli.output import notice
 from ferry.cli.prompts import Asker, anything, one_of
 from ferry.clusters.admin import ClusterAdmin
-from ferry.config import FerryConfig, load_config
+from ferry.config import FerryConfig, Flow, load_config
 from ferry.config.first_file import PASSWORD_MECHANISMS, ClusterAnswers, FirstFile, first_file
 from ferry.config.providers import has_reference
 from ferry.config.registry import kinds
@@ -70,9 +70,8 @@ class InitDialog:
         replicas = min(WANTED_REPLICAS, target_facts.known_brokers or WANTED_REPLICAS)
         answers = FirstFile(source, target, replication_factor=replicas)
         # Errors of the answers so far must not look like errors of the topics.
-        with self._loaded(answers):
-            pass
-        names = self._offer_topics(answers) if self.tests else ()
+        with self._loaded(answers) as loaded:
+            names = self._offer_topics(loaded.flows[0]) if self.tests else ()
         chosen = self.asker.ask("Topics to copy (names and expressions)", "--topics", topics, ".*", partial(self._topics, answers))
         answers = replace(answers, topics=chosen)
         if names:
@@ -161,16 +160,14 @@ class InitDialog:
             self._tell(list(cluster_findings(facts, source=not target, target=target)))
         return facts
 
-    def _offer_topics(self, answers: FirstFile) -> tuple[str, ...]:
-        with self._loaded(answers) as loaded:
-            flow = loaded.flows[0]
-            try:
-                with ClusterAdmin(flow.source) as admin:
-                    names = tuple(name for name in admin.topic_names() if flow.topic_rules.why_not(name) is None)
-            except FerryError:
-                return ()
+    def _offer_topics(self, flow: Flow) -> tuple[str, ...]:
+        try:
+            with ClusterAdmin(flow.source) as admin:
+                names = tuple(name for name in admin.topic_names() if flow.topic_rules.why_not(name) is None)
+        except FerryError:
+            return ()
         more = f" and {len(names) - TOPICS_SHOWN} more" if len(names) > TOPICS_SHOWN else ""
-        notice(f"  {answers.source.alias} has {len(names)} topics to copy: {', '.join(names[:TOPICS_SHOWN])}{more}")
+        notice(f"  {flow.source.alias} has {len(names)} topics to copy: {', '.join(names[:TOPICS_SHOWN])}{more}")
         return names
 
     def _topics(self, answers: FirstFile, text: str) -> str:
