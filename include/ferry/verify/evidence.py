@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ferry.clusters.admin import ClusterAdmin, Offsets
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.config import Flow
 from ferry.copying.guard_reading import guarded
 from ferry.copying.plan import PartitionFacts, other_remote
@@ -26,7 +26,7 @@ from ferry.ledger.topic_ids import TopicIds, valid_receipts
 from ferry.verify import reasons
 from ferry.verify.model import NotCovered, PartitionEvidence
 from ferry.verify.request import VerifyRequest
-from ferry.wire.ranges import Range, Ranges
+from ferry.wire.ranges import Ranges
 
 NOT_SELECTED = "in the ledger, but the flow does not copy it today: the topic was deleted at the source, or a filter leaves it out"
 
@@ -183,9 +183,7 @@ def _excluded(
 
 def _left(receipts: Iterable[Receipt]) -> list[NotCovered]:
     """What was copied of partitions that the flow does not copy today."""
-    spans: dict[TopicPartition, Range] = {}
-    for receipt in receipts:
-        key, span = receipt.key, (receipt.upstream_start, receipt.upstream_end)
-        first, last = spans.get(key, span)
-        spans[key] = (min(first, span[0]), max(last, span[1]))
-    return [NotCovered(*key, *span, NOT_SELECTED) for key, span in sorted(spans.items())]
+    return [
+        NotCovered(*key, min(entry.upstream_start for entry in found), max(entry.upstream_end for entry in found), NOT_SELECTED)
+        for key, found in sorted(grouped((receipt.key, receipt) for receipt in receipts).items())
+    ]
