@@ -117,8 +117,6 @@ class ConfigFirst(TyperGroup):
 
 @dataclass(frozen=True)
 class Asked:
-    """The cluster of which the user asks, and the config file."""
-
     config: Path
     cluster: str
 

@@ -105,7 +105,6 @@ class Call:
         return Confirmation(by, plan.ahead if self.backwards else ())
 
     def end(self, outcome: RecoveryReport) -> NoReturn:
-        """Show what was done, and end the command."""
         answer(outcome.document(), _outcome(outcome), as_json=self.as_json)
         write_report_file(self.report, outcome.document())
         show(map(complaint, (*outcome.undone, *outcome.problems)))

@@ -39,7 +39,6 @@ def notice(text: str) -> None:
 
 
 def line(text: str) -> None:
-    """One line on stdout."""
     print(text)  # noqa: T201 - stdout is the interface
 
 

@@ -86,7 +86,6 @@ def answer_frame(data: dict[str, Any] | None, problem: Problem | None) -> bytes:
 
 
 def decode_answer(body: bytes) -> tuple[dict[str, Any] | None, Problem | None]:
-    """Data, or why there is none."""
     answer = json.loads(body)
     problem = answer["problem"]
     return answer["data"], None if problem is None else Problem(**problem)

@@ -1,7 +1,6 @@
 """A Kafka broker on 127.0.0.1 that is a cluster of its own and outlives the process that starts it.
 
-It runs in its own session, so signals to the caller do not reach it. Ferry checks the command line of a process before it sends a signal
-(`broker_process.py`), so it never hits another process.
+It runs in its own session, so signals to the caller do not reach it. `broker_process.py` finds its process, and no other one.
 """
 
 import contextlib

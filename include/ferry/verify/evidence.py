@@ -3,8 +3,6 @@
 The order of the reads makes it sound: first the last stable offsets of the remote partitions, then the ledger to its end, then the source's
 last stable offsets and the starts of both logs. So the ledger explains every record below the target's offsets. High watermarks of the
 remote partitions are read after the ledger: an offset in the ledger is below them, unless the log was truncated.
-
-A partition fails if its copies, or the ledger of them, were deleted: then nothing can be compared.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -78,7 +76,7 @@ def _asked(seen: FlowSnapshot, request: VerifyRequest) -> list[PartitionFacts]:
 
 
 def _broken(entry: PartitionFacts) -> PartitionFailure | None:
-    """Why a partition cannot be compared any more: its copies or its ledger were deleted. None: neither was."""
+    """Why nothing of a partition can be compared any more: its copies or its ledger were deleted. None: neither was."""
     head = entry.head
     if head is None:
         return None

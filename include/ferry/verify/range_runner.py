@@ -70,7 +70,7 @@ def verify_ranges(flow: Flow, run_id: str, ranges: Sequence[VerifyRange]) -> Ite
 
 @dataclass(frozen=True)
 class _RangeVerifier:
-    """Compares one range. `opened`: bytes that the records of one batch may take when they are decompressed."""
+    """Compares one range. `opened`: the limit of its Comparer."""
 
     connections: tuple[ClusterConnection, ClusterConnection]
     leaders: tuple[Leaders, Leaders]
