@@ -95,17 +95,13 @@ def fewer_ranges(ranges: Iterable[CoveredRange], limit: int) -> list[CoveredRang
 def _joined(entries: Sequence[CoveredRange]) -> CoveredRange:
     first, moments = entries[0], [entry.min_timestamp for entry in entries if entry.min_timestamp >= 0]
     reasons = {entry.reason for entry in entries}
+    counted = first.records >= 0  # not so if the kind is missing
     return replace(
         first,
         end=max(entry.end for entry in entries),
-        records=_sum(entry.records for entry in entries),
-        bytes=_sum(entry.bytes for entry in entries),
+        records=sum(entry.records for entry in entries) if counted else -1,
+        bytes=sum(entry.bytes for entry in entries) if counted else -1,
         min_timestamp=min(moments, default=-1),
         max_timestamp=max(entry.max_timestamp for entry in entries),
         reason=first.reason if len(reasons) == 1 else f"{len(entries)} ranges, of {len(reasons)} reasons",
     )
-
-
-def _sum(numbers: Iterable[int]) -> int:
-    found = list(numbers)
-    return -1 if any(number < 0 for number in found) else sum(found)
