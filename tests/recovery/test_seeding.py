@@ -13,9 +13,8 @@ from ferry.copying.plan import PartitionFacts, PlanRules
 from ferry.errors import ArgumentError
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
-from ferry.recovery.external_records import Explained, explained
 from ferry.recovery.positions import GivenPositions, read_seed_file
-from ferry.recovery.seeding import SeedPlan, TargetRecords, check_positions, plan_foreign, plan_seeds
+from ferry.recovery.seeding import Explained, SeedPlan, TargetRecords, check_positions, explained, plan_foreign, plan_seeds
 from ferry.wire.ranges import Range
 
 pytestmark = pytest.mark.unit

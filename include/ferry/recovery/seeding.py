@@ -1,18 +1,20 @@
 """`ferry seed`: an operator or another replicator says where partitions go on.
 
 A position outside the source's log is refused. A position of another replicator never moves Ferry back, so repeating such a seed changes
-nothing. External records are declared as `foreign` in the same transaction.
+nothing. External records are declared as `foreign` in the same transaction: records in remote partitions that no receipt explains, because
+another replicator or a producer wrote them.
 
 Ferry takes the flow's lease, then writes the seed receipts, heads, group offsets and declarations of external records in one lane
 transaction. So a seed is as safe as a copy: it supersedes a run that is under way, and is written as a whole or not at all. Everything is
 decided twice: before anything is written, so that wrong input changes nothing, and again under the lease.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.driver import CopyDriver
@@ -21,23 +23,57 @@ from ferry.copying.loop_guard import PartitionGuard
 from ferry.copying.plan import PartitionFacts, PartitionPlan, PlanRules, foreign_receipts, plan_partitions, seeded
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
-from ferry.errors import ArgumentError, ExitCode, worst_exit_code
+from ferry.errors import ArgumentError, ClusterUnreachable, ExitCode, worst_exit_code
 from ferry.ledger.reading import read_receipts
+from ferry.ledger.receipts import Receipt, ReceiptKind, covered
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped
+from ferry.ledger.topic_ids import TopicIds, valid_receipts
 from ferry.pipeline.report import assemble_report
 from ferry.pipeline.run import Run
-from ferry.recovery.external_records import Explained, explained, find_external
 from ferry.recovery.positions import GivenPositions
-from ferry.wire.ranges import outside
+from ferry.wire.ranges import Ranges, outside
 
 FOREIGN_REASON = "operator: written by another replicator"
 SEED_VERSION = 1
+_PUT_THERE = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind.FOREIGN})
 
 
 @dataclass(frozen=True)
 class SeedPlan:
     partitions: tuple[PartitionPlan, ...]
     left_out: tuple[Skipped, ...] = ()
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What the ledger says about one remote partition: settled upstream ranges, and the downstream range that it explains.
+
+    `written`: none where Ferry never wrote; it begins at 0 where everything from the beginning on is explained. `found`: as of
+    Receipt.found.
+    """
+
+    ranges: Ranges = ()
+    written: Ranges = ()
+    found: int = -1
+
+
+def explained(facts: Collection[PartitionFacts], receipts: Iterable[Receipt]) -> dict[TopicPartition, Explained]:
+    """By source partition (pure). Receipts of an older source topic explain records of the remote topic, but no offsets of today."""
+    valid = valid_receipts(receipts, {entry.key: TopicIds(None, str(entry.remote_topic_id)) for entry in facts})
+    return {entry.key: _explained(valid.get(entry.key, []), str(entry.topic_id)) for entry in facts}
+
+
+def _explained(receipts: list[Receipt], source_topic_id: str) -> Explained:
+    ranges = covered(receipt for receipt in receipts if receipt.source_topic_id == source_topic_id)
+    written = [receipt for receipt in receipts if receipt.kind in _PUT_THERE and receipt.downstream_end >= 0]
+    found = max((receipt.found for receipt in receipts), default=-1)
+    if not written:
+        return Explained(ranges, found=found)
+    foreign = any(receipt.kind is ReceiptKind.FOREIGN for receipt in written)
+    # A receipt without runs: its records have left the target's log. They were before all others.
+    bare = any(not receipt.runs for receipt in written)
+    first = 0 if foreign or bare else min(receipt.runs[0][1] for receipt in written)
+    return Explained(ranges, ((first, max(receipt.downstream_end for receipt in written)),), found)
 
 
 @dataclass(frozen=True)
@@ -221,7 +257,37 @@ def _without_local(flow: Flow, seen: FlowSnapshot, remote: TargetRecords) -> Tar
 
 def _remote(flow: Flow, seen: FlowSnapshot, settled: bool) -> TargetRecords:
     known = explained(seen.facts, read_receipts(flow, [facts.key for facts in seen.facts]))
-    return TargetRecords(known, find_external(flow, seen.facts, known, settled=settled))
+    return TargetRecords(known, _external(flow, seen.facts, known, settled=settled))
+
+
+def _external(
+    flow: Flow, facts: Iterable[PartitionFacts], known: Mapping[TopicPartition, Explained], *, settled: bool
+) -> dict[TopicPartition, int]:
+    """Source partitions whose remote partition holds external records, with the end of its log. `settled`: wait for open transactions.
+
+    Where Ferry never wrote, every record is external. Otherwise Ferry looks before its first record and after its last, because another
+    replicator may have run before Ferry or after it. Reading a log stops at the first record that is found.
+    """
+    present = {entry.remote: entry for entry in facts if entry.remote_topic_id is not None and entry.partition < entry.remote_partitions}
+    with ClusterAdmin(flow.target) as target:
+        starts, problems = target.earliest_offsets(present)
+        ends, more = target.end_offsets(present, committed=False)
+    for (topic, partition), problem in {**problems, **more}.items():
+        raise ClusterUnreachable(f"cluster {flow.target.alias}: {topic}-{partition}: {problem}")
+    found = {}
+    with InternalTopicReader(flow.target) as reader:
+        for key, entry in present.items():
+            written = known[entry.key].written
+            unexplained = outside(written, starts[key], ends[key])
+            # Where Ferry never wrote, it wrote not even in a transaction that was aborted.
+            untouched = not written and entry.claimed_by is None and bool(unexplained)
+            if untouched or any(
+                record.offset < end
+                for start, end in unexplained
+                for record in reader.read(key.topic, {key.partition: start}, key.partition, complete=settled)
+            ):
+                found[entry.key] = ends[key]
+    return found
 
 
 def _carry_out(flow: Flow, request: RunRequest, decide: Decide, given: GivenPositions, *, dry_run: bool) -> SeedOutcome:
