@@ -11,7 +11,8 @@ from tools.kafka import SandboxCluster
 
 from ferry.config import Flow
 from ferry.ledger.run_report import RunReport
-from ferry.monitoring.missed_schedule import last_due, overdue_run
+from ferry.monitoring.schedule import last_due
+from ferry.monitoring.status import overdue_run
 from ferry.pipeline.report import keep_run
 
 

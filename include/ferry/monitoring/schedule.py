@@ -1,6 +1,6 @@
-"""The longest time between two runs of a schedule (pure)."""
+"""When the runs of a schedule are due (pure)."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from croniter import croniter  # type: ignore[import-untyped]
@@ -22,3 +22,9 @@ def longest_pause(schedule: str) -> float:
         moment = moments.get_next(float)
         longest, before, runs = max(longest, moment - before), moment, runs + 1
     return longest
+
+
+def last_due(schedule: str, deadline_seconds: int, now: datetime) -> datetime:
+    """When the last run was due whose deadline has passed."""
+    found: datetime = croniter(schedule, now - timedelta(seconds=deadline_seconds)).get_prev(datetime)
+    return found

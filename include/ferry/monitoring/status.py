@@ -7,6 +7,7 @@ of a partition differ for a moment. So Ferry takes a second snapshot before it n
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
@@ -15,6 +16,7 @@ from ferry.clusters.describe import ConfigValue
 from ferry.clusters.internal_reader import UNBOUNDED, InternalRecord, InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
+from ferry.config.settings import DEADLINE_SECONDS
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags
 from ferry.copying.plan import PartitionFacts, plan_partitions
 from ferry.copying.request import RunRequest
@@ -24,9 +26,9 @@ from ferry.ledger.losses import read_losses, unacknowledged
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.recovery_record import Stage
 from ferry.ledger.run_report import LossReport, PartitionFailure, RunReport, loss_report
+from ferry.ledger.run_summary import KEY_PREFIX
 from ferry.monitoring.lag import Lag, PartitionStatus, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit, broken_limits
-from ferry.monitoring.missed_schedule import overdue_run
 from ferry.pipeline.plan import RunPlan
 from ferry.wire.ranges import end_of_range_at, within
 from ferry.wire.ranges import size as held
@@ -92,6 +94,27 @@ def flow_status(flow: Flow) -> FlowStatus:
     status = read_flow(flow).status
     missed = overdue_run(flow)
     return status if missed is None else replace(status, broken=(missed, *status.broken))
+
+
+def overdue_run(flow: Flow, now: datetime | None = None) -> BrokenLimit | None:
+    """The deadline as a broken limit if no run has ended since one was due. None without a schedule or a deadline.
+
+    Airflow itself cannot say so while its scheduler is down or the DAG is paused. Every run counts whose summary is younger, also one that
+    a person started. A summary with a time in the future does not count: it comes from a machine whose clock is ahead.
+    """
+    deadline = flow.alerts.deadline_seconds
+    if deadline is None or flow.schedule is None:
+        return None
+    from ferry.monitoring.schedule import last_due  # noqa: PLC0415 - croniter is slow to load, and only this judges a schedule
+
+    moment = now or datetime.now(UTC)
+    due = last_due(flow.schedule, deadline, moment)
+    with InternalTopicReader(flow.target) as reader:
+        since = reader.offsets_at(flow.runs_topic, round(due.timestamp() * 1000))
+        until = round(moment.timestamp() * 1000)
+        records = reader.read(flow.runs_topic, since, complete=False)
+        ended = any(record.key.startswith(KEY_PREFIX) and record.timestamp <= until for record in records)
+    return None if ended else BrokenLimit(DEADLINE_SECONDS, "", round((moment - due).total_seconds(), 3), deadline)
 
 
 def read_flow(flow: Flow) -> FlowReading:
