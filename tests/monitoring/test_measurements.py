@@ -10,12 +10,17 @@ from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.run_report import PartitionReport, RunReport
 from ferry.ledger.sync_outcome import Measurement
 from ferry.monitoring.lag import PartitionStatus
-from ferry.monitoring.measurements import measurements, status_measurements
+from ferry.monitoring.measurements import run_measurements, status_measurements
 from ferry.monitoring.status import FlowStatus
 
 pytestmark = pytest.mark.unit
 
 TAGS = {"source": "A", "target": "B", "topic": "A.t", "partition": "3"}
+
+
+def of_partitions(*partitions: PartitionReport, seconds: float = 0.0) -> list[Measurement]:
+    report = RunReport("A->B", "r", "", "2026-01-05T00:00:00+00:00", "latest", partitions, seconds=seconds)
+    return [one for one in run_measurements(report, "A", "B") if "topic" in one.tags]
 
 
 def test_each_remote_partition_has_one_set_of_metrics() -> None:
@@ -28,8 +33,7 @@ def test_each_remote_partition_has_one_set_of_metrics() -> None:
         counters=Counters(records=10, bytes=500, record_age_ms=MinMeanMax(1, 2, 4, 10), replication_latency_ms=MinMeanMax(5, 6.25, 9, 10)),
     )
     idle = PartitionReport("t", 4, "A.t", 0, 10)
-    found = measurements(RunReport("A->B", "r", "", "", "latest", (partition, idle), seconds=4.0), "A", "B")
-    assert found == [
+    assert of_partitions(partition, idle, seconds=4.0) == [
         Measurement("record-count", 10, TAGS, counter=True),
         Measurement("byte-count", 500, TAGS, counter=True),
         Measurement("record-bytes-avg", 50.0, TAGS),
@@ -45,8 +49,8 @@ def test_each_remote_partition_has_one_set_of_metrics() -> None:
 
 
 def test_records_without_timestamps_have_no_age() -> None:
-    report = RunReport("A->B", "r", "", "", "latest", (PartitionReport("t", 0, "A.t", 0, 1, counters=Counters(records=1)),))
-    assert {one.name for one in measurements(report, "A", "B")} == {"record-count", "byte-count", "record-bytes-avg"}
+    partition = PartitionReport("t", 0, "A.t", 0, 1, counters=Counters(records=1))
+    assert {one.name for one in of_partitions(partition)} == {"record-count", "byte-count", "record-bytes-avg"}
 
 
 def test_headroom_is_the_whole_retention_again_once_nothing_is_uncopied() -> None:

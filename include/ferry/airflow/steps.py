@@ -20,7 +20,7 @@ from ferry.copying.request import RunRequest
 from ferry.ledger.run_report import PartitionFailure, RunReport
 from ferry.ledger.sync_outcome import LISTED
 from ferry.monitoring.limits import limits_broken
-from ferry.monitoring.measurements import measurements, run_measurements, status_measurements
+from ferry.monitoring.measurements import run_measurements, status_measurements
 from ferry.monitoring.status import status_after_run
 from ferry.pipeline.plan import plan_run
 from ferry.pipeline.report import keep_lag, keep_run
@@ -120,8 +120,7 @@ def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, 
         _log_report(found)
         if trouble := keep_run(settings, found):
             say(trouble)
-        aliases = settings.source.alias, settings.target.alias
-        emit([*measurements(found, *aliases), *run_measurements(found, *aliases)])
+        emit(run_measurements(found, settings.source.alias, settings.target.alias))
         found.raise_for_outcome()
     context["outlet_events"][flow_asset(settings)].extra = {"records": found.records, "bytes": found.bytes, "run_id": found.run_id}
     return found.document()

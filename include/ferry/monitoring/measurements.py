@@ -18,16 +18,10 @@ from ferry.monitoring.status import FlowStatus
 from ferry.verify.report import VerifyReport
 
 
-def measurements(report: RunReport, source: str, target: str) -> list[Measurement]:
-    """The metrics of a run's partitions; `source` and `target` are aliases."""
-    return [
-        one for partition in report.partitions for one in _of_partition(partition, report.seconds, {"source": source, "target": target})
-    ]
-
-
 def run_measurements(report: RunReport, source: str, target: str) -> list[Measurement]:
-    """The metrics of a run as a whole, also of one that had nothing to copy."""
+    """The metrics of a run's partitions, and of the run as a whole, also of one that had nothing to copy."""
     tags = {"source": source, "target": target}
+    found = [one for partition in report.partitions for one in _of_partition(partition, report.seconds, tags)]
     values = {
         "run-records": report.records,
         "run-bytes": report.bytes,
@@ -38,7 +32,7 @@ def run_measurements(report: RunReport, source: str, target: str) -> list[Measur
         "failed-partitions": len(report.failed),
         "lost-records": sum(loss.upstream_end - loss.upstream_start for loss in report.losses),
     }
-    return [Measurement(name, value, tags) for name, value in values.items()]
+    return [*found, *(Measurement(name, value, tags) for name, value in values.items())]
 
 
 def status_measurements(status: FlowStatus, source: str, target: str) -> list[Measurement]:
