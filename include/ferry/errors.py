@@ -355,12 +355,7 @@ class PartitionUnavailable(PartitionError):
     retry = RetryRule.RETRY
 
 
-# Names in reports that have no class of their own.
-_STEPS_OF_REPORTS = {"RunUnfinished": "run again: nothing is copied twice"}
-
-
 def next_step_of(name: str) -> str:
-    """What to do about an error, by the name that a report gives."""
+    """What to do about an error, by the name of its class."""
     found = globals().get(name)
-    known = isinstance(found, type) and issubclass(found, FerryError)
-    return _STEPS_OF_REPORTS.get(name) or (found.next_step if known else FerryError.next_step)  # type: ignore[union-attr]
+    return found.next_step if isinstance(found, type) and issubclass(found, FerryError) else FerryError.next_step
