@@ -69,7 +69,7 @@ def plan_copy(flow: str, command: str, what: str, checked: Mapping[str, Any]) ->
         if what == "back":
             for text in planned_move.settle_start(switch_over_of(command, *both(flow)), options):
                 say(text)
-        request = RunRequest(settings.name, copy_run_id(options.run_id, what))
+        request = RunRequest(settings.name, f"{options.run_id}__{what}")
         with Run(settings, request) as run:
             run.move_records(lambda: None, lambda _: None)
     return {"needs_copy": run.plan.needs_copy, "dry_run": False}
@@ -78,11 +78,6 @@ def plan_copy(flow: str, command: str, what: str, checked: Mapping[str, Any]) ->
 def copied_flow(flow: str, command: str, what: str) -> Flow:
     settings, reverse = both(flow)
     return require_reverse(settings, reverse) if command == FAILBACK and what == "back" else settings
-
-
-def copy_run_id(run_id: str, what: str) -> str:
-    """The run id of one of the copies of a DAG run."""
-    return f"{run_id}__{what}"
 
 
 def refuse_dry_run(flow: str, command: str) -> None:
@@ -204,7 +199,7 @@ def _copy_told(flow: Flow, command: str, run_id: str, checked: Mapping[str, Any]
         return ""
     if checked["away"]:
         return f"none: {flow.source.alias} does not answer"
-    report = Run(flow, RunRequest(flow.name, copy_run_id(run_id, "copy"))).report(idle=False)
+    report = Run(flow, RunRequest(flow.name, f"{run_id}__copy")).report(idle=False)
     if any(failure.error == "RunUnfinished" for failure in report.failed):
         return "none: not asked for, not needed, or failed; the log of its task says which"
     problems = "".join(f"; {problem.named}" for problem in report.problems())
@@ -212,7 +207,7 @@ def _copy_told(flow: Flow, command: str, run_id: str, checked: Mapping[str, Any]
 
 
 def _proven(switch: SwitchOver, run_id: str) -> str:
-    report = read_verify_report(switch.active, copy_run_id(run_id, "verify"))
+    report = read_verify_report(switch.active, f"{run_id}__verify")
     if report is None:
         raise RecoveryStopped("compare_sides left no report: read its log, then clear it")
     return planned_move.verified(report)
@@ -256,7 +251,7 @@ class RecoveryCopyOperator(FerrySparkOperator):
         """The copy's request, with a run id of its own."""
         skip_unless_needed(self.planned)
         flow = copied_flow(self.flow, self.command, self.what).name
-        return RunRequest(flow, copy_run_id(context["dag_run"].run_id, self.what)).to_json()
+        return RunRequest(flow, f"{context['dag_run'].run_id}__{self.what}").to_json()
 
 
 class RecoveryVerifyOperator(FerrySparkOperator):
@@ -273,4 +268,4 @@ class RecoveryVerifyOperator(FerrySparkOperator):
         if not recovery_given(self.command, context)["verify"] or not options_of(self.command, context).writes:
             raise AirflowSkipException("not asked for")
         flow = copied_flow(self.flow, self.command, "back" if self.command == FAILBACK else "ahead").name
-        return VerifyRequest(flow, copy_run_id(context["dag_run"].run_id, "verify")).to_json()
+        return VerifyRequest(flow, f"{context['dag_run'].run_id}__verify").to_json()
