@@ -12,7 +12,7 @@ from airflow.sdk import Context, get_current_context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from ferry.airflow.connections import connection_fields
-from ferry.airflow.flows import config_path
+from ferry.airflow.flows import config_path, flow_for_running
 from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, options_of, recovery_given
 from ferry.airflow.spark_operators import FerrySparkOperator
 from ferry.airflow.steps import skip_unless_needed
@@ -28,7 +28,7 @@ from ferry.recovery import failover as failing_over
 from ferry.recovery import switch_over as planned_move
 from ferry.recovery.not_copied import drain, refuse_movement
 from ferry.recovery.report import Confirmation, RecoveryPlan, RecoveryReport, group_table, missing_table, notes
-from ferry.recovery.reverse import find_reverse, require_reverse
+from ferry.recovery.reverse import find_reverse
 from ferry.recovery.switch_over import SwitchOver
 from ferry.spark.submit import COPY_JOB, VERIFY_JOB
 from ferry.verify.request import VerifyRequest
@@ -59,12 +59,11 @@ def check_clusters(flow: str, command: str) -> dict[str, Any]:
 def plan_copy(flow: str, command: str, what: str, checked: Mapping[str, Any]) -> dict[str, Any]:
     """Plan one of the copies and create its topics. Returns what the copy task needs."""
     context = get_current_context()
-    nothing = {"needs_copy": False, "dry_run": False}
     with typed_retries():
         given, options = recovery_given(command, context), options_of(command, context)
         wanted = given["last_copy"] if command == FAILOVER else what != "tail" or given["tail"] == "copy"
         if checked["away"] or not wanted or not options.writes:
-            return {**nothing, "dry_run": not options.writes}
+            return {"needs_copy": False, "dry_run": not options.writes}
         settings = copied_flow(flow, command, what)
         if what == "back":
             for text in planned_move.settle_start(switch_over_of(command, *both(flow)), options):
@@ -76,8 +75,8 @@ def plan_copy(flow: str, command: str, what: str, checked: Mapping[str, Any]) ->
 
 
 def copied_flow(flow: str, command: str, what: str) -> Flow:
-    settings, reverse = both(flow)
-    return require_reverse(settings, reverse) if command == FAILBACK and what == "back" else settings
+    """The flow that one of the copies runs. Only a failback copies `back`."""
+    return switch_over_of(command, *both(flow)).active if what == "back" else flow_for_running(flow)
 
 
 def refuse_dry_run(flow: str, command: str) -> None:
@@ -179,7 +178,7 @@ def both(name: str) -> tuple[Flow, Flow | None]:
 
 def switch_over_of(command: str, flow: Flow, reverse: Flow | None) -> SwitchOver:
     """The direction in which groups move."""
-    return planned_move.cutover(flow, reverse) if command == CUTOVER else planned_move.failback(flow, require_reverse(flow, reverse))
+    return planned_move.cutover(flow, reverse) if command == CUTOVER else planned_move.failback(flow, reverse)
 
 
 def shortened(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -160,11 +160,10 @@ def failback(
     """Move back after a failover. Only newer records are copied back, and each group continues where it was."""
     from ferry.recovery import switch_over as planned_move
     from ferry.recovery.report import check_quiet
-    from ferry.recovery.reverse import require_reverse
 
     check_quiet(quiet)
     options, settings, reverse = call.begin()
-    switch = planned_move.failback(settings, require_reverse(settings, reverse))
+    switch = planned_move.failback(settings, reverse)
     checked = planned_move.check_switch_over(switch, options, rebuilt=rebuilt)
     what = "copied to the target first" if tail is Tail.COPY else "left where they are, as --tail leave says"
     never_copied = [

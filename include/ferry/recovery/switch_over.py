@@ -33,7 +33,7 @@ from ferry.recovery.moving import GroupMove, GroupOutcome, members_of, plan_move
 from ferry.recovery.not_copied import Copy, NotCopied, drain, not_copied, refuse_rest
 from ferry.recovery.readings import GroupReading, cluster_id_of, read_groups
 from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport, Stopwatch
-from ferry.recovery.reverse import cut_ends, refuse_another_source, refuse_other_way, seed_reverse, start_positions
+from ferry.recovery.reverse import cut_ends, refuse_another_source, refuse_other_way, require_reverse, seed_reverse, start_positions
 from ferry.verify.range_runner import verify_inline
 from ferry.verify.report import VerifyReport
 from ferry.verify.request import VerifyRequest
@@ -64,9 +64,9 @@ def cutover(flow: Flow, reverse: Flow | None) -> SwitchOver:
     return SwitchOver(flow, flow, reverse, Event.CUTOVER_BEGINS, Event.CUTOVER_ENDS)
 
 
-def failback(flow: Flow, reverse: Flow) -> SwitchOver:
-    """From the flow's target to its source, by the flow in the other direction."""
-    return SwitchOver(flow, reverse, reverse, Event.FAILBACK_BEGINS, Event.FAILBACK_ENDS)
+def failback(flow: Flow, reverse: Flow | None) -> SwitchOver:
+    """From the flow's target to its source, by the flow in the other direction. ArgumentError where there is none."""
+    return SwitchOver(flow, require_reverse(flow, reverse), reverse, Event.FAILBACK_BEGINS, Event.FAILBACK_ENDS)
 
 
 def check_switch_over(switch: SwitchOver, options: RecoveryOptions, *, rebuilt: bool = False) -> RecoveryPlan:
