@@ -31,7 +31,6 @@ from ferry.syncs.context import SyncContext, sync_scope
 ANYTHING = "*"
 # Appended to a prefix, it makes a topic name, from which the policy makes a remote name.
 _PROBE = "0"
-REPORT_ONLY = "ferry.sync.acls.report.only=true"
 Problems = dict[AclBinding, "FerryError"]
 
 
@@ -171,7 +170,7 @@ def _outcome(flow: Flow, plan: AclPlan, problems: Problems, source: Collection[A
     changes += [Change(f"ACL {binding}", "delete", reason="Ferry created it, and the source's ACL is gone") for binding in removed]
     skipped = [Skipped(f"ACL {binding}", reason) for binding, reason in plan.skipped]
     if flow.acls.report_only:
-        skipped += [Skipped(change.what, f"to {change.action}: {change.reason}; {REPORT_ONLY}") for change in changes]
+        skipped += [Skipped(change.what, f"to {change.action}: {change.reason}; ferry.sync.acls.report.only=true") for change in changes]
         changes = []
     if not flow.acls.remove:
         reason = "Ferry created it, and the source's ACL is gone: ferry.sync.acls.remove=true removes it"

@@ -22,7 +22,6 @@ T = TypeVar("T")
 Decode = Callable[["bytes | None", "bytes | None"], T]
 
 PARTITION = 0
-CONFIG = {"cleanup.policy": "compact"}
 # So many records that cannot be read are named.
 NAMED_RECORDS = 5
 
@@ -54,7 +53,7 @@ def ensure_mm2_topic(
         factor = replicas_for(replicas, admin, [topic])
         change = Change(f"topic {topic} on {cluster.alias}", "create", f"1 partition, replication factor {factor}, cleanup.policy=compact")
         if not dry_run:
-            for problem in admin.create_topics([WantedTopic(topic, 1, factor, CONFIG, lambda _: rights)]).values():
+            for problem in admin.create_topics([WantedTopic(topic, 1, factor, {"cleanup.policy": "compact"}, lambda _: rights)]).values():
                 raise with_key(problem, replicas, admin)
             wait_for_leaders(admin, {topic: 1})
     return (change,)

@@ -36,8 +36,7 @@ class Sync(NamedTuple):
 
     def interval(self, flow: Flow) -> int:
         """In seconds."""
-        seconds: int = flow.setting(self.interval_key, 0)
-        return seconds
+        return int(flow.setting(self.interval_key, 0))
 
 
 SYNCS: Mapping[SyncName, Sync] = {

@@ -62,11 +62,10 @@ def read_offset_maps(
         today = {key: TopicIds(ids[key], id_of(target_topics[remote[key]])) for key in wanted}
         receipts = valid_receipts(read_receipts(flow, wanted), today)
         starts, start_problems = target.earliest_offsets(wanted.values())
-    sources = [TopicPartition(*key) for key in wanted]
-    begins, source_problems = dict.fromkeys(sources, 0), dict[TopicPartition, str]()
+    begins, source_problems = dict.fromkeys(wanted, 0), dict[TopicPartition, str]()
     if ask_source:
         with ClusterAdmin(flow.source) as source:
-            begins, source_problems = source.earliest_offsets(sources)
+            begins, source_problems = source.earliest_offsets(wanted)
     heads = read_own_state(flow, settled=True).heads if any(map(seeded_again, receipts.values())) else {}
     unanswered = {key: end_problems.get(place) or start_problems.get(place) or source_problems.get(key) for key, place in wanted.items()}
     unread = {key: problem for key, problem in unanswered.items() if problem}
@@ -75,7 +74,7 @@ def read_offset_maps(
         if key in unread:
             continue
         position = heads[key].position if key in heads else None
-        bounds = LogBounds(begins[TopicPartition(*key)], starts[place], ends[place], position, flow.exactly_once)
+        bounds = LogBounds(begins[key], starts[place], ends[place], position, flow.exactly_once)
         maps[key] = OffsetMap(receipts.get(key, ()), bounds)
     return OffsetMaps(maps, {**problems, **unread}, frozenset(unread))
 
@@ -186,19 +185,18 @@ def find_route(
     came_from_away = policy.topic_source(topic) == away
     upstream = policy.upstream_topic(topic) if came_from_away else None
     if upstream is not None and upstream != topic:
-        route = Route(upstream, ByLedger.INVERSE)
+        remote, by = upstream, ByLedger.INVERSE
     else:
-        route = Route(policy.format_remote_topic(home, topic), ByLedger.FORWARD)
-        if route.remote_topic == topic:
-            route = Route(topic, ByLedger.BOTH)
-    name = route.remote_topic if by_upstream_name and route.by is ByLedger.INVERSE else topic
+        remote = policy.format_remote_topic(home, topic)
+        by = ByLedger.BOTH if remote == topic else ByLedger.FORWARD
+    name = remote if by_upstream_name and by is ByLedger.INVERSE else topic
     problem = flow.topic_filter.why_not(name)
-    if not problem and route.by is not ByLedger.INVERSE:
+    if not problem and by is not ByLedger.INVERSE:
         problem = flow.topic_rules.why_not(topic)
     if problem:
         problem = f"the flow does not copy the topic: {problem}"
     elif topic not in home_topics:
         problem = f"cluster {home} has no such topic, or hides it from the user"
-    elif route.remote_topic not in away_topics:
-        problem = f"cluster {away} has no topic {route.remote_topic}, or hides it from the user"
-    return Route(route.remote_topic, route.by, problem or "")
+    elif remote not in away_topics:
+        problem = f"cluster {away} has no topic {remote}, or hides it from the user"
+    return Route(remote, by, problem or "")
