@@ -84,7 +84,6 @@ def plan_checkpoints(groups: TranslatedGroups, previous: Mapping[CheckpointKey, 
 
 
 def is_due(now: Checkpoint, before: Checkpoint | None) -> bool:
-    """MM2's rule: the first, a rewind at the source, or progress on the target."""
     return before is None or now.upstream_offset < before.upstream_offset or now.downstream_offset > before.downstream_offset
 
 

@@ -87,7 +87,6 @@ def sync_scope(context: SyncContext, source: ClusterAdmin, target: ClusterAdmin)
 
 
 def refuse_same_cluster(flow: Flow, source: ClusterAdmin, target: ClusterAdmin) -> None:
-    """ConfigError when both aliases lead to one cluster."""
     identity = source.cluster_id()
     if identity == target.cluster_id():
         raise ConfigError(

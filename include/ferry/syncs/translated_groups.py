@@ -1,8 +1,7 @@
 """Where every consumer group of one cluster stands on the other, in one pass over all groups. Reads only.
 
-The order of reading makes the result safe: first the groups' offsets, then the last stable offsets of the partitions that are translated
-into, then the whole ledger, then where those logs begin. So a record that the ledger does not explain was not on the target when the
-group's offset was read. Every group and partition that is left out has a reason.
+The groups' offsets are read first, then what partition_translators.py reads. So a record that the ledger does not explain was not on the
+target when the group's offset was read. Every group and partition that is left out has a reason.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
