@@ -1,7 +1,6 @@
 """The status of a flow: lag, headroom, losses, open transactions, stopped partitions. Reads only.
 
-A partition counts as stopped if the plan of a snapshot says that the next run will not copy it. While a run commits, the head and the group
-of a partition differ for a moment. So Ferry takes a second snapshot before it names such a partition.
+A partition counts as stopped if the plan of a snapshot says that the next run will not copy it.
 """
 
 import time
@@ -80,18 +79,9 @@ class FlowStatus:
         return {"version": STATUS_VERSION, **fields, "totals": totals}
 
 
-@dataclass(frozen=True)
-class FlowReading:
-    """A status and what it was made from: the snapshot, and every loss in the ledger."""
-
-    status: FlowStatus
-    snapshot: FlowSnapshot
-    losses: tuple[Receipt, ...]
-
-
 def flow_status(flow: Flow) -> FlowStatus:
     """The status by both clusters and by the losses in the ledger. A missed schedule counts as a broken limit."""
-    status = read_flow(flow).status
+    status, _, _ = read_flow(flow)
     missed = overdue_run(flow)
     return status if missed is None else replace(status, broken=(missed, *status.broken))
 
@@ -117,12 +107,12 @@ def overdue_run(flow: Flow, now: datetime | None = None) -> BrokenLimit | None:
     return None if ended else BrokenLimit(DEADLINE_SECONDS, "", round((moment - due).total_seconds(), 3), deadline)
 
 
-def read_flow(flow: Flow) -> FlowReading:
-    """The status without the missed schedule, with what it was made from."""
+def read_flow(flow: Flow) -> tuple[FlowStatus, FlowSnapshot, tuple[Receipt, ...]]:
+    """The status without the missed schedule, with what it was made from: the snapshot, and every loss in the ledger."""
     seen, status = _seen(flow, for_a_run=False)
     lost = read_losses(flow, seen.state.flow.losses if seen.state.flow else None).losses
     losses = tuple(loss_report(loss) for loss in unacknowledged(lost, seen.state))
-    return FlowReading(replace(status, losses=losses), seen, lost)
+    return replace(status, losses=losses), seen, lost
 
 
 def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan | None = None) -> FlowStatus:
@@ -231,7 +221,8 @@ def retention_seconds(config: Mapping[str, ConfigValue]) -> float | None:
 
 
 def stopped_partitions(flow: Flow, seen: FlowSnapshot) -> tuple[PartitionFailure, ...]:
-    """The stopped partitions of `seen`. Where a committing run may be the cause, only those that a second snapshot shows too."""
+    """The stopped partitions of `seen`; only those that a second snapshot shows too, where a committing run may be the cause: while a run
+    commits, the head and the group of a partition differ for a moment."""
     found = _failures(flow, seen)
     if not any(failure.error in _SEEMS_SO_WHILE_A_RUN_COMMITS for failure in found):
         return found

@@ -23,20 +23,20 @@ COMPARED = (SyncName.TOPICS, SyncName.CONFIGS, SyncName.ACLS)
 
 def read_overview(flow: Flow) -> dict[str, Any]:
     """What overview.overview_from takes. ClusterUnreachable, AuthenticationFailed and the like when a cluster cannot be read."""
-    found = read_flow(flow)
-    lost, known = sorted(found.losses, key=lambda loss: -loss.max_timestamp), found.snapshot.state.acknowledged
+    status, snapshot, every_loss = read_flow(flow)
+    lost, known = sorted(every_loss, key=lambda loss: -loss.max_timestamp), snapshot.state.acknowledged
     losses = [{**asdict(loss_report(loss)), "run_id": loss.run_id, "acknowledged": acknowledgement(loss) in known} for loss in lost]
-    stopped = found.status.stopped
+    stopped = status.stopped
     unseen = [loss for loss in losses if not loss["acknowledged"]]
     return {
-        "rows": [list(astuple(entry)) for entry in found.status.partitions],
+        "rows": [list(astuple(entry)) for entry in status.partitions],
         "losses": sorted(losses, key=lambda loss: loss["acknowledged"])[:LOSSES_NAMED],
         "losses_total": len(losses),
         "losses_open": len(unseen),
         "stopped": [asdict(failure) for failure in stopped[:STOPPED_NAMED]],
         "stopped_total": len(stopped),
         "open_transactions": [
-            entry.document() for entry in sorted(found.status.last_stable_lags, key=lambda held: not held.overdue)[:OPEN_NAMED]
+            entry.document() for entry in sorted(status.last_stable_lags, key=lambda held: not held.overdue)[:OPEN_NAMED]
         ],
         "losses_by_topic": dict(Counter(loss["topic"] for loss in unseen)),
     }
