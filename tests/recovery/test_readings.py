@@ -34,7 +34,7 @@ def position(group: str, *, translated: bool = True) -> TranslatedPosition:
 
 def found(*positions: TranslatedPosition, left_out: tuple[GroupLeftOut, ...] = ()) -> TranslatedGroups:
     groups = tuple(dict.fromkeys(entry.group for entry in positions))
-    return TranslatedGroups("A->B", False, (*groups, "idle"), positions, left_out)
+    return TranslatedGroups((*groups, "idle"), positions, left_out)
 
 
 def test_groups_of_other_topics_are_left_out_by_name() -> None:

@@ -29,7 +29,7 @@ def position(upstream: int | None, downstream: int | None, **fields: object) -> 
 
 
 def groups(*positions: TranslatedPosition) -> TranslatedGroups:
-    return TranslatedGroups("A->B", reverse=False, groups=("g",), positions=positions, left_out=())
+    return TranslatedGroups(groups=("g",), positions=positions, left_out=())
 
 
 def checkpoint(place: Place) -> Checkpoint:

@@ -53,7 +53,7 @@ def test_a_group_is_explained(
             TranslatedPosition(groups[0], topic, 0, remote, 7, Translation(7, 5, Inexact.AHEAD)),
             TranslatedPosition(groups[0], topic, 1, remote, None, None, problem="never copied"),
         )
-        return TranslatedGroups(flow.name, False, tuple(groups), positions, ())
+        return TranslatedGroups(tuple(groups), positions, ())
 
     monkeypatch.setattr(group_explanation, "translated_groups", translated)
     arguments = ["explain", str(path), "--flow", flow.name, "--group", group]

@@ -42,7 +42,7 @@ def translate(monkeypatch: pytest.MonkeyPatch) -> Translate:
 
     def give(positions: Mapping[str, list[TranslatedPosition]], *left_out: GroupLeftOut) -> None:
         flat = tuple(entry for group in sorted(positions) for entry in positions[group])
-        found = TranslatedGroups("A->B", False, tuple(sorted(positions)), flat, left_out)
+        found = TranslatedGroups(tuple(sorted(positions)), flat, left_out)
         monkeypatch.setattr(translated_groups, "translated_groups", lambda _: found)
 
     return give

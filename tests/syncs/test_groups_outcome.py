@@ -45,7 +45,7 @@ def test_a_group_with_anything_left_alone_or_failed_is_not_synced() -> None:
     groups = ("ahead", "busy", "came", "fine", "none", "refused, part", "unread", "up to date")
     found = tuple(entry for group in groups if group != "none" for entry in positions(group))
     left_out = (GroupLeftOut("filtered", "not in groups"), GroupLeftOut("later", "not now", "GroupFailed"))
-    translated = TranslatedGroups("A->B", False, groups, found, left_out)
+    translated = TranslatedGroups(groups, found, left_out)
     outcome = groups_outcome(FLOW, translated, results, {"unread": GroupFailed("no answer")})
     assert [(entry.name, entry.value) for entry in outcome.measurements] == [("groups-synced", 2), ("groups-not-synced", 6)]
     assert [change.what for change in outcome.changes] == [
@@ -72,8 +72,8 @@ def test_a_group_with_anything_left_alone_or_failed_is_not_synced() -> None:
 
 def test_a_notice_says_that_nothing_was_written() -> None:
     refused = result("g", p0=NotWritten("no", "NotAuthorized"), p1=NotWritten("no", "NotAuthorized"))
-    translated = TranslatedGroups("A->B", False, ("g",), positions("g"), ())
+    translated = TranslatedGroups(("g",), positions("g"), ())
     (notice,) = groups_outcome(FLOW, translated, [refused], {}).notices
     assert "none of the 1 groups" in notice
-    (notice,) = groups_outcome(FLOW, TranslatedGroups("A->B", False, (), (), ()), [], {}).notices
+    (notice,) = groups_outcome(FLOW, TranslatedGroups((), (), ()), [], {}).notices
     assert "A has no consumer groups" in notice

@@ -71,8 +71,9 @@ def translate(
 
     found = translated_groups(load_flow(config, flow), group, reverse=reverse)
     rows = [_row(position, reverse=reverse) for position in found.positions]
+    title = f"{flow}: offsets" + (" (reverse)" if reverse else "")
     content = {"flow": flow, "reverse": reverse, "groups": found.groups, "positions": rows}
-    answer({**content, "left_out": [asdict(entry) for entry in found.left_out]}, _translation(found, rows), as_json=as_json)
+    answer({**content, "left_out": [asdict(entry) for entry in found.left_out]}, _translation(title, found, rows), as_json=as_json)
     raise typer.Exit(ExitCode.PARTLY_FAILED if any(entry.error for entry in found.left_out) else ExitCode.DONE)
 
 
@@ -95,12 +96,12 @@ def _row(position: TranslatedPosition, *, reverse: bool) -> dict[str, Any]:
     }
 
 
-def _translation(found: TranslatedGroups, rows: list[dict[str, Any]]) -> Iterator[Part]:
+def _translation(title: str, found: TranslatedGroups, rows: list[dict[str, Any]]) -> Iterator[Part]:
     yield from (Aside(f"group {entry.group}: left out: {entry.reason}") for entry in found.left_out)
     yield from (Aside(f"group {group}: it has no offsets") for group in found.groups if all(row["group"] != group for row in rows))
     columns = ("group", "topic", "partition", "upstream_offset", "downstream_offset", "exact", "reason")
     cells = [tuple(row[column] for column in columns) for row in rows]
-    yield Table(f"{found.flow}: offsets" + (" (reverse)" if found.reverse else ""), columns, cells)
+    yield Table(title, columns, cells)
 
 
 class ConfigFirst(TyperGroup):

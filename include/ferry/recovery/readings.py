@@ -152,7 +152,7 @@ def checkpointed_groups(flow: Flow) -> tuple[TranslatedGroups, int, tuple[str, .
     positions, left_out = positions_of(flow, newest_checkpoints(contents.records).values(), state, maps)
     groups = tuple(sorted({entry.group for entry in positions}))
     done = state.syncs.get(SyncName.CHECKPOINTS.value)
-    translated = TranslatedGroups(flow.name, False, groups, positions, left_out)
+    translated = TranslatedGroups(groups, positions, left_out)
     return translated, 0 if done is None else done.finished, contents.notices()
 
 

@@ -37,11 +37,9 @@ class GroupLeftOut:
 class TranslatedGroups:
     """The groups of one cluster with their positions on the other, in order of group, topic and partition.
 
-    `groups`: those that were translated, also those without offsets. `reverse`: they are the target's groups, translated to the source.
+    `groups`: those that were translated, also those without offsets.
     """
 
-    flow: str
-    reverse: bool
     groups: tuple[str, ...]
     positions: tuple[TranslatedPosition, ...]
     left_out: tuple[GroupLeftOut, ...]
@@ -72,14 +70,14 @@ def translated_groups(flow: Flow, groups: Collection[str] | None = None, *, reve
     topics = {key.topic for offsets in committed.values() for key in offsets}
     left_out.sort(key=lambda entry: entry.group)
     if not topics:
-        return TranslatedGroups(flow.name, reverse, tuple(sorted(committed)), (), tuple(left_out))
+        return TranslatedGroups(tuple(sorted(committed)), (), tuple(left_out))
     with ClusterAdmin(forward.source) as source, ClusterAdmin(forward.target) as target:
         home_topics, away_topics = source.topics(), target.topics()
     # In a reverse pass the topic's name on the source decides, because the flow's filters are about the source.
     routes = {topic: find_route(forward, topic, home_topics, away_topics, by_upstream_name=reverse) for topic in topics}
     translators = read_translators(forward, routes, home_topics, away_topics)
     positions = [position for group in sorted(committed) for position in _positions(group, committed[group], routes, translators)]
-    return TranslatedGroups(flow.name, reverse, tuple(sorted(committed)), tuple(positions), tuple(left_out))
+    return TranslatedGroups(tuple(sorted(committed)), tuple(positions), tuple(left_out))
 
 
 def _choose(flow: Flow, listed: Iterable[GroupListing], named: Collection[str] | None) -> tuple[list[str], list[GroupLeftOut]]:
