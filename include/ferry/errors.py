@@ -41,14 +41,11 @@ EXIT_CODE_PRECEDENCE = (
 
 
 def worst_exit_code(codes: Iterable[ExitCode]) -> ExitCode:
-    """The one exit code of a run in which several things happened."""
     seen = set(codes)
     return next((code for code in EXIT_CODE_PRECEDENCE if code in seen), ExitCode.DONE)
 
 
 class RetryRule(Enum):
-    """What an orchestrator should do with a failed task."""
-
     RETRY = "retry"  # the same call may succeed later
     FAIL = "fail"  # the same call fails again until somebody corrects the input
     HUMAN = "human"  # a person must read the message and decide

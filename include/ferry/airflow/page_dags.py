@@ -1,8 +1,6 @@
 """What the page asks Airflow about DAGs: what the user may do with them, and their runs. Reads only.
 
-Every route demands a login first. A user sees the flows whose DAG the user may read. The list of DAG runs needs the right to read runs;
-`may_trigger` is the right to create one. The page has no route that writes: to start a run, the browser calls Airflow's own API, which
-checks its own rights.
+To start a run, the browser calls Airflow's own API, which checks its own rights.
 """
 
 from __future__ import annotations

@@ -39,7 +39,6 @@ def time_param(description: str) -> Param:
 
 
 def trigger_params() -> dict[str, Param]:
-    """The form of a manual trigger."""
     return {
         "topics": topics_param(),
         "bound": Param(

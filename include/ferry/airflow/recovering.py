@@ -39,7 +39,6 @@ LISTED = 200
 
 
 def check_clusters(flow: str, command: str) -> dict[str, Any]:
-    """Check whether the recovery can begin, and whether the source answers."""
     context = get_current_context()
     with typed_retries():
         options = options_of(command, context)
@@ -247,7 +246,6 @@ class RecoveryCopyOperator(FerrySparkOperator):
         self.command, self.what, self.planned = command, what, planned
 
     def request(self, context: Context) -> str:
-        """The copy's request, with a run id of its own."""
         skip_unless_needed(self.planned)
         flow = copied_flow(self.flow, self.command, self.what).name
         return RunRequest(flow, f"{context['dag_run'].run_id}__{self.what}").to_json()

@@ -22,7 +22,6 @@ def recovery_dag_id(flow: Flow, command: str) -> str:
 
 
 def recovery_params(command: str) -> dict[str, Param]:
-    """The form of a trigger."""
     groups = "Only groups whose whole name this regular expression matches; empty: all of the flow."
     both = {
         "groups": Param(None, type=["null", "string"], description=groups),

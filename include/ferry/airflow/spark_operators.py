@@ -86,7 +86,6 @@ class CopyRecordsOperator(FerrySparkOperator):
         self.planned = planned
 
     def request(self, context: Context) -> str:
-        """The run's request."""
         skip_unless_needed(self.planned)
         return request_of(self.flow, context).to_json()
 

@@ -70,7 +70,6 @@ def plan(flow: str) -> dict[str, Any]:
 
 
 def prepare(flow: str, planned: Mapping[str, Any]) -> dict[str, Any]:
-    """Create and grow remote topics, and record where new partitions start."""
     if not planned["needs_preparation"]:
         return {"created": [], "grown": [], "failed": []}
     with typed_retries(), Run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
@@ -81,7 +80,6 @@ def prepare(flow: str, planned: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def skip_unless_needed(planned: Mapping[str, Any]) -> None:
-    """Skip the copy task when there is nothing to copy."""
     if not planned["needs_copy"]:
         raise AirflowSkipException("dry run: nothing is copied" if planned["dry_run"] else "nothing to copy: Spark is not started")
 

@@ -73,5 +73,4 @@ def emit(found: Iterable[Measurement]) -> None:
 
 
 def say(text: str) -> None:
-    """A line in the task's log."""
     print(text)  # noqa: T201 - a task's output is its log

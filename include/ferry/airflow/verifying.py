@@ -19,7 +19,6 @@ LISTED = 100
 
 
 def verify_params() -> dict[str, Param]:
-    """The form of a trigger."""
     return {
         "topics": topics_param(),
         "from": time_param("Only records with this timestamp or a later one."),

@@ -24,8 +24,7 @@ from ferry.verify.results_topic import fold_report
 DAYS = 30
 RUNS_KEPT = 2_000
 VERIFIES_KEPT = 20
-DIFFERENCES_NAMED = 50
-NOT_COVERED_NAMED = 50
+ENTRIES_NAMED = 50
 # The newest run counts as running for so long after its beginning, while it has no result.
 RUNNING_SECONDS = 24 * 3600
 VERIFY_PREFIX = b"verify:"
@@ -105,7 +104,7 @@ def _unsummarised(run_id: str, run: RunRecords, *, alive: bool) -> dict[str, Any
         "finished": result.finished,
         "seconds": result.seconds,
         "cpu_seconds": round(run.cpu_seconds, 3),
-        "failed": failed[:DIFFERENCES_NAMED],
+        "failed": failed[:ENTRIES_NAMED],
         "failed_total": len(failed),
     }
 
@@ -132,8 +131,8 @@ def verify_document(report: VerifyReport) -> dict[str, Any]:
     return {
         **kept,
         "verdict": verdict,
-        "differences": document["differences"][:DIFFERENCES_NAMED],
-        "failed": document["failed"][:DIFFERENCES_NAMED],
-        "unproven": [{"reason": reason, "parts": count} for reason, count in reasons.most_common(NOT_COVERED_NAMED)],
+        "differences": document["differences"][:ENTRIES_NAMED],
+        "failed": document["failed"][:ENTRIES_NAMED],
+        "unproven": [{"reason": reason, "parts": count} for reason, count in reasons.most_common(ENTRIES_NAMED)],
         "unproven_total": len(document["not_covered"]),
     }

@@ -1,8 +1,7 @@
 """Watches flows for `ferry watch`: a thread for each flow reads its status again and again, so no flow waits for another one.
 
 A frame is computed from one look and the look before (pure). The speed of a flow is how far its positions moved between two looks. A look
-reads as much as a plan does; at most once a minute it also reads the ledger (for losses) and the newest run. A look at a cluster that does
-not answer ends after the cluster's time-outs, and has a problem. For a minute after it, frames say how long the outage was.
+reads as much as a plan does. A look at a cluster that does not answer ends after the cluster's time-outs, and has a problem.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ TOPICS_SHOWN = 8
 STOPPED_SHOWN = 3
 # A flow counts as copying for so long after a position moved.
 MOVED_SECONDS = 15.0
-# Time between two reads of the ledger and the runs topic: reading a large ledger takes seconds.
+# Time between two reads of the ledger (for losses) and the runs topic: reading a large ledger takes seconds.
 WHOLE_SECONDS = 60.0
-# So long a frame says that the clusters answer again: a person does not see what stands there for one look only.
+# So long frames say how long an outage was: a person does not see what stands there for one look only.
 OUTAGE_SHOWN_SECONDS = 60.0
 UNREACHABLE = "no answer"
 # As in status documents.

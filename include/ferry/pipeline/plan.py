@@ -52,7 +52,6 @@ class RunPlan:
         return alone or bool(self.topics.create or self.topics.grow) or (self.needs_copy and self.internal_topics_missing)
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
         return {
             "version": PLAN_VERSION,
             "flow": self.flow,

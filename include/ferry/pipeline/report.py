@@ -43,7 +43,6 @@ def assemble_report(flow: Flow, request: RunRequest) -> RunReport:
 def report_without_copy(
     flow: Flow, request: RunRequest, records: RunRecords, failed: tuple[PartitionFailure, ...], skipped: tuple[Skipped, ...] = ()
 ) -> RunReport:
-    """The report of a run that began no copy."""
     now = time_now()
     return RunReport(flow.name, request.run_id, now, now, request.bound, skipped=skipped, failed=failed, syncs=records.syncs)
 

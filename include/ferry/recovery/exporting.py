@@ -108,7 +108,6 @@ def _planned(flow: Flow, request: RunRequest, topic: str, connector: str | None,
 
 
 def _write(flow: Flow, planned: OffsetExport) -> None:
-    """Write the records and read them back."""
     before = mm2_positions.read_connect_offsets(flow, planned.topic)
     mm2_positions.refuse_movement(flow, planned.topic, before.ends, {where for where, _ in planned.offsets})
     append_records(flow.target, planned.topic, planned.records)

@@ -4,9 +4,8 @@ The rules are those of the group sync (syncs/group_decision.py) with one more: a
 translated one goes back if a person has confirmed it, and only from the offset that this person was shown. A group that has moved since is
 not touched. A group with members is never written.
 
-The state topic records that a group is taken before it is written, and that it is done afterwards. These records have a transactional id
-that only one recovery of the flow holds. So a try that was killed leaves nothing in doubt: a group that is done is not touched again, one
-that may have been written goes back only from its offset of then, and a process that was superseded writes no more groups.
+The state topic records (keeper.py) that a group is taken before it is written, and that it is done afterwards. So a try that was killed
+leaves nothing in doubt: a group that is done is not touched again; one that may have been written goes back only from its offset of then.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

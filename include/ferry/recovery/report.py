@@ -84,7 +84,6 @@ class RecoveryPlan:
 
     @property
     def ahead(self) -> tuple[PlaceShown, ...]:
-        """What goes back only if a person confirms it."""
         return tuple(place for move in self.moves for place in move.ahead)
 
     @property
@@ -193,7 +192,6 @@ def how(entry: PartitionMove, *, backwards: bool = False) -> str:
 
 
 def missing_table(plan: RecoveryPlan) -> Table:
-    """What is not on the other cluster."""
     unknown = "unknown" if not plan.known_until else f"unknown since {iso(plan.known_until)}"
     rows = [
         (one.topic, str(one.partition), _number(one.start), _number(one.end) or unknown, _number(one.offsets) or "unknown", one.reason)

@@ -203,7 +203,6 @@ class SeedEntry:
 
     @property
     def declared(self) -> str:
-        """What was declared, for people."""
         return ", ".join(f"below {downstream}: [{start}, {end})" for start, end, downstream in self.foreign)
 
 

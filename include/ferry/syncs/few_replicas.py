@@ -22,8 +22,6 @@ REASSIGNMENT = "replicas.json"
 
 @dataclass(frozen=True)
 class FewReplicas:
-    """One topic of the target: it has `has` replicas, and the property `key` wants `wanted`."""
-
     topic: str
     key: str
     has: int

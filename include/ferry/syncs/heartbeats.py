@@ -40,7 +40,6 @@ def sync_heartbeat(context: SyncContext) -> SyncOutcome:
 
 
 def _reverse(flow: Flow, done: SyncOutcome, *, dry_run: bool) -> SyncOutcome:
-    """`done`, with the heartbeat of the other direction."""
     pair = f"{flow.target.alias}->{flow.source.alias}"
     try:
         return replace(done, changes=(*done.changes, *_beat(flow, flow.source, flow.target, dry_run=dry_run)))

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
 
 class SyncName(StrEnum):
-    """What can be synced, in the order of a run."""
-
     TOPICS = "topics"
     CONFIGS = "configs"
     ACLS = "acls"
