@@ -16,7 +16,7 @@ from airflow.sdk.definitions.callback import SyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 from ferry.airflow.flows import alerts_of
-from ferry.airflow.tasks import EarlierTaskFailed, JobFailed, JobFailedForGood
+from ferry.airflow.tasks import EarlierTaskFailed, JobFailed
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
@@ -59,7 +59,7 @@ def failure_alerts(flow: str, context: Mapping[str, Any]) -> list[Alert]:
         problem = next((other for other in problem.others if other.exit_code is ExitCode.DATA_LOST), problem)
     if isinstance(problem, Superseded) or isinstance(exception, EarlierTaskFailed):
         return []
-    if isinstance(exception, JobFailed | JobFailedForGood):
+    if isinstance(exception, JobFailed):
         if exception.exit_code is ExitCode.SUPERSEDED:
             return []
         message, next_step, code = str(exception), SEE_THE_LOG, exception.exit_code

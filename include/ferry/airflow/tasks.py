@@ -32,10 +32,8 @@ class JobFailed(AirflowException):
     exit_code = ExitCode.OTHER
 
 
-class JobFailedForGood(AirflowFailException):
-    """A Spark job ended with `exit_code`; another try would end the same way."""
-
-    exit_code = ExitCode.OTHER
+class JobFailedForGood(AirflowFailException, JobFailed):
+    """The same, where another try would end the same way."""
 
 
 @contextmanager
@@ -50,7 +48,7 @@ def typed_retries() -> Iterator[None]:
         raise AirflowFailException(text) from problem
 
 
-def failure_of_exit_code(code: int) -> JobFailed | JobFailedForGood:
+def failure_of_exit_code(code: int) -> JobFailed:
     """The exception for a Spark job that ended with `code` (not 0)."""
     known = ExitCode(code)
     text = f"the Spark job ended with exit code {code} ({known.name.lower().replace('_', ' ')}); its log above names the reason"
