@@ -76,7 +76,7 @@ def known_flows(request: Request) -> Known:
 
 def readable_flow(user: User, known: Annotated[Known, Depends(known_flows)], flow: Annotated[str, Query(max_length=500)]) -> PageFlow:
     """The flow that the request names. 404: there is none, 403: the user may not read its DAG."""
-    facts = known.flow(flow)
+    facts = next((facts for facts in known.flows if facts.flow == flow), None)
     if facts is None:
         raise HTTPException(status.HTTP_404_NOT_FOUND, f"there is no enabled flow {flow}")
     if not may_read(user, facts.dag_id):

@@ -35,9 +35,6 @@ class Known:
     flows: tuple[PageFlow, ...] = ()
     problem: Problem | None = None
 
-    def flow(self, name: str) -> PageFlow | None:
-        return next((facts for facts in self.flows if facts.flow == name), None)
-
 
 class ServerFlows:
     """Reads the file again when its data is old. Safe for threads."""

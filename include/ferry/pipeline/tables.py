@@ -13,8 +13,6 @@ if TYPE_CHECKING:  # `ferry --help` loads this module
 
 
 class Table(NamedTuple):
-    """Rows under a title."""
-
     title: str
     columns: tuple[str, ...]
     rows: Sequence[tuple[object, ...]]
