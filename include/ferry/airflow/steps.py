@@ -36,9 +36,7 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 def request_of(flow: str, context: Mapping[str, Any]) -> RunRequest:
-    """The run request of a DAG run.
-
-    Backfills, and runs with bound=interval, copy what the ledger lacks in their data interval. All other runs copy up to now, also a run
+    """Backfills, and runs with bound=interval, copy what the ledger lacks in their data interval. All other runs copy up to now, also a run
     without an interval (triggered without a logical date). ArgumentError for wrong parameters.
     """
     run = context["dag_run"]

@@ -42,9 +42,7 @@ class PartitionStatus:
 
 @dataclass(frozen=True)
 class Lag:
-    """The lag of several partitions together.
-
-    `known_bytes`: without the partitions whose size is not known, `unknown_sizes` of them.
+    """`known_bytes`: without the partitions whose size is not known, `unknown_sizes` of them.
     `seconds`: age of the oldest uncopied record that could be read (-1: none could, 0: there is no lag).
     `headroom_seconds`: the least that is known (None: the source drops nothing by time, or there is no lag).
     `unknown_ages`: partitions whose first uncopied record could not be read.

@@ -44,9 +44,7 @@ STATUS_VERSION = 1
 
 @dataclass(frozen=True)
 class FlowStatus:
-    """A whole flow.
-
-    `broken`: the limits of `ferry.alert.*` that it exceeds. `lacking`: what the releases of its clusters cannot do.
+    """`broken`: the limits of `ferry.alert.*` that it exceeds. `lacking`: what the releases of its clusters cannot do.
     `stopped`: partitions (-1: whole topics) that the next run will not copy.
     `stage`: a ferry.ledger.recovery_record.Stage; `stage_since` (ms): when groups began to move, 0 while the flow replicates.
     """

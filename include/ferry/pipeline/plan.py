@@ -20,10 +20,7 @@ PLAN_VERSION = 1
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a run would do, decided without waiting for open transactions, from what `seen` says of both clusters.
-
-    `heartbeats` are the source's topics that hold heartbeats.
-    """
+    """What a run would do, decided without waiting for open transactions, from what `seen` says of both clusters."""
 
     flow: str
     request: RunRequest

@@ -46,7 +46,6 @@ class RefreshedTopic:
 
     @property
     def records(self) -> int:
-        """Appended by the run."""
         return sum(entry.records for entry in self.partitions)
 
     def facts(self, flow: str, run_id: str) -> dict[str, Any]:

@@ -51,7 +51,6 @@ class Run:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the plan has nothing to copy and nothing to prepare."""
         return not self.plan.needs_preparation and not self.plan.needs_copy
 
     def prepare(self, *, spark_follows: bool) -> TopicChanges:

@@ -56,7 +56,6 @@ class RecoveryKeeper:
         return outcomes
 
     def end(self, event: Event, step: str) -> None:
-        """Record that the last step is finished, and the stage that follows."""
         record = ended(self.record, event, step, _now())
         self._write([record])
         self.record = record

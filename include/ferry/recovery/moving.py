@@ -29,11 +29,9 @@ Take = Callable[[Sequence[GroupTaken]], None]
 
 @dataclass(frozen=True)
 class PartitionMove:
-    """One partition.
-
-    `offset`: the group's own, on the cluster that it leaves. On the other cluster, `present`: its offset now; `wanted`: where it goes on;
-    `re_reads`: how many offsets it reads again at most, 0 if the translation is exact, None where that is not known. `reason`: why nothing
-    is written, or why the translation is not exact.
+    """`offset`: the group's own, on the cluster that it leaves. On the other cluster, `present`: its offset now; `wanted`: where it goes
+    on; `re_reads`: how many offsets it reads again at most, 0 if the translation is exact, None where that is not known. `reason`: why
+    nothing is written, or why the translation is not exact.
     """
 
     topic: str

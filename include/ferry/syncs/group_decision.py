@@ -39,10 +39,8 @@ class TargetGroup:
 
 @dataclass(frozen=True)
 class PartitionDecision:
-    """What is decided about one partition.
-
-    `present`: the target's offset now, None when there is none. `write`: what is to be committed, None for nothing. `reason`: why nothing
-    is written, or why the translation is not exact; empty when it is exact.
+    """`present`: the target's offset now, None when there is none. `write`: what is to be committed, None for nothing. `reason`: why
+    nothing is written, or why the translation is not exact; empty when it is exact.
     """
 
     position: TranslatedPosition
@@ -78,9 +76,7 @@ class GroupDecision:
 def decide_group(
     group: str, positions: Iterable[TranslatedPosition], target: TargetGroup, widths: Mapping[str, int], *, alias: str, marker: str
 ) -> GroupDecision:
-    """Decide one group.
-
-    `widths`: how many partitions each topic of the target has. `alias`: the target's, for reasons. `marker`: the commit metadata of
+    """`widths`: how many partitions each topic of the target has. `alias`: the target's, for reasons. `marker`: the commit metadata of
     positions that have none of their own.
     """
     untouched = _untouched(target, alias)

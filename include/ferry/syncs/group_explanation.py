@@ -34,10 +34,8 @@ class GroupSide:
 
 @dataclass(frozen=True)
 class ExplainedPartition:
-    """One partition of a group on both sides.
-
-    Lags are in offsets up to the last stable offset; None where there is no offset. `translated` None: no translation. `decision`: what a
-    sync does now: write, up to date, or nothing. `reason`: why nothing is written, or why the translation is not exact.
+    """Lags are in offsets up to the last stable offset; None where there is no offset. `translated` None: no translation. `decision`: what
+    a sync does now: write, up to date, or nothing. `reason`: why nothing is written, or why the translation is not exact.
     """
 
     topic: str

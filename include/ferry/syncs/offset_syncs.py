@@ -74,10 +74,7 @@ def copied_runs(receipts: Iterable[Receipt], heads: Mapping[TopicPartition, Head
 
 
 def new_syncs(key: TopicPartition, runs: Sequence[Run], last: OffsetSync | None, spacing: int) -> tuple[OffsetSync, ...]:
-    """The syncs to write for one partition, in order (pure). `spacing` in offsets; `last`: the newest sync in the topic.
-
-    At most two more than an offset has bits. Empty when the newest record has a sync.
-    """
+    """The syncs to write for one partition, in order (pure). `spacing` in offsets; `last`: the newest sync in the topic."""
     if not runs:
         return ()
     newest = runs[-1][0] + runs[-1][2] - 1
@@ -109,7 +106,6 @@ def _pair_at_or_before(runs: Sequence[Run], upstream: int) -> tuple[int, int]:
 
 
 def _changes(new: Iterable[OffsetSync], last: Mapping[TopicPartition, OffsetSync]) -> list[Change]:
-    """One for each partition."""
     changes = []
     for key, found in groupby(new, lambda sync: TopicPartition(sync.topic, sync.partition)):
         syncs, before = list(found), last.get(key)

@@ -36,7 +36,7 @@ class NewTopicPlan:
 
 @dataclass(frozen=True)
 class GrowthPlan:
-    """A remote topic with fewer partitions than its source."""
+    """A remote topic with another number of partitions than its source: `now`."""
 
     topic: str
     remote_topic: str

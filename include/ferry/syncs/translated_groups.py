@@ -35,10 +35,7 @@ class GroupLeftOut:
 
 @dataclass(frozen=True)
 class TranslatedGroups:
-    """The groups of one cluster with their positions on the other, in order of group, topic and partition.
-
-    `groups`: those that were translated, also those without offsets.
-    """
+    """The translated groups of one cluster, also those without offsets; their positions on the other, by group, topic and partition."""
 
     groups: tuple[str, ...]
     positions: tuple[TranslatedPosition, ...]
