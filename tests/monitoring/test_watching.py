@@ -143,7 +143,7 @@ def hung(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
     monkeypatch.setattr(watching, "flow_status", status)
     monkeypatch.setattr(watching, "status_after_run", status)
-    monkeypatch.setattr(watching.FlowWatcher, "_newest_run", lambda _: None)
+    monkeypatch.setattr(watching, "read_runs", lambda _: {"runs": []})
     return ended
 
 

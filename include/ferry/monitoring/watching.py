@@ -196,17 +196,13 @@ class FlowWatcher:
         try:
             if time.monotonic() - self._whole_at >= WHOLE_SECONDS:
                 status = flow_status(self._flow)
-                self._losses, self._run = len(status.losses), self._newest_run()
+                self._losses, self._run = len(status.losses), next(iter(read_runs(self._flow)["runs"]), None)
                 self._whole_at = time.monotonic()
             else:
                 status = status_after_run(self._flow)
         except FerryError as problem:
             return Look(self._flow.name, time.time(), None, problem.named, self._run, self._losses)
         return Look(self._flow.name, time.time(), status, "", self._run, self._losses)
-
-    def _newest_run(self) -> Mapping[str, Any] | None:
-        runs = read_runs(self._flow)["runs"]
-        return runs[0] if runs else None
 
 
 class Watcher:
