@@ -30,13 +30,13 @@ def seed(
     from_mm2: Annotated[bool, typer.Option("--from-mm2", help="Take MirrorMaker 2's offsets; it must have stopped.")] = False,
     offsets_topic: OffsetsTopic = None,
     connector: Connector = None,
-    from_group: Annotated[str | None, typer.Option(help="Take the offsets of the group on the source that copied until now.")] = None,
-    foreign: Annotated[bool, typer.Option("--foreign", help="Declare that the records in remote topics are another replicator's.")] = False,
+    from_group: Annotated[str | None, typer.Option(help="Take the committed offsets of this consumer group on the source.")] = None,
+    foreign: Annotated[bool, typer.Option("--foreign", help="Set no positions: declare that another replicator wrote records.")] = False,
     topic: Topics = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Set the positions of partitions, or declare records that Ferry did not copy. A run that is active is superseded."""
+    """Set the positions of partitions, or declare records that Ferry did not copy. Supersedes an active run."""
     from ferry.recovery.seeding import declare_foreign
     from ferry.recovery.seeding import seed as write_seeds
 
@@ -84,7 +84,7 @@ def export_offsets(
     write: Annotated[bool, typer.Option("--write", help="Write the records to that topic too.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print where MirrorMaker 2 would continue after Ferry, as records of its offsets topic."""
+    """Print records for MirrorMaker 2's offsets topic. With these records MM2 continues where Ferry stopped."""
     from ferry.recovery.exporting import export_offsets as export
 
     request = RunRequest(flow, run_id("export"), topics=tuple(topic or ()))

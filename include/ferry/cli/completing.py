@@ -46,7 +46,7 @@ def completion(
     shell: Annotated[Shell, typer.Argument(help="Your shell.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of the script alone.")] = False,
 ) -> None:
-    """Print the completion script of a shell, to be sourced or installed. `ferry --install-completion` installs it for you."""
+    """Print the completion script of a shell, for your shell to source. `ferry --install-completion` installs it for you."""
     from typer._completion_shared import get_completion_script
 
     script = get_completion_script(prog_name=PROGRAM, complete_var=COMPLETE_VARIABLE, shell=shell.value)

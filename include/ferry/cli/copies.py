@@ -48,14 +48,14 @@ def run(
     config: Config,
     flow: FlowName,
     until: Annotated[
-        str, typer.Option(help="'latest' (the last stable offset now), or an ISO time: copy the records before it.")
+        str, typer.Option(help="'latest': up to the last stable offset now. Or an ISO time: up to the first record at or after it.")
     ] = "latest",
     topic: Topics = None,
     master: Master = None,
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """One whole run: plan, prepare topics, copy up to a bound, then the enabled syncs that are due."""
+    """Do one whole run: plan, prepare topics, copy up to a bound, and do the enabled syncs that are due."""
     bound = moment("--until", None if until == "latest" else until)
     request = RunRequest(flow, run_id("manual"), until=bound, topics=tuple(topic or ()))
     carry_out(config, request, master, report, as_json=as_json, syncs=True)
@@ -80,7 +80,7 @@ def backfill(
 def plan(
     config: Config,
     flow: FlowName,
-    until: Annotated[str, typer.Option(help="'latest', or an ISO time: plan for the records before it.")] = "latest",
+    until: Annotated[str, typer.Option(help="As for ferry run: 'latest', or an ISO time.")] = "latest",
     topic: Topics = None,
     as_json: AsJson = False,
 ) -> None:
@@ -102,7 +102,7 @@ def sync(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would change, and why.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Sync topics, configs, ACLs, groups and the like now, whatever the intervals say. `all` does only syncs that are enabled."""
+    """Do a sync now, even if it is not due yet: topics, configs, ACLs, groups and others. `all` does every sync that is enabled."""
     from ferry.pipeline.syncs import Syncs
 
     settings = load_flow(config, flow)

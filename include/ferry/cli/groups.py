@@ -34,7 +34,7 @@ def explain(
     group: Annotated[str, typer.Option("--group", "-g", help="The consumer group.")],
     as_json: AsJson = False,
 ) -> None:
-    """Explain why a group is synced or not: its state on both sides, its translated offsets, and what is decided for each partition."""
+    """Explain why a group is synced or not: its state on both sides, its translated offsets, and what a sync would do now."""
     from ferry.syncs.group_explanation import explain_group
 
     found = explain_group(load_flow(config, flow), group)
@@ -148,13 +148,13 @@ def ask(
         str, typer.Option("--cluster", "-c", help="Alias of the cluster to ask, normally a target.", autocompletion=cluster_names)
     ],
 ) -> None:
-    """What a cluster knows about replication into it, like MM2's RemoteClusterUtils."""
+    """Answer the questions of MM2's RemoteClusterUtils and MirrorClient, from the topics of one cluster."""
     context.obj = Asked(config, cluster)
 
 
 @client_app.command("replication-hops")
 def replication_hops(context: typer.Context, source: Source, as_json: AsJson = False) -> None:
-    """The number of flows between an upstream cluster and this one; -1 if no heartbeats of it arrive."""
+    """Print the number of flows between an upstream cluster and this one; -1 if no heartbeat arrives from there."""
     asked: Asked = context.obj
     with asked.connect(source) as client:
         hops = client.replication_hops(source)
@@ -163,19 +163,19 @@ def replication_hops(context: typer.Context, source: Source, as_json: AsJson = F
 
 @client_app.command("heartbeat-topics")
 def heartbeat_topics(context: typer.Context, as_json: AsJson = False) -> None:
-    """Topics with heartbeats: the cluster's own, and copies of those of other clusters."""
+    """List topics with heartbeats: the cluster's own, and the copies of others."""
     context.obj.names("topics", lambda client: client.heartbeat_topics(), as_json=as_json)
 
 
 @client_app.command("checkpoint-topics")
 def checkpoint_topics(context: typer.Context, as_json: AsJson = False) -> None:
-    """Topics with checkpoints."""
+    """List topics with checkpoints."""
     context.obj.names("topics", lambda client: client.checkpoint_topics(), as_json=as_json)
 
 
 @client_app.command("upstream-clusters")
 def upstream_clusters(context: typer.Context, as_json: AsJson = False) -> None:
-    """Clusters whose heartbeats arrive here, over any number of hops."""
+    """List clusters whose heartbeats arrive here, over any number of hops."""
     context.obj.names("clusters", lambda client: client.upstream_clusters(), as_json=as_json)
 
 
@@ -185,7 +185,7 @@ def remote_topics(
     source: Annotated[str | None, typer.Option("--source", "-s", help="Only copies from this cluster, one hop away.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Topics that are copies of other clusters' topics."""
+    """List topics that are copies of other clusters' topics."""
     context.obj.names("topics", lambda client: client.remote_topics(source), as_json=as_json, source=source)
 
 
@@ -195,10 +195,12 @@ def translate_offsets(
     source: Source,
     group: Annotated[str | None, typer.Option("--group", "-g", help="A consumer group of the cluster upstream.")] = None,
     group_pattern: Annotated[str | None, typer.Option(help="A Java regular expression for whole group names.")] = None,
-    timeout: Annotated[float, typer.Option(min=0, help="Read for at most so many seconds, even if that is not all.")] = DEFAULT_SECONDS,
+    timeout: Annotated[
+        float, typer.Option(min=0, help="Read for at most this number of seconds, and use what was read by then.")
+    ] = DEFAULT_SECONDS,
     as_json: AsJson = False,
 ) -> None:
-    """The offsets at which groups continue on this cluster, by the newest checkpoints."""
+    """Print the offsets at which groups of another cluster continue on this one, from the newest checkpoints."""
     if (group is None) == (group_pattern is None):
         raise ArgumentError("translate-offsets needs one of --group NAME and --group-pattern REGEX")
     asked: Asked = context.obj

@@ -31,7 +31,7 @@ def legacy(
     blacklist: Annotated[str | None, typer.Option("--blacklist", help="Copy all topics but these.")] = None,
     num_streams: Annotated[str | None, typer.Option("--num.streams", help="Number of Spark tasks.")] = None,
     offset_commit_interval: Annotated[
-        str | None, typer.Option("--offset.commit.interval.ms", help="How long a transaction stays open, in ms: 1000 to 50000.")
+        str | None, typer.Option("--offset.commit.interval.ms", help="Age at which Ferry commits a transaction, in ms: 1000 to 50000.")
     ] = None,
     abort_on_send_failure: Annotated[
         str | None, typer.Option("--abort.on.send.failure", help="false: leave out records that the target refuses, and report them.")
@@ -42,17 +42,17 @@ def legacy(
         str | None, typer.Option("--consumer.rebalance.listener", help="package.module:Class of an assignment listener, in Python.")
     ] = None,
     rebalance_listener_args: Annotated[str | None, typer.Option("--rebalance.listener.args", help="Text for the listener's class.")] = None,
-    new_consumer: Annotated[bool, typer.Option("--new.consumer", help="Without effect.")] = False,
-    num_producers: Annotated[str | None, typer.Option("--num.producers", help="Without effect.")] = None,
-    queue_size: Annotated[str | None, typer.Option("--queue.size", help="Without effect.")] = None,
+    new_consumer: Annotated[bool, typer.Option("--new.consumer", help="Has no effect.")] = False,
+    num_producers: Annotated[str | None, typer.Option("--num.producers", help="Has no effect.")] = None,
+    queue_size: Annotated[str | None, typer.Option("--queue.size", help="Has no effect.")] = None,
     source_alias: Annotated[str, typer.Option("--source.alias", help="What Ferry calls the source.")] = "source",
     target_alias: Annotated[str, typer.Option("--target.alias", help="What Ferry calls the target.")] = "target",
-    save: Annotated[Path | None, typer.Option("--save", help="Only write a file that all other commands take as CONFIG.")] = None,
+    save: Annotated[Path | None, typer.Option("--save", help="Only write a file, which all other commands take as CONFIG.")] = None,
     master: Master = None,
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """One whole run by MirrorMaker 1's command line: topics keep their names, and only records are copied."""
+    """Do one whole run with MirrorMaker 1's command line. Topics keep their names, and Ferry copies only records."""
     import javaproperties
 
     for option, given, why in (

@@ -20,7 +20,7 @@ from ferry.errors import ExitCode, FerryError
 
 app = typer.Typer(
     name="ferry",
-    help="Exactly-once Kafka cross-cluster replication: bounded copies, exact positions, named losses.",
+    help="Copies topics from one Kafka cluster to another, exactly once, in runs that end.",
     epilog="First steps: ferry init, ferry doctor mm2.properties, ferry plan mm2.properties --flow 'A->B', then ferry run.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -28,7 +28,7 @@ app = typer.Typer(
 )
 OBJECTS_BETWEEN_COLLECTIONS = 100_000
 SET_UP, COPY, LOOK = "Set up", "Copy", "Look"
-GROUPS, REPAIR = "Consumer groups", "Settle, change over"
+GROUPS, REPAIR = "Consumer groups", "Move, repair, change over"
 
 # In the order of use; the help shows them so.
 app.command("init", rich_help_panel=SET_UP)(set_up.init)

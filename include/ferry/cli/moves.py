@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 
 ROWS_SHOWN = 200
 
-Compare = Annotated[bool, typer.Option("--verify/--no-verify", help="Compare both sides record by record before groups are moved.")]
-Quiet = Annotated[float, typer.Option("--quiet-seconds", min=0, help="Producers count as stopped if no record arrives for so long.")]
+Compare = Annotated[bool, typer.Option("--verify/--no-verify", help="Compare both sides record by record before Ferry moves groups.")]
+Quiet = Annotated[
+    float, typer.Option("--quiet-seconds", min=0, help="Ferry treats producers as stopped if no record arrives for this time.")
+]
 
 
 class Tail(StrEnum):
@@ -55,12 +57,10 @@ class Call:
     yes: Annotated[bool, typer.Option("--yes", help="Confirm the plan without a question.")] = False
     groups: Annotated[str | None, typer.Option(help="Only groups whose whole name this regular expression matches.")] = None
     backwards: Annotated[
-        bool, typer.Option("--backwards", help="Also move back groups that are further ahead on the other side, as the plan shows.")
+        bool, typer.Option("--backwards", help="Also move groups back whose offset on the other cluster is higher than the translated one.")
     ] = False
-    abandon: Annotated[bool, typer.Option("--abandon", help="Give up the move: groups stay where they are; writes no group.")] = False
-    master: Annotated[
-        str, typer.Option(help="Spark master of copies: local[N], spark://host:port; 'inline' (default) for this process.")
-    ] = INLINE
+    abandon: Annotated[bool, typer.Option("--abandon", help="Give up the move: groups stay where they are. Writes no group.")] = False
+    master: Annotated[str, typer.Option(help="Spark master of copies: local[N], spark://host:port, or 'inline' for this process.")] = INLINE
     report: Annotated[Path | None, typer.Option(help="Also write the JSON document to this file.")] = None
     as_json: AsJson = False
 
@@ -130,12 +130,12 @@ def with_options_of_call(function: Callable[..., None]) -> Callable[..., None]:
 @with_options_of_call
 def failover(
     call: Call,
-    last_copy: Annotated[bool, typer.Option("--last-copy/--no-last-copy", help="Copy once more first, if the source answers.")] = True,
+    last_copy: Annotated[bool, typer.Option("--last-copy/--no-last-copy", help="First copy once more, if the source answers.")] = True,
     without_source: Annotated[
-        bool, typer.Option("--without-source", help="Do not ask the source, because it is unreliable; use checkpoints.")
+        bool, typer.Option("--without-source", help="Send the source no requests, as if it were lost; use checkpoints.")
     ] = False,
 ) -> None:
-    """Move all groups to the target, to exactly the records that they would have read next. Also works when the source is gone."""
+    """Move all groups to the target. Each continues with the record that it would have read next. Works also without the source."""
     from ferry.recovery import failover as steps
 
     options, settings, reverse = call.begin()
@@ -157,7 +157,7 @@ def failback(
     compare: Compare = True,
     quiet: Quiet = 5.0,
 ) -> None:
-    """Move back after a failover. Only newer records are copied back, and each group continues where it was."""
+    """Move back after a failover or cut-over. Ferry copies back only newer records, and each group continues where it was."""
     from ferry.recovery import switch_over as planned_move
     from ferry.recovery.report import check_quiet
 
@@ -186,7 +186,7 @@ def cutover(
     compare: Compare = True,
     quiet: Quiet = 5.0,
 ) -> None:
-    """Move to the target as planned: producers stop, everything is copied and compared, then groups continue there."""
+    """Move to the target as planned: producers stop, Ferry copies and compares everything, then groups continue there."""
     from ferry.recovery import switch_over as planned_move
     from ferry.recovery.report import check_quiet
 

@@ -27,20 +27,26 @@ if TYPE_CHECKING:
 
 NEW_FILE, SANDBOX = Path("mm2.properties"), Path(".ferry/sandbox")
 
-Alias = Annotated[str | None, typer.Option(help="Its alias. Names of remote topics begin with the alias of the source.")]
-Servers = Annotated[str | None, typer.Option(help="Its servers: host:port, separated by commas.")]
+Alias = Annotated[str | None, typer.Option(help="Alias of this cluster. Names of remote topics begin with the alias of the source.")]
+Servers = Annotated[str | None, typer.Option(help="Servers of this cluster: host:port, separated by commas.")]
 Protocol = Annotated[str | None, typer.Option(help="PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.")]
 Mechanism = Annotated[str | None, typer.Option(help="PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.")]
-User = Annotated[str | None, typer.Option(help="The user name.")]
-Password = Annotated[str | None, typer.Option(help="Where its password is: '${env:NAME}' or '${file:/path:key}'; never the password.")]
+User = Annotated[str | None, typer.Option(help="User name for the login.")]
+Password = Annotated[
+    str | None, typer.Option(help="Where the password is: '${env:NAME}' or '${file:/path:key}'; never the password itself.")
+]
 Truststore = Annotated[str | None, typer.Option(help="PEM file of trusted authorities; default: those of the system.")]
 
 OptionalConfig = Annotated[
     Path | None, typer.Argument(metavar="[CONFIG]", help="An mm2.properties file; without one, Ferry checks this machine only.")
 ]
 
-SourcePrincipal = Annotated[str | None, typer.Option(help="The principal that reads the source; default: by the config's login.")]
-TargetPrincipal = Annotated[str | None, typer.Option(help="The principal that writes to the target; default: by the config's login.")]
+SourcePrincipal = Annotated[
+    str | None, typer.Option(help="The principal that reads the source; default: the user of the login in the config.")
+]
+TargetPrincipal = Annotated[
+    str | None, typer.Option(help="The principal that writes to the target; default: the user of the login in the config.")
+]
 
 Directory = Annotated[Path, typer.Option(help="Where the clusters keep their data and logs.")]
 
@@ -70,7 +76,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Ask for two clusters, try both connections, and write a first mm2.properties with comments. Ctrl-C leaves no file."""
+    """Ask for two clusters, try both connections, and write a first mm2.properties with comments. After Ctrl-C there is no file."""
     from ferry.cli.init_dialog import InitDialog, SideOptions
     from ferry.cli.new_file import check_new_file, write_new_file
     from ferry.config import load_config
@@ -135,10 +141,12 @@ def acls(
     source_principal: SourcePrincipal = None,
     target_principal: TargetPrincipal = None,
     command_config: Annotated[str | None, typer.Option(help="File with the administrator's client properties, for kafka-acls.")] = None,
-    recovery: Annotated[bool, typer.Option("--recovery", help="Also the rights that only failover, failback and cutover need.")] = False,
+    recovery: Annotated[
+        bool, typer.Option("--recovery", help="Print also the rights that only failover, failback and cutover need.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the rights that the flow needs on both clusters, as kafka-acls commands. Asks no cluster."""
+    """Print the rights that the flow needs on both clusters, as kafka-acls commands. Connects to no cluster."""
     from ferry.permissions.commands import commands, in_one_line
     from ferry.permissions.required import required_rights
 
@@ -184,7 +192,7 @@ def up(directory: Directory = SANDBOX, as_json: AsJson = False) -> None:
 @sandbox.command("fill")
 def fill(
     directory: Directory = SANDBOX,
-    records: Annotated[int, typer.Option(min=100, max=1_000_000, help="About so many records for each topic.")] = 2_000,
+    records: Annotated[int, typer.Option(min=100, max=1_000_000, help="About this number of records for each topic.")] = 2_000,
     as_json: AsJson = False,
 ) -> None:
     """Write sample records into eight topics of cluster A. The group billing reads a part of them."""

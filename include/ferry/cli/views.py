@@ -93,7 +93,7 @@ def format_records(
     flow: FlowName,
     as_json: AsJson = False,
 ) -> None:
-    """Print an internal topic of the flow, one record on each line. Foreign records are shown as unreadable."""
+    """Print an internal topic of the flow, one record on each line. Shows records in another format as unreadable."""
     entries = list(_decoded(kind, load_flow(config, flow)))
     parts = (" ".join(f"{name}={value}" for name, value in entry.items()) for entry in entries)
     answer({"flow": flow, "kind": kind.value, "records": entries}, parts, as_json=as_json)
@@ -177,7 +177,7 @@ def verify(
     partition: Annotated[list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this partition; may be repeated.")] = None,
     since: Annotated[str | None, typer.Option("--from", help="Only records with this ISO timestamp or a later one.")] = None,
     until: Annotated[str | None, typer.Option(help="Only records with an earlier ISO timestamp.")] = None,
-    master: Annotated[str, typer.Option(help="Spark master: local[N], spark://host:port; 'inline' (default) for this process.")] = INLINE,
+    master: Annotated[str, typer.Option(help="Spark master: local[N], spark://host:port, or 'inline' for this process.")] = INLINE,
     digest: Digest = DigestKind.STORED,
     again: Annotated[str | None, typer.Option("--run-id", help="Continue a verify that ended early, by its run id.")] = None,
     report: ReportFile = None,

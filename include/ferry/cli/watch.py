@@ -33,12 +33,12 @@ DEFAULT_INTERVAL = 5.0
 # The screen reacts to a key or a new look after so long.
 TICK_SECONDS = 0.2
 
-Interval = Annotated[float, typer.Option("--interval", "-n", min=1.0, help="Seconds between two looks.")]
-Once = Annotated[bool, typer.Option("--once", help="Look once, print a line for each flow, and end.")]
+Interval = Annotated[float, typer.Option("--interval", "-n", min=1.0, help="Seconds between two updates.")]
+Once = Annotated[bool, typer.Option("--once", help="Read once, print a line for each flow, and end.")]
 
 
 def watch(config: Config, flow: AnyFlow = None, interval: Interval = DEFAULT_INTERVAL, once: Once = False, as_json: AsJson = False) -> None:
-    """Watch flows: lag, speed, headroom, the last run, losses. Also while a cluster is away. Leave with q or Ctrl-C. Writes nothing."""
+    """Watch flows: lag, speed, headroom, the last run, losses. Tries again if a cluster does not answer. Leave with q or Ctrl-C."""
     from ferry.monitoring.watching import UNREACHABLE, FlowWatcher, Watcher
 
     loaded = load(config)
