@@ -160,7 +160,7 @@ TOPICS = (
     _honoured("OffsetSync", "the same records; `ferry format offset-syncs` shows them"),
     _instead("HeartbeatMessageFormatter", "`ferry format heartbeats`. Kafka's own formatter also reads them"),
     _instead("CheckpointMessageFormatter", "`ferry format checkpoints`. Kafka's own formatter also reads them"),
-    _honoured("heartbeats", "every run writes them on the target; flows copy them"),
+    _honoured("heartbeats", "runs write them on the target; flows copy them"),
     _honoured("<source>.checkpoints.internal", "Ferry writes it on the target"),
     _honoured("mm2-offset-syncs.<other>.internal", "on the target unless `offset-syncs.topic.location=source`"),
     _instead("mm2-offsets.<source>.internal",

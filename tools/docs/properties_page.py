@@ -18,10 +18,10 @@ _INTRODUCTION = """\
 
 <!-- Written by `python -m tools.docs`: change the registry in include/ferry/config/registry, then run it. -->
 
-Ferry reads MirrorMaker 2's `mm2.properties` by MM2's rules. It accepts every property that MM2, Kafka Connect and Kafka's clients know. The
-last column says what Ferry does with it:
+Ferry reads MirrorMaker 2's `mm2.properties` by MM2's rules. It knows every property of MM2, Kafka Connect and Kafka's clients, and has
+properties of its own. The last column says what Ferry does with a property:
 
-- **honoured**: the same as MM2.
+- **honoured**: Ferry uses the property. A property of MM2 means the same as in MM2, unless its row says otherwise.
 - **no effect**: Ferry accepts the property, and warns with the reason.
 - **refused**: Ferry does not load the file, and says what to write instead.
 
@@ -65,19 +65,19 @@ A file with `legacy.consumer.config` or `legacy.producer.config` holds the optio
 `replication.factor` or `emit.checkpoints.enabled`. If a client file holds a key that no Kafka client knows, Ferry warns. If the key looks
 like a misspelt known key, that is an error.
 
-## Where a key may stand
+## Where you may write a key
 
 | Written as | Holds for |
 |---|---|
-| `topics` | all flows. MM2 reads only names of the flow tables below here, and ignores those marked "`A->B.` only" |
+| `topics` | all flows. At the top level MM2 reads only names of the tables "Flows: …" below, and ignores those marked "`A->B.` only" |
 | `A->B.topics` | one flow; wins over the top level |
 | `A.bootstrap.servers` | one cluster |
 | `A.consumer.x`, `A.producer.x`, `A.admin.x` | one kind of client of one cluster |
 | `A->B.consumer.x`, `A->B.source.consumer.x`, `A->B.target.admin.x` | clients of one flow |
 | `A->B.producer.override.x` | the producer on the flow's target |
 
-A client of a flow's source uses the first of these keys that is set. `consumer` stands for any kind of client. For the target the order is
-the same.
+A client of a flow's source uses the first of these keys that is set. Where the list says `consumer`, it means any kind of client. For the
+target the order is the same.
 
 1. `A->B.producer.override.x` (producer on the target only)
 2. `A->B.source.consumer.x`
@@ -90,10 +90,11 @@ the same.
 
 So `A.consumer.x` wins over `A->B.consumer.x`. This is MM2's order. To set a value for one flow only, use `A->B.source.consumer.x`.
 
-A `ferry.*` property may stand at the top level or after `A->B.`; the second wins. A property marked "also `B.`" may also stand after the
+Write a `ferry.*` property at the top level or after `A->B.`; the second wins. You may also write a property marked "also `B.`" after the
 target's alias. That wins over the top level, and `A->B.` wins over both.
 
-A flow copies if `A->B.enabled=true`. Ferry writes nothing for pairs that are not enabled.
+Ferry runs the flow `A->B` if `A->B.enabled=true`. For a pair that is not enabled it writes at most a
+[heartbeat](from-mirrormaker.md#heartbeats-checkpoints-offset-syncs).
 
 ## Secrets
 

@@ -28,7 +28,7 @@ class Action(Enum):
     """What Ferry does about one code; the values are the words of docs/answers.md."""
 
     GO_ON = "continues"
-    NOTHING = "continues as if there were nothing"
+    NOTHING = "treats the answer as empty, and continues"
     AGAIN = "asks again"
     LEADER = "finds the leader, then asks again"
     COORDINATOR = "finds the coordinator, then asks again"

@@ -7,7 +7,7 @@ from ferry.config.registry.property import Property, Scope
 # A row has one line, or a few when its meaning is long.
 FERRY: tuple[Property, ...] = (
     Property("ferry.start", kinds.START, None,
-        "the first record to copy of a partition that was never copied: earliest, latest, or the first record at or after an ISO time "
+        "where Ferry begins in a partition that it has never copied: earliest, latest, or the first record at or after an ISO time "
         "(UTC if the time has no offset). If not set: auto.offset.reset of the source's consumer, otherwise earliest"),
     Property("ferry.schedule", kinds.CRON, None, "cron expression of the flow's runs in Airflow, in UTC; if not set, a person starts them"),
     Property("ferry.lanes", kinds.integer(1, 1000), None,
@@ -18,7 +18,7 @@ FERRY: tuple[Property, ...] = (
     Property("ferry.on.target.recreate", kinds.choice("fail", "restart"), "fail",
         "what Ferry does if a remote topic was deleted and created again: fail stops its partitions, restart copies the topic again"),
     Property("ferry.on.unexplained", kinds.choice("fail", "local"), "fail",
-        "what Ferry does if a remote topic holds records at the first run that no ledger explains: fail stops the partition, local "
+        "what Ferry does if, at the first run, a remote topic holds records that no ledger explains: fail stops the partition, local "
         "treats them as records that were produced there"),
     Property("ferry.on.unclear", kinds.choice("fail", "local"), "fail",
         "what Ferry does if topics keep their names and source records may have come from the target: fail stops the partition, local "
@@ -34,8 +34,8 @@ FERRY: tuple[Property, ...] = (
     Property("ferry.memory.mb", kinds.times(1 << 20, kinds.integer(128, 1 << 20)), "512",
         "memory of one worker for record data, in MiB. The worker itself needs about 100 MiB more, see [limits](limits.md)"),
     Property("ferry.max.rate.mb", kinds.times(1_000_000, kinds.RATE), "0",
-        "bandwidth of all tasks of a run together in MB/s, for reading and for writing each (1 MB = 1,000,000 bytes of record batches), "
-        "see [limits](limits.md). 0: no limit"),
+        "limit for all tasks of a run together, in MB/s, separately for reading and for writing (1 MB = 1,000,000 bytes of record "
+        "batches), see [limits](limits.md). 0: no limit"),
     Property("ferry.ledger.partitions", kinds.integer(1, 1000), "5", "number of partitions with which Ferry creates the ledger",
         of_target=True),
     Property("ferry.internal.topics.replication.factor", kinds.REPLICATION_FACTOR, "3",
@@ -48,37 +48,38 @@ FERRY: tuple[Property, ...] = (
         "package.module:Class that Ferry calls before and after it copies partitions, see [handlers](handlers.md)"),
     Property("ferry.assignment.listener.args", kinds.STRING, None, "text that the constructor of the listener's class gets"),
     Property("ferry.abort.on.send.failure", kinds.BOOLEAN, "true",
-        "true: a record that the target refuses permanently stops its partition. false: Ferry skips the record and reports it as lost"),
+        "true: a record that the target refuses permanently stops its partition. false: Ferry leaves the record out, the ledger and the "
+        "report name it, and the run ends with exit code 4"),
     Property("ferry.sync.acls.prefixed", kinds.BOOLEAN, "false",
         "whether ACLs of prefixed topic names are copied too, with the prefix renamed"),
     Property("ferry.sync.acls.groups", kinds.BOOLEAN, "false", "whether ACLs of consumer groups are copied too, under the same names"),
     Property("ferry.sync.acls.transactional.ids", kinds.BOOLEAN, "false",
-        "whether ACLs of transactional ids are copied too, with their names"),
+        "whether ACLs of transactional ids are copied too, under the same names"),
     Property("ferry.sync.acls.write", kinds.choice("drop", "keep"), "drop",
         "drop: Ferry does not copy ALLOW WRITE, and copies ALLOW ALL as ALLOW READ, as MM2 does. keep: it copies both unchanged"),
     Property("ferry.sync.acls.remove", kinds.BOOLEAN, "false",
-        "whether Ferry removes an ACL that it created after the source's ACL is gone. It never removes other ACLs"),
+        "whether Ferry removes an ACL from the target if the source no longer has it. Ferry removes only ACLs that it created"),
     Property("ferry.sync.acls.report.only", kinds.BOOLEAN, "false", "true: the ACL sync only reports what it would do"),
     Property("ferry.publish.source.group", kinds.GROUP, "",
         "consumer group on the source to which runs commit the flow's positions, for tools that watch lag there (KIP-656). Nobody else "
-        "may use the group, and Ferry never reads it. It needs Read on the group and on the topics at the source"),
+        "may use the group, and Ferry never reads it. Ferry needs Read on the group and on the topics at the source"),
     Property("ferry.alert.lag.records", kinds.LONG_AT_LEAST_0, None,
-        "alert if more records of a topic than this are not copied after a run, in all its partitions together, see [alerts](alerts.md). "
+        "alert if a topic has more uncopied records than this after a run, in all its partitions together, see [alerts](alerts.md). "
         "If not set: no limit"),
     Property("ferry.alert.lag.seconds", kinds.AT_LEAST_0, None,
-        "alert if the oldest record of a topic that is not copied after a run is older than this, in seconds. If not set: no limit"),
+        "alert if the oldest uncopied record of a topic is older than this after a run, in seconds. If not set: no limit"),
     Property("ferry.alert.headroom.seconds", kinds.AT_LEAST_0, None,
-        "alert if, after a run, the source deletes the oldest record of a topic that is not copied in less than this time, in seconds. "
+        "alert if, after a run, the source will delete the oldest uncopied record of a topic in less than this time, in seconds. "
         "If not set: no limit"),
     Property("ferry.alert.deadline.seconds", kinds.AT_LEAST_1, None,
-        "alert if a run in Airflow has not ended so many seconds after it was queued. If not set: no deadline"),
+        "alert if a run in Airflow has not ended this number of seconds after it was queued. If not set: no deadline"),
     Property("ferry.alert.callback", kinds.CALLABLES, "",
         "who gets alerts: package.module:name of a function that takes the alert, or of a notifier of Airflow. Several are separated by "
         "commas"),
     Property("ferry.alert.callback.args", kinds.ARGUMENTS, None,
         "keyword arguments of callbacks: a JSON object with one object for each callback"),
     Property("ferry.airflow.assets.max", kinds.integer(0, 100_000), "1000",
-        "how many refreshed remote topics one run in Airflow announces as assets at most, see [downstream](downstream.md). 0: none"),
+        "largest number of remote topics that one run in Airflow announces as assets, see [downstream](downstream.md). 0: none"),
     Property("ferry.airflow.connection", kinds.WORD, None,
         "Airflow connection with the cluster's servers and login. Keys of the cluster in the file win over it", scope=Scope.CLUSTER),
 )

@@ -20,7 +20,7 @@ EVERY_RUN = "every run does this, and the flow's schedule says how often"
 NO_CONNECT = "Ferry does not run on Kafka Connect"
 RAW = "Ferry copies keys and values as bytes"
 NO_TASK_STATE = "only MM2's own tasks read it"
-NO_SKIP = "Ferry never skips such records"
+NO_SKIP = "Ferry converts no records. For records that the target refuses, see ferry.abort.on.send.failure"
 NO_TRANSFORMS = "Java classes of Connect; Ferry copies records unchanged: remove the key"
 COMPACTED = "the topic is compacted, as in MM2"
 
@@ -39,7 +39,7 @@ _idle = partial(Property, effect=Effect.NO_EFFECT)
 # fmt: off
 # A row of these tables has one line, or a few when it is long.
 SOURCE = (
-    Property("enabled", kinds.BOOLEAN, "false", "whether the flow is active"),
+    Property("enabled", kinds.BOOLEAN, "false", "whether Ferry runs the flow"),
     Property("topics", kinds.PATTERNS, ".*", "topics to copy: names and Java regular expressions"),
     Property("topics.exclude", kinds.PATTERNS, TOPICS_EXCLUDE, "topics that are not copied; wins over topics"),
     Property("replication.policy.class",
@@ -58,7 +58,8 @@ SOURCE = (
         "whose defaults hold for topic configs that the source does not set", scope=Scope.FLOW_ONLY),
     Property("tasks.max", kinds.AT_LEAST_1, None,
         "number of Spark tasks of a run. If not set: the cores of `local[N]`, or on a Spark cluster the number of lanes (MM2: 1)"),
-    Property("transaction.producer", kinds.BOOLEAN, "true", "true: exactly-once (KIP-656). false: at-least-once, without transactions"),
+    Property("transaction.producer", kinds.BOOLEAN, "true",
+        "true: exactly-once (KIP-656). false: at-least-once, records are outside the transaction"),
     Property("sync.topic.configs.enabled", kinds.BOOLEAN, "true", "whether topic configs are synced"),
     Property("sync.topic.configs.interval.seconds", kinds.LONG, "600", "shortest time between two syncs of topic configs"),
     Property("sync.topic.acls.enabled", kinds.BOOLEAN, "true", "whether ACLs of topics are synced"),
@@ -94,7 +95,8 @@ FILTERS = (
     _filter("group.filter.class", "DefaultGroupFilter", "decides which groups are checkpointed"),
     _filter("config.property.filter.class", "DefaultConfigPropertyFilter", "decides which topic configs are synced"),
     Property("forwarding.admin.class", kinds.java_class("org.apache.kafka.clients.admin.ForwardingAdmin"),
-        "org.apache.kafka.clients.admin.ForwardingAdmin", "the Java class of MM2's admin client"),
+        "org.apache.kafka.clients.admin.ForwardingAdmin",
+        "the Java class of MM2's admin client. Ferry accepts only MM2's own, and does not run it"),
 )
 
 WITHOUT_EFFECT = (
@@ -114,7 +116,8 @@ WITHOUT_EFFECT = (
 
 CONNECT = (
     _idle("name", kinds.STRING, None, "the connector's name", NO_CONNECT),
-    _idle("connector.class", kinds.CLASS, None, "the connector's class", NO_CONNECT),
+    _idle("connector.class", kinds.CLASS, None,
+        "the connector's class. In a connector's file it says which part of a flow the file is", NO_CONNECT),
     _idle("connector.plugin.version", kinds.STRING, None, "the connector's version", NO_CONNECT),
     _idle("tasks.max.enforce", kinds.BOOLEAN, "true", "whether more tasks than tasks.max are an error", NO_CONNECT),
     _idle("key.converter", kinds.CLASS, None, "how keys are converted", RAW),
