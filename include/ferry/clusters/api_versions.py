@@ -58,17 +58,17 @@ TARGET_NEEDS = (
 )
 SOURCE_NEEDS = (Feature(FetchRequest, 4, "0.11", "aborted transactions would be copied (KIP-98)"),)
 SOURCE_WISHES = (
-    Feature(MetadataRequest, 10, "2.8", "topics that are deleted and created again are not recognised: there are no topic ids (KIP-516)"),
-    Feature(FetchRequest, 12, "2.7", "a log that lost its end and grew again is not recognised (KIP-320)"),
     Feature(
-        FetchRequest, 13, "3.1", "a topic that is created again while it is copied is recognised a moment later, by metadata (KIP-516)"
+        MetadataRequest, 10, "2.8", "Ferry does not recognise topics that are deleted and created again: there are no topic ids (KIP-516)"
     ),
-    Feature(DescribeProducersRequest, 0, "2.8", "which producer holds an open transaction is not known (KIP-664)"),
-    Feature(ListTransactionsRequest, 0, "3.0", "which transactional id holds an open transaction is not known (KIP-664)"),
+    Feature(FetchRequest, 12, "2.7", "Ferry does not recognise a log that lost its end and grew again (KIP-320)"),
+    Feature(FetchRequest, 13, "3.1", "if a topic is created again during a copy, Ferry notices it a moment later, from metadata (KIP-516)"),
+    Feature(DescribeProducersRequest, 0, "2.8", "Ferry cannot tell which producer holds an open transaction (KIP-664)"),
+    Feature(ListTransactionsRequest, 0, "3.0", "Ferry cannot tell which transactional id holds an open transaction (KIP-664)"),
 )
 TARGET_WISHES = (
-    Feature(MetadataRequest, 10, "2.8", "remote topics that are deleted and created again are not recognised (KIP-516)"),
-    Feature(DescribeProducersRequest, 0, "2.8", "transactions of the flow that a broker forgot to end are not looked for (KIP-664)"),
+    Feature(MetadataRequest, 10, "2.8", "remote topics that are deleted and created again look to Ferry like the topics before (KIP-516)"),
+    Feature(DescribeProducersRequest, 0, "2.8", "Ferry does not look for transactions of the flow that a broker forgot to end (KIP-664)"),
 )
 
 
