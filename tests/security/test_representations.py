@@ -16,7 +16,7 @@ from tests.security.searching import Search
 
 from ferry.config import ClientRole, ConnectionFields, load_config
 from ferry.config.login import TokenFile, read_login
-from ferry.config.tokens import TokenCallback, TokenProvider
+from ferry.config.tokens import TokenFileCallback, TokenProvider
 from ferry.copying.model import CopyJob
 
 pytestmark = pytest.mark.unit
@@ -97,4 +97,4 @@ def test_the_job_of_the_lanes_covers_its_flow() -> None:
 def test_token_callbacks_show_no_token(tmp_path: Path) -> None:
 
     (tmp_path / "token").write_text("opaque-s3cret-token")
-    assert "s3cret" not in repr(TokenCallback(TokenFile(str(tmp_path / "token"))))
+    assert "s3cret" not in repr(TokenFileCallback(TokenFile(str(tmp_path / "token"))))

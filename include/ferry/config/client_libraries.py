@@ -77,13 +77,26 @@ def _librdkafka_login(login: Login) -> dict[str, object]:
     match login.credentials:
         case Password(user=user, password=password):
             result.update({"sasl.username": user, "sasl.password": password.reveal()})
-        case UnsecuredToken() | TokenFile():
-            from ferry.config.tokens import TokenCallback  # noqa: PLC0415 - see there
+        case UnsecuredToken():
+            result.update({"enable.sasl.oauthbearer.unsecure.jwt": True, "sasl.oauthbearer.config": _unsecured(login.credentials)})
+        case TokenFile():
+            from ferry.config.tokens import TokenFileCallback  # noqa: PLC0415 - see there
 
-            result["oauth_cb"] = TokenCallback(login.credentials)
+            result["oauth_cb"] = TokenFileCallback(login.credentials)
         case ClientCredentials():
             result.update(_client_credentials(login.credentials))
     return result
+
+
+def _unsecured(credentials: UnsecuredToken) -> str:
+    options = {
+        "principalClaimName": credentials.principal_claim,
+        "principal": credentials.principal,
+        "lifeSeconds": credentials.lifetime_seconds,
+        **({"scope": ",".join(credentials.scopes)} if credentials.scopes else {}),
+        **{f"extension_{name}": value for name, value in credentials.extensions.items()},
+    }
+    return " ".join(f"{name}={value}" for name, value in options.items())
 
 
 def _client_credentials(credentials: ClientCredentials) -> dict[str, object]:

@@ -96,28 +96,24 @@ def _passing(problem: Exception, code: int | None) -> bool:
 
 
 @dataclass
-class TokenCallback:
-    """librdkafka's `oauth_cb`: gives (token, expiry in seconds since the epoch, principal, extensions).
+class TokenFileCallback:
+    """librdkafka's `oauth_cb` for a token file: gives (token, expiry in seconds since the epoch, principal, extensions).
 
     A call never raises, because confluent-kafka would raise the error in some other call. While the file has no valid token, it gives the
     last token again for a while, and the brokers say that it has expired. ConfigError or AuthenticationFailed if there is no token at the
     start.
     """
 
-    credentials: UnsecuredToken | TokenFile
+    credentials: TokenFile
     _token: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._token = _token_of(self.credentials)
+        self._token = read_token_file(self.credentials)
 
     def __call__(self, _config: str) -> tuple[str, float, str, dict[str, str]]:
         with suppress(FerryError):
-            self._token = _token_of(self.credentials)
+            self._token = read_token_file(self.credentials)
         return self._token, max(_expiry(self._token), time.time() + _AGAIN_SECONDS), "", dict(self.credentials.extensions)
-
-
-def _token_of(credentials: UnsecuredToken | TokenFile) -> str:
-    return read_token_file(credentials) if isinstance(credentials, TokenFile) else unsecured_token(credentials, time.time())
 
 
 def _expiry(token: str) -> float:
@@ -139,11 +135,15 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
     _until: float = 0.0
 
     def token(self) -> str:
-        if not isinstance(self.credentials, ClientCredentials):
-            return _token_of(self.credentials)
-        if time.monotonic() >= self._until:
-            self._token, life = request_token(self.credentials, self.context)
-            self._until = time.monotonic() + life * USABLE_SHARE
+        match self.credentials:
+            case UnsecuredToken():
+                return unsecured_token(self.credentials, time.time())
+            case TokenFile():
+                return read_token_file(self.credentials)
+            case ClientCredentials():
+                if time.monotonic() >= self._until:
+                    self._token, life = request_token(self.credentials, self.context)
+                    self._until = time.monotonic() + life * USABLE_SHARE
         return self._token
 
     def extensions(self) -> dict[str, str]:
