@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from fnmatch import fnmatch
 from pathlib import Path
@@ -56,6 +57,14 @@ def test_everything_that_is_copied_is_there_and_not_ignored() -> None:
         assert not any(ignored(file) for file in files), source
     assert ignored(Path(".git/config"))
     assert ignored(Path("tests/test_containers.py"))
+
+
+def test_commands_in_python_import_what_is_there() -> None:
+    scripts = [service["command"][2] for service in SERVICES.values() if service.get("command", [])[:2] == ["python", "-c"]]
+    imported = [found for script in scripts for found in re.findall(r"from (\S+) import (\w+)", script)]
+    assert len(imported) >= len(scripts) > 0
+    for module, name in imported:
+        assert hasattr(importlib.import_module(module), name), f"{module} has no {name}"
 
 
 def test_what_is_installed_is_the_lock_and_this_source() -> None:

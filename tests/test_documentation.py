@@ -86,6 +86,14 @@ def test_every_field_of_a_partition_is_explained(name: str) -> None:
     assert f"`{name}`" in sections(read("docs/cli.md"))["Run report"]
 
 
+def test_the_order_of_exit_codes_and_the_dashboard_name_all_of_them() -> None:
+    order = ", ".join(str(int(code)) for code in errors.EXIT_CODE_PRECEDENCE)
+    assert f"the first of {order} wins" in read("docs/cli.md")
+    board = read("monitoring/grafana/ferry.json")
+    texts = {int(code): text for code, text in re.findall(r'"(\d)": \{\s*"text": "([a-z ]+)"', board)}
+    assert {code: code.name.lower().replace("_", " ") for code in errors.ExitCode}.items() <= texts.items()
+
+
 @pytest.mark.parametrize("name", [*ERRORS, *sorted(REPORTED_NAMES)])
 def test_every_error_is_explained(name: str) -> None:
     assert len(sections(read("docs/troubleshooting.md"))[name].split()) > 10

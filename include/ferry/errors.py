@@ -7,7 +7,7 @@ what is wrong, where, and what to change. It never holds a secret.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import Enum, IntEnum
 from typing import Any
 
@@ -63,6 +63,13 @@ class FerryError(Exception):
     def named(self) -> str:
         """The class and the message, as people see an error."""
         return f"{type(self).__name__}: {self}"
+
+
+def all_errors(base: type[FerryError] = FerryError) -> Iterator[type[FerryError]]:
+    """Every class of error."""
+    yield base
+    for kind in base.__subclasses__():
+        yield from all_errors(kind)
 
 
 class ConfigError(FerryError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields, replace
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from ferry.copying.loop_guard import GuardDraft, TopicPair
 from ferry.errors import FerryError
 from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.formats import FORMAT_VERSION
-from ferry.ledger.receipts import Glance, Receipt, ReceiptKind, decode_receipt, encode_receipt, glance
+from ferry.ledger.receipts import KEY_FIELDS, VALUE_FIELDS, Glance, Receipt, ReceiptKind, decode_receipt, encode_receipt, glance, holds_more
 
 pytestmark = pytest.mark.unit
 
@@ -54,6 +55,25 @@ def receipts(draw: st.DrawFn) -> Receipt:
         reason=draw(st.sampled_from(["", "", 'said "records":99', "gone"])),
         series=draw(st.sampled_from(["", "run-7"])),
     )
+
+
+EVERY_FIELD = Receipt(
+    **{field.name: 1 for field in fields(Receipt) if field.type is int},
+    **{field.name: "x" for field in fields(Receipt) if field.type is str},
+    kind=ReceiptKind.BACKFILLED,
+    runs=((5, 7, 4),),
+    written=((7, 9),),
+    counters=Counters(*[1] * len(Counters()[:-2]), MinMeanMax(1, 2.5, 4, 3), MinMeanMax(1, 2.5, 4, 3)),
+)
+
+
+def test_a_receipt_with_every_field_is_read_at_a_glance() -> None:
+    assert glance(*encode_receipt(replace(EVERY_FIELD, found=-1))) == Glance("backfilled", "x", 1, "x", 1)
+    key, value = encode_receipt(EVERY_FIELD)
+    assert json.loads(key).keys() == KEY_FIELDS.keys()
+    assert json.loads(value).keys() == VALUE_FIELDS.keys()
+    assert not holds_more(key, value)
+    assert decode_receipt(key, value) == EVERY_FIELD
 
 
 PLAIN = Receipt(

@@ -19,7 +19,7 @@ from ferry.ledger.state import Head
 from ferry.syncs.context import SyncContext
 from ferry.syncs.offset_syncs import copied_runs, new_syncs, offset_syncs_place, sync_offset_syncs
 from ferry.wire.internal_records import OffsetSync
-from ferry.wire.runs import Run
+from ferry.wire.runs import OffsetRun
 
 FlowFactory = Callable[..., Flow]
 KEY = ("t", 0)
@@ -27,7 +27,7 @@ MOST = 66
 
 
 @st.composite
-def increasing_runs(draw: st.DrawFn) -> list[Run]:
+def increasing_runs(draw: st.DrawFn) -> list[OffsetRun]:
     runs, upstream, downstream = [], draw(st.integers(0, 1_000)), draw(st.integers(0, 1_000))
     for _ in range(draw(st.integers(1, 8))):
         upstream += draw(st.integers(0, 50))
@@ -38,13 +38,13 @@ def increasing_runs(draw: st.DrawFn) -> list[Run]:
     return runs
 
 
-def images(runs: list[Run], upstream: int) -> int | None:
+def images(runs: list[OffsetRun], upstream: int) -> int | None:
     return next((downstream + upstream - start for start, downstream, count in runs if start <= upstream < start + count), None)
 
 
 @pytest.mark.unit
 @given(runs=increasing_runs(), spacing=st.integers(0, 1_000), cut=st.floats(0, 1))
-def test_syncs_are_pairs_of_records_that_only_go_up(runs: list[Run], spacing: int, cut: float) -> None:
+def test_syncs_are_pairs_of_records_that_only_go_up(runs: list[OffsetRun], spacing: int, cut: float) -> None:
     first = new_syncs(KEY, runs, None, spacing)
     newest = runs[-1][0] + runs[-1][2] - 1
     assert (first[0].upstream_offset, first[-1].upstream_offset) == (runs[0][0], newest)

@@ -12,7 +12,7 @@ from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.translation.model import Inexact
 from ferry.translation.offset_map import LogBounds, OffsetMap, merged
-from ferry.wire.runs import Run
+from ferry.wire.runs import OffsetRun
 
 pytestmark = pytest.mark.unit
 
@@ -41,7 +41,7 @@ def copy(source: Side, target: Side, count: int, aborted: int) -> None:
         target.log += [None] * (aborted + 1)
     start, end = target.position, min(target.position + count, len(source.log))
     came_back = set(target.names())
-    runs: list[Run] = []
+    runs: list[OffsetRun] = []
     for offset in range(start, end):
         name = source.log[offset]
         if name is not None and name not in came_back:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.translation.run_index import RunIndex
-from ferry.wire.runs import Run
+from ferry.wire.runs import OffsetRun
 
 pytestmark = pytest.mark.unit
 
@@ -20,9 +20,9 @@ PARTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 5), st.integers(1, 
 
 
 @st.composite
-def named_runs(draw: st.DrawFn) -> tuple[list[Run], list[tuple[int, int]]]:
+def named_runs(draw: st.DrawFn) -> tuple[list[OffsetRun], list[tuple[int, int]]]:
     """Runs in any order, of which some name records that others name too, and (downstream, upstream) of every record."""
-    stretches: list[Run] = []
+    stretches: list[OffsetRun] = []
     place = 0
     for upstream, count, gap in draw(STRETCHES):
         place += gap
@@ -41,7 +41,7 @@ def named_runs(draw: st.DrawFn) -> tuple[list[Run], list[tuple[int, int]]]:
 
 
 @given(named_runs())
-def test_every_answer_is_that_of_the_records(named: tuple[list[Run], list[tuple[int, int]]]) -> None:
+def test_every_answer_is_that_of_the_records(named: tuple[list[OffsetRun], list[tuple[int, int]]]) -> None:
     runs, records = named
     index = RunIndex(runs)
     falls = [place + 1 for (place, upstream), (_, following) in pairwise(records) if following <= upstream]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
-from ferry.wire.runs import Run
+from ferry.wire.runs import OffsetRun
 
 BLANK = Receipt(ReceiptKind.SEED, "t", 0, "source-id", "A.t", "remote-id", 0, 0)
 
@@ -52,7 +52,7 @@ class World:
         """One transaction over [start, end), after an aborted one of so many records."""
         if aborted:
             self.end += aborted + 1
-        runs: list[Run] = []
+        runs: list[OffsetRun] = []
         first = self.end
         self.lost -= set(range(start, end))
         for upstream in range(start, end):

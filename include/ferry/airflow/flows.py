@@ -104,8 +104,8 @@ target. You may kill a run at any moment and start it again: nothing is lost, du
 | `plan_run` | compares both clusters; writes nothing | the message names the cluster, key or topic to correct |
 | `prepare_topics` | creates and grows remote topics, records where new partitions start | check rights and limits on the target |
 | `copy_records` | one Spark job that copies up to the bound; skipped when nothing is new | retried; *superseded*: a newer run took over |
-| `sync_…` | configs, ACLs, heartbeat, offset syncs, checkpoints, group offsets; each is skipped when not due | the message \
-says what failed and why; the other syncs go on |
+| `sync_…` | configs, ACLs, heartbeat, offset syncs, checkpoints, group offsets, the source group; each is skipped when not due | \
+the message says what failed and why; the other syncs go on |
 | `announce_topics` | an event for the asset of each remote topic with new records; skipped when nothing was copied | retried |
 | `check_limits` | sends lag and headroom as metrics; fails if a limit is exceeded | the message names topic, value and limit |
 | `report_outcome` | reports what was copied, lost, left out and synced | see below; not retried |

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.sdk.observability import stats
 
-from ferry.errors import ExitCode, FerryError, RetryRule
+from ferry.errors import ExitCode, FerryError, RetryRule, all_errors
 
 if TYPE_CHECKING:
     from ferry.ledger.sync_outcome import Measurement  # only named here; the scheduler reads this module often
 
 METRIC_PREFIX = "ferry."
-# After these exit codes Airflow must not try again. A superseded run has nothing to do: the newer run does the work.
-FINAL_EXIT_CODES = frozenset({ExitCode.BAD_INPUT, ExitCode.SUPERSEDED, ExitCode.DATA_LOST})
+# After these exit codes Airflow must not try again: no error with such a code goes away by itself. (What a superseded run had to do, the
+# newer run does.)
+FINAL_EXIT_CODES = frozenset(ExitCode) - {ExitCode.DONE} - {kind.exit_code for kind in all_errors() if kind.retry is RetryRule.RETRY}
 
 log = logging.getLogger(__name__)
 
@@ -27,13 +28,13 @@ class EarlierTaskFailed(AirflowFailException):
 
 
 class JobFailed(AirflowException):
-    """A Spark job ended with `exit_code`; another try may succeed."""
+    """A Spark job ended with `exit_code`."""
 
     exit_code = ExitCode.OTHER
 
 
 class JobFailedForGood(AirflowFailException, JobFailed):
-    """The same, where another try would end the same way."""
+    """The same, where another try would end in the same way."""
 
 
 @contextmanager

@@ -10,14 +10,14 @@ from typing import Any
 from kafka.errors import KafkaProtocolError
 from kafka.protocol.parser import KafkaProtocol
 
+from ferry.wire.varint import Buffer
+
 SIZE_BYTES = 4
 # A smaller rest of a frame gets no read of its own: one read also takes what follows it.
 DIRECT_MINIMUM_BYTES = 64 * 1024
 
 # Errors that decoders raise for bytes that are not a response.
 MALFORMED = (ValueError, struct.error, OverflowError, IndexError, TypeError, AttributeError)
-
-Buffer = bytes | bytearray | memoryview
 
 
 class Meter:

@@ -17,10 +17,9 @@ from uuid import UUID
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
 from ferry.clusters.answers import PERHAPS_APPENDED, PRODUCE, Action
-from ferry.clusters.frames import Buffer
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
 from ferry.clusters.partitions import grouped
-from ferry.wire.varint import decode_unsigned, encode_unsigned
+from ferry.wire.varint import Buffer, decode_unsigned, encode_unsigned
 
 # How long the leader waits for its replicas. Well below REQUEST_MILLISECONDS: if they are slow, the broker answers REQUEST_TIMED_OUT, and
 # Ferry sends this batch again with its sequence number. If Ferry gave up first, the lane would lose its whole transaction.

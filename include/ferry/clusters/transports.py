@@ -14,7 +14,8 @@ import kafka.errors as kafka_errors
 from kafka.net.inet import KafkaNetSocket
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
-from ferry.clusters.frames import Buffer, FrameParser, Meter
+from ferry.clusters.frames import FrameParser, Meter
+from ferry.wire.varint import Buffer
 
 READ_BYTES = 1 << 20
 # Buffers in one call; systems allow 1,024.

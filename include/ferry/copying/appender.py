@@ -29,7 +29,6 @@ from ferry.clusters.connections import ClusterConnection, RequestNotSent
 from ferry.clusters.coordination import NO_IDENTITY, Fenced, OutcomeUnknown, ProducerIdentity
 from ferry.clusters.event_loop import Wakeup
 from ferry.clusters.fetching import without_leader
-from ferry.clusters.frames import Buffer
 from ferry.clusters.internal_batches import InternalBatch
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
@@ -39,6 +38,7 @@ from ferry.copying.buffer_limits import IN_FLIGHT_BYTES, InFlightLimit
 from ferry.errors import NotAuthorized, PartitionError
 from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.split import Indivisible
+from ferry.wire.varint import Buffer
 
 # Brokers remember the last five batches per producer and partition.
 REQUESTS_IN_FLIGHT = 4

@@ -18,7 +18,7 @@ from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
 from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.ranges import Range, end_of_range_at, next_start, outside, size, union, within
-from ferry.wire.runs import Run
+from ferry.wire.runs import OffsetRun
 
 # Before excluded offsets, a fetch asks for this many bytes for each offset up to them, and at least for the smallest fetch: a broker always
 # sends one whole batch, and bytes of excluded offsets would be fetched for nothing.
@@ -32,7 +32,7 @@ class ReceiptDraft:
 
     segment: Segment
     start: int
-    runs: list[Run] = field(default_factory=list)
+    runs: list[OffsetRun] = field(default_factory=list)
     counters: Counters = ONE_TRANSACTION
     written: list[Range] = field(default_factory=list)
     downstream_end: int = -1

@@ -13,7 +13,7 @@ from ferry.handling.loading import Handle
 
 
 class HandlerStopped(Exception):
-    """The handler failed at the record with upstream offset `offset`. `problem` holds nothing of the record."""
+    """The handler failed at the record with upstream offset `offset`. The text holds nothing of the record."""
 
     def __init__(self, offset: int, problem: str) -> None:
         super().__init__(f"offset {offset}: {problem}")

@@ -8,9 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from ferry.wire.documents import number
 
-# The fields of a receipt's value that `Counters.document` writes.
 _ALWAYS = ("records", "bytes", "transactions", "forwarded", "reframed")
-COUNTS = frozenset({*_ALWAYS, "handled", "from_target", "delays"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,29 +9,24 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import UnreadableRecord
-from ferry.ledger.counters import COUNTS, ONE_TRANSACTION, ZERO, Counters
+from ferry.ledger.counters import ONE_TRANSACTION, ZERO, Counters
 from ferry.ledger.formats import FORMAT_VERSION, compact, require_version
 from ferry.wire.documents import number, read_document, text
 from ferry.wire.ranges import Ranges, size, union, within
-from ferry.wire.runs import DOWNSTREAM, Run, decode_runs, encode_runs, offsets_of
+from ferry.wire.runs import DOWNSTREAM, OffsetRun, decode_runs, encode_runs, offsets_of
 
 # At most about 100 KB of coded runs: a receipt stays far below the default max.message.bytes of 1 MiB.
 RUNS_PER_RECEIPT = 10_000
 
 # Start of the reason of a `skipped` receipt of a refused record. Other skipped ranges had expired before a backfill copied them.
 REFUSED = "refused by the target"
-
-# Every field that this Ferry writes.
-KEY_FIELDS = frozenset({"id", "topic", "partition", "start", "kind", "series"})
-PLACES = frozenset({"end", "downstream_end", "runs", "written", "found", "remote_topic", "remote_id", "source_epoch", "remote_epoch"})
-VALUE_FIELDS = COUNTS | PLACES | {"version", "timestamps", "run", "reason"}
 
 
 class ReceiptKind(StrEnum):
@@ -70,7 +65,7 @@ class Receipt:
     upstream_start: int
     upstream_end: int
     downstream_end: int = -1
-    runs: tuple[Run, ...] = ()
+    runs: tuple[OffsetRun, ...] = ()
     counters: Counters = ONE_TRANSACTION
     written: Ranges = ()
     found: int = -1
@@ -165,18 +160,31 @@ _PARTS = {
     "KIND": "|".join(ReceiptKind),
     "VERSION": str(FORMAT_VERSION),
 }
+# Every field that this Ferry writes, with the shape of its value. RARELY: only where it says something. Readers look at `found` too before
+# they pass over a receipt, so a glance does not take a receipt that has it.
+KEY_FIELDS = {"id": "TEXT", "kind": '"(KIND)"', "partition": "(NUMBER)", "series": "RARELY TEXT", "start": "NUMBER", "topic": "(TEXT)"}
+VALUE_FIELDS = {
+    **dict.fromkeys(("bytes", "end", "forwarded", "records", "reframed", "source_epoch", "transactions"), "NUMBER"),
+    **dict.fromkeys(("reason", "remote_id", "run", "runs"), "TEXT"),
+    **dict.fromkeys(("delays", "handled", "written"), "RARELY NUMBERS"),
+    **dict.fromkeys(("from_target", "remote_epoch"), "RARELY NUMBER"),
+    "downstream_end": "(NUMBER)",
+    "found": "",
+    "remote_topic": "(TEXT)",
+    "timestamps": r"\[NUMBER,NUMBER\]",
+    "version": "VERSION",
+}
 
 
-def _pattern(template: str) -> re.Pattern[bytes]:
+def _pattern(fields: Mapping[str, str]) -> re.Pattern[bytes]:
+    """What a JSON object with these fields looks like; the first one is always there."""
+    rarely = {name: shape.removeprefix("RARELY ") for name, shape in fields.items() if shape.startswith("RARELY")}
+    parts = (f'(?:,"{name}":{rarely[name]})?' if name in rarely else f',"{name}":{fields[name]}' for name in sorted(fields) if fields[name])
+    template = rf"\{{{''.join(parts)[1:]}\}}"
     return re.compile(re.sub("[A-Z]+", lambda part: _PARTS[part.group()], template).encode())
 
 
-_KEY = _pattern(r'\{"id":TEXT,"kind":"(KIND)","partition":(NUMBER),(?:"series":TEXT,)?"start":NUMBER,"topic":(TEXT)\}')
-_VALUE = _pattern(
-    r'\{"bytes":NUMBER,(?:"delays":NUMBERS,)?"downstream_end":(NUMBER),"end":NUMBER,"forwarded":NUMBER,(?:"from_target":NUMBER,)?'
-    r'(?:"handled":NUMBERS,)?"reason":TEXT,"records":NUMBER,"reframed":NUMBER,(?:"remote_epoch":NUMBER,)?"remote_id":TEXT,"remote_topic":(TEXT),"run":TEXT,'
-    r'"runs":TEXT,"source_epoch":NUMBER,"timestamps":\[NUMBER,NUMBER\],"transactions":NUMBER,"version":VERSION(?:,"written":NUMBERS)?\}'
-)
+_KEY, _VALUE = _pattern(KEY_FIELDS), _pattern(VALUE_FIELDS)
 
 
 class Glance(NamedTuple):
@@ -205,7 +213,7 @@ def glance(key: bytes, value: bytes) -> Glance | None:
 
 def holds_more(key: bytes, value: bytes) -> bool:
     """Whether a receipt has fields that a newer Ferry added: writing it again would lose them."""
-    return not (json.loads(key).keys() <= KEY_FIELDS and json.loads(value).keys() <= VALUE_FIELDS)
+    return not (json.loads(key).keys() <= KEY_FIELDS.keys() and json.loads(value).keys() <= VALUE_FIELDS.keys())
 
 
 def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Receipt, ...]:

@@ -25,13 +25,18 @@ COMPACTED = {
 EXPIRING = {"cleanup.policy": "delete", "retention.ms": str(RUNS_RETENTION_MILLISECONDS), "compression.type": "producer"}
 
 
+def _wanted(flow: Flow) -> dict[str, tuple[int, dict[str, str]]]:
+    """Partitions and config of each topic."""
+    return {flow.ledger_topic: (flow.ledger_partitions, COMPACTED), flow.state_topic: (1, COMPACTED), flow.runs_topic: (1, EXPIRING)}
+
+
 def internal_topics(flow: Flow) -> frozenset[str]:
-    return frozenset({flow.ledger_topic, flow.state_topic, flow.runs_topic})
+    return frozenset(_wanted(flow))
 
 
 def ensure_internal_topics(flow: Flow, target: ClusterAdmin) -> tuple[str, ...]:
     """Create what is missing; returns the names of created topics. ConfigError for a wrong policy, TooFewBrokers for too few replicas."""
-    wanted = {flow.ledger_topic: (flow.ledger_partitions, COMPACTED), flow.state_topic: (1, COMPACTED), flow.runs_topic: (1, EXPIRING)}
+    wanted = _wanted(flow)
     existing = set(target.topic_names())
     for name, entries in target.topic_configs({flow.ledger_topic, flow.state_topic} & existing).items():
         found = entries["cleanup.policy"].value or ""

@@ -5,7 +5,7 @@ next step). While a problem lasts, an answer keeps the data of the last good rea
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -125,7 +125,7 @@ def topics(snapshot: Snapshot[Overview], now: float, **page: Any) -> dict[str, A
 
 def partitions(snapshot: Snapshot[Overview], now: float, topic: str) -> dict[str, Any]:
     seen = snapshot.data or NOT_READ
-    rows = [{name: value for name, value in asdict(row).items() if name not in NOT_SHOWN} for row in seen.by_topic.get(topic, [])]
+    rows = [{name: value for name, value in vars(row).items() if name not in NOT_SHOWN} for row in seen.by_topic.get(topic, [])]
     data = {"partitions": rows, "stopped": [entry for entry in seen.stopped if entry["topic"] == topic]}
     return envelope(snapshot, now, data)
 

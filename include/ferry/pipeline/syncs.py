@@ -24,7 +24,7 @@ from ferry.ledger.topics import ensure_internal_topics
 from ferry.syncs.context import SyncContext
 from ferry.syncs.names import SYNCS, SyncName, not_enabled
 
-Sync = Callable[[SyncContext], SyncOutcome]
+SyncFunction = Callable[[SyncContext], SyncOutcome]
 
 
 class Syncs:
@@ -106,7 +106,7 @@ class Syncs:
             append_records(self._flow.target, self._flow.state_topic, [encode_state(done)])
 
 
-def _function(name: SyncName) -> Sync:
+def _function(name: SyncName) -> SyncFunction:
     module, _, function = SYNCS[name].function.partition(":")
-    found: Sync = getattr(importlib.import_module(module), function)
+    found: SyncFunction = getattr(importlib.import_module(module), function)
     return found

@@ -199,7 +199,7 @@ def replication_policy(
     match name.rpartition(".")[2]:
         case "DefaultReplicationPolicy":
             return DefaultReplicationPolicy(separator, internal)
-        case "IdentityReplicationPolicy" | "LegacyReplicationPolicy":
+        case "IdentityReplicationPolicy":
             return IdentityReplicationPolicy(separator, internal, source_alias)
     raise ConfigError(
         f"replication.policy.class {name} is not known: use MM2's DefaultReplicationPolicy or IdentityReplicationPolicy, or write it in "

@@ -28,7 +28,7 @@ from ferry.ledger.topic_ids import valid_receipts
 from ferry.syncs.context import SyncContext
 from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic, read_mm2_topic
 from ferry.wire.internal_records import OffsetSync
-from ferry.wire.runs import DOWNSTREAM, UPSTREAM, Run, once
+from ferry.wire.runs import DOWNSTREAM, UPSTREAM, OffsetRun, once
 
 NAME = "offset-syncs"
 
@@ -65,7 +65,7 @@ def sync_offset_syncs(context: SyncContext) -> SyncOutcome:
     )
 
 
-def copied_runs(receipts: Iterable[Receipt], heads: Mapping[TopicPartition, Head]) -> dict[TopicPartition, tuple[Run, ...]]:
+def copied_runs(receipts: Iterable[Receipt], heads: Mapping[TopicPartition, Head]) -> dict[TopicPartition, tuple[OffsetRun, ...]]:
     """What was copied in order, by partition, between the topics that the heads name; increasing on both sides (pure)."""
     copied = (receipt for receipt in receipts if receipt.kind is ReceiptKind.COPIED)
     valid = valid_receipts(copied, {key: head.topic_ids for key, head in heads.items()})
@@ -73,7 +73,7 @@ def copied_runs(receipts: Iterable[Receipt], heads: Mapping[TopicPartition, Head
     return {key: tuple(once(runs, UPSTREAM)) for key, runs in in_order.items()}
 
 
-def new_syncs(key: TopicPartition, runs: Sequence[Run], last: OffsetSync | None, spacing: int) -> tuple[OffsetSync, ...]:
+def new_syncs(key: TopicPartition, runs: Sequence[OffsetRun], last: OffsetSync | None, spacing: int) -> tuple[OffsetSync, ...]:
     """The syncs to write for one partition, in order (pure). `spacing` in offsets; `last`: the newest sync in the topic."""
     if not runs:
         return ()
@@ -91,14 +91,14 @@ def new_syncs(key: TopicPartition, runs: Sequence[Run], last: OffsetSync | None,
     return tuple(OffsetSync(*key, upstream, downstream) for upstream, downstream in sorted(wanted) if upstream >= floor)
 
 
-def _about_these_records(runs: Sequence[Run], sync: OffsetSync) -> bool:
+def _about_these_records(runs: Sequence[OffsetRun], sync: OffsetSync) -> bool:
     """Whether a sync is about the log that was copied: it is older than all runs, or it is the pair of a record of them."""
     if sync.upstream_offset < runs[0][0]:
         return sync.downstream_offset < runs[0][1]
     return _pair_at_or_before(runs, sync.upstream_offset) == (sync.upstream_offset, sync.downstream_offset)
 
 
-def _pair_at_or_before(runs: Sequence[Run], upstream: int) -> tuple[int, int]:
+def _pair_at_or_before(runs: Sequence[OffsetRun], upstream: int) -> tuple[int, int]:
     """Upstream and downstream offset of the last record that is not behind `upstream`."""
     start, downstream, count = runs[bisect_right(runs, upstream, key=lambda run: run[0]) - 1]
     record = min(upstream, start + count - 1)

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from operator import itemgetter
 
-from ferry.wire.runs import DOWNSTREAM, Run, once
+from ferry.wire.runs import DOWNSTREAM, OffsetRun, once
 
 
 class RunIndex:
     """Finds records by either offset. All answers are None or 0 when there are no runs."""
 
-    def __init__(self, runs: Iterable[Run]) -> None:
+    def __init__(self, runs: Iterable[OffsetRun]) -> None:
         self._runs = by_place = once(sorted(runs, key=itemgetter(DOWNSTREAM)), DOWNSTREAM)
         self._places = [run[1] for run in by_place]
         # For each run: the lowest upstream offset of it and the runs after it; the highest upstream end of the runs before it.
@@ -53,7 +53,7 @@ class RunIndex:
         return max(upstream + min(count, downstream - place), self._highest_before[at - 1])
 
 
-def _ordered_from(runs: Sequence[Run]) -> int:
+def _ordered_from(runs: Sequence[OffsetRun]) -> int:
     """The downstream offset from which on upstream offsets only rise."""
     for index in range(len(runs) - 1, 0, -1):
         before = runs[index - 1]

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.wire.ranges import Range, Ranges, outside
-from ferry.wire.runs import DOWNSTREAM, Run, offsets_of
+from ferry.wire.runs import DOWNSTREAM, OffsetRun, offsets_of
 
 # Written in the same transaction as copied records, so the next receipt may belong to the same transaction.
 _BESIDE = frozenset({ReceiptKind.LOSS, ReceiptKind.SKIPPED})
@@ -112,6 +112,6 @@ def _is_whole(receipt: Receipt, *, marked: bool) -> bool:
     return not markers or all(high - low == 1 for low, high in _between(receipt.runs, receipt.downstream_end))
 
 
-def _between(runs: Sequence[Run], end: int) -> Ranges:
+def _between(runs: Sequence[OffsetRun], end: int) -> Ranges:
     """What is between runs, and after the last one up to `end`."""
     return outside(offsets_of(runs, DOWNSTREAM), runs[0][1], end)

@@ -23,7 +23,7 @@ from ferry.verify.unmatched import KEPT, Mismatch, Unmatched
 from ferry.wire.batch import DELETE_HORIZON, HEADER_SIZE, LOG_APPEND_TIME, BatchHeader
 from ferry.wire.compression import LARGEST_BYTES
 from ferry.wire.ranges import Ranges, outside, union
-from ferry.wire.runs import DOWNSTREAM, UPSTREAM, Run, offsets_of
+from ferry.wire.runs import DOWNSTREAM, UPSTREAM, OffsetRun, offsets_of
 
 # How far to look ahead for a place where both sides agree again.
 AHEAD_RECORDS = 2_048
@@ -236,7 +236,7 @@ class Comparer:
         self.source.pass_records(count)
         self.target.pass_records(count)
 
-    def _run_at(self, offset: int, side: int = UPSTREAM) -> Run | None:
+    def _run_at(self, offset: int, side: int = UPSTREAM) -> OffsetRun | None:
         """The run that holds an offset of one side."""
         index = bisect_right(self._runs, offset, key=itemgetter(side))
         run = self._runs[index - 1] if index else None

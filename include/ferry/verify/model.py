@@ -13,7 +13,7 @@ from ferry.ledger.receipts import Receipt
 from ferry.verify.request import DigestKind
 from ferry.wire.documents import read_as
 from ferry.wire.ranges import Range, Ranges
-from ferry.wire.runs import Run, decode_runs
+from ferry.wire.runs import OffsetRun, decode_runs
 
 
 class DifferenceKind(StrEnum):
@@ -137,7 +137,7 @@ class VerifyRange:
     digest: DigestKind = DigestKind.STORED
 
     @property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[OffsetRun, ...]:
         """The runs, decoded: increasing on both sides."""
         return decode_runs(self.coded_runs)
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from ferry.ledger.receipts import COPIES
 from ferry.verify import reasons
 from ferry.verify.model import NotCovered, PartitionEvidence, VerifyRange
-from ferry.verify.slices import PIECE_BYTES, PIECE_RUNS, LogBounds, Slice, clip, distinct, follows, sliced
+from ferry.verify.slices import PIECE_BYTES, PIECE_RUNS, SharedOffsets, Slice, clip, distinct, follows, sliced
 from ferry.wire.ranges import Range, Ranges, outside, union, within
-from ferry.wire.runs import DOWNSTREAM, UPSTREAM, Run, encode_runs, offsets_of
+from ferry.wire.runs import DOWNSTREAM, UPSTREAM, OffsetRun, encode_runs, offsets_of
 
 _BEYOND = 1 << 62
 
@@ -34,7 +34,7 @@ def plan_partition(evidence: PartitionEvidence, piece_bytes: int = PIECE_BYTES, 
     ]
     mine.sort(key=lambda entry: (entry.upstream_start, -entry.upstream_end))
     pieces = _absorbed(distinct([piece for entry in mine for piece in sliced(entry, piece_bytes, piece_runs)]))
-    bounds = LogBounds(evidence.wanted, (evidence.target_start, max(evidence.target_start, evidence.target_end)))
+    bounds = SharedOffsets(evidence.wanted, (evidence.target_start, max(evidence.target_start, evidence.target_end)))
     pieces += [Slice(start, end, (), 0) for start, end in reasons.passed_over(evidence, bounds)]
     clipped = [_clipped(piece, bounds, evidence.excluded) for piece in pieces]
     named = union(span for entry in clipped for span in offsets_of(entry.slice.runs, DOWNSTREAM))
@@ -52,7 +52,7 @@ def plan_partition(evidence: PartitionEvidence, piece_bytes: int = PIECE_BYTES, 
 
 def within_logs(wanted: VerifyRange, source_start: int, target_start: int) -> tuple[VerifyRange | None, list[NotCovered]]:
     """The range after retention has moved the starts of the logs, and what it no longer covers. None: nothing is left."""
-    kept, no_source, no_target = clip(wanted.runs, LogBounds((source_start, _BEYOND), (target_start, _BEYOND)))
+    kept, no_source, no_target = clip(wanted.runs, SharedOffsets((source_start, _BEYOND), (target_start, _BEYOND)))
     start = max(wanted.upstream[0], source_start)
     if no_target:
         start = max(start, kept[0][0] if kept else wanted.upstream[1])
@@ -82,13 +82,13 @@ class _Clipped:
 
     whole: Slice
     slice: Slice
-    no_source: tuple[Run, ...]
+    no_source: tuple[OffsetRun, ...]
     claimed: Ranges
 
 
 @dataclass(frozen=True)
 class _Group:
-    runs: tuple[Run, ...]
+    runs: tuple[OffsetRun, ...]
     claimed: Ranges
     weight: int
     handled: bool = False
@@ -108,7 +108,7 @@ def _absorbed(pieces: Sequence[Slice]) -> list[Slice]:
     return found
 
 
-def _clipped(piece: Slice, bounds: LogBounds, excluded: Ranges) -> _Clipped:
+def _clipped(piece: Slice, bounds: SharedOffsets, excluded: Ranges) -> _Clipped:
     kept, no_source, no_target = clip(piece.runs, bounds)
     start, end = max(piece.start, bounds.upstream[0]), min(piece.end, bounds.upstream[1])
     if any(run[1] < bounds.downstream[0] for run in no_target):

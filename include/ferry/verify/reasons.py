@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from ferry.clusters.partitions import grouped
 from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind, covered
 from ferry.verify.model import NotCovered, PartitionEvidence, Side
-from ferry.verify.slices import LogBounds, Slice
+from ferry.verify.slices import SharedOffsets, Slice
 from ferry.wire.ranges import Range, Ranges, outside, size, union, within
 from ferry.wire.runs import DOWNSTREAM, offsets_of
 
@@ -44,7 +44,7 @@ def explained_otherwise(evidence: PartitionEvidence) -> list[tuple[str, Range]]:
     return [(reason, span) for reason, span in spans if max(begin, span[0]) < min(end, span[1])]
 
 
-def not_covered(evidence: PartitionEvidence, planned: Iterable[tuple[Slice, Slice]], bounds: LogBounds) -> tuple[NotCovered, ...]:
+def not_covered(evidence: PartitionEvidence, planned: Iterable[tuple[Slice, Slice]], bounds: SharedOffsets) -> tuple[NotCovered, ...]:
     """Offsets of the source that no range compares, then offsets of the target that cannot be compared.
 
     `planned`: slices as both logs hold them, each with the slice by the ledger.
@@ -79,7 +79,7 @@ def has_expired(receipt: Receipt, evidence: PartitionEvidence) -> bool:
     return bool(receipt.counters.records) and not receipt.runs and receipt.downstream_end <= evidence.target_start
 
 
-def passed_over(evidence: PartitionEvidence, bounds: LogBounds) -> Ranges:
+def passed_over(evidence: PartitionEvidence, bounds: SharedOffsets) -> Ranges:
     """Upstream offsets before the position that neither a receipt nor a seed explains: their records are not on the target."""
     own = [entry for entry in evidence.receipts if entry.source_topic_id == evidence.source_topic_id]
     return outside(covered(own), max(bounds.upstream[0], _last_seed(own)), min(bounds.upstream[1], evidence.position))

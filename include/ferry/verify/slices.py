@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from ferry.ledger.receipts import Receipt
 from ferry.wire.ranges import Range, outside, union
-from ferry.wire.runs import Run
+from ferry.wire.runs import OffsetRun
 
 # The size of a range: small enough that several workers share a partition.
 PIECE_BYTES = 128 << 20
@@ -24,13 +24,13 @@ class Slice:
 
     start: int
     end: int
-    runs: tuple[Run, ...]
+    runs: tuple[OffsetRun, ...]
     weight: int
     handled: bool = False
 
 
 @dataclass(frozen=True)
-class LogBounds:
+class SharedOffsets:
     """The offsets that both logs hold, as half-open ranges."""
 
     upstream: Range
@@ -41,7 +41,7 @@ def sliced(receipt: Receipt, piece_bytes: int, piece_runs: int) -> list[Slice]:
     """The slices of a receipt of copied records, in order."""
     handled = receipt.counters.by_handler
     each = receipt.counters.bytes / max(1, receipt.counters.records)
-    groups: list[list[Run]] = []
+    groups: list[list[OffsetRun]] = []
     weights: list[float] = []
     for run in receipt.runs:
         weight = run[2] * each
@@ -55,7 +55,7 @@ def sliced(receipt: Receipt, piece_bytes: int, piece_runs: int) -> list[Slice]:
     return _cut(whole, groups, weights) if groups else [whole]
 
 
-def _cut(whole: Slice, groups: Sequence[Sequence[Run]], weights: Iterable[float]) -> list[Slice]:
+def _cut(whole: Slice, groups: Sequence[Sequence[OffsetRun]], weights: Iterable[float]) -> list[Slice]:
     """`whole` as one slice for each group of its runs."""
     starts = [whole.start, *(group[0][0] for group in groups[1:])]
     ends = [*starts[1:], whole.end]
@@ -65,7 +65,7 @@ def _cut(whole: Slice, groups: Sequence[Sequence[Run]], weights: Iterable[float]
     ]
 
 
-def follows(run: Run, following: Run) -> bool:
+def follows(run: OffsetRun, following: OffsetRun) -> bool:
     """Whether both may be in one batch: no offset is between them on the target, so no commit marker either."""
     return run[1] + run[2] == following[1]
 
@@ -77,7 +77,7 @@ def distinct(slices: Sequence[Slice]) -> list[Slice]:
     ledger that names one place for two records must hide neither of them.
     """
     named = sorted(((run, index) for index, piece in enumerate(slices) for run in piece.runs), key=lambda entry: entry[0][1])
-    kept: list[list[list[Run]]] = [[] for _ in slices]
+    kept: list[list[list[OffsetRun]]] = [[] for _ in slices]
     reached, last = 0, -1
     for (upstream, downstream, count), index in named:
         cut = max(0, reached - downstream)
@@ -100,7 +100,7 @@ def distinct(slices: Sequence[Slice]) -> list[Slice]:
     return found
 
 
-def clip(runs: Iterable[Run], bounds: LogBounds) -> tuple[tuple[Run, ...], tuple[Run, ...], tuple[Run, ...]]:
+def clip(runs: Iterable[OffsetRun], bounds: SharedOffsets) -> tuple[tuple[OffsetRun, ...], tuple[OffsetRun, ...], tuple[OffsetRun, ...]]:
     """The parts of `runs` that both logs hold, that the source does not hold, and that only the source holds."""
     kept, no_source, no_target = [], [], []
     for run in runs:
@@ -112,7 +112,7 @@ def clip(runs: Iterable[Run], bounds: LogBounds) -> tuple[tuple[Run, ...], tuple
     return _filled(kept), _filled(no_source), _filled(no_target)
 
 
-def _parts(run: Run, begin: int, wanted: Range) -> tuple[Run, Run, Run]:
+def _parts(run: OffsetRun, begin: int, wanted: Range) -> tuple[OffsetRun, OffsetRun, OffsetRun]:
     """The parts of a run before, in and behind `wanted`; on that side the run begins at `begin`."""
     upstream, downstream, count = run
     low = min(count, max(0, wanted[0] - begin))
@@ -124,5 +124,5 @@ def _parts(run: Run, begin: int, wanted: Range) -> tuple[Run, Run, Run]:
     )
 
 
-def _filled(runs: Iterable[Run]) -> tuple[Run, ...]:
+def _filled(runs: Iterable[OffsetRun]) -> tuple[OffsetRun, ...]:
     return tuple(run for run in runs if run[2] > 0)

@@ -13,19 +13,19 @@ from ferry.wire.ranges import Ranges
 VERSION = 1
 _OFFSET_LIMIT = 1 << 63
 
-Run = tuple[int, int, int]
+OffsetRun = tuple[int, int, int]
 # The index of a run's start on either side.
 UPSTREAM, DOWNSTREAM = 0, 1
 
 
-def offsets_of(runs: Iterable[Run], side: int) -> Ranges:
+def offsets_of(runs: Iterable[OffsetRun], side: int) -> Ranges:
     """The offsets of runs on one side, in the order of the runs."""
     return tuple((run[side], run[side] + run[2]) for run in runs)
 
 
-def once(runs: Iterable[Run], side: int) -> list[Run]:
+def once(runs: Iterable[OffsetRun], side: int) -> list[OffsetRun]:
     """`runs`, in their order, without records whose offset on `side` is below the end of a run before."""
-    found: list[Run] = []
+    found: list[OffsetRun] = []
     end = 0
     for run in runs:
         upstream, downstream, count = run
@@ -36,9 +36,9 @@ def once(runs: Iterable[Run], side: int) -> list[Run]:
     return found
 
 
-def normalise(runs: Iterable[Run]) -> tuple[Run, ...]:
+def normalise(runs: Iterable[OffsetRun]) -> tuple[OffsetRun, ...]:
     """The same runs, with runs joined that continue each other. ValueError unless they increase on both sides and hold records."""
-    joined: list[Run] = []
+    joined: list[OffsetRun] = []
     upstream_end = downstream_end = 0
     for upstream, downstream, count in runs:
         if upstream < upstream_end or downstream < downstream_end or count < 1:
@@ -55,7 +55,7 @@ def normalise(runs: Iterable[Run]) -> tuple[Run, ...]:
     return tuple(joined)
 
 
-def encode_runs(runs: Iterable[Run]) -> bytes:
+def encode_runs(runs: Iterable[OffsetRun]) -> bytes:
     """The runs as bytes, normalised first. Raises ValueError as `normalise` does."""
     encoded = bytearray((VERSION,))
     upstream_end = downstream_end = 0
@@ -67,11 +67,11 @@ def encode_runs(runs: Iterable[Run]) -> bytes:
     return bytes(encoded)
 
 
-def decode_runs(data: bytes | bytearray | memoryview) -> tuple[Run, ...]:
+def decode_runs(data: bytes | bytearray | memoryview) -> tuple[OffsetRun, ...]:
     """The inverse of `encode_runs`. ValueError for another version, and for bytes that it would not write."""
     if not data or data[0] != VERSION:
         raise ValueError(f"runs of version {data[0] if data else 'none'}; this Ferry reads version {VERSION}")
-    runs: list[Run] = []
+    runs: list[OffsetRun] = []
     at = 1
     upstream_end = downstream_end = 0
     while at < len(data):

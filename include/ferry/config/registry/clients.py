@@ -24,10 +24,10 @@ OPENSSL = "Ferry's clients use OpenSSL, which has other names: set the system's 
 METRICS = "metrics go through Airflow"
 FIRST_SERVERS = "every run starts at bootstrap.servers"
 SAME_PARTITION = "records keep their partition"
-_ASSERTION_NAMES = """
-    algorithm claim.aud claim.exp.seconds claim.iss claim.jti.include claim.nbf.seconds claim.sub file private.key.file
-    private.key.passphrase template.file
-""".split()  # noqa: SIM905 - a list would take a line for each name
+_ASSERTION_NAMES = (
+    "algorithm", "claim.aud", "claim.exp.seconds", "claim.iss", "claim.jti.include", "claim.nbf.seconds", "claim.sub", "file",
+    "private.key.file", "template.file",
+)  # fmt: skip
 _ASSERTIONS = "Ferry logs in by client credentials or with a token file: see sasl.oauthbearer.token.endpoint.url"
 _OAUTH = "org.apache.kafka.common.security.oauthbearer."
 
@@ -129,6 +129,7 @@ CLIENTS: tuple[Property, ...] = (
     _refused("sasl.client.callback.handler.class", "Java's SASL callbacks", NO_JAVA),
     _refused("sasl.login.class", "Java's login", NO_JAVA),
     *(_refused(f"sasl.oauthbearer.assertion.{name}", "JWT assertions", _ASSERTIONS) for name in _ASSERTION_NAMES),
+    _refused("sasl.oauthbearer.assertion.private.key.passphrase", "JWT assertions", _ASSERTIONS, kinds.PASSWORD),
     _refused("sasl.oauthbearer.header.urlencode", "encoding of client credentials", "Ferry's clients do not have it: remove the key"),
     # Other properties of several clients.
     _idle("bootstrap.controllers", kinds.LIST, None, "controllers to connect to", "Ferry connects to brokers", roles=ONLY_ADMIN),
