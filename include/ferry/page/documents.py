@@ -14,7 +14,7 @@ from ferry.config.settings import AlertSettings
 from ferry.monitoring.runs import NO_NEWS, DagRunFacts, copy_speed, history_points, joined_runs
 from ferry.monitoring.schedule import longest_pause
 from ferry.page.health import Signs, health_of
-from ferry.page.overview import NOT_SHOWN, Overview, page_of_topics
+from ferry.page.overview import SHOWN, Overview, page_of_topics
 from ferry.page.problem import Problem
 from ferry.page.snapshots import Snapshot
 
@@ -125,7 +125,7 @@ def topics(snapshot: Snapshot[Overview], now: float, **page: Any) -> dict[str, A
 
 def partitions(snapshot: Snapshot[Overview], now: float, topic: str) -> dict[str, Any]:
     seen = snapshot.data or NOT_READ
-    rows = [{name: value for name, value in vars(row).items() if name not in NOT_SHOWN} for row in seen.by_topic.get(topic, [])]
+    rows = [{name: getattr(row, name) for name in SHOWN} for row in seen.by_topic.get(topic, [])]
     data = {"partitions": rows, "stopped": [entry for entry in seen.stopped if entry["topic"] == topic]}
     return envelope(snapshot, now, data)
 

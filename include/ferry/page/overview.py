@@ -4,14 +4,14 @@ A flow may have thousands of topics. So an overview keeps what was read as compa
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
 from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
 
-# What the page does not show of a partition.
-NOT_SHOWN = {"retention_seconds", "heartbeats"}
+# What the page shows of a partition.
+SHOWN = tuple(entry.name for entry in fields(PartitionStatus) if entry.name not in {"retention_seconds", "heartbeats"})
 
 
 @dataclass(frozen=True)
