@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping
 from copy import copy
 from itertools import cycle
 from types import SimpleNamespace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
 from kafka.future import Future
@@ -29,6 +29,7 @@ from ferry.clusters.event_loop import EventLoop, Wakeup
 from ferry.clusters.failures import REFUSALS, denied, granting, is_refusal, is_tls_refusal, reason, refused
 from ferry.clusters.frames import Meter
 from ferry.clusters.kept import lent
+from ferry.clusters.leaders import Leaders
 from ferry.clusters.transports import EncryptedTransport, PlainTransport, connected_socket
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized
@@ -58,13 +59,6 @@ class RequestNotSent(Exception):
 
 class RequestLost(Exception):
     """The request may have reached the broker, but no answer came back."""
-
-
-class Offers(NamedTuple):
-    """What brokers can do: the newest version that they take of each request, by API key, and the levels of finalized features by name."""
-
-    newest: Mapping[int, int]
-    features: Mapping[str, int]
 
 
 class _Connections(KafkaConnectionManager):  # type: ignore[misc]
@@ -109,6 +103,7 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
         try:
             for server in cycle(servers):
                 if self.cluster.brokers():
+                    self._keep(servers)
                     self.cluster.start_refresh_loop()
                     return True
                 if self.closed or (deadline is not None and time.monotonic() > deadline):
@@ -138,6 +133,17 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
                 self._drop_server(node_id)
                 self.update_backoff(node_id)
             self._bootstrap_wakeup.notify()
+
+    def _keep(self, servers: Collection[Any]) -> None:
+        """Keep the connection to a bootstrap server that is itself a broker: a new one costs a login, and round trips."""
+        addresses = {(broker.host, broker.port): broker.node_id for broker in self.cluster.brokers()}
+        for server in servers:
+            connection, node_id = self._conns.get(server.node_id), addresses.get((server.host, server.port))
+            if connection is not None and connection.connected and node_id is not None and node_id not in self._conns:
+                connection.node_id = node_id
+                connection.close_future.add_both(lambda _, node_id=node_id: self._conns.pop(node_id, None))
+                connection.close_future.add_errback(lambda _: self.cluster.request_update())
+                self._conns[node_id] = self._conns.pop(server.node_id)
 
     def _drop_server(self, node_id: str) -> None:
         connection = self._conns.pop(node_id, None)
@@ -182,7 +188,9 @@ class ClusterConnection:
         self._outage = unreachable.Outage()
         self.coordinator_outage = unreachable.CoordinatorOutage()
         self._last_problem = ""
-        self._offers: Offers | None = None
+        self._features: Mapping[str, int] | None = None
+        # What Metadata last told about topics: for short questions, not for lanes.
+        self.leaders = Leaders(self)
 
     async def open(self, milliseconds: float = BOOTSTRAP_MILLISECONDS) -> None:
         """Find the brokers. ClusterUnreachable if none answers, AuthenticationFailed if they refuse the login."""
@@ -199,6 +207,11 @@ class ClusterConnection:
         """Take the brokers from a Metadata answer. kafka-python itself asks only every five minutes, but a leader may have come back."""
         known = {name: getattr(answer, name) for name in ("API_VERSION", "brokers", "controller_id", "cluster_id")}
         self._manager.cluster.update_metadata(SimpleNamespace(**known, topics=()))
+
+    @property
+    def cluster_id(self) -> str:
+        """The id of the cluster, as last learned."""
+        return str(self._manager.cluster.cluster_id)
 
     def brokers(self) -> tuple[int, ...]:
         """The ids of the brokers that are up, as last learned."""
@@ -315,23 +328,23 @@ class ClusterConnection:
 
     async def supports_transactions_v2(self) -> bool:
         """Whether the cluster's finalized `transaction.version` is 2 or more (KIP-890)."""
-        return (await self.offers()).features.get("transaction.version", 0) >= 2
+        return (await self.features()).get("transaction.version", 0) >= 2
 
-    async def understands(self, api_key: int) -> bool:
-        """Whether the brokers take this kind of request in any version."""
-        return api_key in (await self.offers()).newest
+    async def newest(self) -> Mapping[int, int]:
+        """The newest version that brokers take of each request, by API key, as the first broker said that Ferry connected to."""
+        versions: Mapping[int, tuple[int, int]] = self._manager.broker_version_data.api_versions
+        return {key: newest for key, (_, newest) in versions.items()}
 
-    async def offers(self) -> Offers:
-        """What a broker answers to ApiVersions, cached. RequestNotSent if the answer is an error, RequestLost."""
+    async def features(self) -> Mapping[str, int]:
+        """The levels of finalized features by name, asked once. RequestNotSent if the answer is an error, RequestLost."""
         from kafka.protocol.metadata import ApiVersionsRequest  # noqa: PLC0415 - used once per process
 
-        if self._offers is None:
+        if self._features is None:
             answer = await self.send(ApiVersionsRequest(client_software_name="ferry", client_software_version="1"))
             if API_VERSIONS.action(answer.error_code) is not Action.GO_ON:
                 raise RequestNotSent(f"cluster {self.alias}: ApiVersions: {API_VERSIONS.told(answer.error_code)}")
-            newest = {int(entry.api_key): int(entry.max_version) for entry in answer.api_keys}
-            self._offers = Offers(newest, {entry.name: int(entry.max_version_level) for entry in answer.finalized_features or ()})
-        return self._offers
+            self._features = {entry.name: int(entry.max_version_level) for entry in answer.finalized_features or ()}
+        return self._features
 
     def _any_node(self, asked: Collection[int]) -> int | None:
         """A broker that was not `asked` and is not throttled, if possible a connected one without requests in flight."""

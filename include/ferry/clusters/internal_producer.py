@@ -18,7 +18,6 @@ from ferry.clusters.coordination import NO_IDENTITY, Coordinator
 from ferry.clusters.error_codes import CODES
 from ferry.clusters.failures import explained
 from ferry.clusters.internal_batches import BATCH_BYTES, RECORD_OVERHEAD_BYTES, InternalBatch, KeyValue, internal_batches
-from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.clusters.pauses import doubling
 from ferry.clusters.producing import produce_request
@@ -81,7 +80,7 @@ class _Writing:
         self, connection: ClusterConnection, divided: Callable[[int], dict[TopicPartition, list[InternalBatch]]], deadline: float
     ) -> bool:
         """Whether the topic took what is `divided` among its partitions (by their number) before `deadline` (monotonic)."""
-        leaders, pauses = Leaders(connection, [self._topic]), doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+        leaders, pauses = connection.leaders, doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         if self._in_order:
             try:
                 self._identity = await Coordinator(connection.loop, connection, "", "").idempotent_identity()
@@ -89,25 +88,27 @@ class _Writing:
                 raise _problem(self._cluster, self._topic, CODES["TOPIC_AUTHORIZATION_FAILED"]) from problem
         while True:
             with suppress(RequestNotSent, RequestLost):
-                await leaders.refresh()
+                await leaders.known([self._topic])
                 if code := leaders.refused(self._topic) or (CODES["UNKNOWN_TOPIC_OR_PARTITION"] if leaders.is_gone(self._topic) else 0):
                     raise _problem(self._cluster, self._topic, code)
-                if not self._left and leaders.width(self._topic):
-                    self._left = divided(leaders.width(self._topic))
-                while self._left and await self._send(connection, leaders):
+                if not self._left and (width := len(leaders.partitions(self._topic))):
+                    self._left = divided(width)
+                while self._left and await self._send(connection):
                     if not any(self._left.values()):
                         return True
+            leaders.forget([self._topic])
             if time.monotonic() > deadline:
                 return False
             await connection.loop.sleep(next(pauses))
 
-    async def _send(self, connection: ClusterConnection, leaders: Leaders) -> bool:
+    async def _send(self, connection: ClusterConnection) -> bool:
         """The next batch of each partition; whether all were accepted."""
         waiting = [key for key, batches in self._left.items() if batches]
         sent = []
-        for node, keys in leaders.by_node(waiting).items():
+        for node, keys in connection.leaders.by_node(waiting).items():
             batches = [(*key, self._left[key][0].encode(*self._identity, self._sequence(key), False)) for key in keys]
-            sent.append(connection.submit(produce_request(batches, leaders, None, transactions_v2=False), node, ANSWER_MILLISECONDS))
+            request = produce_request(batches, connection.leaders, None, transactions_v2=False)
+            sent.append(connection.submit(request, node, ANSWER_MILLISECONDS))
         accepted = 0
         for future in sent:
             with suppress(RequestNotSent, RequestLost):

@@ -6,6 +6,7 @@ leader is dead or has just changed, Ferry asks again until another leader is ele
 
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import KafkaError
@@ -46,12 +47,11 @@ Found = tuple[dict[TopicPartition, int], Codes]
 
 
 class OffsetListing:
-    """Asks one cluster, and remembers the leaders. Not for several threads."""
+    """Asks one cluster. Not for several threads."""
 
     def __init__(self, cluster: Cluster, role: ClientRole, contact_milliseconds: float = BOOTSTRAP_MILLISECONDS) -> None:
         """`contact_milliseconds`: after this time a cluster that has never answered is unreachable."""
         self._cluster, self._role, self._contact_milliseconds = cluster, role, contact_milliseconds
-        self._leaders: dict[TopicPartition, int] = {}
         self._hopeless: set[TopicPartition] = set()
 
     def _ask(self, question: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
@@ -86,31 +86,7 @@ class OffsetListing:
 
     def partitions(self, topic: str) -> tuple[int, ...] | KafkaError:
         """The partition numbers of `topic`. UNKNOWN_TOPIC_OR_PART if no broker that answers knows it. ClusterUnreachable as above."""
-        return self._ask(self._partitions, topic)
-
-    async def _partitions(self, connection: ClusterConnection, topic: str) -> tuple[int, ...] | KafkaError:
-        begun = time.monotonic()
-        while True:
-            try:
-                found = _partitions_in(await connection.send(metadata_request([topic])))
-                if isinstance(found, KafkaError) and found.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    return await self._vote(connection, topic) or found
-            except (RequestNotSent, RequestLost) as problem:
-                found = KafkaError(KafkaError._TRANSPORT, str(problem))  # noqa: SLF001 - a public name
-            if not isinstance(found, KafkaError) or time.monotonic() - begun > _patience(found):
-                return found
-            await connection.loop.sleep(LEADER_PAUSE_SECONDS)
-
-    async def _vote(self, connection: ClusterConnection, topic: str) -> tuple[int, ...]:
-        """The partitions, from any broker that knows the topic: a broker that has just started may not know it yet."""
-        for vote in [connection.submit(metadata_request([topic]), node, VOTE_MILLISECONDS) for node in connection.brokers()]:
-            try:
-                found = _partitions_in(await connection.answer_to(vote))
-            except (RequestNotSent, RequestLost):
-                continue
-            if not isinstance(found, KafkaError):
-                return found
-        return ()
+        return self._ask(_partitions, topic)
 
     async def _offsets(
         self, connection: ClusterConnection, keys: list[TopicPartition], at: int, isolation: int
@@ -134,10 +110,10 @@ class OffsetListing:
         self, connection: ClusterConnection, keys: Sequence[TopicPartition], found: dict[TopicPartition, Listed], how: tuple[int, int, int]
     ) -> Codes:
         """One round: adds answers to `found`; the errors of the other partitions. `how`: time, isolation, milliseconds for an answer."""
-        problems = await self._learn_leaders(connection, [key for key in keys if key not in self._leaders])
         at, isolation, milliseconds = how
+        problems, leaders = await _without_leader(connection, keys), connection.leaders
         waiting = []
-        for node, members in grouped((self._leaders[key], key) for key in keys if key in self._leaders).items():
+        for node, members in leaders.by_node(key for key in keys if key not in problems).items():
             for chunk in chunks(members, PARTITIONS_A_REQUEST):
                 request = list_offsets_request(dict.fromkeys(chunk, -1), at, isolation, round(milliseconds * BROKER_SHARE))
                 waiting.append((chunk, connection.submit(request, node, milliseconds)))
@@ -157,31 +133,50 @@ class OffsetListing:
                         problems[key] = KafkaError(code)
                     else:
                         found[key] = Listed(told[key].offset, told[key].timestamp)
-        for key in problems:
-            self._leaders.pop(key, None)
+        leaders.forget({key.topic for key in problems})
         return problems
 
-    async def _learn_leaders(self, connection: ClusterConnection, keys: Sequence[TopicPartition]) -> Codes:
-        """Ask for the leaders of these partitions; the errors of those without a known leader."""
-        if not keys:  # a request without topics asks for all topics
-            return {}
+
+async def _without_leader(connection: ClusterConnection, keys: Sequence[TopicPartition]) -> Codes:
+    """The errors of those partitions whose leader is not known; asks for it where it may have changed."""
+    leaders = connection.leaders
+    try:
+        await leaders.known(key.topic for key in keys)
+    except (RequestNotSent, RequestLost) as problem:
+        return dict.fromkeys(keys, KafkaError(KafkaError._TRANSPORT, str(problem)))  # noqa: SLF001 - a public name
+    problems: Codes = {}
+    numbers = {topic: frozenset(leaders.partitions(topic)) for topic in {key.topic for key in keys}}
+    for key in keys:
+        if leaders.code(key.topic) or key.partition not in numbers[key.topic]:
+            problems[key] = KafkaError(leaders.code(key.topic) or KafkaError.UNKNOWN_TOPIC_OR_PART)
+        elif leaders.of(*key).node < 0:
+            problems[key] = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
+    return problems
+
+
+async def _partitions(connection: ClusterConnection, topic: str) -> tuple[int, ...] | KafkaError:
+    begun, leaders = time.monotonic(), connection.leaders
+    while True:
         try:
-            answer = await connection.send(metadata_request({key.topic for key in keys}))
+            await leaders.known([topic])
+            if leaders.is_missing(topic):
+                await _vote(connection, topic)
+            found = leaders.partitions(topic) or KafkaError(leaders.code(topic) or KafkaError.LEADER_NOT_AVAILABLE)
         except (RequestNotSent, RequestLost) as problem:
-            return dict.fromkeys(keys, KafkaError(KafkaError._TRANSPORT, str(problem)))  # noqa: SLF001 - a public name
-        connection.learn_brokers(answer)
-        errors = {entry.name: entry.error_code for entry in answer.topics}
-        nodes = {key: part.leader_id for key, part in partitions_of(answer.topics)}
-        problems: Codes = {}
-        for key in keys:
-            node = nodes.get(key)
-            if errors.get(key.topic) or node is None:
-                problems[key] = KafkaError(errors.get(key.topic) or KafkaError.UNKNOWN_TOPIC_OR_PART)
-            elif node < 0:
-                problems[key] = KafkaError(KafkaError.LEADER_NOT_AVAILABLE)
-            else:
-                self._leaders[key] = node
-        return problems
+            found = KafkaError(KafkaError._TRANSPORT, str(problem))  # noqa: SLF001 - a public name
+        gone = isinstance(found, KafkaError) and found.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+        if not isinstance(found, KafkaError) or gone or time.monotonic() - begun > _patience(found):
+            return found
+        await connection.loop.sleep(LEADER_PAUSE_SECONDS)
+
+
+async def _vote(connection: ClusterConnection, topic: str) -> None:
+    """Take the answer of any broker that knows the topic: a broker that has just started may not know it yet."""
+    for vote in [connection.submit(metadata_request([topic]), node, VOTE_MILLISECONDS) for node in connection.brokers()]:
+        with suppress(RequestNotSent, RequestLost):
+            connection.leaders.take(await connection.answer_to(vote))
+            if not connection.leaders.is_missing(topic):
+                return
 
 
 def _patience(error: KafkaError) -> float:
@@ -189,11 +184,6 @@ def _patience(error: KafkaError) -> float:
     if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
         return GONE_SECONDS
     return ELECTION_SECONDS if LIST_OFFSETS.action(error.code()) is Action.LEADER else 0.0
-
-
-def _partitions_in(answer: Any) -> tuple[int, ...] | KafkaError:
-    (topic,) = answer.topics
-    return KafkaError(topic.error_code) if topic.error_code else tuple(sorted(part.partition_index for part in topic.partitions))
 
 
 def list_offsets_request(epochs: Mapping[TopicPartition, int], at: int, isolation: int, milliseconds: int) -> ListOffsetsRequest:

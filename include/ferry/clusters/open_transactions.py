@@ -72,7 +72,7 @@ async def open_of(
     cannot tell (before 2.8). RequestNotSent or RequestLost.
     """
     wanted = list(partitions)
-    if not await connection.understands(DescribeProducersRequest.API_KEY):
+    if DescribeProducersRequest.API_KEY not in await connection.newest():
         return dict.fromkeys(wanted)
     return {
         key: None if isinstance(entries, str) else next((entry for entry in entries if entry.producer_id in producer_ids), None)
