@@ -32,7 +32,7 @@ from ferry.clusters.answers import ADMIN, Action
 from ferry.clusters.connections import RequestLost, RequestNotSent, ask_cluster
 from ferry.clusters.describe import Brokers, ConfigValue, TopicDescription, WantedTopic
 from ferry.clusters.failures import ERRORS_KEPT, explained, made, most_telling, refusal, refused_login
-from ferry.clusters.kept import kept_clients, lent
+from ferry.clusters.kept import kept_clients, shared
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition, chunks
 from ferry.clusters.unreachable import PATIENCE_SECONDS
@@ -101,7 +101,7 @@ class ClusterAdmin:
     def __enter__(self) -> Self:
         with ExitStack() as scope:
             scope.enter_context(kept_clients())
-            self._clients = scope.enter_context(lent("admin", self._cluster, lambda: _Clients(self._cluster, ClientRole.ADMIN)))
+            self._clients = scope.enter_context(shared("admin", lambda: _Clients(self._cluster, ClientRole.ADMIN), self._cluster))
             self._scope = scope.pop_all()
         return self
 
@@ -122,13 +122,17 @@ class ClusterAdmin:
 
     def brokers(self, topics: Mapping[str, TopicDescription] | None = None) -> Brokers:
         """The cluster's brokers that are up, and those that are down but hold replicas of a topic that the user sees (of `topics`)."""
-        held = metadata.replica_holders(self.topics() if topics is None else topics)
+        held = metadata.replica_holders((self.topics() if topics is None else topics).values())
         up = self._asked("listing brokers", metadata.brokers_up)
         return Brokers(up, up | held)
 
     def topic_names(self) -> tuple[str, ...]:
         """The name of every topic that the user may describe, in order."""
         return tuple(sorted(self._asked("listing topics", metadata.topics, None)))
+
+    def exists(self, topic: str) -> bool:
+        """Whether there is such a topic that the user may see. What a question of the last seconds told counts."""
+        return self._asked(f"looking for topic {topic}", metadata.exists, topic)
 
     def topics(self, names: Iterable[str] | None = None) -> dict[str, TopicDescription]:
         """Every topic that the user may describe, or those of `names` that exist."""
@@ -198,6 +202,11 @@ class ClusterAdmin:
     def end_offsets(self, partitions: Iterable[TopicPartition], *, committed: bool = True) -> Offsets:
         """Last stable offsets (high watermarks without `committed`), and the errors by partition."""
         return self._list_offsets(partitions, LATEST, committed=committed)
+
+    def both_ends(self, partitions: Iterable[TopicPartition]) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+        """High watermarks, and last stable offsets of a moment later; without partitions that have no leader now."""
+        (watermarks, _), (stable_ends, _) = self._clients.offsets.together(partitions, [(LATEST, False), (LATEST, True)])
+        return watermarks, stable_ends
 
     def offsets_for_time(
         self, partitions: Iterable[TopicPartition], milliseconds: int, *, committed: bool = True

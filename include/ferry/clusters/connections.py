@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from itertools import cycle
 from types import SimpleNamespace
@@ -22,13 +23,14 @@ import kafka.errors as kafka_errors
 from kafka.future import Future
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.transport import KafkaTCPTransport
+from kafka.protocol.metadata import ApiVersionsRequest
 
 from ferry.clusters import unreachable
 from ferry.clusters.answers import API_VERSIONS, Action
 from ferry.clusters.event_loop import EventLoop, Wakeup
 from ferry.clusters.failures import REFUSALS, denied, granting, is_refusal, is_tls_refusal, reason, refused
 from ferry.clusters.frames import Meter
-from ferry.clusters.kept import lent
+from ferry.clusters.kept import shared
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.transports import EncryptedTransport, PlainTransport, connected_socket
 from ferry.config import ClientRole, Cluster
@@ -49,6 +51,8 @@ REQUEST_MILLISECONDS = 40_000
 LARGEST_RESPONSE_BYTES = 1 << 30
 # How often Ferry checks whether a pause is over that a broker asked for; such pauses last at least tenths of seconds.
 THROTTLE_CHECK_SECONDS = 0.02
+# After this time without a question the connections are dropped: the other end, or something in between, may have closed them meanwhile.
+IDLE_SECONDS = 30.0
 # A lane limits its requests in flight itself; kafka-python must not refuse them.
 CONNECTION_IN_FLIGHT = 1_000
 
@@ -69,6 +73,8 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.last_failure: BaseException | None = None
+        # The answer to ApiVersions: kafka-python does not keep the features in it.
+        self.told = Future()
         self._refusals = 0
 
     def get_connection(self, node_id: Any, *arguments: Any, **options: Any) -> Any:
@@ -127,6 +133,7 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
     async def _ask_server(self, node_id: str, connection: Any) -> None:
         try:
             await connection
+            self.told = connection.send_request(_api_versions())
             self.cluster.update_metadata(await connection.send_request(self.cluster.metadata_request()))
         finally:
             if not self.cluster.brokers():  # it failed, or knows no brokers itself: Ferry asks it again soon
@@ -189,8 +196,10 @@ class ClusterConnection:
         self.coordinator_outage = unreachable.CoordinatorOutage()
         self._last_problem = ""
         self._features: Mapping[str, int] | None = None
-        # What Metadata last told about topics: for short questions, not for lanes.
+        # What Metadata last told about topics, for short questions; a lane has leaders of its own.
         self.leaders = Leaders(self)
+        # Brokers that coordinate groups and transactional ids, by the kind of coordinator and the name.
+        self.coordinators: dict[tuple[int, str], int] = {}
 
     async def open(self, milliseconds: float = BOOTSTRAP_MILLISECONDS) -> None:
         """Find the brokers. ClusterUnreachable if none answers, AuthenticationFailed if they refuse the login."""
@@ -337,10 +346,9 @@ class ClusterConnection:
 
     async def features(self) -> Mapping[str, int]:
         """The levels of finalized features by name, asked once. RequestNotSent if the answer is an error, RequestLost."""
-        from kafka.protocol.metadata import ApiVersionsRequest  # noqa: PLC0415 - used once per process
-
         if self._features is None:
-            answer = await self.send(ApiVersionsRequest(client_software_name="ferry", client_software_version="1"))
+            told = self._manager.told
+            answer = told.value if told.succeeded() and not told.value.error_code else await self.send(_api_versions())
             if API_VERSIONS.action(answer.error_code) is not Action.GO_ON:
                 raise RequestNotSent(f"cluster {self.alias}: ApiVersions: {API_VERSIONS.told(answer.error_code)}")
             self._features = {entry.name: int(entry.max_version_level) for entry in answer.finalized_features or ()}
@@ -370,24 +378,55 @@ class ClusterConnection:
         return ClusterUnreachable(f"{where} does not answer: {reason(cause)}; check {self.alias}.bootstrap.servers and security.protocol")
 
 
-class Connected:
-    """An open connection with an event loop of its own. Errors as of `ClusterConnection.open`."""
+def _api_versions() -> ApiVersionsRequest:
+    return ApiVersionsRequest(client_software_name="ferry", client_software_version="1")
 
-    def __init__(self, cluster: Cluster, role: ClientRole, milliseconds: float) -> None:
-        self.loop = EventLoop()
-        self.connection = ClusterConnection(self.loop, cluster, role)
+
+class Connected:
+    """An open connection to a cluster. Errors as of `ClusterConnection.open`."""
+
+    def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole, milliseconds: float) -> None:
+        self.loop, self.connection, self._used = loop, ClusterConnection(loop, cluster, role), time.monotonic()
         try:
-            self.loop.run(self.connection.open, milliseconds)
+            loop.run(self.connection.open, milliseconds)
         except BaseException:
             self.close()
             raise
 
     def run(self, ask: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        return self.loop.run(ask, self.connection, *arguments)
+        """The result of `ask(connection, *arguments)`."""
+        if time.monotonic() - self._used > IDLE_SECONDS:
+            self.connection.disconnect()  # the other end may have done so already
+        try:
+            return self.loop.run(ask, self.connection, *arguments)
+        finally:
+            self._used = time.monotonic()
 
     def close(self) -> None:
         self.connection.close()
-        self.loop.close()
+
+
+@contextmanager
+def connected(cluster: Cluster, role: ClientRole = ClientRole.ADMIN, milliseconds: float = BOOTSTRAP_MILLISECONDS) -> Iterator[Connected]:
+    """The connection that users in a scope of `kept_clients` share; roles with the same settings share one. All have one event loop.
+
+    `milliseconds`: after this time a cluster that has never answered is unreachable.
+    """
+    same = next(other for other in ClientRole if cluster.of_role(other) == cluster.of_role(role))
+    with _shared_loop() as loop, shared("connection", lambda: Connected(loop, cluster, role, milliseconds), cluster, same, loop) as client:
+        yield client
+
+
+@contextmanager
+def _shared_loop() -> Iterator[EventLoop]:
+    """Stays as good as before if a user failed, unless a signal ended the user in the middle."""
+    with ExitStack() as scope:
+        loop = scope.enter_context(shared("loop", EventLoop))
+        try:
+            yield loop
+        except Exception:
+            scope.pop_all().close()
+            raise
 
 
 def ask_cluster(
@@ -397,10 +436,6 @@ def ask_cluster(
     role: ClientRole = ClientRole.ADMIN,
     milliseconds: float = BOOTSTRAP_MILLISECONDS,
 ) -> T:
-    """The result of `ask(connection, *arguments)` over an open connection. Raises what `ClusterConnection.open` and `ask` raise.
-
-    `milliseconds`: after this time a cluster that has never answered is unreachable. Roles with the same settings share a connection.
-    """
-    same = next(other for other in ClientRole if cluster.of_role(other) == cluster.of_role(role))
-    with lent("connection", cluster, lambda: Connected(cluster, role, milliseconds), same) as client:
+    """The result of `ask(connection, *arguments)` over the shared connection. Raises what `connected` and `ask` raise."""
+    with connected(cluster, role, milliseconds) as client:
         return client.run(ask, *arguments)

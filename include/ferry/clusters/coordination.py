@@ -90,7 +90,6 @@ class Coordinator:
         self._connection = connection
         self._transactional_id = transactional_id
         self._group = group
-        self._nodes: dict[int, int] = {}
         # How long a request is repeated; None: COORDINATION_SECONDS. Callers that have waited already set a shorter time.
         self.patience_seconds: float | None = None
         # Size of one TxnOffsetCommit; smaller after the broker has refused one.
@@ -278,22 +277,25 @@ class Coordinator:
             raise OutcomeUnknown(f"{request.name}: {problem}") from problem
 
     def _note_outage(self, kind: int, asked: float) -> None:
-        self._nodes.pop(kind, None)
+        self._connection.coordinators.pop(self._key(kind), None)
         self._connection.coordinator_outage.failed(asked, time.monotonic())
 
     async def _node(self, kind: int) -> int | None:
         if kind == ANY_BROKER:
             return None
-        if kind not in self._nodes:
-            key = self._transactional_id if kind == TRANSACTION_COORDINATOR else self._group
-            [(_, code, node)] = await find_coordinators(self._connection, [key], kind)
+        _, name = key = self._key(kind)
+        if key not in self._connection.coordinators:
+            [(_, code, node)] = await find_coordinators(self._connection, [name], kind)
             if FIND_COORDINATOR.action(code) in ASKED_AGAIN:
                 told = FIND_COORDINATOR.told(code)
-                raise RequestNotSent(f"cluster {self._connection.alias}: no coordinator yet for {key}: {told}")
+                raise RequestNotSent(f"cluster {self._connection.alias}: no coordinator yet for {name}: {told}")
             if code:
                 raise self._refusal(FIND_COORDINATOR, [("", -1, code)], code)
-            self._nodes[kind] = node
-        return self._nodes[kind]
+            self._connection.coordinators[key] = node
+        return self._connection.coordinators[key]
+
+    def _key(self, kind: int) -> tuple[int, str]:
+        return kind, self._transactional_id if kind == TRANSACTION_COORDINATOR else self._group
 
     def _refusal(self, request: RequestKind, codes: Codes, code: int) -> Exception:
         meaning = request.meaning(code)

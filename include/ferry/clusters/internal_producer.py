@@ -6,8 +6,9 @@ twice; with a producer id the leader recognises it by its sequence number.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 
 from confluent_kafka import KafkaError
 from kafka.partitioner.default import murmur2
@@ -47,24 +48,42 @@ def append_records(
     `partition` -1: by the key, as in Java's producer. `timestamp` in ms, 0: now. `in_order`: a batch may not stand there twice. `seconds`:
     how long to wait for a leader, by default WRITE_SECONDS.
     """
-    listed = list(records)
+    append_to_topics(cluster, {topic: records}, partition=partition, timestamp=timestamp, in_order=in_order, seconds=seconds)
+
+
+def append_to_topics(
+    cluster: Cluster,
+    records: Mapping[str, Iterable[KeyValue]],
+    *,
+    partition: int = -1,
+    timestamp: int = 0,
+    in_order: bool = False,
+    seconds: float | None = None,
+) -> None:
+    """As append_records, to several topics side by side."""
+    listed = {topic: found for topic, pairs in records.items() if (found := list(pairs))}
     largest, milliseconds = (cluster.resolved(ClientRole.PRODUCER).value(name) for name in ("max.request.size", "delivery.timeout.ms"))
-    if any(len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES > largest for key, value in listed):
-        raise _problem(cluster, topic, KafkaError.MSG_SIZE_TOO_LARGE)
+    for topic, pairs in listed.items():
+        if any(len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES > largest for key, value in pairs):
+            raise _problem(cluster, topic, KafkaError.MSG_SIZE_TOO_LARGE)
     seconds = min(WRITE_SECONDS if seconds is None else seconds, milliseconds / 1000)
-    writing = _Writing(cluster, topic, in_order=in_order)
 
     # Compaction works within a partition: what Java's clients wrote and is written here must lie in the same one.
-    def divided(width: int) -> dict[TopicPartition, list[InternalBatch]]:
-        numbers = (partition if partition >= 0 else (murmur2(key) & 0x7FFFFFFF) % width for key, _ in listed)
-        found = grouped(zip((TopicPartition(topic, number) for number in numbers), listed, strict=True))
+    def divided(topic: str, width: int) -> dict[TopicPartition, list[InternalBatch]]:
+        numbers = (partition if partition >= 0 else (murmur2(key) & 0x7FFFFFFF) % width for key, _ in listed[topic])
+        found = grouped(zip((TopicPartition(topic, number) for number in numbers), listed[topic], strict=True))
         return {key: list(internal_batches(pairs, timestamp, min(BATCH_BYTES, largest))) for key, pairs in found.items()}
 
+    async def write(connection: ClusterConnection, deadline: float) -> list[str]:
+        writings = {topic: _Writing(cluster, topic, in_order=in_order) for topic in listed}
+        done = {
+            topic: connection.loop.start(writing.run, connection, partial(divided, topic), deadline) for topic, writing in writings.items()
+        }
+        return [topic for topic, written in done.items() if not await written]
+
     contact = min(BOOTSTRAP_MILLISECONDS, seconds * 1_000)
-    if listed and not ask_cluster(
-        cluster, writing.run, divided, time.monotonic() + seconds, role=ClientRole.PRODUCER, milliseconds=contact
-    ):
-        raise ClusterUnreachable(f"cluster {cluster.alias}: {topic} takes no records: no answer in {seconds:.0f} s")
+    if listed and (left := ask_cluster(cluster, write, time.monotonic() + seconds, role=ClientRole.PRODUCER, milliseconds=contact)):
+        raise ClusterUnreachable(f"cluster {cluster.alias}: {', '.join(left)} takes no records: no answer in {seconds:.0f} s")
 
 
 class _Writing:

@@ -90,12 +90,13 @@ class InternalTopicReader:
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """High watermark per partition."""
-        return self._offsets_of(topic, self.partitions(topic), LATEST)
+        [ends] = self._offsets_of(topic, self.partitions(topic), LATEST)
+        return ends
 
     def offsets_at(self, topic: str, milliseconds: int) -> dict[int, int]:
         """Per partition the offset of the first record at or after the time; the end offset if there is none."""
         partitions = self.partitions(topic)
-        found, ends = (self._offsets_of(topic, partitions, at) for at in (milliseconds, LATEST))
+        found, ends = self._offsets_of(topic, partitions, milliseconds, LATEST)
         return {partition: offset if offset >= 0 else ends[partition] for partition, offset in found.items()}
 
     def read(
@@ -271,18 +272,18 @@ class InternalTopicReader:
             end = part.last_stable_offset if self._committed else part.high_watermark
             return records, position, math.inf if complete else end
         if FETCH.action(part.error) is Action.BOUNDS:  # the log begins later, or ended before
-            first, last = (self._offsets_of(topic, [partition], at).get(partition, position) for at in (EARLIEST, LATEST))
+            first, last = (found.get(partition, position) for found in self._offsets_of(topic, [partition], EARLIEST, LATEST))
             return [], max(position, first), -1 if position > last else math.inf
         if FETCH.action(part.error) is Action.DENIED:
             raise self._problem(topic, KafkaError(part.error))
         return [], position, -1 if part.error in _GONE and not complete else math.inf
 
-    def _offsets_of(self, topic: str, partitions: Iterable[int], at: int) -> dict[int, int]:
-        """By partition, at EARLIEST, LATEST or a time in ms; records of open and aborted transactions count."""
-        found, problems = self._offsets.offsets((TopicPartition(topic, partition) for partition in partitions), at, committed=False)
-        for error in problems.values():
+    def _offsets_of(self, topic: str, partitions: Iterable[int], *moments: int) -> list[dict[int, int]]:
+        """By partition, at EARLIEST, LATEST or times in ms; records of open and aborted transactions count."""
+        found = self._offsets.together((TopicPartition(topic, partition) for partition in partitions), [(at, False) for at in moments])
+        for error in (error for _, problems in found for error in problems.values()):
             raise self._problem(topic, error)
-        return {key.partition: offset for key, offset in found.items()}
+        return [{key.partition: offset for key, offset in offsets.items()} for offsets, _ in found]
 
     def _problem(self, topic: str, error: KafkaError) -> FerryError:
         return explained(self._cluster, f"reading {topic}", error, grant=f"Read on topic {topic}", role=ClientRole.CONSUMER)

@@ -3,7 +3,7 @@
 Every answer of Metadata also tells the connection its brokers and leaders, so that what is asked next need not ask for them.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -37,6 +37,12 @@ Configured: TypeAlias = dict[str, ConfigValue] | KafkaError
 
 async def cluster_id(connection: ClusterConnection) -> str:
     return connection.cluster_id
+
+
+async def exists(connection: ClusterConnection, topic: str) -> bool:
+    """Whether there is such a topic, or was when its leaders were last learned. RequestNotSent, RequestLost."""
+    await connection.leaders.known([topic])
+    return not connection.leaders.is_missing(topic)
 
 
 async def any_answer(connection: ClusterConnection) -> None:
@@ -97,7 +103,6 @@ def _values(result: Any) -> dict[str, ConfigValue]:
     }
 
 
-def replica_holders(described: Mapping[str, TopicDescription] | Iterable[TopicDescription]) -> frozenset[int]:
+def replica_holders(described: Iterable[TopicDescription]) -> frozenset[int]:
     """The ids of brokers that hold replicas of these topics, including brokers that are down (pure)."""
-    entries = described.values() if isinstance(described, Mapping) else described
-    return frozenset(node for topic in entries for nodes in topic.replicas for node in nodes)
+    return frozenset(node for topic in described for nodes in topic.replicas for node in nodes)

@@ -62,8 +62,15 @@ class OffsetListing:
 
         `at`: EARLIEST, LATEST (with `committed` the last stable offset), or a time of records in ms.
         """
-        found, problems = self._listed(partitions, at, READ_COMMITTED if committed else READ_UNCOMMITTED)
-        return {key: listed.offset for key, listed in found.items()}, problems
+        [found] = self.together(partitions, [(at, committed)])
+        return found
+
+    def together(self, partitions: Iterable[TopicPartition], questions: Iterable[tuple[int, bool]]) -> list[Found]:
+        """As `offsets`, for several questions `(at, committed)`. A broker answers those about its partitions in this order."""
+        keys = list(dict.fromkeys(partitions))
+        asked = [(at, READ_COMMITTED if committed else READ_UNCOMMITTED) for at, committed in questions]
+        answers = self._ask(self._all, keys, asked) if keys else [({}, {}) for _ in asked]
+        return [({key: listed.offset for key, listed in found.items()}, problems) for found, problems in answers]
 
     def overlooked(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> dict[TopicPartition, Listed]:
         """The newest record of those `partitions` that have a (`committed`) record of the time `at` or later: their leader said no.
@@ -71,7 +78,8 @@ class OffsetListing:
         When compaction removes all records of a producer's last batch, it keeps the empty batch with its time. A leader that searches for
         that time, or an earlier one, finds the segment with that batch but no record in it, and does not search the next segment.
         """
-        newest, _ = self._listed(partitions, NEWEST, READ_COMMITTED if committed else READ_UNCOMMITTED)
+        keys = list(partitions)
+        newest, _ = self._ask(self._offsets, keys, NEWEST, READ_COMMITTED if committed else READ_UNCOMMITTED) if keys else ({}, {})
         doubtful = {key: listed for key, listed in newest.items() if listed.moment >= at}
         starts, _ = self.offsets(doubtful, EARLIEST, committed=False)  # a leader may still name a record that DeleteRecords removed
         ends, _ = self.offsets(doubtful, LATEST, committed=committed)
@@ -80,13 +88,15 @@ class OffsetListing:
         found, _ = self.offsets(readable, at, committed=committed)
         return {key: doubtful[key] for key, offset in found.items() if offset < 0}
 
-    def _listed(self, partitions: Iterable[TopicPartition], at: int, isolation: int) -> tuple[dict[TopicPartition, Listed], Codes]:
-        keys = list(dict.fromkeys(partitions))
-        return self._ask(self._offsets, keys, at, isolation) if keys else ({}, {})
-
     def partitions(self, topic: str) -> tuple[int, ...] | KafkaError:
         """The partition numbers of `topic`. UNKNOWN_TOPIC_OR_PART if no broker that answers knows it. ClusterUnreachable as above."""
         return self._ask(_partitions, topic)
+
+    async def _all(
+        self, connection: ClusterConnection, keys: list[TopicPartition], asked: list[tuple[int, int]]
+    ) -> list[tuple[dict[TopicPartition, Listed], Codes]]:
+        answers = [connection.loop.start(self._offsets, connection, keys, at, isolation) for at, isolation in asked]
+        return [await answer for answer in answers]
 
     async def _offsets(
         self, connection: ClusterConnection, keys: list[TopicPartition], at: int, isolation: int

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from ferry.clusters.connections import ClusterConnection
-from ferry.clusters.event_loop import EventLoop
+from ferry.clusters.connections import connected
+from ferry.clusters.kept import kept_clients
+from ferry.config import ClientRole
 from ferry.copying.buffer_limits import RateLimiter
 from ferry.copying.lane import Lane
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask, PartitionOutcome
@@ -44,20 +45,16 @@ def run_lanes(job: CopyJob, tasks: Sequence[LaneTask]) -> Generator[LaneResult]:
 
     On a signal it aborts the open transaction, and the process ends by that signal; the other lanes get no result.
     """
-    from ferry.config import ClientRole  # noqa: PLC0415 - workers that get no lane do not need it
-
-    loop = EventLoop()
-    source = ClusterConnection(loop, job.flow.source, ClientRole.CONSUMER)
-    target = ClusterConnection(loop, job.flow.target, ClientRole.PRODUCER)
-    with StopSignals() as stop_signals, closing(loop), closing(target), closing(source):
+    with StopSignals() as stop_signals, ExitStack() as scope:
         handling = job.flow.handling
         try:
             handle = make_handler(handling.message_handler, handling.message_handler_args) if handling.message_handler else None
             listener = (
                 make_listener(handling.assignment_listener, handling.assignment_listener_args) if handling.assignment_listener else None
             )
-            loop.run(source.open)
-            loop.run(target.open)
+            scope.enter_context(kept_clients())
+            loop, source = (client := scope.enter_context(connected(job.flow.source, ClientRole.CONSUMER))).loop, client.connection
+            target = scope.enter_context(connected(job.flow.target, ClientRole.PRODUCER)).connection
         except FerryError as problem:
             yield from (LaneResult(task.lane, failure=_failure(problem)) for task in tasks)
             return
