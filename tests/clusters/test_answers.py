@@ -122,7 +122,6 @@ class Broker(feed_bench.Source):
     def __init__(self, *answers: Any) -> None:
         super().__init__()
         self.answers, self.asked, self.loop = list(answers), 0, self
-        self.leaders = Leaders(self)  # type: ignore[arg-type] - it does what a connection does
 
     async def send(self, *_: object) -> Any:
         self.asked += 1
@@ -197,8 +196,9 @@ def led(code: int, *, node: int = 1) -> Any:
     return MetadataResponse[12](topics=[topic(name="t", topic_id=UUID(int=1), error_code=code, partitions=partitions)])
 
 
-def listing_of(broker: Broker) -> OffsetListing:
+def listing_of(broker: Any) -> OffsetListing:
     """A listing that asks this broker."""
+    broker.leaders = Leaders(broker)
     listing: Any = OffsetListing(SimpleNamespace(), ClientRole.ADMIN)  # type: ignore[arg-type] - its connection is put in
     listing._ask = lambda question, *wanted: asyncio.run(question(broker, *wanted))
     return cast("OffsetListing", listing)
