@@ -32,7 +32,7 @@ from ferry.clusters.failures import REFUSALS, denied, granting, is_refusal, is_t
 from ferry.clusters.frames import Meter
 from ferry.clusters.kept import shared
 from ferry.clusters.leaders import Leaders
-from ferry.clusters.transports import EncryptedTransport, PlainTransport, connected_socket
+from ferry.clusters.transports import EncryptedTransport, PlainTransport, connected_socket, shortest_round_trip
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized
 
@@ -237,6 +237,11 @@ class ClusterConnection:
         for connection in list(self._manager._conns.values()):  # noqa: SLF001 - the manager offers to close one node or itself, not all
             connection.close(abandoned)
 
+    def round_trip(self) -> float:
+        """Seconds of the shortest round trip of TCP on open connections; 0: not known. However busy this machine is, the kernel knows."""
+        transports = [connection.transport for connection in self._manager._conns.values()]  # noqa: SLF001 - as below
+        return min((shortest_round_trip(transport) for transport in transports if transport is not None), default=0.0)
+
     @property
     def held_bytes(self) -> int:
         """Bytes of answers that are in memory."""
@@ -401,6 +406,11 @@ class Connected:
             return self.loop.run(ask, self.connection, *arguments)
         finally:
             self._used = time.monotonic()
+
+    @property
+    def round_trip(self) -> float:
+        """Seconds of the shortest round trip that the kernel has seen on its connections; 0: not known."""
+        return self.connection.round_trip()
 
     def close(self) -> None:
         self.connection.close()

@@ -50,6 +50,16 @@ def kept_clients() -> Iterator[None]:
 
 
 @contextmanager
+def clients_hidden() -> Iterator[None]:
+    """As outside of any scope."""
+    token = _kept.set(None)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
+@contextmanager
 def shared(kind: str, make: Callable[[], C], *details: object) -> Iterator[C]:
     """The client of this kind and with these details (the same objects): the one that the scope keeps, or a new one."""
     scope, key = _kept.get(), (kind, *map(id, details))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import struct
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,6 +21,8 @@ from ferry.wire.varint import Buffer
 READ_BYTES = 1 << 20
 # Buffers in one call; systems allow 1,024.
 BUFFERS_A_WRITE = 64
+# Where the kernel's struct tcp_info (linux/tcp.h) has the shortest round trip, in microseconds.
+ROUND_TRIP_AT, UNKNOWN_ROUND_TRIP = 148, 0xFFFFFFFF
 _BLOCKED = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -49,6 +52,16 @@ async def connected_socket(
         else:
             return found
     raise failure
+
+
+def shortest_round_trip(transport: KafkaTCPTransport) -> float:
+    """Seconds, as the kernel measured it (tcp_info.tcpi_min_rtt, Linux); 0: not known."""
+    try:
+        told = transport._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, ROUND_TRIP_AT + 4)  # noqa: SLF001 - it has no accessor
+        (microseconds,) = struct.unpack_from("=I", told, ROUND_TRIP_AT)
+    except (OSError, AttributeError, struct.error):
+        return 0.0
+    return 0.0 if microseconds == UNKNOWN_ROUND_TRIP else float(microseconds) / 1e6
 
 
 def _parser(transport: PlainTransport | EncryptedTransport) -> FrameParser:
