@@ -144,7 +144,7 @@ def test_the_connection_to_a_bootstrap_server_becomes_that_of_its_broker(
         assert list(kept) == [1]
         loop.run(connection.send, MetadataRequest(topics=[]), 1)
         assert len(kept) == 1
-        assert 0 < connection.round_trip() < 0.1, "the kernel's own figure for 127.0.0.1"
+        assert 0 < connection.round_trip() < 1.0, "the kernel measures it"
 
 
 @pytest.mark.unit
