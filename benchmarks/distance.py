@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -59,6 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.serve:
         return _serve(options.serve)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     if os.geteuid() != 0:
         print("network namespaces need root", file=sys.stderr)
         return 2
@@ -103,7 +105,7 @@ def _measure(side: Side, clusters: Clusters, names: tuple[str, ...], directory: 
     for copier, job in (("Ferry", ferry_side.job(flow, directory)), ("MirrorMaker 2", mm2.job(flow, SHAPE.codec, directory, tuned=False))):
         side.link.line(side.line)
         sample = measure(job, SHAPE)
-        rate = side.link.carried()
+        rate = side.link.carried(away=side.far == "target")
         side.link.line(Line())
         part = rate / (side.line.bytes_per_second or rate)
         print(f"{side.far} far, {copier}: {rate / 1e6:.1f} MB/s, {part:.0%} of the line; CPU {sample.cpu_seconds:.1f} s", flush=True)

@@ -24,7 +24,7 @@ from pathlib import Path
 
 NAMESPACE, HERE, THERE = "ferry-far", "10.91.7.1", "10.91.7.2"
 DEVICE = "ferry-tun"
-PACKET_BYTES, FULL_BYTES = 1_500, 1_400
+PACKET_BYTES = 1_500
 TUNSETIFF, IFF_TUN, IFF_NO_PI, CLONE_NEWNET = 0x400454CA, 0x0001, 0x1000, 0x40000000
 # A router that holds more than this much of the line's seconds drops packets.
 QUEUE_SECONDS = 0.2
@@ -50,9 +50,9 @@ class Link:
         self._control.send(line)
         self._control.recv()
 
-    def carried(self) -> float:
-        """Bytes in each second, from the first full packet to the last, in the direction that carried more since `line`."""
-        self._control.send(None)
+    def carried(self, *, away: bool) -> float:
+        """Bytes in each second since `line` that went to the far side (`away`) or came from there, while the middle nine tenths passed."""
+        self._control.send(away)
         rate: float = self._control.recv()
         return rate
 
@@ -60,6 +60,7 @@ class Link:
 @contextmanager
 def tun_link() -> Iterator[Link]:
     """Between HERE, in this namespace, and THERE, in NAMESPACE. All of it is removed at the end."""
+    _remove()  # what a run left that was killed
     _ip("netns", "add", NAMESPACE)
     try:
         _ip("tuntap", "add", "dev", DEVICE, "mode", "tun")
@@ -79,8 +80,12 @@ def tun_link() -> Iterator[Link]:
             process.terminate()
             process.join()
     finally:
-        _ip("link", "delete", DEVICE, check=False)
-        _ip("netns", "delete", NAMESPACE, check=False)
+        _remove()
+
+
+def _remove() -> None:
+    _ip("link", "delete", DEVICE, check=False)
+    _ip("netns", "delete", NAMESPACE, check=False)
 
 
 def in_namespace(command: list[str]) -> list[str]:
@@ -105,32 +110,37 @@ def _forward(control: Connection) -> None:
         wait = max(0.0, min(due) - time.monotonic()) if due else None
         for ready in select.select([here, there, control], [], [], wait)[0]:
             if ready is control:
-                control.send(_obey(control.recv(), list(ways.values())))
+                control.send(_obey(control.recv(), ways[here], ways[there]))
             else:
                 ways[ready].take(ready)
         for way in ways.values():
             way.give()
 
 
-def _obey(line: Line | None, ways: list[_Way]) -> float:
-    if line is None:
-        return max((way.bytes, way.rate) for way in ways)[1]
-    for way in ways:
-        way.line, way.bytes, way.first = line, 0, 0.0
+def _obey(said: Line | bool, here: _Way, there: _Way) -> float:
+    if isinstance(said, bool):
+        return (here if said else there).rate
+    for way in (here, there):
+        way.line = said
+        way.passed.clear()
     return 0.0
 
 
 class _Way:
-    """One direction. `bytes` of full packets, and when the first and the last one left."""
+    """One direction. `passed`: when packets left, and how many bytes had left then."""
 
     def __init__(self, out: int) -> None:
         self.line, self.queue = Line(), deque[tuple[float, bytes]]()
-        self.bytes, self.first, self.last = 0, 0.0, 0.0
+        self.passed: list[tuple[float, int]] = []
         self._out, self._free_at = out, 0.0
 
     @property
     def rate(self) -> float:
-        return self.bytes / max(self.last - self.first, 1e-3)
+        if not self.passed:
+            return 0.0
+        total = self.passed[-1][1]
+        first, last = (next(moment for moment, size in self.passed if size >= total * share) for share in (0.05, 0.95))
+        return total * 0.9 / max(last - first, 1e-3)
 
     def take(self, device: int) -> None:
         """Read the packets that are there."""
@@ -154,9 +164,8 @@ class _Way:
                 os.write(self._out, self.queue[0][1])
             except BlockingIOError:
                 return
-            packet = self.queue.popleft()[1]
-            if len(packet) > FULL_BYTES:
-                self.first, self.last, self.bytes = self.first or now, now, self.bytes + len(packet)
+            size = len(self.queue.popleft()[1])
+            self.passed.append((now, size + (self.passed[-1][1] if self.passed else 0)))
 
 
 def _device() -> int:
