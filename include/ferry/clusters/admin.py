@@ -29,12 +29,13 @@ from confluent_kafka.admin import (
 
 from ferry.clusters import metadata
 from ferry.clusters.answers import ADMIN, Action
-from ferry.clusters.connections import RequestLost, RequestNotSent, ask_cluster
+from ferry.clusters.connections import RequestLost, RequestNotSent
 from ferry.clusters.describe import Brokers, ConfigValue, TopicDescription, WantedTopic
 from ferry.clusters.failures import ERRORS_KEPT, explained, made, most_telling, refusal, refused_login
 from ferry.clusters.kept import kept_clients, shared
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition, chunks
+from ferry.clusters.shared_connection import ask_cluster
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError

@@ -20,7 +20,8 @@ from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest
 
 from ferry.clusters.answers import DESCRIBE_QUORUM, Action
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import Cluster
 from ferry.errors import BrokerTooOld, ClusterUnreachable
 

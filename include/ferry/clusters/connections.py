@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Mapping
 from copy import copy
 from itertools import cycle
 from types import SimpleNamespace
@@ -30,7 +29,6 @@ from ferry.clusters.answers import API_VERSIONS, Action
 from ferry.clusters.event_loop import EventLoop, Wakeup
 from ferry.clusters.failures import REFUSALS, denied, granting, is_refusal, is_tls_refusal, reason, refused
 from ferry.clusters.frames import Meter
-from ferry.clusters.kept import shared
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.transports import EncryptedTransport, PlainTransport, connected_socket, shortest_round_trip
 from ferry.config import ClientRole, Cluster
@@ -51,8 +49,6 @@ REQUEST_MILLISECONDS = 40_000
 LARGEST_RESPONSE_BYTES = 1 << 30
 # How often Ferry checks whether a pause is over that a broker asked for; such pauses last at least tenths of seconds.
 THROTTLE_CHECK_SECONDS = 0.02
-# After this time without a question the connections are dropped: the other end, or something in between, may have closed them meanwhile.
-IDLE_SECONDS = 30.0
 # A lane limits its requests in flight itself; kafka-python must not refuse them.
 CONNECTION_IN_FLIGHT = 1_000
 
@@ -385,67 +381,3 @@ class ClusterConnection:
 
 def _api_versions() -> ApiVersionsRequest:
     return ApiVersionsRequest(client_software_name="ferry", client_software_version="1")
-
-
-class Connected:
-    """An open connection to a cluster. Errors as of `ClusterConnection.open`."""
-
-    def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole, milliseconds: float) -> None:
-        self.loop, self.connection, self._used = loop, ClusterConnection(loop, cluster, role), time.monotonic()
-        try:
-            loop.run(self.connection.open, milliseconds)
-        except BaseException:
-            self.close()
-            raise
-
-    def run(self, ask: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        """The result of `ask(connection, *arguments)`."""
-        if time.monotonic() - self._used > IDLE_SECONDS:
-            self.connection.disconnect()  # the other end may have done so already
-        try:
-            return self.loop.run(ask, self.connection, *arguments)
-        finally:
-            self._used = time.monotonic()
-
-    @property
-    def round_trip(self) -> float:
-        """Seconds of the shortest round trip that the kernel has seen on its connections; 0: not known."""
-        return self.connection.round_trip()
-
-    def close(self) -> None:
-        self.connection.close()
-
-
-@contextmanager
-def connected(cluster: Cluster, role: ClientRole = ClientRole.ADMIN, milliseconds: float = BOOTSTRAP_MILLISECONDS) -> Iterator[Connected]:
-    """The connection that users in a scope of `kept_clients` share; roles with the same settings share one. All have one event loop.
-
-    `milliseconds`: after this time a cluster that has never answered is unreachable.
-    """
-    same = next(other for other in ClientRole if cluster.of_role(other) == cluster.of_role(role))
-    with _shared_loop() as loop, shared("connection", lambda: Connected(loop, cluster, role, milliseconds), cluster, same, loop) as client:
-        yield client
-
-
-@contextmanager
-def _shared_loop() -> Iterator[EventLoop]:
-    """Stays as good as before if a user failed, unless a signal ended the user in the middle."""
-    with ExitStack() as scope:
-        loop = scope.enter_context(shared("loop", EventLoop))
-        try:
-            yield loop
-        except Exception:
-            scope.pop_all().close()
-            raise
-
-
-def ask_cluster(
-    cluster: Cluster,
-    ask: Callable[..., Coroutine[Any, Any, T]],
-    *arguments: Any,
-    role: ClientRole = ClientRole.ADMIN,
-    milliseconds: float = BOOTSTRAP_MILLISECONDS,
-) -> T:
-    """The result of `ask(connection, *arguments)` over the shared connection. Raises what `connected` and `ask` raise."""
-    with connected(cluster, role, milliseconds) as client:
-        return client.run(ask, *arguments)

@@ -29,7 +29,7 @@ from ferry.clusters.answers import (
     RequestKind,
 )
 from ferry.clusters.committed_offsets import GroupAnswer, OffsetBatches, fetch_request, fetched_offsets, topics_to_commit
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, connected
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.failures import granting
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupListing, GroupMember, GroupState, GroupType
 from ferry.clusters.group_requests import (
@@ -44,6 +44,7 @@ from ferry.clusters.group_requests import (
 from ferry.clusters.messages import ConsumerGroupDescribeRequest
 from ferry.clusters.partitions import TopicPartition, partitions_of
 from ferry.clusters.pauses import doubling
+from ferry.clusters.shared_connection import connected
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError
 

@@ -21,13 +21,14 @@ from kafka.protocol.producer import (
 from ferry.clusters import answers
 from ferry.clusters.answers import ASKED_AGAIN, FIND_COORDINATOR, Action, RequestKind
 from ferry.clusters.committed_offsets import BATCH_BYTES, K, OffsetBatches, fetch_request, fetched_offsets, topics_to_commit
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.group_requests import ANY_BROKER, GROUP_COORDINATOR, TRANSACTION_COORDINATOR, find_coordinators
 from ferry.clusters.leaders import GONE_SECONDS
 from ferry.clusters.partitions import TopicPartition, grouped, partitions_of
 from ferry.clusters.pauses import doubling
+from ferry.clusters.shared_connection import ask_cluster
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.config import Cluster
 from ferry.errors import ClusterUnreachable

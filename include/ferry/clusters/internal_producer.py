@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError
 from kafka.partitioner.default import murmur2
 
 from ferry.clusters.answers import PRODUCE, Action
-from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent, ask_cluster
+from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.coordination import NO_IDENTITY, Coordinator
 from ferry.clusters.error_codes import CODES
 from ferry.clusters.failures import explained
@@ -22,6 +22,7 @@ from ferry.clusters.internal_batches import BATCH_BYTES, RECORD_OVERHEAD_BYTES, 
 from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.clusters.pauses import doubling
 from ferry.clusters.producing import produce_request
+from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized
 

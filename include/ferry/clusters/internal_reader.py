@@ -14,12 +14,13 @@ from typing import Any, NamedTuple, Self
 from confluent_kafka import KafkaError
 
 from ferry.clusters.answers import FETCH, Action
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.failures import explained
 from ferry.clusters.fetching import Fetched, FetchPosition, fetch_request, fetched_partitions
 from ferry.clusters.kept import kept_clients
 from ferry.clusters.offset_listing import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, OffsetListing
 from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError, UnreadableRecord
 from ferry.wire.aborted import AbortedTracker

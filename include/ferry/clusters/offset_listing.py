@@ -13,9 +13,10 @@ from confluent_kafka import KafkaError
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from ferry.clusters.answers import LIST_OFFSETS, Action
-from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent, ask_cluster
+from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.leaders import ELECTION_SECONDS, GONE_SECONDS, metadata_request
 from ferry.clusters.partitions import TopicPartition, chunks, grouped, partitions_of
+from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import ClientRole, Cluster
 
 T = TypeVar("T")

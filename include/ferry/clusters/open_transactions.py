@@ -16,9 +16,10 @@ from typing import Any
 from kafka.protocol.admin.transactions import DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest
 
 from ferry.clusters.answers import ASKED_AGAIN, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, Action
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition, grouped, partitions_of
+from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import Cluster
 from ferry.errors import FerryError
 

@@ -22,13 +22,14 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self, TypeVar
 
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, connected
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
 from ferry.clusters.event_loop import EventLoop, Wakeup
 from ferry.clusters.internal_batches import KeyValue
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.shared_connection import connected
 from ferry.config import ClientRole, Flow
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.lanes import number_of_lanes, transactional_id

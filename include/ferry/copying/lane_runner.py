@@ -16,9 +16,10 @@ from typing import Protocol
 
 from kafka.future import Future
 
-from ferry.clusters.connections import ClusterConnection, Connected, connected
+from ferry.clusters.connections import ClusterConnection
 from ferry.clusters.event_loop import EventLoop, Wakeup
 from ferry.clusters.kept import kept_clients
+from ferry.clusters.shared_connection import Connected, connected
 from ferry.config import ClientRole
 from ferry.copying.buffer_limits import RateLimiter
 from ferry.copying.lane import Lane

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, connected
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.fetching import log_bounds
 from ferry.clusters.kept import kept_clients
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.shared_connection import connected
 from ferry.config import ClientRole, Flow
 from ferry.copying.buffer_limits import buffer_limits
 from ferry.errors import BatchTooLarge, FerryError, PartitionError, PartitionUnavailable, UnreadableBatch
