@@ -114,12 +114,12 @@ class ClusterAdmin:
         return self._cluster.alias
 
     def cluster_id(self) -> str:
-        """The cluster's id. Meant as the first contact: ClusterUnreachable within ten seconds, AuthenticationFailed sooner."""
+        """The cluster's id. As a first contact: ClusterUnreachable within ten seconds, AuthenticationFailed sooner."""
         return self._asked("describing the cluster", metadata.cluster_id)
 
     def require_contact(self) -> None:
-        """Return when a broker has answered. Errors as of `cluster_id`."""
-        self._asked("describing the cluster", metadata.any_answer, seconds=0.0)
+        """Return when a broker has answered now, whatever was learned before. Errors as of `cluster_id`."""
+        self._asked("describing the cluster", metadata.any_answer, CONTACT_MILLISECONDS, seconds=0.0)
 
     def brokers(self, topics: Mapping[str, TopicDescription] | None = None) -> Brokers:
         """The cluster's brokers that are up, and those that are down but hold replicas of a topic that the user sees (of `topics`)."""

@@ -45,9 +45,9 @@ async def exists(connection: ClusterConnection, topic: str) -> bool:
     return not connection.leaders.is_missing(topic)
 
 
-async def any_answer(connection: ClusterConnection) -> None:
+async def any_answer(connection: ClusterConnection, milliseconds: int) -> None:
     """Return when a broker has answered. RequestNotSent, RequestLost."""
-    await connection.refresh_brokers()
+    connection.learn_brokers(await connection.send(metadata_request(()), milliseconds=milliseconds))
 
 
 async def brokers_up(connection: ClusterConnection) -> frozenset[int]:
