@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.kept import kept_clients, shared
 
 pytestmark = pytest.mark.unit
@@ -98,3 +99,19 @@ def test_another_thread_has_clients_of_its_own() -> None:
         thread.join()
     assert found[0] is not first
     assert first.closed
+
+
+def test_what_an_event_loop_runs_has_no_kept_clients() -> None:
+    """A message handler or a listener may ask a cluster itself: the loop that it runs in cannot run a second time."""
+
+    async def handler() -> Made:
+        return used()
+
+    with kept_clients():
+        kept = used()
+        loop = EventLoop()
+        inside = loop.run(handler)
+        loop.close()
+        assert inside is not kept
+        assert inside.closed
+        assert used() is kept
