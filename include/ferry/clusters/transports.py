@@ -5,6 +5,8 @@ kafka-python reads 4 KiB at a time and asks the selector before every write, alt
 
 from __future__ import annotations
 
+import os
+import re
 import socket
 import ssl
 import struct
@@ -21,6 +23,7 @@ from ferry.wire.varint import Buffer
 READ_BYTES = 1 << 20
 # Buffers in one call; systems allow 1,024.
 BUFFERS_A_WRITE = 64
+_ERROR_NUMBER = re.compile(r"\b(\d+) E[A-Z]+\b")
 # Where the kernel's struct tcp_info (linux/tcp.h) has the shortest round trip, in microseconds.
 ROUND_TRIP_AT, UNKNOWN_ROUND_TRIP = 148, 0xFFFFFFFF
 _BLOCKED = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
@@ -48,10 +51,16 @@ async def connected_socket(
                 raise kafka_errors.KafkaConnectionError("Connection timed out") from problem
             if not isinstance(problem, OSError | kafka_errors.KafkaConnectionError):
                 raise
-            failure = kafka_errors.KafkaConnectionError(f"unable to connect: {problem}")
+            failure = kafka_errors.KafkaConnectionError(_in_words(problem))
         else:
             return found
     raise failure
+
+
+def _in_words(problem: BaseException) -> str:
+    """kafka-python says `111 ECONNREFUSED`, the system "Connection refused"."""
+    number = _ERROR_NUMBER.search(str(problem))
+    return os.strerror(int(number[1])) if number else str(problem)
 
 
 def shortest_round_trip(transport: KafkaTCPTransport) -> float:
