@@ -130,3 +130,31 @@ def test_a_topic_is_gone_when_all_answers_of_some_seconds_say_so(
         clock.now += GONE_SECONDS + 1
         asyncio.run(leaders.refresh())
     assert leaders.is_gone("t") is gone
+
+
+def test_only_what_is_not_known_is_asked_for() -> None:
+    asked: list[list[str]] = []
+
+    class Counting(Listing):
+        async def send(self, request: Any) -> Any:
+            asked.append([topic.name for topic in request.topics])
+            return SimpleNamespace(topics=[topic(name, FIRST, 3 if name == "missing" else 0) for name in asked[-1]])
+
+    connection: Any = Counting()
+    leaders = Leaders(connection)
+    for wanted in (["t"], ["t", "u"], ["u", "t"], ["missing"], ["missing"]):
+        asyncio.run(leaders.known(wanted))
+    leaders.forget(["t"])
+    asyncio.run(leaders.known(["t", "u"]))
+    assert asked == [["t"], ["u"], ["missing"], ["missing"], ["t"]]
+    assert (leaders.partitions("t"), leaders.partitions("missing"), leaders.is_missing("missing")) == ((0,), (), True)
+
+
+def test_a_topic_with_a_partition_without_leader_is_asked_for_again() -> None:
+    led, without = topic("t", FIRST), topic("t", FIRST)
+    without.partitions.append(SimpleNamespace(partition_index=1, leader_id=-1, leader_epoch=9))
+    connection: Any = Listing([without], [led])
+    leaders = Leaders(connection)
+    for _ in range(3):
+        asyncio.run(leaders.known(["t"]))
+    assert leaders.of("t", 1) == NO_LEADER

@@ -11,6 +11,7 @@ from weakref import WeakSet
 from kafka.future import Future
 from kafka.net.selector import NetworkSelector
 
+from ferry.clusters.kept import clients_hidden
 from ferry.ending import interruptible, interrupts_held
 
 T = TypeVar("T")
@@ -81,8 +82,11 @@ class EventLoop:
         self.selector = NetworkSelector(selector=SocketSelector, slow_task_threshold_secs=0)
 
     def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        """Run to the end; the result. KeyboardInterrupt if a signal comes meanwhile: between two tasks, never in one."""
-        with interrupts_held():
+        """Run to the end; the result. KeyboardInterrupt if a signal comes meanwhile: between two tasks, never in one.
+
+        What runs meanwhile, for example the code of users, has no kept clients: they belong to this loop, which cannot run twice at a time.
+        """
+        with interrupts_held(), clients_hidden():
             result: T = self.selector.run(coroutine, *arguments)
         return result
 

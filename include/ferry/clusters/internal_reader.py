@@ -14,13 +14,13 @@ from typing import Any, NamedTuple, Self
 from confluent_kafka import KafkaError
 
 from ferry.clusters.answers import FETCH, Action
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.failures import explained
 from ferry.clusters.fetching import Fetched, FetchPosition, fetch_request, fetched_partitions
 from ferry.clusters.kept import kept_clients
-from ferry.clusters.leaders import Leaders
 from ferry.clusters.offset_listing import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, OffsetListing
 from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError, UnreadableRecord
 from ferry.wire.aborted import AbortedTracker
@@ -45,8 +45,8 @@ PARTITION_BYTES, ANSWER_BYTES = 1 << 20, 8 << 20
 FIRST_BYTES, FIRSTS_A_ROUND, FEW_FIRSTS = 64 << 10, 500, 20
 # Reading so many records takes less time than a seek to another offset.
 READ_ON = 5_000
-# Above every offset: the read ends where the partition does.
-UNBOUNDED = 1 << 63
+# Above every offset: the read ends where the partition does; or at the high watermark that its first answer names.
+UNBOUNDED, NOW = 1 << 63, 1 << 64
 # A topic that was deleted since it was listed.
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID})
 
@@ -91,12 +91,13 @@ class InternalTopicReader:
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """High watermark per partition."""
-        return self._offsets_of(topic, self.partitions(topic), LATEST)
+        [ends] = self._offsets_of(topic, self.partitions(topic), LATEST)
+        return ends
 
     def offsets_at(self, topic: str, milliseconds: int) -> dict[int, int]:
         """Per partition the offset of the first record at or after the time; the end offset if there is none."""
         partitions = self.partitions(topic)
-        found, ends = (self._offsets_of(topic, partitions, at) for at in (milliseconds, LATEST))
+        found, ends = self._offsets_of(topic, partitions, milliseconds, LATEST)
         return {partition: offset if offset >= 0 else ends[partition] for partition, offset in found.items()}
 
     def read(
@@ -115,9 +116,7 @@ class InternalTopicReader:
         STALLED_SECONDS of waiting without a new record. With `seconds` it ends after that time, complete or not.
         """
         partitions = [partition for partition in self.partitions(topic) if only is None or partition == only]
-        # High watermarks, not last stable offsets: an open transaction hides later records that are committed.
-        highs = self._offsets_of(topic, partitions, LATEST)
-        spans = {TopicPartition(topic, partition): ((start or {}).get(partition, 0), high) for partition, high in highs.items()}
+        spans = {TopicPartition(topic, partition): ((start or {}).get(partition, 0), NOW) for partition in partitions}
         for _, record in self._from(spans, complete=complete, seconds=seconds):
             yield record
 
@@ -153,7 +152,7 @@ class InternalTopicReader:
         while positions and (left := deadline - time.monotonic()) > 0:
             asked, known = dict(islice(positions.items(), FIRSTS_A_ROUND)), len(found)
             # Half of the time that is left: a leader that hangs leaves time for the partitions of the next rounds.
-            for key, part in self._fetched(asked, size, complete=False, seconds=left / 2):
+            for key, part in self._fetched(asked, size, seconds=left / 2):
                 first, positions[key], is_known = self._first_in(part, spans[key][1])
                 if is_known:
                     found[key] = first
@@ -183,16 +182,20 @@ class InternalTopicReader:
         """The committed records of these spans of offsets, with the topic's name."""
         deadline = math.inf if seconds is None else time.monotonic() + seconds
         positions = {key: start for key, (start, bound) in spans.items() if start < bound}
+        bounds = {key: bound for key, (_, bound) in spans.items()}
         # Only time at the cluster counts: between two rounds the caller may take any time to decode.
-        waited = 0.0
+        waited, wait = 0.0, 0
         while positions:
             asked, news = time.monotonic(), False
-            answers = self._fetched(positions, PARTITION_BYTES, complete=complete)
+            answers = self._fetched(positions, PARTITION_BYTES, wait)
             waited += time.monotonic() - asked + PAUSE_SECONDS
             for key, part in answers:
-                bound = spans[key][1]
+                if bounds[key] == NOW and not part.error:
+                    # The high watermark, not the last stable offset: an open transaction hides later records that are committed.
+                    bounds[key] = part.high_watermark
+                bound = bounds[key]
                 records, position, end = self._taken(part, bound, complete=complete)
-                if position != part.asked.offset or end <= position:
+                if position != part.asked.offset or min(end, bound) <= position:
                     news, waited = True, 0.0
                     del positions[key]  # and to the end: other partitions come first in the next answer
                     if position < min(end, bound):
@@ -202,6 +205,7 @@ class InternalTopicReader:
                 return
             if not news:
                 time.sleep(PAUSE_SECONDS)
+            wait = OPEN_WAIT_MILLISECONDS if complete and not news else 0
             if positions and waited > STALLED_SECONDS:
                 named = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(positions))
                 raise ClusterUnreachable(
@@ -210,23 +214,26 @@ class InternalTopicReader:
                 )
 
     def _fetched(
-        self, positions: Mapping[TopicPartition, int], size: int, *, complete: bool, seconds: float = math.inf
+        self, positions: Mapping[TopicPartition, int], size: int, wait: int = 0, *, seconds: float = math.inf
     ) -> list[tuple[TopicPartition, Fetched]]:
-        """One round of answers, each of at most `size` bytes; without those that do not come in `seconds`."""
+        """One round of answers, each of at most `size` bytes; without those that do not come in `seconds`.
+
+        `wait`: how many ms a broker may wait for records.
+        """
         contact = min(CONTACT_MILLISECONDS, seconds * 1000)
-        found = ask_cluster(self._cluster, self._round, positions, size, complete, seconds, role=ClientRole.CONSUMER, milliseconds=contact)
+        found = ask_cluster(self._cluster, self._round, positions, size, wait, seconds, role=ClientRole.CONSUMER, milliseconds=contact)
         return [(TopicPartition(part.asked.topic, part.asked.partition), part) for part in found]
 
     async def _round(
-        self, connection: ClusterConnection, positions: Mapping[TopicPartition, int], size: int, complete: bool, seconds: float
+        self, connection: ClusterConnection, positions: Mapping[TopicPartition, int], size: int, wait: int, seconds: float
     ) -> list[Fetched]:
         """One fetch from every leader, side by side; without the partitions whose leader is not known or does not answer."""
-        leaders, loop, deadline = Leaders(connection, {key.topic for key in positions}), connection.loop, time.monotonic() + seconds
-        refreshed = loop.start(leaders.refresh)
-        if not await loop.done_by(deadline, refreshed):
+        leaders, loop, deadline = connection.leaders, connection.loop, time.monotonic() + seconds
+        learned = loop.start(leaders.known, {key.topic for key in positions})
+        if not await loop.done_by(deadline, learned):
             return []
         try:
-            await refreshed
+            await learned
         except (RequestNotSent, RequestLost):
             return []
         submitted, found = [], []
@@ -238,13 +245,15 @@ class InternalTopicReader:
                 total_bytes=ANSWER_BYTES,
                 partition_bytes=size,
                 isolation=READ_COMMITTED if self._committed else READ_UNCOMMITTED,
-                wait_milliseconds=OPEN_WAIT_MILLISECONDS if complete else 0,
+                wait_milliseconds=wait,
             )
             submitted.append((asked, connection.submit(request, node, ANSWER_MILLISECONDS)))
         for asked, future in submitted:
             if await loop.done_by(deadline, future):
                 with suppress(RequestNotSent, RequestLost):
                     found += fetched_partitions(await connection.answer_to(future), asked, leaders)
+        answered = {(part.asked.topic, part.asked.partition) for part in found if not part.error}
+        leaders.forget({key.topic for key in positions if key not in answered})
         for key in positions:
             if code := leaders.refused(key.topic) or (KafkaError.UNKNOWN_TOPIC_OR_PART if leaders.is_missing(key.topic) else 0):
                 found.append(Fetched(FetchPosition(*key, positions[key], -1), code, memoryview(b""), [], False, -1))
@@ -263,18 +272,19 @@ class InternalTopicReader:
                 raise UnreadableRecord(f"cluster {self._cluster.alias}: {topic}-{partition}: {problem}") from problem
             end = part.last_stable_offset if self._committed else part.high_watermark
             return records, position, math.inf if complete else end
-        if FETCH.action(part.error) is Action.BOUNDS:  # the log begins later
-            return [], self._offsets_of(topic, [partition], EARLIEST).get(partition, position), math.inf
+        if FETCH.action(part.error) is Action.BOUNDS:  # the log begins later, or ended before
+            first, last = (found.get(partition, position) for found in self._offsets_of(topic, [partition], EARLIEST, LATEST))
+            return [], max(position, first), -1 if position > last else math.inf
         if FETCH.action(part.error) is Action.DENIED:
             raise self._problem(topic, KafkaError(part.error))
         return [], position, -1 if part.error in _GONE and not complete else math.inf
 
-    def _offsets_of(self, topic: str, partitions: Iterable[int], at: int) -> dict[int, int]:
-        """By partition, at EARLIEST, LATEST or a time in ms; records of open and aborted transactions count."""
-        found, problems = self._offsets.offsets((TopicPartition(topic, partition) for partition in partitions), at, committed=False)
-        for error in problems.values():
+    def _offsets_of(self, topic: str, partitions: Iterable[int], *moments: int) -> list[dict[int, int]]:
+        """By partition, at EARLIEST, LATEST or times in ms; records of open and aborted transactions count."""
+        found = self._offsets.together((TopicPartition(topic, partition) for partition in partitions), [(at, False) for at in moments])
+        for error in (error for _, problems in found for error in problems.values()):
             raise self._problem(topic, error)
-        return {key.partition: offset for key, offset in found.items()}
+        return [{key.partition: offset for key, offset in offsets.items()} for offsets, _ in found]
 
     def _problem(self, topic: str, error: KafkaError) -> FerryError:
         return explained(self._cluster, f"reading {topic}", error, grant=f"Read on topic {topic}", role=ClientRole.CONSUMER)

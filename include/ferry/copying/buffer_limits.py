@@ -38,9 +38,12 @@ class BufferLimits(NamedTuple):
     opened: int
 
 
-def buffer_limits(memory: int, bytes_per_second: float | None, *, handled: bool) -> BufferLimits:
-    """For a worker with `memory` bytes for data and this rate limit (None: no limit). `handled`: a message handler gets every record."""
-    held = memory * 5 // 16
+def buffer_limits(memory: int, bytes_per_second: float | None, *, handled: bool, beside: int = 1) -> BufferLimits:
+    """For a worker with `memory` bytes for data and this rate limit (None: no limit). `handled`: a message handler gets every record.
+
+    `beside`: how many lanes of the worker run side by side. They share what may be held; but only one of them transforms a batch at a time.
+    """
+    held = memory * 5 // 16 // beside
     part = held if bytes_per_second is None else max(SMALLEST_BYTES, int(bytes_per_second * SLICE_SECONDS))
     return BufferLimits(
         fetch=min(FETCH_BYTES, held // 4, part * 2),

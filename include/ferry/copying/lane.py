@@ -53,7 +53,7 @@ UNCLEAR_SECONDS = 40.0
 
 
 class Lane:
-    """Runs one lane once, over connections that several lanes share."""
+    """Runs one lane once. No other lane uses its connections meanwhile."""
 
     def __init__(  # noqa: PLR0917 - what lanes share, then what this one has
         self,
@@ -67,12 +67,13 @@ class Lane:
         reading: RateLimiter,
         writing: RateLimiter,
         stop_signals: StopSignals,
+        beside: int = 1,
     ) -> None:
-        """`reading` and `writing`: rate limiters that lanes share which run one after the other."""
+        """`reading` and `writing`: rate limiters that the lanes of a process share. `beside`: how many of them run at a time."""
         self._stop_signals, self._writing = stop_signals, writing
         self._loop, self._source, self._target, self._job, self._task = loop, source, target, job, task
         self._wakeup = Wakeup(loop)
-        self._limits = buffer_limits(job.flow.memory_bytes, job.bytes_per_second, handled=handle is not None)
+        self._limits = buffer_limits(job.flow.memory_bytes, job.bytes_per_second, handled=handle is not None, beside=beside)
         self._cursors = {partition.remote: PartitionCursor(partition) for partition in task.partitions}
         self._coordinator = Coordinator(loop, target, task.transactional_id, job.flow.position_group)
         source_ids = {partition.topic: partition.topic_id for partition in task.partitions}

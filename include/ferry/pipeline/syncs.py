@@ -13,11 +13,11 @@ from dataclasses import replace
 from functools import cached_property
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.internal_producer import append_records
+from ferry.clusters.internal_producer import append_to_topics
 from ferry.config import Flow
 from ferry.errors import FerryError, NewerFormat
 from ferry.ledger.reading import read_syncs_done
-from ferry.ledger.runs_topic import RunSync, write_run_record
+from ferry.ledger.runs_topic import RunSync, encode_run_record
 from ferry.ledger.state import SyncDone, encode_state
 from ferry.ledger.sync_outcome import LISTED, SyncFailure, SyncOutcome
 from ferry.ledger.topics import ensure_internal_topics
@@ -99,11 +99,13 @@ class Syncs:
             with ClusterAdmin(self._flow.target) as target:
                 ensure_internal_topics(self._flow, target)
             self._topics_made = True
+        records = {}
         if self._run_id:
-            write_run_record(self._flow, RunSync(self._run_id, outcome.sync, outcome.document(LISTED)))
+            records[self._flow.runs_topic] = [encode_run_record(RunSync(self._run_id, outcome.sync, outcome.document(LISTED)))]
         if succeeded:
             done = SyncDone(outcome.sync, time.time_ns() // 1_000_000, self._run_id)
-            append_records(self._flow.target, self._flow.state_topic, [encode_state(done)])
+            records[self._flow.state_topic] = [encode_state(done)]
+        append_to_topics(self._flow.target, records)
 
 
 def _function(name: SyncName) -> SyncFunction:

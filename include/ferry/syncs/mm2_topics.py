@@ -48,7 +48,7 @@ def ensure_mm2_topic(
     replicas. `rights`: what to ask for where it may not be created.
     """
     with ClusterAdmin(cluster) as admin:
-        if topic in admin.topic_names():
+        if admin.exists(topic):
             return ()
         factor = replicas_for(replicas, admin, [topic])
         change = Change(f"topic {topic} on {cluster.alias}", "create", f"1 partition, replication factor {factor}, cleanup.policy=compact")
