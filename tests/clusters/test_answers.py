@@ -130,9 +130,6 @@ class Broker(feed_bench.Source):
     def submit(self, *_: object) -> Any:
         return self.send()
 
-    def start(self, question: Any, *arguments: Any) -> Any:
-        return question(*arguments)
-
     async def answer_to(self, submitted: Any) -> Any:
         return await submitted
 

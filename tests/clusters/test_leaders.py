@@ -14,6 +14,7 @@ from ferry.clusters import leaders as module
 from ferry.clusters.leaders import (
     FIRST_PAUSE_SECONDS,
     GONE_SECONDS,
+    KNOWN_SECONDS,
     LONGEST_PAUSE_SECONDS,
     NO_LEADER,
     NO_TOPIC_ID,
@@ -158,3 +159,14 @@ def test_a_topic_with_a_partition_without_leader_is_asked_for_again() -> None:
     for _ in range(3):
         asyncio.run(leaders.known(["t"]))
     assert leaders.of("t", 1) == NO_LEADER
+
+
+def test_what_was_told_long_ago_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=9.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(module, "time", clock)
+    connection: Any = Listing([topic("t", FIRST)], [topic("t", FIRST)])
+    leaders = Leaders(connection)
+    for seconds, left in ((0.0, 1), (KNOWN_SECONDS * 0.9, 1), (KNOWN_SECONDS * 0.2, 0)):
+        clock.now += seconds
+        asyncio.run(leaders.known(["t"]))
+        assert len(connection._answers) == left

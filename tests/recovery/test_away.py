@@ -24,3 +24,5 @@ def test_a_cluster_that_went_away_within_a_command(
         assert is_away(flow.source) == ""
         source.kill()
         assert flow.source.bootstrap in is_away(flow.source)
+        source.run()
+        assert is_away(flow.source) == "", "the connections that broke say nothing"

@@ -32,13 +32,13 @@ from ferry.clusters.answers import ADMIN, Action
 from ferry.clusters.connections import RequestLost, RequestNotSent
 from ferry.clusters.describe import Brokers, ConfigValue, TopicDescription, WantedTopic
 from ferry.clusters.failures import ERRORS_KEPT, explained, made, most_telling, refusal, refused_login
-from ferry.clusters.kept import kept_clients, shared
+from ferry.clusters.kept import clients_hidden, kept_clients, shared
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition, chunks
 from ferry.clusters.shared_connection import ask_cluster
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.config import ClientRole, Cluster
-from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError
+from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError, RetryRule
 
 Key = TypeVar("Key")
 T = TypeVar("T")
@@ -117,10 +117,6 @@ class ClusterAdmin:
         """The cluster's id. As a first contact: ClusterUnreachable within ten seconds, AuthenticationFailed sooner."""
         return self._asked("describing the cluster", metadata.cluster_id)
 
-    def require_contact(self) -> None:
-        """Return when a broker has answered now, whatever was learned before. Errors as of `cluster_id`."""
-        self._asked("describing the cluster", metadata.any_answer, CONTACT_MILLISECONDS, seconds=0.0)
-
     def brokers(self, topics: Mapping[str, TopicDescription] | None = None) -> Brokers:
         """The cluster's brokers that are up, and those that are down but hold replicas of a topic that the user sees (of `topics`)."""
         held = metadata.replica_holders((self.topics() if topics is None else topics).values())
@@ -132,7 +128,7 @@ class ClusterAdmin:
         return tuple(sorted(self._asked("listing topics", metadata.topics, None)))
 
     def exists(self, topic: str) -> bool:
-        """Whether there is such a topic that the user may see. What a question of the last seconds told counts."""
+        """Whether there is such a topic that the user may see, or was some seconds ago."""
         return self._asked(f"looking for topic {topic}", metadata.exists, topic)
 
     def topics(self, names: Iterable[str] | None = None) -> dict[str, TopicDescription]:
@@ -154,15 +150,25 @@ class ClusterAdmin:
         wanted = None if names is None else frozenset(names)
         return {} if wanted == frozenset() else self._asked("describing topics", metadata.topics, wanted)
 
-    def _asked(self, doing: str, question: Callable[..., Coroutine[Any, Any, T]], *arguments: Any, seconds: float = PATIENCE_SECONDS) -> T:
-        """The answer to `question(connection, *arguments)`; asks again for so many `seconds`. ClusterUnreachable, AuthenticationFailed."""
+    def _asked(self, doing: str, question: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+        """The answer to `question(connection, *arguments)`. A cluster that has answered before is asked again for PATIENCE_SECONDS.
+
+        ClusterUnreachable, AuthenticationFailed.
+        """
         begun = time.monotonic()
         while True:
             try:
-                return ask_cluster(self._cluster, question, *arguments, milliseconds=CONTACT_MILLISECONDS)
+                answer = ask_cluster(self._cluster, question, *arguments, milliseconds=CONTACT_MILLISECONDS)
             except (RequestNotSent, RequestLost) as problem:
-                if time.monotonic() - begun >= seconds:
+                self._clients.answered = True  # the brokers were found
+                if time.monotonic() - begun > PATIENCE_SECONDS:
                     raise ClusterUnreachable(f"cluster {self.alias} ({self._cluster.bootstrap}): {doing} failed: {problem}") from problem
+            except ClusterUnreachable as problem:
+                if problem.retry is not RetryRule.RETRY or not self._clients.answered or time.monotonic() - begun > PATIENCE_SECONDS:
+                    raise
+            else:
+                self._clients.answered = True
+                return answer
             time.sleep(ATTEMPT_PAUSE_SECONDS)
 
     def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, ConfigValue]]:
@@ -179,7 +185,9 @@ class ClusterAdmin:
         """
         found: dict[str, dict[str, ConfigValue]] = {}
         problems: dict[str, FerryError] = {}
-        for name, answer in self._configs(metadata.TOPIC_RESOURCE, sorted(names), keys).items():
+        wanted = sorted(names)
+        answers = self._asked("describing configs", metadata.configs, wanted, metadata.TOPIC_RESOURCE, keys) if wanted else {}
+        for name, answer in answers.items():
             if not isinstance(answer, KafkaError):
                 found[name] = answer
             elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -189,8 +197,7 @@ class ClusterAdmin:
 
     def broker_configs(self) -> dict[str, ConfigValue]:
         """Effective config of one broker."""
-        node = min(self._asked("listing brokers", metadata.brokers_up))
-        answer = self._configs(metadata.BROKER_RESOURCE, [str(node)])[str(node)]
+        node, answer = self._asked("describing the config of a broker", metadata.broker_config)
         if isinstance(answer, KafkaError):
             doing = f"describing the config of broker {node}"
             raise explained(self._cluster, doing, answer, grant="DescribeConfigs on the cluster")
@@ -283,9 +290,6 @@ class ClusterAdmin:
             for key, error in errors.items()
         }
 
-    def _configs(self, kind: int, names: Sequence[str], keys: Sequence[str] | None = None) -> dict[str, metadata.Configured]:
-        return self._asked("describing configs", metadata.configs, names, kind, keys) if names else {}
-
     def _answers(self, method: str, wanted: Mapping[Key, Any], gather: Callable[[list[Any]], Any] = list, **options: Any) -> dict[Key, Any]:
         """The answers of the client's `method` for the arguments `wanted`, by key; a KafkaError where one failed."""
         answers: dict[Key, Any] = {}
@@ -363,10 +367,10 @@ class ClusterAdmin:
 
 
 def require_contact(*clusters: Cluster) -> None:
-    """Ask each cluster once. For callers that have waited already: ClusterUnreachable after ten seconds without any answer."""
+    """Connect to each cluster anew. For callers that have waited already: ClusterUnreachable after ten seconds without any answer."""
     for cluster in clusters:
-        with ClusterAdmin(cluster) as admin:
-            admin.require_contact()
+        with clients_hidden(), ClusterAdmin(cluster) as admin:
+            admin.cluster_id()
 
 
 def _settled(ask: Callable[[], Any]) -> Any:

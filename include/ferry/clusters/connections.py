@@ -176,7 +176,8 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
 class ClusterConnection:
     """Raw requests to one cluster. `send` awaits the answer, `submit` gives the future."""
 
-    def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole) -> None:
+    def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole, meter: Meter | None = None) -> None:
+        """`meter`: of the data in memory; several connections may share it."""
         self.alias = cluster.alias
         self.loop = loop
         self._cluster = cluster
@@ -187,7 +188,7 @@ class ClusterConnection:
         settings["request_timeout_ms"] = REQUEST_MILLISECONDS
         settings["reconnect_backoff_max_ms"] = 1_000
         self._manager = _Connections(loop.selector, **settings)
-        self._manager.meter = self._meter = Meter()
+        self._manager.meter = self.meter = Meter() if meter is None else meter
         self._outage = unreachable.Outage()
         self.coordinator_outage = unreachable.CoordinatorOutage()
         self._last_problem = ""
@@ -238,11 +239,6 @@ class ClusterConnection:
         transports = [connection.transport for connection in self._manager._conns.values()]  # noqa: SLF001 - as below
         return min((shortest_round_trip(transport) for transport in transports if transport is not None), default=0.0)
 
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of answers that are in memory."""
-        return self._meter.held
-
     def throttled(self, node: int) -> bool:
         """Whether broker `node` asked for a pause because of a quota (KIP-219). Ferry must not send to it until the pause is over."""
         connection = self._manager._conns.get(node)  # noqa: SLF001 - it tells only by refusing
@@ -277,6 +273,11 @@ class ClusterConnection:
     def unreachable(self) -> bool:
         """Whether no broker of the cluster has answered for PATIENCE_SECONDS, although Ferry asked."""
         return self._outage.seconds(time.monotonic()) >= unreachable.PATIENCE_SECONDS
+
+    @property
+    def without_coordinators(self) -> bool:
+        """Whether no coordinator of the cluster has accepted a request for PATIENCE_SECONDS, although Ferry asked."""
+        return self.coordinator_outage.seconds(time.monotonic()) >= unreachable.PATIENCE_SECONDS
 
     def require_answers(self) -> None:
         """ClusterUnreachable if the cluster is unreachable."""

@@ -4,7 +4,8 @@ import math
 import selectors
 import socket
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -108,6 +109,19 @@ class EventLoop:
 
     def close(self) -> None:
         self.selector.close()
+
+
+async def ended(started: Iterable[Future]) -> None:
+    """Return when all have ended, also those that failed."""
+    for future in started:
+        with suppress(Exception):
+            await future
+
+
+async def together(started: Sequence[Future]) -> list[Any]:
+    """The results of all, when all have ended; the first error if one failed. So nothing goes on that nobody waits for."""
+    await ended(started)
+    return [await future for future in started]
 
 
 class Wakeup:

@@ -6,7 +6,7 @@ only when its last stable offset has passed the high watermark that it captured 
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice, zip_longest
 from typing import Any, NamedTuple, Self
@@ -18,7 +18,16 @@ from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNo
 from ferry.clusters.failures import explained
 from ferry.clusters.fetching import Fetched, FetchPosition, fetch_request, fetched_partitions
 from ferry.clusters.kept import kept_clients
-from ferry.clusters.offset_listing import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, OffsetListing
+from ferry.clusters.offset_listing import (
+    EARLIEST,
+    LATEST,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    Listed,
+    OffsetListing,
+    submit_listing,
+    take_listing,
+)
 from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import ClientRole, Cluster
@@ -45,7 +54,7 @@ PARTITION_BYTES, ANSWER_BYTES = 1 << 20, 8 << 20
 FIRST_BYTES, FIRSTS_A_ROUND, FEW_FIRSTS = 64 << 10, 500, 20
 # Reading so many records takes less time than a seek to another offset.
 READ_ON = 5_000
-# Above every offset: the read ends where the partition does; or at the high watermark that its first answer names.
+# Above every offset: the read ends where the partition does; or at the high watermark of now, which the leader is asked for.
 UNBOUNDED, NOW = 1 << 63, 1 << 64
 # A topic that was deleted since it was listed.
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID})
@@ -80,9 +89,12 @@ class InternalTopicReader:
     def __exit__(self, *details: Any) -> None:
         self._scope.__exit__(*details)
 
-    def partitions(self, topic: str) -> tuple[int, ...]:
-        """Partition numbers of `topic`; empty when it does not exist. NotAuthorized when the user may not see it."""
-        found = self._offsets.partitions(topic)
+    def partitions(self, topic: str, *, anew: bool = False) -> tuple[int, ...]:
+        """Partition numbers of `topic`; empty when it does not exist. NotAuthorized when the user may not see it.
+
+        `anew`: whatever is known of the topic. A leader that was replaced, and does not know it, lacks the newest records.
+        """
+        found = self._offsets.partitions(topic, anew=anew)
         if not isinstance(found, KafkaError):
             return found
         if found.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -115,8 +127,9 @@ class InternalTopicReader:
         about data. A missing topic is empty. The read continues while records come, however long it takes: ClusterUnreachable only after
         STALLED_SECONDS of waiting without a new record. With `seconds` it ends after that time, complete or not.
         """
-        partitions = [partition for partition in self.partitions(topic) if only is None or partition == only]
-        spans = {TopicPartition(topic, partition): ((start or {}).get(partition, 0), NOW) for partition in partitions}
+        partitions = [partition for partition in self.partitions(topic, anew=complete) if only is None or partition == only]
+        bound = NOW if complete else UNBOUNDED
+        spans = {TopicPartition(topic, partition): ((start or {}).get(partition, 0), bound) for partition in partitions}
         for _, record in self._from(spans, complete=complete, seconds=seconds):
             yield record
 
@@ -152,7 +165,8 @@ class InternalTopicReader:
         while positions and (left := deadline - time.monotonic()) > 0:
             asked, known = dict(islice(positions.items(), FIRSTS_A_ROUND)), len(found)
             # Half of the time that is left: a leader that hangs leaves time for the partitions of the next rounds.
-            for key, part in self._fetched(asked, size, seconds=left / 2):
+            answers, _ = self._fetched(asked, size, seconds=left / 2)
+            for key, part in answers:
                 first, positions[key], is_known = self._first_in(part, spans[key][1])
                 if is_known:
                     found[key] = first
@@ -187,12 +201,10 @@ class InternalTopicReader:
         waited, wait = 0.0, 0
         while positions:
             asked, news = time.monotonic(), False
-            answers = self._fetched(positions, PARTITION_BYTES, wait)
+            answers, ends = self._fetched(positions, PARTITION_BYTES, wait, ending={key for key in positions if bounds[key] == NOW})
             waited += time.monotonic() - asked + PAUSE_SECONDS
+            bounds |= ends
             for key, part in answers:
-                if bounds[key] == NOW and not part.error:
-                    # The high watermark, not the last stable offset: an open transaction hides later records that are committed.
-                    bounds[key] = part.high_watermark
                 bound = bounds[key]
                 records, position, end = self._taken(part, bound, complete=complete)
                 if position != part.asked.offset or min(end, bound) <= position:
@@ -214,29 +226,47 @@ class InternalTopicReader:
                 )
 
     def _fetched(
-        self, positions: Mapping[TopicPartition, int], size: int, wait: int = 0, *, seconds: float = math.inf
-    ) -> list[tuple[TopicPartition, Fetched]]:
-        """One round of answers, each of at most `size` bytes; without those that do not come in `seconds`.
+        self,
+        positions: Mapping[TopicPartition, int],
+        size: int,
+        wait: int = 0,
+        *,
+        seconds: float = math.inf,
+        ending: Collection[TopicPartition] = (),
+    ) -> tuple[list[tuple[TopicPartition, Fetched]], dict[TopicPartition, int]]:
+        """One round of answers, each of at most `size` bytes, without those that do not come in `seconds`; and the high watermarks.
 
-        `wait`: how many ms a broker may wait for records.
+        `wait`: how many ms a broker may wait for records. `ending`: the partitions whose high watermarks are wanted.
         """
         contact = min(CONTACT_MILLISECONDS, seconds * 1000)
-        found = ask_cluster(self._cluster, self._round, positions, size, wait, seconds, role=ClientRole.CONSUMER, milliseconds=contact)
-        return [(TopicPartition(part.asked.topic, part.asked.partition), part) for part in found]
+        how = (positions, size, wait, seconds, ending)
+        found, ends = ask_cluster(self._cluster, self._round, *how, role=ClientRole.CONSUMER, milliseconds=contact)
+        return [(TopicPartition(part.asked.topic, part.asked.partition), part) for part in found], ends
 
-    async def _round(
-        self, connection: ClusterConnection, positions: Mapping[TopicPartition, int], size: int, wait: int, seconds: float
-    ) -> list[Fetched]:
-        """One fetch from every leader, side by side; without the partitions whose leader is not known or does not answer."""
+    async def _round(  # noqa: PLR0917 - the event loop passes no names
+        self,
+        connection: ClusterConnection,
+        positions: Mapping[TopicPartition, int],
+        size: int,
+        wait: int,
+        seconds: float,
+        ending: Collection[TopicPartition],
+    ) -> tuple[list[Fetched], dict[TopicPartition, int]]:
+        """One fetch from every leader, side by side; without the partitions whose leader is not known or does not answer.
+
+        The high watermarks come from ListOffsets. An answer to a fetch names one too, but right after an election it may be lower than what
+        consumers have seen already; only ListOffsets is refused until the leader knows the true one (KIP-207).
+        """
         leaders, loop, deadline = connection.leaders, connection.loop, time.monotonic() + seconds
         learned = loop.start(leaders.known, {key.topic for key in positions})
         if not await loop.done_by(deadline, learned):
-            return []
+            return [], {}
         try:
             await learned
         except (RequestNotSent, RequestLost):
-            return []
+            return [], {}
         submitted, found = [], []
+        asked_ends = submit_listing(connection, ending, (LATEST, READ_UNCOMMITTED, ANSWER_MILLISECONDS))
         for node, keys in leaders.by_node(positions).items():
             asked = [FetchPosition(*key, positions[key], -1) for key in keys]
             request = fetch_request(
@@ -257,7 +287,9 @@ class InternalTopicReader:
         for key in positions:
             if code := leaders.refused(key.topic) or (KafkaError.UNKNOWN_TOPIC_OR_PART if leaders.is_missing(key.topic) else 0):
                 found.append(Fetched(FetchPosition(*key, positions[key], -1), code, memoryview(b""), [], False, -1))
-        return found
+        ends: dict[TopicPartition, Listed] = {}
+        await take_listing(connection, asked_ends, ends)
+        return found, {key: listed.offset for key, listed in ends.items()}
 
     def _taken(self, part: Fetched, bound: int, *, complete: bool) -> tuple[list[InternalRecord], int, float]:
         """The records of an answer below `bound`, the offset after them, and the offset at which the read of the partition ends.

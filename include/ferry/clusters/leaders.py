@@ -26,6 +26,8 @@ FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 1.0
 # After so long without a refresh, the pauses begin again with the first.
 QUIET_SECONDS = 5.0
+# A broker that is cut off from the others goes on as leader, and nobody who asks only it learns that there is another.
+KNOWN_SECONDS = 10.0
 # A broker that has just started, or does not know a new topic yet, reports it as missing. For this long such an answer proves nothing.
 GONE_SECONDS = 5.0
 # An election takes as long as the session of a dead broker: 9 s (broker.session.timeout.ms), with ZooKeeper 18 s. In addition, Ferry must
@@ -55,7 +57,7 @@ class Leaders:
     """Leaders of topics of one cluster, as Metadata told. A lane refreshes them when a broker says that it is not the leader.
 
     Short questions share the ones of their connection (`known`): they ask only for topics that are not known, and forget a topic after an
-    error that may come from a leader that has changed.
+    error that may come from a leader that has changed, and after KNOWN_SECONDS.
     """
 
     def __init__(self, connection: ClusterConnection, topics: Iterable[str] = (), expected: Mapping[str, UUID] | None = None) -> None:
@@ -67,6 +69,7 @@ class Leaders:
         self._names = {topic_id: topic for topic, topic_id in self._expected.items()}
         self._gone_since: dict[str, float] = {}
         self._codes: dict[str, int] = {}
+        self._told: dict[str, float] = {}
         self._pauses = doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         self._pause, self._asked = 0.0, float("-inf")
 
@@ -85,7 +88,12 @@ class Leaders:
 
     async def known(self, topics: Iterable[str]) -> None:
         """Ask for those of `topics` of which not every leader is known. RequestNotSent, RequestLost."""
-        unknown = sorted(topic for topic in set(topics) if NO_NODE in {leader.node for leader in self._of_topic(topic)})
+        since = time.monotonic() - KNOWN_SECONDS
+        unknown = sorted(
+            topic
+            for topic in set(topics)
+            if self._told.get(topic, since) <= since or NO_NODE in {leader.node for leader in self._of_topic(topic)}
+        )
         if unknown:
             await self._ask(unknown)
 
@@ -105,7 +113,7 @@ class Leaders:
         for topic in answer.topics:
             name = topic.name
             self._leaders.pop(name, None)
-            self._codes[name] = topic.error_code
+            self._codes[name], self._told[name] = topic.error_code, now
             action = METADATA.action(topic.error_code)
             if action is Action.GO_ON:
                 self._take(name, topic.topic_id or NO_TOPIC_ID, topic.partitions)

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError
 from kafka.protocol.admin import DescribeConfigsRequest
 
 from ferry.clusters.answers import METADATA, Action
-from ferry.clusters.connections import ClusterConnection
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.describe import ConfigOrigin, ConfigValue, TopicDescription
 from ferry.clusters.leaders import NO_TOPIC_ID, metadata_request
 from ferry.clusters.partitions import chunks
@@ -26,8 +26,8 @@ _ORIGINS = {
     4: ConfigOrigin.BROKER_FILE,
     5: ConfigOrigin.DEFAULT,
 }
-# A broker answers so many in a fraction of a second.
-RESOURCES_A_REQUEST = 500
+# A broker answers so many in a fraction of a second. One that hangs is given up after this time.
+RESOURCES_A_REQUEST, CONFIGS_MILLISECONDS = 500, 10_000
 
 # A topic, or why it is not described.
 Described: TypeAlias = TopicDescription | KafkaError
@@ -40,14 +40,9 @@ async def cluster_id(connection: ClusterConnection) -> str:
 
 
 async def exists(connection: ClusterConnection, topic: str) -> bool:
-    """Whether there is such a topic, or was when its leaders were last learned. RequestNotSent, RequestLost."""
+    """Whether there is such a topic, or was some seconds ago (KNOWN_SECONDS). RequestNotSent, RequestLost."""
     await connection.leaders.known([topic])
     return not connection.leaders.is_missing(topic)
-
-
-async def any_answer(connection: ClusterConnection, milliseconds: int) -> None:
-    """Return when a broker has answered. RequestNotSent, RequestLost."""
-    connection.learn_brokers(await connection.send(metadata_request(()), milliseconds=milliseconds))
 
 
 async def brokers_up(connection: ClusterConnection) -> frozenset[int]:
@@ -88,10 +83,23 @@ async def configs(
     resource = DescribeConfigsRequest.DescribeConfigsResource
     for chunk in chunks(names, RESOURCES_A_REQUEST):
         wanted = [resource(resource_type=kind, resource_name=name, configuration_keys=keys) for name in chunk]
-        answer = await connection.send(DescribeConfigsRequest(resources=wanted, min_version=1), node)
+        answer = await connection.send(DescribeConfigsRequest(resources=wanted, min_version=1), node, CONFIGS_MILLISECONDS)
         for result in answer.results:
             found[result.resource_name] = KafkaError(result.error_code, result.error_message) if result.error_code else _values(result)
     return found
+
+
+async def broker_config(connection: ClusterConnection) -> tuple[int, Configured]:
+    """A broker, and its effective config: each tells only its own. RequestNotSent or RequestLost of the last if none answers."""
+    problem: Exception = RequestNotSent(f"cluster {connection.alias}: no broker is known to be up")
+    for node in connection.brokers():
+        try:
+            found = await configs(connection, [str(node)], BROKER_RESOURCE, None, node)
+        except (RequestNotSent, RequestLost) as failure:
+            problem = failure
+        else:
+            return node, found[str(node)]
+    raise problem
 
 
 def _values(result: Any) -> dict[str, ConfigValue]:

@@ -10,10 +10,12 @@ from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import KafkaError
+from kafka.future import Future
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from ferry.clusters.answers import LIST_OFFSETS, Action
 from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.event_loop import together
 from ferry.clusters.leaders import ELECTION_SECONDS, GONE_SECONDS, metadata_request
 from ferry.clusters.partitions import TopicPartition, chunks, grouped, partitions_of
 from ferry.clusters.shared_connection import ask_cluster
@@ -45,6 +47,8 @@ class Listed(NamedTuple):
 
 Codes = dict[TopicPartition, KafkaError]
 Found = tuple[dict[TopicPartition, int], Codes]
+# Requests that are under way, each with its partitions.
+Submitted = list[tuple[Sequence[TopicPartition], Future]]
 
 
 class OffsetListing:
@@ -89,15 +93,18 @@ class OffsetListing:
         found, _ = self.offsets(readable, at, committed=committed)
         return {key: doubtful[key] for key, offset in found.items() if offset < 0}
 
-    def partitions(self, topic: str) -> tuple[int, ...] | KafkaError:
-        """The partition numbers of `topic`. UNKNOWN_TOPIC_OR_PART if no broker that answers knows it. ClusterUnreachable as above."""
-        return self._ask(_partitions, topic)
+    def partitions(self, topic: str, *, anew: bool = False) -> tuple[int, ...] | KafkaError:
+        """The partition numbers of `topic`. UNKNOWN_TOPIC_OR_PART if no broker that answers knows it. ClusterUnreachable as above.
+
+        `anew`: whatever is known of the topic.
+        """
+        return self._ask(_partitions, topic, anew)
 
     async def _all(
         self, connection: ClusterConnection, keys: list[TopicPartition], asked: list[tuple[int, int]]
     ) -> list[tuple[dict[TopicPartition, Listed], Codes]]:
-        answers = [connection.loop.start(self._offsets, connection, keys, at, isolation) for at, isolation in asked]
-        return [await answer for answer in answers]
+        loop = connection.loop
+        return await together([loop.start(self._offsets, connection, keys, at, isolation) for at, isolation in asked])
 
     async def _offsets(
         self, connection: ClusterConnection, keys: list[TopicPartition], at: int, isolation: int
@@ -121,31 +128,45 @@ class OffsetListing:
         self, connection: ClusterConnection, keys: Sequence[TopicPartition], found: dict[TopicPartition, Listed], how: tuple[int, int, int]
     ) -> Codes:
         """One round: adds answers to `found`; the errors of the other partitions. `how`: time, isolation, milliseconds for an answer."""
-        at, isolation, milliseconds = how
-        problems, leaders = await _without_leader(connection, keys), connection.leaders
-        waiting = []
-        for node, members in leaders.by_node(key for key in keys if key not in problems).items():
-            for chunk in chunks(members, PARTITIONS_A_REQUEST):
-                request = list_offsets_request(dict.fromkeys(chunk, -1), at, isolation, round(milliseconds * BROKER_SHARE))
-                waiting.append((chunk, connection.submit(request, node, milliseconds)))
-        for chunk, future in waiting:
-            try:
-                answer = await future
-            except Exception as problem:
-                failure = connection.classified(problem)
-                if not isinstance(failure, RequestNotSent | RequestLost):
-                    raise failure from problem
-                problems |= dict.fromkeys(chunk, KafkaError(KafkaError._TRANSPORT, str(failure)))  # noqa: SLF001 - a public name
-            else:
-                told = dict(partitions_of(answer.topics))
-                for key in chunk:
-                    code = told[key].error_code if key in told else KafkaError.UNKNOWN_TOPIC_OR_PART
-                    if code:
-                        problems[key] = KafkaError(code)
-                    else:
-                        found[key] = Listed(told[key].offset, told[key].timestamp)
-        leaders.forget({key.topic for key in problems})
+        problems = await _without_leader(connection, keys)
+        problems |= await take_listing(connection, submit_listing(connection, [key for key in keys if key not in problems], how), found)
+        connection.leaders.forget({key.topic for key in problems})
         return problems
+
+
+def submit_listing(connection: ClusterConnection, keys: Iterable[TopicPartition], how: tuple[int, int, int]) -> Submitted:
+    """Ask the leaders that are known, with few requests. `how`: time, isolation, milliseconds for an answer."""
+    at, isolation, milliseconds = how
+    return [
+        (
+            chunk,
+            connection.submit(
+                list_offsets_request(dict.fromkeys(chunk, -1), at, isolation, round(milliseconds * BROKER_SHARE)), node, milliseconds
+            ),
+        )
+        for node, members in connection.leaders.by_node(keys).items()
+        for chunk in chunks(members, PARTITIONS_A_REQUEST)
+    ]
+
+
+async def take_listing(connection: ClusterConnection, submitted: Submitted, found: dict[TopicPartition, Listed]) -> Codes:
+    """Add the answers to `found`; the errors of the other partitions, whose leaders are asked for again the next time."""
+    problems: Codes = {}
+    for chunk, future in submitted:
+        try:
+            answer = await connection.answer_to(future)
+        except (RequestNotSent, RequestLost) as problem:
+            problems |= dict.fromkeys(chunk, KafkaError(KafkaError._TRANSPORT, str(problem)))  # noqa: SLF001 - a public name
+        else:
+            told = dict(partitions_of(answer.topics))
+            for key in chunk:
+                code = told[key].error_code if key in told else KafkaError.UNKNOWN_TOPIC_OR_PART
+                if code:
+                    problems[key] = KafkaError(code)
+                else:
+                    found[key] = Listed(told[key].offset, told[key].timestamp)
+    connection.leaders.forget({key.topic for key in problems})
+    return problems
 
 
 async def _without_leader(connection: ClusterConnection, keys: Sequence[TopicPartition]) -> Codes:
@@ -165,8 +186,10 @@ async def _without_leader(connection: ClusterConnection, keys: Sequence[TopicPar
     return problems
 
 
-async def _partitions(connection: ClusterConnection, topic: str) -> tuple[int, ...] | KafkaError:
+async def _partitions(connection: ClusterConnection, topic: str, anew: bool) -> tuple[int, ...] | KafkaError:
     begun, leaders = time.monotonic(), connection.leaders
+    if anew:
+        leaders.forget([topic])
     while True:
         try:
             await leaders.known([topic])

@@ -24,7 +24,7 @@ from typing import Any, Self, TypeVar
 
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
-from ferry.clusters.event_loop import EventLoop, Wakeup
+from ferry.clusters.event_loop import EventLoop, Wakeup, together
 from ferry.clusters.internal_batches import KeyValue
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import Leaders
@@ -72,8 +72,7 @@ class FencedWriter:
 
     async def _take(self, names: Sequence[str]) -> list[ProducerIdentity]:
         coordinators = [Coordinator(self._loop, self._connection, name, self._flow.position_group) for name in names]
-        taken = [self._loop.start(coordinator.init) for coordinator in coordinators]
-        return [await future for future in taken]
+        return await together([self._loop.start(coordinator.init) for coordinator in coordinators])
 
     def confirm(self, seconds: float | None = None) -> None:
         """Prove that this process still holds the id; else Superseded. ClusterUnreachable after `seconds` (None: COORDINATION_SECONDS)."""

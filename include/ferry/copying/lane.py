@@ -72,7 +72,7 @@ class Lane:
         """`reading` and `writing`: rate limiters that the lanes of a process share. `beside`: how many of them run at a time."""
         self._stop_signals, self._writing = stop_signals, writing
         self._loop, self._source, self._target, self._job, self._task = loop, source, target, job, task
-        self._wakeup = Wakeup(loop)
+        self._wakeup, self._meter = Wakeup(loop), source.meter
         self._limits = buffer_limits(job.flow.memory_bytes, job.bytes_per_second, handled=handle is not None, beside=beside)
         self._cursors = {partition.remote: PartitionCursor(partition) for partition in task.partitions}
         self._coordinator = Coordinator(loop, target, task.transactional_id, job.flow.position_group)
@@ -110,6 +110,8 @@ class Lane:
         except (FerryError, RequestNotSent, RequestLost, OutcomeUnknown) as problem:
             passing = not isinstance(problem, FerryError) or problem.retry == RetryRule.RETRY
             return self._result(failure=Failure(type(problem).__name__, str(problem), passing, isinstance(problem, ClusterUnreachable)))
+        finally:
+            self._meter.own.pop(self._task.lane, None)
         return self._result()
 
     async def _take(self) -> None:
@@ -212,7 +214,8 @@ class Lane:
             if self._state in {TransactionState.READY, TransactionState.OPEN}:
                 await self._append()
             if self._records.waiting_bytes < self._limits.waiting:
-                self._feed.pump(self._source.held_bytes + self._records.own_bytes)
+                self._meter.own[self._task.lane] = self._records.own_bytes
+                self._feed.pump(self._meter.all_held)
             if self._finished():
                 await self._check_remote_topics_at_end()
                 return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -17,7 +17,8 @@ from typing import Protocol
 from kafka.future import Future
 
 from ferry.clusters.connections import ClusterConnection
-from ferry.clusters.event_loop import EventLoop, Wakeup
+from ferry.clusters.event_loop import EventLoop, Wakeup, ended
+from ferry.clusters.frames import Meter
 from ferry.clusters.kept import kept_clients
 from ferry.clusters.shared_connection import Connected, connected
 from ferry.config import ClientRole
@@ -79,13 +80,16 @@ def run_lanes(job: CopyJob, tasks: Sequence[LaneTask]) -> Generator[LaneResult]:
             yield from (LaneResult(task.lane, failure=_failure(problem)) for task in tasks)
             return
         limiters = (RateLimiter(job.bytes_per_second, time.monotonic()), RateLimiter(job.bytes_per_second, time.monotonic()))
-        runner = _Lanes(job, source, target, handle, listener, limiters, stop_signals)
+        runner = _Lanes(job, source, target, handle, listener, limiters, stop_signals, Meter(), [])
         yield from runner.run(tasks)
 
 
 @dataclass(frozen=True)
 class _Lanes:
-    """What the lanes of one process share. `limiters`: for reading and for writing."""
+    """What the lanes of one process share. `limiters`: for reading and for writing. `meter`: of the data of lanes side by side.
+
+    `outages`: the failures of lanes side by side that found a whole cluster down. The lanes that wait are then not tried.
+    """
 
     job: CopyJob
     source: Connected
@@ -94,18 +98,28 @@ class _Lanes:
     listener: AssignmentListener | None
     limiters: tuple[RateLimiter, RateLimiter]
     stop_signals: StopSignals
+    meter: Meter
+    outages: list[Failure]
 
     def run(self, tasks: Sequence[LaneTask]) -> Generator[LaneResult]:
         """Results as lanes end; none after a signal."""
-        loop, waiting, running = self.source.loop, deque(tasks), dict[int, Future]()
-        beside = lanes_beside(self.job.flow.memory_bytes, tasks, max(self.source.round_trip, self.target.round_trip))
-        silent: Failure | None = None
+        running = dict[int, Future]()
+        try:
+            yield from self._run_all(deque(tasks), running)
+        finally:
+            if running:  # after an error of another lane, or of the caller: these would go on whenever the loop runs
+                self.stop_signals.stop()
+                self.source.loop.run(ended, running.values())
+
+    def _run_all(self, waiting: deque[LaneTask], running: dict[int, Future]) -> Generator[LaneResult]:
+        loop = self.source.loop
+        beside = lanes_beside(self.job.flow.memory_bytes, waiting, max(self.source.round_trip, self.target.round_trip))
         while waiting or running:
-            while waiting and len(running) < beside and silent is None:
+            while waiting and len(running) < beside and not self.outages:
                 task = waiting.popleft()
                 running[task.lane] = loop.start(self._lane if beside == 1 else self._lane_apart, task, beside)
-            if not running and silent is not None:  # a lane has waited for a whole cluster: do not wait a second time
-                yield from (LaneResult(task.lane, failure=silent) for task in waiting)
+            if not running:
+                yield from (LaneResult(task.lane, failure=self.outages[0]) for task in waiting)
                 return
             started = time.process_time()
             loop.run(any_done, loop, running.values())
@@ -116,10 +130,7 @@ class _Lanes:
                     raise future.exception
                 if self.stop_signals.received:
                     continue  # the others abort their transactions too
-                result: LaneResult = future.value
-                if beside > 1 and result.failure is not None and result.failure.silent:
-                    silent = result.failure
-                yield replace(result, cpu_seconds=seconds)
+                yield replace(future.value, cpu_seconds=seconds)
                 seconds = 0.0
             if self.stop_signals.received:
                 waiting.clear()
@@ -127,19 +138,22 @@ class _Lanes:
     async def _lane_apart(self, task: LaneTask, beside: int) -> LaneResult:
         """Run a lane over connections of its own: it may drop them when it recovers."""
         loop, flow = self.source.loop, self.job.flow
-        source, target = (
-            ClusterConnection(loop, flow.source, ClientRole.CONSUMER),
-            ClusterConnection(loop, flow.target, ClientRole.PRODUCER),
-        )
+        source = ClusterConnection(loop, flow.source, ClientRole.CONSUMER, self.meter)
+        target = ClusterConnection(loop, flow.target, ClientRole.PRODUCER)
         try:
             await source.open()
             await target.open()
-            return await self._run(task, source, target, beside)
-        except FerryError as problem:
-            return LaneResult(task.lane, failure=_failure(problem))
+            result = await self._run(task, source, target, beside)
+            is_down = source.unreachable or target.unreachable or target.without_coordinators
+        except FerryError as problem:  # of a connection that does not open
+            is_down = problem.retry is RetryRule.RETRY
+            result = LaneResult(task.lane, failure=replace(_failure(problem), silent=is_down))
         finally:
             source.close()
             target.close()
+        if is_down and result.failure is not None:
+            self.outages.append(result.failure)
+        return result
 
     async def _lane(self, task: LaneTask, beside: int) -> LaneResult:
         try:  # the lane before may have waited for the whole cluster: do not wait a second time
@@ -166,7 +180,7 @@ class _Lanes:
         return await listened(self.listener, task, lane.run)
 
 
-def lanes_beside(memory: int, tasks: Sequence[LaneTask], round_trip: float) -> int:
+def lanes_beside(memory: int, tasks: Collection[LaneTask], round_trip: float) -> int:
     """How many lanes run side by side (pure). `memory`: bytes for data of a worker. `round_trip`: seconds to the farther cluster."""
     if round_trip < FAR_SECONDS:
         return 1
