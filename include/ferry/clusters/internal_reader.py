@@ -6,27 +6,23 @@ only when its last stable offset has passed the high watermark that it captured 
 
 import math
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 from typing import Any, NamedTuple, Self
 
 from confluent_kafka import KafkaError
 
 from ferry.clusters.answers import FETCH, Action
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.failures import explained
-from ferry.clusters.fetching import Fetched, FetchPosition, fetch_request, fetched_partitions
+from ferry.clusters.fetch_round import FetchRound, Told, key_of
+from ferry.clusters.fetching import Fetched
 from ferry.clusters.kept import kept_clients
 from ferry.clusters.offset_listing import (
     EARLIEST,
     LATEST,
     READ_COMMITTED,
     READ_UNCOMMITTED,
-    Listed,
     OffsetListing,
-    submit_listing,
-    take_listing,
 )
 from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.shared_connection import ask_cluster
@@ -42,14 +38,12 @@ from ferry.wire.records import keys_and_values
 STALLED_SECONDS = 90.0
 # After this a cluster that has never answered is unreachable.
 CONTACT_MILLISECONDS = 15_000
-# A leader that hangs is given up after this, and the new one is asked.
-ANSWER_MILLISECONDS = 10_000
 # How long a broker may wait for an open transaction to end before it answers without records.
 OPEN_WAIT_MILLISECONDS = 100
 # Between two rounds of requests without news, for instance while a leader is elected.
 PAUSE_SECONDS = 0.05
-# What one partition, and all partitions of one broker, may answer at once; a whole batch always comes.
-PARTITION_BYTES, ANSWER_BYTES = 1 << 20, 8 << 20
+# What one partition may answer at once; a whole batch always comes.
+PARTITION_BYTES = 1 << 20
 # As much if only the first record counts: a batch of usual size. A larger round takes longer to encode than it saves.
 FIRST_BYTES, FIRSTS_A_ROUND, FEW_FIRSTS = 64 << 10, 500, 20
 # Reading so many records takes less time than a seek to another offset.
@@ -89,12 +83,9 @@ class InternalTopicReader:
     def __exit__(self, *details: Any) -> None:
         self._scope.__exit__(*details)
 
-    def partitions(self, topic: str, *, anew: bool = False) -> tuple[int, ...]:
-        """Partition numbers of `topic`; empty when it does not exist. NotAuthorized when the user may not see it.
-
-        `anew`: whatever is known of the topic. A leader that was replaced, and does not know it, lacks the newest records.
-        """
-        found = self._offsets.partitions(topic, anew=anew)
+    def partitions(self, topic: str) -> tuple[int, ...]:
+        """Partition numbers of `topic`; empty when it does not exist. NotAuthorized when the user may not see it."""
+        found = self._offsets.partitions(topic)
         if not isinstance(found, KafkaError):
             return found
         if found.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -116,21 +107,24 @@ class InternalTopicReader:
         self,
         topic: str,
         start: Mapping[int, int] | None = None,
-        only: int | None = None,
+        only: Collection[int] | None = None,
         *,
         complete: bool = True,
         seconds: float | None = None,
     ) -> Iterator[InternalRecord]:
         """Every committed record of `topic` up to the high watermarks of now, from `start` (offsets by partition) or the beginning.
 
-        `only`: one partition. With `complete=False` the read ends where an open transaction begins: enough to show something, not to decide
-        about data. A missing topic is empty. The read continues while records come, however long it takes: ClusterUnreachable only after
-        STALLED_SECONDS of waiting without a new record. With `seconds` it ends after that time, complete or not.
+        `only`: these partitions. With `complete=False` the read ends where an open transaction begins: enough to show something, not to
+        decide about data. A missing topic is empty. The read continues while records come, however long it takes: ClusterUnreachable
+        only after STALLED_SECONDS of waiting without a new record. With `seconds` it ends after that time, complete or not.
         """
-        partitions = [partition for partition in self.partitions(topic, anew=complete) if only is None or partition == only]
         bound = NOW if complete else UNBOUNDED
-        spans = {TopicPartition(topic, partition): ((start or {}).get(partition, 0), bound) for partition in partitions}
-        for _, record in self._from(spans, complete=complete, seconds=seconds):
+
+        def spans(told: Iterable[int] = ()) -> dict[TopicPartition, Range]:
+            wanted = (partition for partition in told or self.partitions(topic) if only is None or partition in only)
+            return {TopicPartition(topic, partition): ((start or {}).get(partition, 0), bound) for partition in wanted}
+
+        for _, record in self._from(spans(), complete=complete, seconds=seconds, anew=spans if complete else None):
             yield record
 
     def records_at(self, topic: str, wanted: Mapping[int, Sequence[int]]) -> Iterator[InternalRecord]:
@@ -165,8 +159,8 @@ class InternalTopicReader:
         while positions and (left := deadline - time.monotonic()) > 0:
             asked, known = dict(islice(positions.items(), FIRSTS_A_ROUND)), len(found)
             # Half of the time that is left: a leader that hangs leaves time for the partitions of the next rounds.
-            answers, _ = self._fetched(asked, size, seconds=left / 2)
-            for key, part in answers:
+            for part in self._told(asked, size, seconds=left / 2).fetched:
+                key = key_of(part)
                 first, positions[key], is_known = self._first_in(part, spans[key][1])
                 if is_known:
                     found[key] = first
@@ -191,105 +185,74 @@ class InternalTopicReader:
         return records[0] if records else None, position, bool(records) or position >= min(end, bound)
 
     def _from(
-        self, spans: Mapping[TopicPartition, Range], *, complete: bool, seconds: float | None = None
+        self,
+        spans: Mapping[TopicPartition, Range],
+        *,
+        complete: bool,
+        seconds: float | None = None,
+        anew: Callable[[Iterable[int]], Mapping[TopicPartition, Range]] | None = None,
     ) -> Iterator[tuple[str, InternalRecord]]:
-        """The committed records of these spans of offsets, with the topic's name."""
+        """The committed records of these spans of offsets, with the topic's name.
+
+        `anew`: ask for the leaders too, whatever is known of them. It gives the spans of the topic's partitions, of which there may be more
+        now, or none if the topic is gone.
+        """
         deadline = math.inf if seconds is None else time.monotonic() + seconds
         positions = {key: start for key, (start, bound) in spans.items() if start < bound}
         bounds = {key: bound for key, (_, bound) in spans.items()}
         # Only time at the cluster counts: between two rounds the caller may take any time to decode.
         waited, wait = 0.0, 0
         while positions:
-            asked, news = time.monotonic(), False
-            answers, ends = self._fetched(positions, PARTITION_BYTES, wait, ending={key for key in positions if bounds[key] == NOW})
+            asked = time.monotonic()
+            ending = {key for key in positions if bounds[key] == NOW}
+            told = self._told(positions, PARTITION_BYTES, wait=wait, ending=ending, anew=anew is not None)
             waited += time.monotonic() - asked + PAUSE_SECONDS
-            bounds |= ends
-            for key, part in answers:
-                bound = bounds[key]
-                records, position, end = self._taken(part, bound, complete=complete)
-                if position != part.asked.offset or min(end, bound) <= position:
-                    news, waited = True, 0.0
-                    del positions[key]  # and to the end: other partitions come first in the next answer
-                    if position < min(end, bound):
-                        positions[key] = position
-                yield from ((key.topic, record) for record in records)
+            bounds |= told.ends
+            if anew is not None:
+                now = anew(told.partitions)
+                if not now:
+                    return
+                positions |= {key: start for key, (start, _) in now.items() if key not in bounds}
+                bounds |= {key: bound for key, (_, bound) in now.items() if key not in bounds}
+                anew = None if told.partitions else anew
+            news = yield from self._taken_all(told, positions, bounds, complete=complete)
+            waited = 0.0 if news else waited
             if time.monotonic() > deadline:
                 return
             if not news:
                 time.sleep(PAUSE_SECONDS)
             wait = OPEN_WAIT_MILLISECONDS if complete and not news else 0
             if positions and waited > STALLED_SECONDS:
-                named = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(positions))
-                raise ClusterUnreachable(
-                    f"cluster {self._cluster.alias}: {named} could not be read to the end: nothing came for {STALLED_SECONDS:.0f} s; "
-                    "an open transaction or a missing leader holds it back"
-                )
+                raise self._stalled(positions)
 
-    def _fetched(
-        self,
-        positions: Mapping[TopicPartition, int],
-        size: int,
-        wait: int = 0,
-        *,
-        seconds: float = math.inf,
-        ending: Collection[TopicPartition] = (),
-    ) -> tuple[list[tuple[TopicPartition, Fetched]], dict[TopicPartition, int]]:
-        """One round of answers, each of at most `size` bytes, without those that do not come in `seconds`; and the high watermarks.
+    def _taken_all(
+        self, told: Told, positions: dict[TopicPartition, int], bounds: Mapping[TopicPartition, int], *, complete: bool
+    ) -> Generator[tuple[str, InternalRecord], None, bool]:
+        """The records of a round; whether it moved any of the `positions`. Partitions that are read to the end have none any more."""
+        news = False
+        for part in told.fetched:
+            key, bound = key_of(part), bounds[key_of(part)]
+            records, position, end = self._taken(part, bound, complete=complete)
+            if position != part.asked.offset or min(end, bound) <= position:
+                news = True
+                del positions[key]  # and to the end: other partitions come first in the next answer
+                if position < min(end, bound):
+                    positions[key] = position
+            yield from ((key.topic, record) for record in records)
+        return news
 
-        `wait`: how many ms a broker may wait for records. `ending`: the partitions whose high watermarks are wanted.
-        """
+    def _stalled(self, positions: Iterable[TopicPartition]) -> ClusterUnreachable:
+        named = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(positions))
+        return ClusterUnreachable(
+            f"cluster {self._cluster.alias}: {named} could not be read to the end: nothing came for {STALLED_SECONDS:.0f} s; "
+            "an open transaction or a missing leader holds it back"
+        )
+
+    def _told(self, positions: Mapping[TopicPartition, int], size: int, *, seconds: float = math.inf, **more: Any) -> Told:
+        """One round of answers, each of at most `size` bytes; `more` as of FetchRound."""
+        asked = FetchRound(positions, size, READ_COMMITTED if self._committed else READ_UNCOMMITTED, seconds=seconds, **more)
         contact = min(CONTACT_MILLISECONDS, seconds * 1000)
-        how = (positions, size, wait, seconds, ending)
-        found, ends = ask_cluster(self._cluster, self._round, *how, role=ClientRole.CONSUMER, milliseconds=contact)
-        return [(TopicPartition(part.asked.topic, part.asked.partition), part) for part in found], ends
-
-    async def _round(  # noqa: PLR0917 - the event loop passes no names
-        self,
-        connection: ClusterConnection,
-        positions: Mapping[TopicPartition, int],
-        size: int,
-        wait: int,
-        seconds: float,
-        ending: Collection[TopicPartition],
-    ) -> tuple[list[Fetched], dict[TopicPartition, int]]:
-        """One fetch from every leader, side by side; without the partitions whose leader is not known or does not answer.
-
-        The high watermarks come from ListOffsets. An answer to a fetch names one too, but right after an election it may be lower than what
-        consumers have seen already; only ListOffsets is refused until the leader knows the true one (KIP-207).
-        """
-        leaders, loop, deadline = connection.leaders, connection.loop, time.monotonic() + seconds
-        learned = loop.start(leaders.known, {key.topic for key in positions})
-        if not await loop.done_by(deadline, learned):
-            return [], {}
-        try:
-            await learned
-        except (RequestNotSent, RequestLost):
-            return [], {}
-        submitted, found = [], []
-        asked_ends = submit_listing(connection, ending, (LATEST, READ_UNCOMMITTED, ANSWER_MILLISECONDS))
-        for node, keys in leaders.by_node(positions).items():
-            asked = [FetchPosition(*key, positions[key], -1) for key in keys]
-            request = fetch_request(
-                asked,
-                leaders,
-                total_bytes=ANSWER_BYTES,
-                partition_bytes=size,
-                isolation=READ_COMMITTED if self._committed else READ_UNCOMMITTED,
-                wait_milliseconds=wait,
-            )
-            submitted.append((asked, connection.submit(request, node, ANSWER_MILLISECONDS)))
-        for asked, future in submitted:
-            if await loop.done_by(deadline, future):
-                with suppress(RequestNotSent, RequestLost):
-                    found += fetched_partitions(await connection.answer_to(future), asked, leaders)
-        answered = {(part.asked.topic, part.asked.partition) for part in found if not part.error}
-        leaders.forget({key.topic for key in positions if key not in answered})
-        for key in positions:
-            if code := leaders.refused(key.topic) or (KafkaError.UNKNOWN_TOPIC_OR_PART if leaders.is_missing(key.topic) else 0):
-                found.append(Fetched(FetchPosition(*key, positions[key], -1), code, memoryview(b""), [], False, -1))
-        ends: dict[TopicPartition, Listed] = {}
-        await take_listing(connection, asked_ends, ends)
-        return found, {key: listed.offset for key, listed in ends.items()}
+        return ask_cluster(self._cluster, asked.ask, role=ClientRole.CONSUMER, milliseconds=contact)
 
     def _taken(self, part: Fetched, bound: int, *, complete: bool) -> tuple[list[InternalRecord], int, float]:
         """The records of an answer below `bound`, the offset after them, and the offset at which the read of the partition ends.

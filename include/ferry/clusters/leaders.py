@@ -84,10 +84,10 @@ class Leaders:
         if now - self._asked > QUIET_SECONDS:
             self._pauses = doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         self._pause, self._asked = next(self._pauses), now
-        await self._ask(self._topics)
+        await self.ask(self._topics)
 
-    async def known(self, topics: Iterable[str]) -> None:
-        """Ask for those of `topics` of which not every leader is known. RequestNotSent, RequestLost."""
+    async def known(self, topics: Iterable[str]) -> frozenset[str]:
+        """Ask for those of `topics` of which not every leader is known; which these were. RequestNotSent, RequestLost."""
         since = time.monotonic() - KNOWN_SECONDS
         unknown = sorted(
             topic
@@ -95,14 +95,16 @@ class Leaders:
             if self._told.get(topic, since) <= since or NO_NODE in {leader.node for leader in self._of_topic(topic)}
         )
         if unknown:
-            await self._ask(unknown)
+            await self.ask(unknown)
+        return frozenset(unknown)
 
     def forget(self, topics: Iterable[str]) -> None:
         """The next `known` asks for them again."""
         for topic in topics:
             self._leaders.pop(topic, None)
 
-    async def _ask(self, topics: Iterable[str]) -> None:
+    async def ask(self, topics: Iterable[str]) -> None:
+        """Ask for all of `topics`, known or not. RequestNotSent, RequestLost."""
         answer = await self._connection.send(metadata_request(topics))
         self._connection.learn_brokers(answer)
         self.take(answer)

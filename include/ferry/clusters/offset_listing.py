@@ -93,12 +93,9 @@ class OffsetListing:
         found, _ = self.offsets(readable, at, committed=committed)
         return {key: doubtful[key] for key, offset in found.items() if offset < 0}
 
-    def partitions(self, topic: str, *, anew: bool = False) -> tuple[int, ...] | KafkaError:
-        """The partition numbers of `topic`. UNKNOWN_TOPIC_OR_PART if no broker that answers knows it. ClusterUnreachable as above.
-
-        `anew`: whatever is known of the topic.
-        """
-        return self._ask(_partitions, topic, anew)
+    def partitions(self, topic: str) -> tuple[int, ...] | KafkaError:
+        """The partition numbers of `topic`. UNKNOWN_TOPIC_OR_PART if no broker that answers knows it. ClusterUnreachable as above."""
+        return self._ask(_partitions, topic)
 
     async def _all(
         self, connection: ClusterConnection, keys: list[TopicPartition], asked: list[tuple[int, int]]
@@ -150,7 +147,7 @@ def submit_listing(connection: ClusterConnection, keys: Iterable[TopicPartition]
 
 
 async def take_listing(connection: ClusterConnection, submitted: Submitted, found: dict[TopicPartition, Listed]) -> Codes:
-    """Add the answers to `found`; the errors of the other partitions, whose leaders are asked for again the next time."""
+    """Add the answers to `found`; the errors of the other partitions."""
     problems: Codes = {}
     for chunk, future in submitted:
         try:
@@ -165,7 +162,6 @@ async def take_listing(connection: ClusterConnection, submitted: Submitted, foun
                     problems[key] = KafkaError(code)
                 else:
                     found[key] = Listed(told[key].offset, told[key].timestamp)
-    connection.leaders.forget({key.topic for key in problems})
     return problems
 
 
@@ -186,10 +182,8 @@ async def _without_leader(connection: ClusterConnection, keys: Sequence[TopicPar
     return problems
 
 
-async def _partitions(connection: ClusterConnection, topic: str, anew: bool) -> tuple[int, ...] | KafkaError:
+async def _partitions(connection: ClusterConnection, topic: str) -> tuple[int, ...] | KafkaError:
     begun, leaders = time.monotonic(), connection.leaders
-    if anew:
-        leaders.forget([topic])
     while True:
         try:
             await leaders.known([topic])
