@@ -86,8 +86,11 @@ def _whole(answer: Any) -> tuple[Codes, Any]:
 class Coordinator:
     """One transactional id and one group of one cluster."""
 
-    def __init__(self, loop: EventLoop, connection: ClusterConnection, transactional_id: str, group: str) -> None:
-        self._loop = loop
+    def __init__(
+        self, loop: EventLoop, connection: ClusterConnection, transactional_id: str, group: str, beside: Sequence[str] = ()
+    ) -> None:
+        """`beside`: other transactional ids whose coordinators to look up with this one's, because they are needed soon."""
+        self._loop, self._beside = loop, beside
         self._connection = connection
         self._transactional_id = transactional_id
         self._group = group
@@ -286,7 +289,9 @@ class Coordinator:
             return None
         _, name = key = self._key(kind)
         if key not in self._connection.coordinators:
-            [(_, code, node)] = await find_coordinators(self._connection, [name], kind)
+            beside = self._beside if kind == TRANSACTION_COORDINATOR else ()
+            (_, code, node), *others = await find_coordinators(self._connection, [name, *beside], kind)
+            self._connection.coordinators |= {(kind, other): place for other, problem, place in others if not problem}
             if FIND_COORDINATOR.action(code) in ASKED_AGAIN:
                 told = FIND_COORDINATOR.told(code)
                 raise RequestNotSent(f"cluster {self._connection.alias}: no coordinator yet for {name}: {told}")

@@ -45,8 +45,9 @@ ATTEMPTS = 5
 class FencedWriter:
     """One transactional id on the target, held by this process. Its calls block: not for use inside a lane."""
 
-    def __init__(self, flow: Flow, name: str) -> None:
-        self._flow, self._name = flow, name
+    def __init__(self, flow: Flow, name: str, beside: Sequence[str] = ()) -> None:
+        """`beside`: other ids that are taken soon."""
+        self._flow, self._name, self._beside = flow, name, beside
         self._scope = ExitStack()
         self._loop: EventLoop
         self._connection: ClusterConnection
@@ -58,7 +59,7 @@ class FencedWriter:
         with ExitStack() as scope:
             client = scope.enter_context(connected(self._flow.target, ClientRole.PRODUCER))
             self._loop, self._connection = client.loop, client.connection
-            self._coordinator = Coordinator(self._loop, self._connection, self._name, self._flow.position_group)
+            self._coordinator = Coordinator(self._loop, self._connection, self._name, self._flow.position_group, self._beside)
             self.identity, self._unused = self._call(self._coordinator.init), True
             self._scope = scope.pop_all()
         return self
@@ -131,7 +132,8 @@ class RunLease(FencedWriter):
     """A flow that this process holds: its run id and every lane id. `record`: the newest flow record, with the most lanes ever."""
 
     def __init__(self, flow: Flow) -> None:
-        super().__init__(flow, transactional_id(flow.name, "run"))
+        lanes = [transactional_id(flow.name, lane) for lane in range(number_of_lanes(0, flow.lanes))]
+        super().__init__(flow, transactional_id(flow.name, "run"), lanes)
         self.record = FlowRecord(flow.name, 0)
 
     def take_lanes(self) -> dict[int, ProducerIdentity]:
