@@ -21,7 +21,7 @@ from ferry.clusters.event_loop import EventLoop, Wakeup, ended
 from ferry.clusters.frames import Meter
 from ferry.clusters.kept import kept_clients
 from ferry.clusters.shared_connection import Connected, connected
-from ferry.config import ClientRole
+from ferry.config import ClientRole, Flow
 from ferry.copying.buffer_limits import RateLimiter
 from ferry.copying.lane import Lane
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask, PartitionOutcome
@@ -178,6 +178,12 @@ class _Lanes:
             beside=beside,
         )
         return await listened(self.listener, task, lane.run)
+
+
+def is_far(flow: Flow) -> bool:
+    """Whether lanes run side by side, as seen from here."""
+    with connected(flow.source, ClientRole.CONSUMER) as source, connected(flow.target, ClientRole.PRODUCER) as target:
+        return max(source.round_trip, target.round_trip) >= FAR_SECONDS
 
 
 def lanes_beside(memory: int, tasks: Collection[LaneTask], round_trip: float) -> int:
