@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from tests.both_clusters import FOREVER, both_clusters
 from tools.kafka import SandboxCluster
 
@@ -31,8 +31,15 @@ from ferry.pipeline.run import copied
 # What `A` and `B` stand for at the start of a config line: `A->B.topics`, `B->A.enabled`, `A.client.id`.
 ALIASES = re.compile(r"^([AB])(?:->([AB]))?(?=\.)")
 
-# On two cores that other work shares, a drawn example now and then takes longer than hypothesis' 200 ms.
-settings.register_profile("ferry", deadline=None, max_examples=int(os.environ.get("FERRY_HYPOTHESIS_EXAMPLES", "100")))
+# On two cores that other work shares, drawing an example now and then takes longer than hypothesis allows. A test draws the same examples
+# each time, so that it fails because of a change, not by chance; with a number of examples (make fuzz) it draws new ones.
+settings.register_profile(
+    "ferry",
+    deadline=None,
+    max_examples=int(os.environ.get("FERRY_HYPOTHESIS_EXAMPLES", "100")),
+    derandomize=not {"FERRY_HYPOTHESIS_EXAMPLES", "FERRY_FUZZ_EXAMPLES"} & os.environ.keys(),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("ferry")
 
 # A shell ignores Ctrl-C in what it starts in the background. The tests of Ctrl-C would inherit that.

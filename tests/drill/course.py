@@ -27,6 +27,8 @@ from tools.kafka import SandboxCluster, read_all
 PARTITIONS = 3
 TOPIC = "orders"
 COMMAND_SECONDS = 240.0
+# When a command is killed, in seconds: Python alone takes longer to start than the first.
+EARLIEST_KILL, LATEST_KILL = 0.3, 8.0
 QUICK, SLOW, RESTING = "g-quick", "g-slow", "g-resting"
 SLOW_PACE = 0.03
 
@@ -46,6 +48,7 @@ class Course:
     acked: dict[str, dict[int, list[str]]] = field(default_factory=lambda: {"a": defaultdict(list), "b": defaultdict(list)})
     work: dict[str, Work] = field(default_factory=lambda: {group: Work() for group in (QUICK, SLOW, RESTING)})
     killed: list[str] = field(default_factory=list)
+    latest_kill: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
@@ -100,7 +103,8 @@ class Course:
         self.ferry("run", "--master", "inline")
         time.sleep(self.seconds)
         self.readers.pop(RESTING).halt()  # its position grows old
-        self.ferry("run", "--master", "inline", kill=True)
+        while not self.killed:
+            self.ferry("run", "--master", "inline", kill=True)
         time.sleep(self.seconds / 2)
         self._stop_readers()
 
@@ -214,13 +218,15 @@ class Course:
                 )
 
     def ferry(self, command: str, *options: str, flow: str = "A->B", kill: bool = False) -> subprocess.CompletedProcess[str]:
-        """A command as a process of its own, killed at a drawn moment if asked to."""
+        """A command as a process of its own, killed at a drawn moment if asked to; what was quicker is killed earlier the next time."""
         line = [sys.executable, "-m", "ferry.cli.main", command, str(self.config), "--flow", flow, "--json", *options]
         process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ.copy())
         killer = None
         if kill:
-            killer = threading.Timer(self.chance.uniform(1.0, 8.0), process.kill)
+            moment = self.chance.uniform(EARLIEST_KILL, self.latest_kill.get(command, LATEST_KILL))
+            killer = threading.Timer(moment, process.kill)
             killer.start()
+        began = time.monotonic()
         try:
             out, err = process.communicate(timeout=COMMAND_SECONDS)
         finally:
@@ -229,6 +235,8 @@ class Course:
                 killer.cancel()
         if process.returncode < 0:
             self.killed.append(command)
+        elif kill:
+            self.latest_kill[command] = max(EARLIEST_KILL, (time.monotonic() - began) * 0.9)
         return subprocess.CompletedProcess(line, process.returncode, out, err)
 
     def _readers(self, cluster: SandboxCluster, topics: Sequence[str], pace: float = SLOW_PACE) -> dict[str, Reader]:

@@ -12,7 +12,7 @@ from ferry.copying.cursor import ReceiptDraft
 from ferry.copying.model import Segment
 from ferry.handling.calling import PartitionHandling
 from ferry.ledger.receipts import ReceiptKind
-from ferry.wire.batch import MalformedBatch
+from ferry.wire.batch import HEADER_SIZE, MalformedBatch
 from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.split import Indivisible, halved
 from ferry.wire.transform import transform
@@ -42,6 +42,18 @@ def test_splitting_ends_at_single_records(kafka: Any, rows_at: Any) -> None:
     assert kafka.read_units(units) == rows_at(range(7))
     with pytest.raises(ValueError, match="cannot be split"):
         halved(units[0])
+
+
+def test_records_whose_offsets_contradict_the_header_are_not_dropped(kafka: Any, rows_at: Any) -> None:
+    """A producer with a defect wrote them: the batch is copied as it is, but nobody can divide it."""
+    batch = bytearray(kafka.build(rows_at([0, 1])))
+    length, attributes, timestamp = batch[HEADER_SIZE : HEADER_SIZE + 3]
+    assert (length > 3, attributes, timestamp, batch[HEADER_SIZE + 3]) == (True, 0, 0, 0)
+    batch[HEADER_SIZE + 3] = 0x40  # the first record's offset delta
+    [unit] = transform(memoryview(kafka.seal(batch)), position=0, end=100).batches
+    assert unit.count == 2
+    with pytest.raises(MalformedBatch, match="the batch at upstream offset 0 has only 0 of the records 0 to 0 that its header says"):
+        halved(unit)
 
 
 def test_a_half_takes_no_more_memory_than_there_is(kafka: Any, rows_at: Any) -> None:

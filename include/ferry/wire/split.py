@@ -1,7 +1,7 @@
 """Halves a batch that the target refuses: it is larger than the target's max.message.bytes, or Ferry looks for the refused record."""
 
 from ferry.wire import compression
-from ferry.wire.batch import HEADER_SIZE, read_header
+from ferry.wire.batch import HEADER_SIZE, MalformedBatch, read_header
 from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.reframe import Reframer, assemble
 
@@ -16,8 +16,8 @@ def halved(batch: ProduceBatch, limit: int = compression.LARGEST_BYTES) -> tuple
     """Two batches with the first and second half of the records; their upstream ranges tile the batch's.
 
     A handled batch is divided between source records, as near to its middle as possible; the first half counts what was dropped. Raises
-    Indivisible for a batch of one source record: nothing smaller can be sent. Raises MalformedBatch for unreadable records, and for those
-    that take more than `limit` bytes when they are decompressed.
+    Indivisible for a batch of one source record: nothing smaller can be sent. Raises MalformedBatch for unreadable records, for records
+    whose offsets are not those that the header says, and for those that take more than `limit` bytes when they are decompressed.
     """
     middle = number = batch.count // 2
     if batch.places:
@@ -33,6 +33,9 @@ def halved(batch: ProduceBatch, limit: int = compression.LARGEST_BYTES) -> tuple
     def half(lower: int, upper: int, runs: Runs, start: int, stop: int, epoch: int) -> ProduceBatch:  # noqa: PLR0917 - bounds in the batch, then upstream
         reframed = Reframer()
         reframed.add(header, records, batch_start + lower, batch_start + upper)
+        if reframed.count != upper - lower:
+            found = f"{reframed.count} of the records {lower} to {upper - 1}"
+            raise MalformedBatch(f"the batch at upstream offset {batch.upstream_start} has only {found} that its header says")
         return ProduceBatch(
             kind="handled" if batch.places else "reframed",
             payload=memoryview(assemble(reframed, header.codec)),
