@@ -153,12 +153,12 @@ def test_while_the_version_is_the_same_the_same_bytes_are_written() -> None:
     assert {name for _, value in EVERYTHING for name in json.loads(value)} == VALUE_FIELDS.keys() - ADDED
 
 
-@given(st.sampled_from(EVERYTHING), st.text(min_size=1), st.integers() | st.text())
+@given(st.sampled_from(EVERYTHING), st.text(min_size=1).filter(lambda name: name not in VALUE_FIELDS), st.integers() | st.text())
 def test_fields_that_a_newer_release_adds_to_a_receipt(pair: tuple[bytes, bytes], name: str, content: object) -> None:
     key, value = pair
     added = json.dumps({name: content, **json.loads(value)}).encode()
     assert decode_receipt(key, added) == decode_receipt(key, value)
-    assert holds_more(key, added) == (name not in json.loads(value) and name not in VALUE_FIELDS)
+    assert holds_more(key, added)
 
 
 @given(st.sampled_from(STATE), st.integers() | st.text())
