@@ -31,8 +31,9 @@ from ferry.pipeline.run import copied
 # What `A` and `B` stand for at the start of a config line: `A->B.topics`, `B->A.enabled`, `A.client.id`.
 ALIASES = re.compile(r"^([AB])(?:->([AB]))?(?=\.)")
 
-# On two cores that other work shares, drawing an example now and then takes longer than hypothesis allows. A test draws the same examples
-# each time, so that it fails because of a change, not by chance; with a number of examples (make fuzz) it draws new ones.
+# On two cores that other work shares, drawing an example now and then takes longer than hypothesis allows. A test starts from the same seed
+# each time, so it seldom fails by chance (hypothesis also draws constants of imported modules). With a number of examples (make fuzz) it
+# draws new ones.
 settings.register_profile(
     "ferry",
     deadline=None,

@@ -27,7 +27,7 @@ from tools.kafka import SandboxCluster, read_all
 PARTITIONS = 3
 TOPIC = "orders"
 COMMAND_SECONDS = 240.0
-# When a command is killed, in seconds: Python alone takes longer to start than the first.
+# When a command is killed, in seconds: no run ends before the first.
 EARLIEST_KILL, LATEST_KILL = 0.3, 8.0
 QUICK, SLOW, RESTING = "g-quick", "g-slow", "g-resting"
 SLOW_PACE = 0.03

@@ -6,12 +6,12 @@ import json
 import os
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 
 EXAMPLES = int(os.environ.get("FERRY_FUZZ_EXAMPLES", "60"))
 
-fuzzed = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+fuzzed = settings(max_examples=EXAMPLES)
 
 # What length, count and offset fields are broken with, as they stand in a record: int8 to int64, and varints.
 FIELDS = (

@@ -52,7 +52,7 @@ def test_records_whose_offsets_contradict_the_header_are_not_dropped(kafka: Any,
     batch[HEADER_SIZE + 3] = 0x40  # the first record's offset delta
     [unit] = transform(memoryview(kafka.seal(batch)), position=0, end=100).batches
     assert unit.count == 2
-    with pytest.raises(MalformedBatch, match="the batch at upstream offset 0 has only 0 of the records 0 to 0 that its header says"):
+    with pytest.raises(MalformedBatch, match="offset 0: only 0 of its records 0 to 0 have the offsets"):
         halved(unit)
 
 

@@ -34,8 +34,8 @@ def halved(batch: ProduceBatch, limit: int = compression.LARGEST_BYTES) -> tuple
         reframed = Reframer()
         reframed.add(header, records, batch_start + lower, batch_start + upper)
         if reframed.count != upper - lower:
-            found = f"{reframed.count} of the records {lower} to {upper - 1}"
-            raise MalformedBatch(f"the batch at upstream offset {batch.upstream_start} has only {found} that its header says")
+            found = f"only {reframed.count} of its records {lower} to {upper - 1} have the offsets that its header says"
+            raise MalformedBatch(f"batch at upstream offset {batch.upstream_start}: {found}")
         return ProduceBatch(
             kind="handled" if batch.places else "reframed",
             payload=memoryview(assemble(reframed, header.codec)),
