@@ -4,13 +4,15 @@ import math
 import selectors
 import socket
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 from weakref import WeakSet
 
 from kafka.future import Future
 from kafka.net.selector import NetworkSelector
 
+from ferry.clusters.kept import clients_hidden
 from ferry.ending import interruptible, interrupts_held
 
 T = TypeVar("T")
@@ -81,8 +83,11 @@ class EventLoop:
         self.selector = NetworkSelector(selector=SocketSelector, slow_task_threshold_secs=0)
 
     def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        """Run to the end; the result. KeyboardInterrupt if a signal comes meanwhile: between two tasks, never in one."""
-        with interrupts_held():
+        """Run to the end; the result. KeyboardInterrupt if a signal comes meanwhile: between two tasks, never in one.
+
+        What runs meanwhile, for example the code of users, has no kept clients: they belong to this loop, which cannot run twice at a time.
+        """
+        with interrupts_held(), clients_hidden():
             result: T = self.selector.run(coroutine, *arguments)
         return result
 
@@ -104,6 +109,19 @@ class EventLoop:
 
     def close(self) -> None:
         self.selector.close()
+
+
+async def ended(started: Iterable[Future]) -> None:
+    """Return when all have ended, also those that failed."""
+    for future in started:
+        with suppress(Exception):
+            await future
+
+
+async def together(started: Sequence[Future]) -> list[Any]:
+    """The results of all, when all have ended; the first error if one failed. So nothing goes on that nobody waits for."""
+    await ended(started)
+    return [await future for future in started]
 
 
 class Wakeup:

@@ -16,11 +16,13 @@ from ferry.clusters.admin import ClusterAdmin, require_contact
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import NO_TOPIC_ID
+from ferry.clusters.log_sizes import log_sizes
 from ferry.clusters.partitions import TopicPartition, grouped
+from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.lane_runner import LaneRunner
-from ferry.copying.lanes import number_of_lanes, transactional_id
+from ferry.copying.lanes import number_of_lanes, spread, transactional_id
 from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut, until_clusters_answer
 from ferry.copying.last_stable_lag import last_stable_lags, overdue
 from ferry.copying.ledger_compaction import compact_ledger, is_due
@@ -29,6 +31,7 @@ from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_t
 from ferry.copying.progress import Progress, ProgressObserver, beside, named_when_slow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
+from ferry.copying.weights import bytes_an_offset, without_size
 from ferry.errors import ClusterUnreachable, FerryError, RetryRule, Superseded
 from ferry.ledger import loss_index
 from ferry.ledger.losses import index_losses
@@ -63,6 +66,7 @@ class CopyDriver:
         self._cpu_seconds = 0.0
         self._ledger_ends: Mapping[int, int] = {}
         self._lanes = 0  # known with the plan
+        self._lane_of: dict[TopicPartition, int] = {}
         self._started = time.monotonic()
 
     def run(self) -> None:
@@ -161,7 +165,7 @@ class CopyDriver:
         look = {
             "for_a_run": True,
             "ends": ends,
-            "concerns": lambda topic, partition: TopicPartition(topic, partition).share(self._lanes) in lost,
+            "concerns": lambda topic, partition: self._lane_of.get(TopicPartition(topic, partition)) in lost,
         }
         seen, plans = until_clusters_answer()(self._plan, lease, self._decide, **look)
         self._skipped = seen.skipped
@@ -256,8 +260,13 @@ class CopyDriver:
                 self._fail(*part.key, "SourceMissing", "the source no longer had it when its lane was planned again")
 
     def _lane_tasks(self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity]) -> list[LaneTask]:
-        at_work = (plan for plan in plans if plan.has_work and plan.facts.remote_topic_id is not None)
-        by_lane = grouped((plan.facts.key.share(self._lanes), partition_task(plan)) for plan in at_work)
+        at_work = [plan for plan in plans if plan.has_work and plan.facts.remote_topic_id is not None]
+        asked = without_size(at_work)
+        each = bytes_an_offset(at_work, ask_cluster(self._flow.source, log_sizes, asked) if asked else {})
+        parts = [partition_task(plan, each[plan.facts.key]) for plan in at_work]
+        new = spread([part for part in parts if part.key not in self._lane_of], self._lanes, self._flow.transaction_bytes)
+        self._lane_of |= {part.key: lane for lane, group in enumerate(new) for part in group}
+        by_lane = grouped((self._lane_of[part.key], part) for part in parts)
         return [
             LaneTask(lane, transactional_id(self._flow.name, lane), held[lane], tuple(tasks)) for lane, tasks in sorted(by_lane.items())
         ]
@@ -333,8 +342,8 @@ class CopyDriver:
         )
 
 
-def partition_task(plan: PartitionPlan) -> PartitionTask:
-    """The lane's task for a planned partition, whose remote topic must exist."""
+def partition_task(plan: PartitionPlan, offset_bytes: float) -> PartitionTask:
+    """The lane's task for a planned partition, whose remote topic must exist. `offset_bytes` as of PartitionTask."""
     facts = plan.facts
     if facts.remote_topic_id is None:
         raise ValueError(f"{facts.topic}-{facts.partition}: planned before its remote topic exists")
@@ -354,4 +363,5 @@ def partition_task(plan: PartitionPlan) -> PartitionTask:
         settles=plan.seed is not None and facts.committed is not None,
         series=plan.series,
         record_bytes=facts.head.record_bytes if facts.head is not None else 0,
+        offset_bytes=offset_bytes,
     )

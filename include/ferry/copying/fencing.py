@@ -18,17 +18,19 @@ tests/model goes through all interleavings of these steps.
 """
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
-from ferry.clusters.event_loop import EventLoop, Wakeup
+from ferry.clusters.event_loop import EventLoop, Wakeup, together
 from ferry.clusters.internal_batches import KeyValue
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
-from ferry.config import Flow
+from ferry.clusters.shared_connection import connected
+from ferry.config import ClientRole, Flow
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.lanes import number_of_lanes, transactional_id
 from ferry.errors import ClusterUnreachable, Superseded, UnreadableRecord
@@ -43,27 +45,27 @@ ATTEMPTS = 5
 class FencedWriter:
     """One transactional id on the target, held by this process. Its calls block: not for use inside a lane."""
 
-    def __init__(self, flow: Flow, name: str) -> None:
-        from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
-
-        self._flow, self._name = flow, name
-        self._loop = EventLoop()
-        self._connection = ClusterConnection(self._loop, flow.target, ClientRole.PRODUCER)
-        self._coordinator = Coordinator(self._loop, self._connection, name, flow.position_group)
+    def __init__(self, flow: Flow, name: str, beside: Sequence[str] = ()) -> None:
+        """`beside`: other ids that are taken soon."""
+        self._flow, self._name, self._beside = flow, name, beside
+        self._scope = ExitStack()
+        self._loop: EventLoop
+        self._connection: ClusterConnection
+        self._coordinator: Coordinator
         self.identity: ProducerIdentity
+        self._unused = False  # the identity is new: sequences begin at 0
 
     def __enter__(self) -> Self:
-        try:
-            self._loop.run(self._connection.open)
-            self.identity = self._call(self._coordinator.init)
-        except BaseException:
-            self.__exit__()
-            raise
+        with ExitStack() as scope:
+            client = scope.enter_context(connected(self._flow.target, ClientRole.PRODUCER))
+            self._loop, self._connection = client.loop, client.connection
+            self._coordinator = Coordinator(self._loop, self._connection, self._name, self._flow.position_group, self._beside)
+            self.identity, self._unused = self._call(self._coordinator.init), True
+            self._scope = scope.pop_all()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-        self._loop.close()
+    def __exit__(self, *details: Any) -> None:
+        self._scope.__exit__(*details)
 
     def take(self, names: Sequence[str]) -> list[ProducerIdentity]:
         """Take other transactional ids, side by side: aborts their open transactions, and fences their holders."""
@@ -71,14 +73,13 @@ class FencedWriter:
 
     async def _take(self, names: Sequence[str]) -> list[ProducerIdentity]:
         coordinators = [Coordinator(self._loop, self._connection, name, self._flow.position_group) for name in names]
-        taken = [self._loop.start(coordinator.init) for coordinator in coordinators]
-        return [await future for future in taken]
+        return await together([self._loop.start(coordinator.init) for coordinator in coordinators])
 
     def confirm(self, seconds: float | None = None) -> None:
         """Prove that this process still holds the id; else Superseded. ClusterUnreachable after `seconds` (None: COORDINATION_SECONDS)."""
         self._coordinator.patience_seconds = seconds
         try:
-            self.identity = self._call(self._settle)
+            self.identity, self._unused = self._call(self._settle), True
         except (RequestNotSent, RequestLost) as problem:
             raise ClusterUnreachable(f"{self._name} could not prove that it is held: {problem}") from problem
         finally:
@@ -91,7 +92,7 @@ class FencedWriter:
             try:
                 if problem is not None:
                     self._connection.disconnect()
-                    self.identity = self._call(self._settle)
+                    self.identity, self._unused = self._call(self._settle), True
                 return self._loop.run(self._write, records)
             except PositionsRefused as failure:
                 if failure.right:
@@ -107,7 +108,9 @@ class FencedWriter:
         wakeup, leaders = Wakeup(self._loop), Leaders(self._connection, {topic for topic, _ in records})
         await leaders.refresh()
         writer = InternalWriter(self._connection, leaders, wakeup, self._name, transactions_v2=transactions_v2)
-        self.identity = await self._settle()  # sequences start at 0 with a new epoch
+        if not self._unused:
+            self.identity = await self._settle()
+        self._unused = False
         writer.adopt(self.identity)
         if not transactions_v2:
             await self._coordinator.add_partitions(self.identity, records)
@@ -129,7 +132,8 @@ class RunLease(FencedWriter):
     """A flow that this process holds: its run id and every lane id. `record`: the newest flow record, with the most lanes ever."""
 
     def __init__(self, flow: Flow) -> None:
-        super().__init__(flow, transactional_id(flow.name, "run"))
+        lanes = [transactional_id(flow.name, lane) for lane in range(number_of_lanes(0, flow.lanes))]
+        super().__init__(flow, transactional_id(flow.name, "run"), lanes)
         self.record = FlowRecord(flow.name, 0)
 
     def take_lanes(self) -> dict[int, ProducerIdentity]:

@@ -38,6 +38,8 @@ from ferry.syncs.context import refuse_same_cluster
 LOOKS = 4
 # A new leader knows the log's end as soon as its replicas have fetched from it once.
 LAG_SECONDS, LAG_PAUSE_SECONDS = 3.0, 0.2
+# What a plan needs to know of a remote topic's config.
+LIMITS = ("cleanup.policy", "message.timestamp.type", "max.message.bytes")
 NOT_A_COPY = "the config is that of a connector that copies no records"
 
 
@@ -292,7 +294,7 @@ def _await_lagging(source: ClusterAdmin, ends: dict[TopicPartition, int], positi
 def _remote_configs(flow: Flow, target: ClusterAdmin, topics: set[str]) -> tuple[dict[str, dict[str, str]], dict[str, FerryError]]:
     """Configs by remote topic, and errors: Ferry does not write to a topic whose limits are not known."""
     configs, problems = target.visible_configs(
-        sorted(name for name in topics if not is_ferry_topic(name)), to_alter=flow.mirroring.sync_topic_configs_enabled
+        (name for name in topics if not is_ferry_topic(name)), to_alter=flow.mirroring.sync_topic_configs_enabled, keys=LIMITS
     )
     return {topic: {name: entry.value or "" for name, entry in entries.items()} for topic, entries in configs.items()}, problems
 

@@ -70,18 +70,17 @@ def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -
     only = None if wanted is None else set(wanted)
     with InternalTopicReader(flow.target) as reader:
         width = len(reader.partitions(topic))
-        shares = {None} if only is None else {TopicPartition(*key).share(width) for key in only} if width else set()
-        for share in shares:
-            for record in reader.read(topic, only=share):
-                if record.value is None:
-                    newest.pop(record.key, None)
-                    continue
-                seen = None if only is None else glance(record.key, record.value)
-                if only is not None and seen is not None and (seen.topic, seen.partition) not in only:
-                    continue
-                receipt = decode_receipt(record.key, record.value, where)
-                if only is None or receipt.key in only:
-                    newest[record.key] = receipt
+        shares = None if only is None else {TopicPartition(*key).share(width) for key in only} if width else set()
+        for record in reader.read(topic, only=shares):
+            if record.value is None:
+                newest.pop(record.key, None)
+                continue
+            seen = None if only is None else glance(record.key, record.value)
+            if only is not None and seen is not None and (seen.topic, seen.partition) not in only:
+                continue
+            receipt = decode_receipt(record.key, record.value, where)
+            if only is None or receipt.key in only:
+                newest[record.key] = receipt
     return list(newest.values())
 
 

@@ -11,8 +11,9 @@ import pytest
 from tests.copying.feed_bench import task
 
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.coordination import ProducerIdentity
-from ferry.config import load_config
+from ferry.clusters.coordination import Coordinator, ProducerIdentity
+from ferry.clusters.event_loop import EventLoop
+from ferry.config import ClientRole, load_config
 from ferry.copying import driver
 from ferry.copying.driver import LOOK_SECONDS, CopyDriver
 from ferry.copying.fencing import FencedWriter
@@ -46,15 +47,20 @@ def test_a_proof_that_nobody_answers_is_a_cluster_that_is_not_reached(
     monkeypatch.setattr(ClusterConnection, "send", refuse)
     config = tmp_path / "mm2.properties"
     config.write_text(CONFIG)
-    writer = FencedWriter(load_config(config).flow("A->B"), "ferry-A->B-run")
+    flow = load_config(config).flow("A->B")
+    writer: Any = FencedWriter(flow, "ferry-A->B-run")
     writer.identity = ProducerIdentity(1, 0)
+    writer._loop = EventLoop()
+    writer._connection = ClusterConnection(writer._loop, flow.target, ClientRole.PRODUCER)
+    writer._coordinator = Coordinator(writer._loop, writer._connection, "ferry-A->B-run", flow.position_group)
     try:
         with pytest.raises(ClusterUnreachable, match="ferry-A->B-run could not prove that it is held: cluster B: connection reset"):
             writer.confirm()
         with pytest.raises(ClusterUnreachable, match="ferry-A->B-run could not write: cluster B: connection reset"):
             writer.write({("state", 0): [(b"k", b"v")]})
     finally:
-        writer.__exit__()
+        writer._connection.close()
+        writer._loop.close()
 
 
 def test_a_run_that_ends_names_what_a_lane_waited_for_and_what_does_not_answer_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

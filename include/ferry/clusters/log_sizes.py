@@ -1,0 +1,28 @@
+"""How many bytes the logs of partitions have on their brokers' disks (DescribeLogDirs), without what brokers hold in remote storage."""
+
+from collections.abc import Collection
+from contextlib import suppress
+
+from kafka.protocol.admin import DescribeLogDirsRequest
+
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.partitions import TopicPartition, grouped
+
+# A broker that hangs must not hold up what asks: nobody needs its answer.
+ANSWER_MILLISECONDS = 3_000
+
+
+async def log_sizes(connection: ClusterConnection, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    """The size of the largest replica, without partitions of which no broker tells it, for example because the user may not ask."""
+    topic = DescribeLogDirsRequest.DescribableLogDirTopic
+    topics = [topic(topic=name, partitions=numbers) for name, numbers in grouped(partitions).items()]
+    asked = [connection.submit(DescribeLogDirsRequest(topics=topics), node, ANSWER_MILLISECONDS) for node in connection.brokers()]
+    found: dict[TopicPartition, int] = {}
+    for future in asked:
+        with suppress(RequestNotSent, RequestLost):
+            for directory in (await connection.answer_to(future)).results:
+                for named in directory.topics or ():
+                    for part in named.partitions:
+                        key = TopicPartition(named.name, part.partition_index)
+                        found[key] = max(found.get(key, 0), part.partition_size)
+    return found

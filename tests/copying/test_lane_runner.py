@@ -1,0 +1,155 @@
+"""How many lanes run side by side, and what becomes of the others when one fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.copying.feed_bench import task
+
+from ferry.clusters.coordination import ProducerIdentity
+from ferry.clusters.event_loop import EventLoop
+from ferry.copying import lane_runner
+from ferry.copying.lane_runner import FAR_SECONDS, LANES_BESIDE, lanes_beside, run_lanes
+from ferry.copying.model import Failure, LaneResult, LaneTask
+from ferry.copying.signals import StopSignals
+from ferry.errors import AuthenticationFailed, ClusterUnreachable, FerryError
+
+pytestmark = pytest.mark.unit
+
+MEBIBYTE = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("round_trip", "lanes", "memory", "batch_limit", "beside"),
+    [
+        (0.0, 8, 512, 1, 1),  # not known
+        (FAR_SECONDS * 0.99, 8, 512, 1, 1),
+        (FAR_SECONDS, 20, 512, 1, LANES_BESIDE),
+        (0.1, 3, 512, 1, 3),
+        (0.1, 8, 128, 4, 2),  # large batches
+        (0.1, 8, 128, 100, 1),
+        (0.1, 1, 128, 1, 1),
+    ],
+)
+def test_lanes_run_side_by_side_only_over_a_distance(round_trip: float, lanes: int, memory: int, batch_limit: int, beside: int) -> None:
+    partition = replace(task(), batch_limit=batch_limit * MEBIBYTE)
+    tasks = [LaneTask(number, f"lane-{number}", ProducerIdentity(1, 0), (partition,)) for number in range(lanes)]
+    assert lanes_beside(memory * MEBIBYTE, tasks, round_trip) == beside
+
+
+class Connection:
+    """A connection of one lane to a cluster that is as `cluster` says."""
+
+    def __init__(self, _: EventLoop, cluster: Any, *__: object) -> None:
+        self.unreachable, self.without_coordinators, self.problem = cluster.unreachable, cluster.without_coordinators, cluster.problem
+        self.opened = cluster.opened
+
+    async def open(self) -> None:
+        self.opened.append(self)
+        if self.problem is not None:
+            raise self.problem
+
+    def close(self) -> None:
+        if self in self.opened:
+            self.opened.remove(self)
+
+
+Work = Callable[[LaneTask], Coroutine[Any, Any, LaneResult]]
+
+
+class Lanes:
+    """Three lanes, two of them side by side, on clusters that are far away; `work` is what each does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, loop: EventLoop, work: Work, **state: Any) -> None:
+        self.cluster = SimpleNamespace(**{"unreachable": False, "without_coordinators": False, "problem": None, **state}, opened=[])
+        shared = SimpleNamespace(loop=loop, round_trip=0.1)
+        handling = SimpleNamespace(message_handler="", assignment_listener="")
+        flow: Any = SimpleNamespace(handling=handling, source=self.cluster, target=self.cluster, memory_bytes=512 * MEBIBYTE)
+        self.job: Any = SimpleNamespace(flow=flow, bytes_per_second=None)
+
+        class Connected:
+            def __enter__(self) -> Any:
+                return shared
+
+            def __exit__(self, *_: object) -> None:
+                """It stays open."""
+
+        async def run(_: object, lane: LaneTask, *__: object) -> LaneResult:
+            return await work(lane)
+
+        monkeypatch.setattr(lane_runner, "connected", lambda *_: Connected())
+        monkeypatch.setattr(lane_runner, "ClusterConnection", Connection)
+        monkeypatch.setattr(lane_runner, "LANES_BESIDE", 2)
+        monkeypatch.setattr(lane_runner._Lanes, "_run", run)
+        self.tasks = [LaneTask(number, f"lane-{number}", ProducerIdentity(1, 0), (task(),)) for number in range(3)]
+
+    def results(self) -> list[LaneResult]:
+        return list(run_lanes(self.job, self.tasks))
+
+
+@pytest.fixture
+def loop() -> Iterator[EventLoop]:
+    made = EventLoop()
+    yield made
+    made.close()
+
+
+FAILED = Failure("ClusterUnreachable", "gave up", passing=True, silent=True)
+
+
+async def failing(lane: LaneTask) -> LaneResult:
+    return LaneResult(lane.lane, failure=FAILED if lane.lane == 0 else None)
+
+
+def test_a_lane_that_fails_alone_does_not_end_the_others(monkeypatch: pytest.MonkeyPatch, loop: EventLoop) -> None:
+    lanes = Lanes(monkeypatch, loop, failing)
+    assert [result.failure for result in lanes.results()] == [FAILED, None, None]
+
+
+@pytest.mark.parametrize("state", ["unreachable", "without_coordinators"])
+def test_lanes_do_not_wait_a_second_time_for_a_cluster_that_is_down(state: str, monkeypatch: pytest.MonkeyPatch, loop: EventLoop) -> None:
+    lanes = Lanes(monkeypatch, loop, failing, **{state: True})
+    assert [result.failure for result in lanes.results()] == [FAILED, None, FAILED]
+
+
+@pytest.mark.parametrize("problem", [ClusterUnreachable("does not answer"), AuthenticationFailed("no login")])
+def test_connections_that_do_not_open(problem: FerryError, monkeypatch: pytest.MonkeyPatch, loop: EventLoop) -> None:
+    lanes = Lanes(monkeypatch, loop, failing, problem=problem)
+    down = isinstance(problem, AuthenticationFailed) is False
+    assert {result.failure for result in lanes.results()} == {Failure(type(problem).__name__, str(problem), passing=down, silent=down)}
+    assert lanes.cluster.opened == []
+
+
+def test_an_error_of_one_lane_lets_the_others_end_first(monkeypatch: pytest.MonkeyPatch, loop: EventLoop) -> None:
+    signals: list[Any] = []
+    monkeypatch.setattr(lane_runner, "StopSignals", lambda: signals.append(StopSignals()) or signals[0])
+    ended = []
+
+    async def work(lane: LaneTask) -> LaneResult:
+        if lane.lane == 0:
+            raise ZeroDivisionError
+        while not signals[0].received:
+            await loop.sleep(0.001)
+        ended.append(lane.lane)
+        return LaneResult(lane.lane)
+
+    lanes = Lanes(monkeypatch, loop, work)
+    with pytest.raises(ZeroDivisionError):
+        lanes.results()
+    assert (ended, lanes.cluster.opened) == ([1], [])
+
+
+def test_lanes_side_by_side_end_when_nobody_wants_their_results(monkeypatch: pytest.MonkeyPatch, loop: EventLoop) -> None:
+    async def work(lane: LaneTask) -> LaneResult:
+        await loop.sleep(0.001 * lane.lane)
+        return LaneResult(lane.lane)
+
+    lanes = Lanes(monkeypatch, loop, work)
+    results = run_lanes(lanes.job, lanes.tasks)
+    assert next(results).lane == 0
+    results.close()
+    assert lanes.cluster.opened == []
