@@ -29,6 +29,7 @@ from ferry.clusters.fetching import log_bounds
 from ferry.clusters.leaders import Leader, Leaders
 from ferry.clusters.offset_listing import LEADER_PAUSE_SECONDS, OffsetListing
 from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.shared_connection import Asked
 from ferry.config import ClientRole
 from ferry.copying import source_feed
 from ferry.errors import FerryError, NotAuthorized, PartitionError
@@ -197,7 +198,7 @@ def listing_of(broker: Any) -> OffsetListing:
     """A listing that asks this broker."""
     broker.leaders = Leaders(broker)
     listing: Any = OffsetListing(SimpleNamespace(), ClientRole.ADMIN)  # type: ignore[arg-type] - its connection is put in
-    listing._ask = lambda question, *wanted: asyncio.run(question(broker, *wanted))
+    listing._begin = lambda question, *wanted: Asked(lambda: asyncio.run(question(broker, *wanted)))
     return cast("OffsetListing", listing)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -15,6 +16,7 @@ from tests.copying import feed_bench
 from ferry.clusters import internal_reader, offset_listing
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import Leaders
+from ferry.clusters.shared_connection import Asked
 
 pytestmark = pytest.mark.unit
 
@@ -75,9 +77,12 @@ class NewLeader(feed_bench.Source):
 
 
 def reading(leader: NewLeader, monkeypatch: pytest.MonkeyPatch) -> InternalTopicReader:
-    monkeypatch.setattr(internal_reader, "ask_cluster", lambda _, ask, *wanted, **__: asyncio.run(ask(leader, *wanted)))
+    def begin(_: object, ask: Callable[..., Coroutine[Any, Any, Any]], *wanted: object, **__: object) -> Asked[Any]:
+        return Asked(lambda: asyncio.run(ask(leader, *wanted)))
+
+    for module in (internal_reader, offset_listing):
+        monkeypatch.setattr(module, "begin_asking", begin)
     reader: Any = InternalTopicReader(SimpleNamespace(alias="A"))  # type: ignore[arg-type] - it only names the cluster
-    reader._offsets._ask = lambda ask, *wanted: asyncio.run(ask(leader, *wanted))
     found: InternalTopicReader = reader
     return found
 

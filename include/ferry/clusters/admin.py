@@ -213,7 +213,7 @@ class ClusterAdmin:
 
     def both_ends(self, partitions: Iterable[TopicPartition]) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
         """High watermarks, and last stable offsets of a moment later; without partitions that have no leader now."""
-        (watermarks, _), (stable_ends, _) = self._clients.offsets.together(partitions, [(LATEST, False), (LATEST, True)])
+        (watermarks, _), (stable_ends, _) = self._clients.offsets.ask(partitions, [(LATEST, False), (LATEST, True)]).answer()
         return watermarks, stable_ends
 
     def offsets_for_time(

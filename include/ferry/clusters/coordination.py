@@ -8,6 +8,7 @@ result is `OutcomeUnknown`. The caller then calls init with its pair (KIP-360), 
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from kafka.protocol.producer import (
@@ -28,7 +29,7 @@ from ferry.clusters.group_requests import ANY_BROKER, GROUP_COORDINATOR, TRANSAC
 from ferry.clusters.leaders import GONE_SECONDS
 from ferry.clusters.partitions import TopicPartition, grouped, partitions_of
 from ferry.clusters.pauses import doubling
-from ferry.clusters.shared_connection import ask_cluster
+from ferry.clusters.shared_connection import Asked, begin_asking
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.config import Cluster
 from ferry.errors import ClusterUnreachable
@@ -98,6 +99,11 @@ class Coordinator:
         self.patience_seconds: float | None = None
         # Size of one TxnOffsetCommit; smaller after the broker has refused one.
         self._batch_bytes = BATCH_BYTES
+
+    async def look_up(self) -> None:
+        """Find the coordinator of the transactional id, so that the next request need not. If nobody knows it, that request asks again."""
+        with suppress(RequestNotSent, RequestLost):
+            await self._node(TRANSACTION_COORDINATOR)
 
     async def init(self, identity: ProducerIdentity = NO_IDENTITY) -> ProducerIdentity:
         """Abort an open transaction and get the next epoch; with a pair only if it is still the current one (otherwise Fenced)."""
@@ -323,13 +329,13 @@ class Coordinator:
                 return OutcomeUnknown(problem)
 
 
-def committed_positions(
+def ask_positions(
     cluster: Cluster, group: str, partitions: Iterable[TopicPartition] | None = None, *, settled: bool = True
-) -> dict[TopicPartition, int]:
+) -> Asked[dict[TopicPartition, int]]:
     """Committed offsets of these partitions (None: all) of `group`, as `Coordinator.positions` reads them; empty for an unknown group."""
 
     async def ask(connection: ClusterConnection) -> dict[TopicPartition, int]:
         found = await Coordinator(connection.loop, connection, "", group).positions(partitions, settled=settled)
         return {TopicPartition(*key): position.offset for key, position in found.items()}
 
-    return ask_cluster(cluster, ask)
+    return begin_asking(cluster, ask)

@@ -87,9 +87,16 @@ class EventLoop:
 
         What runs meanwhile, for example the code of users, has no kept clients: they belong to this loop, which cannot run twice at a time.
         """
-        with interrupts_held(), clients_hidden():
-            result: T = self.selector.run(coroutine, *arguments)
+        result: T = self.result(self.start(coroutine, *arguments))
         return result
+
+    def result(self, future: Future) -> Any:
+        """The result of what was started, or its error, when it is there. Runs everything that was started; as `run`."""
+        with interrupts_held(), clients_hidden():
+            self.selector.poll(future=future)
+        if future.exception is not None:
+            raise future.exception
+        return future.value
 
     def start(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Future:
         """Start `coroutine` concurrently; the future gives its result or its error."""

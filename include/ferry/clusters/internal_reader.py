@@ -22,10 +22,11 @@ from ferry.clusters.offset_listing import (
     LATEST,
     READ_COMMITTED,
     READ_UNCOMMITTED,
+    Found,
     OffsetListing,
 )
 from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.shared_connection import ask_cluster
+from ferry.clusters.shared_connection import Asked, begin_asking
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError, UnreadableRecord
 from ferry.wire.aborted import AbortedTracker
@@ -92,15 +93,14 @@ class InternalTopicReader:
             return ()
         raise self._problem(topic, found)
 
-    def end_offsets(self, topic: str) -> dict[int, int]:
+    def ask_end_offsets(self, topic: str) -> Asked[dict[int, int]]:
         """High watermark per partition."""
-        [ends] = self._offsets_of(topic, self.partitions(topic), LATEST)
-        return ends
+        return self._offsets_of(topic, self.partitions(topic), LATEST).then(lambda found: found[0])
 
     def offsets_at(self, topic: str, milliseconds: int) -> dict[int, int]:
         """Per partition the offset of the first record at or after the time; the end offset if there is none."""
         partitions = self.partitions(topic)
-        found, ends = self._offsets_of(topic, partitions, milliseconds, LATEST)
+        found, ends = self._offsets_of(topic, partitions, milliseconds, LATEST).answer()
         return {partition: offset if offset >= 0 else ends[partition] for partition, offset in found.items()}
 
     def read(
@@ -114,6 +114,7 @@ class InternalTopicReader:
     ) -> Iterator[InternalRecord]:
         """Every committed record of `topic` up to the high watermarks of now, from `start` (offsets by partition) or the beginning.
 
+        Asks at once: so several reads that are begun before the first of them is iterated take the time of one.
         `only`: these partitions. With `complete=False` the read ends where an open transaction begins: enough to show something, not to
         decide about data. A missing topic is empty. The read continues while records come, however long it takes: ClusterUnreachable
         only after STALLED_SECONDS of waiting without a new record. With `seconds` it ends after that time, complete or not.
@@ -124,8 +125,7 @@ class InternalTopicReader:
             wanted = (partition for partition in told or self.partitions(topic) if only is None or partition in only)
             return {TopicPartition(topic, partition): ((start or {}).get(partition, 0), bound) for partition in wanted}
 
-        for _, record in self._from(spans(), complete=complete, seconds=seconds, anew=spans if complete else None):
-            yield record
+        return (record for _, record in self._from(spans(), complete=complete, seconds=seconds, anew=spans if complete else None))
 
     def records_at(self, topic: str, wanted: Mapping[int, Sequence[int]]) -> Iterator[InternalRecord]:
         """The committed records of `topic` at exactly these offsets (increasing, by partition), except those that were compacted away.
@@ -145,7 +145,7 @@ class InternalTopicReader:
         Each partition ends where an open transaction begins: enough to show something, not to decide about data.
         """
         keys = [TopicPartition(topic, partition) for topic, partitions in topics.items() for partition in range(partitions)]
-        yield from self._from(dict.fromkeys(keys, (0, UNBOUNDED)), complete=False)
+        return self._from(dict.fromkeys(keys, (0, UNBOUNDED)), complete=False)
 
     def first_records(
         self, spans: Mapping[TopicPartition, Range], seconds: float
@@ -159,7 +159,7 @@ class InternalTopicReader:
         while positions and (left := deadline - time.monotonic()) > 0:
             asked, known = dict(islice(positions.items(), FIRSTS_A_ROUND)), len(found)
             # Half of the time that is left: a leader that hangs leaves time for the partitions of the next rounds.
-            for part in self._told(asked, size, seconds=left / 2).fetched:
+            for part in self._asked(asked, size, seconds=left / 2).answer().fetched:
                 key = key_of(part)
                 first, positions[key], is_known = self._first_in(part, spans[key][1])
                 if is_known:
@@ -197,33 +197,41 @@ class InternalTopicReader:
         `anew`: ask for the leaders too, whatever is known of them. It gives the spans of the topic's partitions, of which there may be more
         now, or none if the topic is gone.
         """
-        deadline = math.inf if seconds is None else time.monotonic() + seconds
         positions = {key: start for key, (start, bound) in spans.items() if start < bound}
         bounds = {key: bound for key, (_, bound) in spans.items()}
-        # Only time at the cluster counts: between two rounds the caller may take any time to decode.
-        waited, wait = 0.0, 0
-        while positions:
-            asked = time.monotonic()
+
+        def ask(wait: int) -> Asked[Told]:
             ending = {key for key in positions if bounds[key] == NOW}
-            told = self._told(positions, PARTITION_BYTES, wait=wait, ending=ending, anew=anew is not None)
-            waited += time.monotonic() - asked + PAUSE_SECONDS
-            bounds |= told.ends
-            if anew is not None:
-                now = anew(told.partitions)
-                if not now:
+            return self._asked(positions, PARTITION_BYTES, wait=wait, ending=ending, anew=anew is not None)
+
+        def rounds(asked: Asked[Told]) -> Iterator[tuple[str, InternalRecord]]:
+            nonlocal anew
+            deadline = math.inf if seconds is None else time.monotonic() + seconds
+            # Only time at the cluster counts: between two rounds the caller may take any time to decode.
+            waited = 0.0
+            while True:
+                begun = time.monotonic()
+                told = asked.answer()
+                waited += time.monotonic() - begun + PAUSE_SECONDS
+                bounds.update(told.ends)
+                if anew is not None:
+                    now = anew(told.partitions)
+                    if not now:
+                        return
+                    positions.update({key: start for key, (start, _) in now.items() if key not in bounds})
+                    bounds.update({key: bound for key, (_, bound) in now.items() if key not in bounds})
+                    anew = None if told.partitions else anew
+                news = yield from self._taken_all(told, positions, bounds, complete=complete)
+                waited = 0.0 if news else waited
+                if not positions or time.monotonic() > deadline:
                     return
-                positions |= {key: start for key, (start, _) in now.items() if key not in bounds}
-                bounds |= {key: bound for key, (_, bound) in now.items() if key not in bounds}
-                anew = None if told.partitions else anew
-            news = yield from self._taken_all(told, positions, bounds, complete=complete)
-            waited = 0.0 if news else waited
-            if time.monotonic() > deadline:
-                return
-            if not news:
-                time.sleep(PAUSE_SECONDS)
-            wait = OPEN_WAIT_MILLISECONDS if complete and not news else 0
-            if positions and waited > STALLED_SECONDS:
-                raise self._stalled(positions)
+                if not news:
+                    time.sleep(PAUSE_SECONDS)
+                if waited > STALLED_SECONDS:
+                    raise self._stalled(positions)
+                asked = ask(OPEN_WAIT_MILLISECONDS if complete and not news else 0)
+
+        return rounds(ask(0)) if positions else iter(())
 
     def _taken_all(
         self, told: Told, positions: dict[TopicPartition, int], bounds: Mapping[TopicPartition, int], *, complete: bool
@@ -248,11 +256,11 @@ class InternalTopicReader:
             "an open transaction or a missing leader holds it back"
         )
 
-    def _told(self, positions: Mapping[TopicPartition, int], size: int, *, seconds: float = math.inf, **more: Any) -> Told:
+    def _asked(self, positions: Mapping[TopicPartition, int], size: int, *, seconds: float = math.inf, **more: Any) -> Asked[Told]:
         """One round of answers, each of at most `size` bytes; `more` as of FetchRound."""
-        asked = FetchRound(positions, size, READ_COMMITTED if self._committed else READ_UNCOMMITTED, seconds=seconds, **more)
+        wanted = FetchRound(positions, size, READ_COMMITTED if self._committed else READ_UNCOMMITTED, seconds=seconds, **more)
         contact = min(CONTACT_MILLISECONDS, seconds * 1000)
-        return ask_cluster(self._cluster, asked.ask, role=ClientRole.CONSUMER, milliseconds=contact)
+        return begin_asking(self._cluster, wanted.ask, role=ClientRole.CONSUMER, milliseconds=contact)
 
     def _taken(self, part: Fetched, bound: int, *, complete: bool) -> tuple[list[InternalRecord], int, float]:
         """The records of an answer below `bound`, the offset after them, and the offset at which the read of the partition ends.
@@ -268,18 +276,23 @@ class InternalTopicReader:
             end = part.last_stable_offset if self._committed else part.high_watermark
             return records, position, math.inf if complete else end
         if FETCH.action(part.error) is Action.BOUNDS:  # the log begins later, or ended before
-            first, last = (found.get(partition, position) for found in self._offsets_of(topic, [partition], EARLIEST, LATEST))
+            ends = self._offsets_of(topic, [partition], EARLIEST, LATEST).answer()
+            first, last = (found.get(partition, position) for found in ends)
             return [], max(position, first), -1 if position > last else math.inf
         if FETCH.action(part.error) is Action.DENIED:
             raise self._problem(topic, KafkaError(part.error))
         return [], position, -1 if part.error in _GONE and not complete else math.inf
 
-    def _offsets_of(self, topic: str, partitions: Iterable[int], *moments: int) -> list[dict[int, int]]:
+    def _offsets_of(self, topic: str, partitions: Iterable[int], *moments: int) -> Asked[list[dict[int, int]]]:
         """By partition, at EARLIEST, LATEST or times in ms; records of open and aborted transactions count."""
-        found = self._offsets.together((TopicPartition(topic, partition) for partition in partitions), [(at, False) for at in moments])
-        for error in (error for _, problems in found for error in problems.values()):
-            raise self._problem(topic, error)
-        return [{key.partition: offset for key, offset in offsets.items()} for offsets, _ in found]
+
+        def offsets(found: list[Found]) -> list[dict[int, int]]:
+            for error in (error for _, problems in found for error in problems.values()):
+                raise self._problem(topic, error)
+            return [{key.partition: offset for key, offset in offsets.items()} for offsets, _ in found]
+
+        keys = [TopicPartition(topic, partition) for partition in partitions]
+        return self._offsets.ask(keys, [(at, False) for at in moments]).then(offsets)
 
     def _problem(self, topic: str, error: KafkaError) -> FerryError:
         return explained(self._cluster, f"reading {topic}", error, grant=f"Read on topic {topic}", role=ClientRole.CONSUMER)

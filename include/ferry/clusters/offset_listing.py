@@ -18,7 +18,7 @@ from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection
 from ferry.clusters.event_loop import together
 from ferry.clusters.leaders import ELECTION_SECONDS, GONE_SECONDS, metadata_request
 from ferry.clusters.partitions import TopicPartition, chunks, grouped, partitions_of
-from ferry.clusters.shared_connection import ask_cluster
+from ferry.clusters.shared_connection import Asked, begin_asking
 from ferry.config import ClientRole, Cluster
 
 T = TypeVar("T")
@@ -59,23 +59,26 @@ class OffsetListing:
         self._cluster, self._role, self._contact_milliseconds = cluster, role, contact_milliseconds
         self._hopeless: set[TopicPartition] = set()
 
-    def _ask(self, question: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        return ask_cluster(self._cluster, question, *arguments, role=self._role, milliseconds=self._contact_milliseconds)
+    def _begin(self, question: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Asked[T]:
+        return begin_asking(self._cluster, question, *arguments, role=self._role, milliseconds=self._contact_milliseconds)
 
     def offsets(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> Found:
         """Offsets (-1: there is none), and the errors of the other partitions. ClusterUnreachable if no broker answers at all.
 
         `at`: EARLIEST, LATEST (with `committed` the last stable offset), or a time of records in ms.
         """
-        [found] = self.together(partitions, [(at, committed)])
+        [found] = self.ask(partitions, [(at, committed)]).answer()
         return found
 
-    def together(self, partitions: Iterable[TopicPartition], questions: Iterable[tuple[int, bool]]) -> list[Found]:
+    def ask(self, partitions: Iterable[TopicPartition], questions: Iterable[tuple[int, bool]]) -> Asked[list[Found]]:
         """As `offsets`, for several questions `(at, committed)`. A broker answers those about its partitions in this order."""
         keys = list(dict.fromkeys(partitions))
         asked = [(at, READ_COMMITTED if committed else READ_UNCOMMITTED) for at, committed in questions]
-        answers = self._ask(self._all, keys, asked) if keys else [({}, {}) for _ in asked]
-        return [({key: listed.offset for key, listed in found.items()}, problems) for found, problems in answers]
+
+        def offsets(answers: Iterable[tuple[dict[TopicPartition, Listed], Codes]]) -> list[Found]:
+            return [({key: listed.offset for key, listed in found.items()}, problems) for found, problems in answers]
+
+        return self._begin(self._all, keys, asked).then(offsets) if keys else Asked(lambda: [({}, {}) for _ in asked])
 
     def overlooked(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> dict[TopicPartition, Listed]:
         """The newest record of those `partitions` that have a (`committed`) record of the time `at` or later: their leader said no.
@@ -84,7 +87,8 @@ class OffsetListing:
         that time, or an earlier one, finds the segment with that batch but no record in it, and does not search the next segment.
         """
         keys = list(partitions)
-        newest, _ = self._ask(self._offsets, keys, NEWEST, READ_COMMITTED if committed else READ_UNCOMMITTED) if keys else ({}, {})
+        isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
+        newest, _ = self._begin(self._offsets, keys, NEWEST, isolation).answer() if keys else ({}, {})
         doubtful = {key: listed for key, listed in newest.items() if listed.moment >= at}
         starts, _ = self.offsets(doubtful, EARLIEST, committed=False)  # a leader may still name a record that DeleteRecords removed
         ends, _ = self.offsets(doubtful, LATEST, committed=committed)
@@ -95,7 +99,7 @@ class OffsetListing:
 
     def partitions(self, topic: str) -> tuple[int, ...] | KafkaError:
         """The partition numbers of `topic`. UNKNOWN_TOPIC_OR_PART if no broker that answers knows it. ClusterUnreachable as above."""
-        return self._ask(_partitions, topic)
+        return self._begin(_partitions, topic).answer()
 
     async def _all(
         self, connection: ClusterConnection, keys: list[TopicPartition], asked: list[tuple[int, int]]

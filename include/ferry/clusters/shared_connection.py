@@ -1,9 +1,13 @@
 """The connection that all questions of a command to one cluster share, and the event loop that the connections share (see kept.py)."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
+
+from kafka.future import Future
 
 from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection
 from ferry.clusters.event_loop import EventLoop
@@ -11,6 +15,7 @@ from ferry.clusters.kept import shared
 from ferry.config import ClientRole, Cluster
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 # After this time without a question the connections are dropped: the other end, or something in between, may have closed them meanwhile.
 IDLE_SECONDS = 30.0
@@ -20,20 +25,27 @@ class Connected:
     """An open connection to a cluster. Errors as of `ClusterConnection.open`."""
 
     def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole, milliseconds: float) -> None:
-        self.loop, self.connection, self._used = loop, ClusterConnection(loop, cluster, role), time.monotonic()
+        self.loop, self.connection = loop, ClusterConnection(loop, cluster, role)
+        self._used, self._unanswered = time.monotonic(), 0
         try:
             loop.run(self.connection.open, milliseconds)
         except BaseException:
             self.close()
             raise
 
-    def run(self, ask: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        """The result of `ask(connection, *arguments)`."""
-        if time.monotonic() - self._used > IDLE_SECONDS:
+    def start(self, ask: Callable[..., Coroutine[Any, Any, object]], *arguments: Any) -> Future:
+        """Start `ask(connection, *arguments)`."""
+        if not self._unanswered and time.monotonic() - self._used > IDLE_SECONDS:
             self.connection.disconnect()  # the other end may have done so already
+        self._unanswered += 1
+        return self.loop.start(ask, self.connection, *arguments)
+
+    def result(self, started: Future) -> Any:
+        """The result of what was started."""
         try:
-            return self.loop.run(ask, self.connection, *arguments)
+            return self.loop.result(started)
         finally:
+            self._unanswered -= 1
             self._used = time.monotonic()
 
     @property
@@ -68,6 +80,43 @@ def _shared_loop() -> Iterator[EventLoop]:
             raise
 
 
+class Asked(Generic[T]):
+    """A question that was asked. The answer comes in while the caller asks other things, or waits for it."""
+
+    def __init__(self, wait: Callable[[], T]) -> None:
+        self._wait = wait
+
+    def answer(self) -> T:
+        """Wait for it; to be called once."""
+        return self._wait()
+
+    def then(self, use: Callable[[T], U]) -> Asked[U]:
+        """A question whose answer is what `use` makes of this one's."""
+        return Asked(lambda: use(self._wait()))
+
+
+def begin_asking(
+    cluster: Cluster,
+    ask: Callable[..., Coroutine[Any, Any, T]],
+    *arguments: Any,
+    role: ClientRole = ClientRole.ADMIN,
+    milliseconds: float = BOOTSTRAP_MILLISECONDS,
+) -> Asked[T]:
+    """Ask `ask(connection, *arguments)` over the shared connection, in a scope of kept clients. Raises what `connected` raises; the answer
+    raises what `ask` raises."""
+    with ExitStack() as opening:
+        client = opening.enter_context(connected(cluster, role, milliseconds))
+        started = client.start(ask, *arguments)
+        scope = opening.pop_all()
+
+    def wait() -> T:
+        with scope:
+            found: T = client.result(started)
+        return found
+
+    return Asked(wait)
+
+
 def ask_cluster(
     cluster: Cluster,
     ask: Callable[..., Coroutine[Any, Any, T]],
@@ -75,6 +124,5 @@ def ask_cluster(
     role: ClientRole = ClientRole.ADMIN,
     milliseconds: float = BOOTSTRAP_MILLISECONDS,
 ) -> T:
-    """The result of `ask(connection, *arguments)` over the shared connection. Raises what `connected` and `ask` raise."""
-    with connected(cluster, role, milliseconds) as client:
-        return client.run(ask, *arguments)
+    """The answer to one question; as `begin_asking`, in any scope."""
+    return begin_asking(cluster, ask, *arguments, role=role, milliseconds=milliseconds).answer()

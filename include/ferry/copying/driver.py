@@ -15,10 +15,11 @@ from typing import Any
 from ferry.clusters.admin import ClusterAdmin, require_contact
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.kept import kept_clients
 from ferry.clusters.leaders import NO_TOPIC_ID
 from ferry.clusters.log_sizes import log_sizes
 from ferry.clusters.partitions import TopicPartition, grouped
-from ferry.clusters.shared_connection import ask_cluster
+from ferry.clusters.shared_connection import Asked, ask_cluster
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.lane_runner import LaneRunner
@@ -35,7 +36,7 @@ from ferry.copying.weights import bytes_an_offset, without_size
 from ferry.errors import ClusterUnreachable, FerryError, RetryRule, Superseded
 from ferry.ledger import loss_index
 from ferry.ledger.losses import index_losses
-from ferry.ledger.reading import refuse_newer_state
+from ferry.ledger.reading import ask_syncs_done
 from ferry.ledger.run_report import PartitionFailure, Skipped, time_now
 from ferry.ledger.runs_topic import RunOpened, RunResult, read_run_records, write_run_record
 from ferry.ledger.state import Claim, encode_state
@@ -77,12 +78,14 @@ class CopyDriver:
         """Instead of copying, write the seeds that `decide` plans from a snapshot after fencing. Outcome and errors as in `run`."""
         self._under_the_fence(lambda lease: self._seed(lease, decide))
 
+    @kept_clients()
     def _under_the_fence(self, act: Callable[[RunLease], None]) -> None:
+        lease = RunLease(self._flow)
         with named_when_slow(self._say, "reading what earlier runs left on the target"):
-            refuse_newer_state(self._flow)
+            lease.look_up()
             self._write_opened()
         try:
-            with RunLease(self._flow) as lease:
+            with lease:
                 act(lease)
         except FerryError as problem:
             superseded = str(problem) if isinstance(problem, Superseded) else None
@@ -148,8 +151,9 @@ class CopyDriver:
                 pending = more()
         for lane in self._stopped_lanes:
             lease.retake(lane)  # aborts its open transaction: else readers of the target would wait for the transaction's time-out
+        held_ever = self._ask_held_ever()
         self._name_last_stable_lags(seen)
-        self._index_losses(lease, job.ledger_topic_id, self._compact_ledger(lease))
+        self._index_losses(lease, job.ledger_topic_id, self._compact_ledger(lease, held_ever.answer()))
 
     def _taken_back(
         self, lease: RunLease, held: Mapping[int, ProducerIdentity], ends: Mapping[TopicPartition, int], out: LanesOut
@@ -194,21 +198,23 @@ class CopyDriver:
             for failure in overdue(last_stable_lags(self._flow, seen, source, target)):
                 self._failures.setdefault((failure.topic, failure.partition), failure)
 
-    def _compact_ledger(self, lease: RunLease) -> int:
-        """Compact the ledger if it is due. Returns how many records the ledger has ever held."""
-        with InternalTopicReader(self._flow.target) as reader:
-            held_ever = sum(reader.end_offsets(self._ledger).values())
-            if not is_due(held_ever, lease.record):
-                return held_ever
-            lease.confirm()  # an older run must not take the compaction's transactional id from a newer one
-            try:
-                done = compact_ledger(self._flow)
-            except Superseded as problem:
-                lease.confirm()  # raises if a newer run has taken over; else another process compacts, and the next run may do it
-                log.warning("another process compacts the ledger: %s", problem)
-                return held_ever
-            # The records of this compaction are not new ones.
-            held_ever = sum(reader.end_offsets(self._ledger).values())
+    def _ask_held_ever(self) -> Asked[int]:
+        """How many records the ledger has ever held."""
+        return InternalTopicReader(self._flow.target).ask_end_offsets(self._ledger).then(lambda ends: sum(ends.values()))
+
+    def _compact_ledger(self, lease: RunLease, held_ever: int) -> int:
+        """Compact the ledger if it is due. Returns how many records it has ever held."""
+        if not is_due(held_ever, lease.record):
+            return held_ever
+        lease.confirm()  # an older run must not take the compaction's transactional id from a newer one
+        try:
+            done = compact_ledger(self._flow)
+        except Superseded as problem:
+            lease.confirm()  # raises if a newer run has taken over; else another process compacts, and the next run may do it
+            log.warning("another process compacts the ledger: %s", problem)
+            return held_ever
+        # The records of this compaction are not new ones.
+        held_ever = self._ask_held_ever().answer()
         lease.write_record(tidied=held_ever, receipts=done.left)
         self._say(f"ledger: {len(done.replaced) + len(done.merged)} receipts became {len(done.merged)}")
         return held_ever
@@ -317,10 +323,11 @@ class CopyDriver:
         self._failures[topic, partition] = PartitionFailure(topic, partition, error, problem)
 
     def _write_opened(self) -> None:
-        opened = read_run_records(self._flow, self._request.run_id).opened
+        """NewerFormat, before anything is written."""
+        newer, asked = ask_syncs_done(self._flow), InternalTopicReader(self._flow.target).ask_end_offsets(self._ledger)
+        opened, ends = read_run_records(self._flow, self._request.run_id).opened, asked.answer()
+        newer.answer()
         if opened is None:
-            with InternalTopicReader(self._flow.target) as reader:
-                ends = reader.end_offsets(self._ledger)
             opened = RunOpened(self._request.run_id, time_now(), self._request.bound, ends)
             write_run_record(self._flow, opened)
         self._ledger_ends = opened.ledger_ends

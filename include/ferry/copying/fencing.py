@@ -24,12 +24,12 @@ from typing import Any, Self, TypeVar
 
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
-from ferry.clusters.event_loop import EventLoop, Wakeup, together
+from ferry.clusters.event_loop import EventLoop, Wakeup, ended, together
 from ferry.clusters.internal_batches import KeyValue
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.shared_connection import connected
+from ferry.clusters.shared_connection import Asked, begin_asking, connected
 from ferry.config import ClientRole, Flow
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.lanes import number_of_lanes, transactional_id
@@ -52,17 +52,38 @@ class FencedWriter:
         self._loop: EventLoop
         self._connection: ClusterConnection
         self._coordinator: Coordinator
+        self._leaders: Leaders
+        self._looked_up: Asked[None] | None = None
         self.identity: ProducerIdentity
         self._unused = False  # the identity is new: sequences begin at 0
+
+    def look_up(self) -> None:
+        """Begin to look for the coordinators, if something else is to be asked before the id is taken. In a scope of kept clients."""
+
+        async def ask(connection: ClusterConnection) -> None:
+            await Coordinator(connection.loop, connection, self._name, self._flow.position_group, self._beside).look_up()
+
+        self._looked_up = begin_asking(self._flow.target, ask, role=ClientRole.PRODUCER)
 
     def __enter__(self) -> Self:
         with ExitStack() as scope:
             client = scope.enter_context(connected(self._flow.target, ClientRole.PRODUCER))
             self._loop, self._connection = client.loop, client.connection
             self._coordinator = Coordinator(self._loop, self._connection, self._name, self._flow.position_group, self._beside)
-            self.identity, self._unused = self._call(self._coordinator.init), True
+            self._leaders = Leaders(self._connection, {self._flow.ledger_topic, self._flow.state_topic})
+            if self._looked_up is not None:
+                self._looked_up.answer()
+            self.identity, self._unused = self._call(self._init), True
             self._scope = scope.pop_all()
         return self
+
+    async def _init(self) -> ProducerIdentity:
+        """Take the id, and learn the leaders meanwhile."""
+        learned = self._loop.start(self._leaders.refresh)
+        try:
+            return await self._coordinator.init()
+        finally:
+            await ended([learned])  # what could not be learned is asked for when it is needed
 
     def __exit__(self, *details: Any) -> None:
         self._scope.__exit__(*details)
@@ -92,6 +113,7 @@ class FencedWriter:
             try:
                 if problem is not None:
                     self._connection.disconnect()
+                    self._leaders.forget({topic for topic, _ in records})
                     self.identity, self._unused = self._call(self._settle), True
                 return self._loop.run(self._write, records)
             except PositionsRefused as failure:
@@ -105,9 +127,8 @@ class FencedWriter:
 
     async def _write(self, records: Mapping[TopicPartition, Sequence[KeyValue]]) -> None:
         transactions_v2 = await self._connection.supports_transactions_v2()
-        wakeup, leaders = Wakeup(self._loop), Leaders(self._connection, {topic for topic, _ in records})
-        await leaders.refresh()
-        writer = InternalWriter(self._connection, leaders, wakeup, self._name, transactions_v2=transactions_v2)
+        await self._leaders.known({topic for topic, _ in records})
+        writer = InternalWriter(self._connection, self._leaders, Wakeup(self._loop), self._name, transactions_v2=transactions_v2)
         if not self._unused:
             self.identity = await self._settle()
         self._unused = False

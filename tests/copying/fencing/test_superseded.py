@@ -10,6 +10,8 @@ from tests.copying.fencing.scripted import Scripted, after, at_commit, never_ran
 
 from ferry.clusters.coordination import Coordinator, ProducerIdentity
 from ferry.clusters.group_model import CommittedOffset
+from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.shared_connection import Asked
 from ferry.config import Flow
 from ferry.copying import lanes, snapshot
 from ferry.copying.fencing import FencedWriter
@@ -55,15 +57,18 @@ def test_a_run_superseded_between_two_looks_finds_nothing_wrong(
     fill(30)
     run_flow(flow)
     fill(30)
-    look, newer = snapshot.committed_positions, []
+    look, newer = snapshot.ask_positions, []
 
-    def late(*about: object, settled: bool) -> object:
-        if settled and not newer:
-            newer.append("begun")
-            newer.append(run_flow(flow))
-        return look(*about, settled=settled)  # type: ignore[arg-type]
+    def late(*about: object, settled: bool) -> Asked[dict[TopicPartition, int]]:
+        def answer() -> dict[TopicPartition, int]:
+            if settled and not newer:
+                newer.append("begun")
+                newer.append(run_flow(flow))
+            return look(*about, settled=settled).answer()  # type: ignore[arg-type]
 
-    monkeypatch.setattr(snapshot, "committed_positions", late)
+        return Asked(answer)
+
+    monkeypatch.setattr(snapshot, "ask_positions", late)
     with pytest.raises(Superseded):  # and not PositionDisagrees, because the head was read before
         run_flow(flow)
     assert newer[1].records == 30

@@ -13,6 +13,7 @@ from tests.copying.feed_bench import task
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.coordination import Coordinator, ProducerIdentity
 from ferry.clusters.event_loop import EventLoop
+from ferry.clusters.leaders import Leaders
 from ferry.config import ClientRole, load_config
 from ferry.copying import driver
 from ferry.copying.driver import LOOK_SECONDS, CopyDriver
@@ -52,6 +53,7 @@ def test_a_proof_that_nobody_answers_is_a_cluster_that_is_not_reached(
     writer.identity = ProducerIdentity(1, 0)
     writer._loop = EventLoop()
     writer._connection = ClusterConnection(writer._loop, flow.target, ClientRole.PRODUCER)
+    writer._leaders = Leaders(writer._connection)
     writer._coordinator = Coordinator(writer._loop, writer._connection, "ferry-A->B-run", flow.position_group)
     try:
         with pytest.raises(ClusterUnreachable, match="ferry-A->B-run could not prove that it is held: cluster B: connection reset"):

@@ -1,0 +1,65 @@
+"""Questions that were begun are answered while others are asked, and their errors reach who waits for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Producer
+from tools.kafka import SandboxCluster
+
+from ferry.clusters.connections import ClusterConnection
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.kept import kept_clients
+from ferry.clusters.shared_connection import ask_cluster, begin_asking
+from ferry.config import Flow
+
+pytestmark = pytest.mark.brokers
+
+
+def test_a_question_goes_on_while_others_are_asked(flow_factory: Callable[..., Flow]) -> None:
+    cluster, done = flow_factory().source, list[str]()
+
+    async def ask(connection: ClusterConnection, name: str, seconds: float) -> str:
+        await connection.loop.sleep(seconds)
+        done.append(name)
+        return name
+
+    with kept_clients():
+        begun = begin_asking(cluster, ask, "begun", 0.1).then(str.upper)
+        assert ask_cluster(cluster, ask, "asked", 1.0) == "asked"
+        assert done == ["begun", "asked"]
+        assert begun.answer() == "BEGUN"
+
+
+def test_an_error_reaches_who_waits_for_the_answer(flow_factory: Callable[..., Flow]) -> None:
+    cluster = flow_factory().source
+
+    async def fail(_: ClusterConnection) -> None:
+        raise ValueError("failed")
+
+    async def brokers(connection: ClusterConnection) -> tuple[int, ...]:
+        return connection.brokers()
+
+    with kept_clients():
+        begun = begin_asking(cluster, fail)
+        assert ask_cluster(cluster, brokers)
+        with pytest.raises(ValueError, match="failed"):
+            begun.answer()
+        assert ask_cluster(cluster, brokers), "over a new connection"
+
+
+def test_a_read_that_was_begun_tells_what_was_there_then(
+    flow_factory: Callable[..., Flow], topic_factory: Callable[..., str], target_cluster: SandboxCluster
+) -> None:
+    topics = [topic_factory(target_cluster) for _ in range(2)]
+    producer = Producer(target_cluster.client_settings())
+    for topic in topics:
+        producer.produce(topic, b"v", topic.encode())
+    assert producer.flush(30) == 0
+    with InternalTopicReader(flow_factory().target) as reader:
+        first, second = (reader.read(topic) for topic in topics)
+        assert [record.key for record in second] == [topics[1].encode()]
+        producer.produce(topics[0], b"v", b"later")
+        assert producer.flush(30) == 0
+        assert [record.key for record in first] == [topics[0].encode()]
