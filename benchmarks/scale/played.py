@@ -105,7 +105,7 @@ class PlayedCluster:
                 key, version, correlation = struct.unpack_from(">hhi", data)
                 request = REQUESTS[key][0].decode(data, version=version, header=True)
                 answer = self._answers[key](request, version)
-                whole = answer if isinstance(answer, bytes) else _encoded(answer, version)
+                whole = answer if isinstance(answer, bytes) else _encoded(answer)
                 connection.sendall(whole[:4] + struct.pack(">i", correlation) + whole[8:])
 
     @cached_property
@@ -134,7 +134,7 @@ class PlayedCluster:
 
     def _all(self, version: int) -> bytes:
         if version not in self._kept:
-            self._kept[version] = _encoded(self._described(list(self.topics), version), version)
+            self._kept[version] = _encoded(self._described(list(self.topics), version))
         return self._kept[version]
 
     @cached_property
@@ -241,19 +241,18 @@ class PlayedCluster:
         return FetchResponse[version](responses=topics)
 
 
-def _encoded(answer: Any, version: int) -> bytes:
+def _encoded(answer: Any) -> bytes:
     answer.with_header(correlation_id=0)
-    encoded: bytes = answer.encode(version=version, header=True, framed=True)
-    return encoded
+    return bytes(answer.encode(header=True, framed=True))
 
 
 def played(flow: Flow, topics: int, width: int, changed: int) -> tuple[PlayedCluster, PlayedCluster]:
     """Source and target of `flow` after a run, since which `changed` partitions got records, each in a topic of its own."""
     names = [f"t{number:06d}" for number in range(topics)]
     there = {name: Topic(name, number, (RECORDS + (number <= changed), *[RECORDS] * (width - 1))) for number, name in enumerate(names, 1)}
-    remote = {
-        flow.remote_topic(name): Topic(flow.remote_topic(name), topics + number, (RECORDS,) * width) for number, name in enumerate(names, 1)
-    }
+    rules = flow.topic_rules
+    copies = [rules.remote_topic(name) for name in names]
+    remote = {name: Topic(name, topics + number, (RECORDS,) * width) for number, name in enumerate(copies, 1)}
     ledger = Topic(flow.ledger_topic, 3 * topics + 1, (0,) * flow.ledger_partitions)
     heads = [
         encode_state(
