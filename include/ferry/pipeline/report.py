@@ -20,7 +20,7 @@ from ferry.ledger.receipts import COPIES, Receipt, is_loss
 from ferry.ledger.run_report import PartitionFailure, PartitionReport, RunReport, Skipped, loss_report, time_now
 from ferry.ledger.run_summary import RunLag, encode_run_part, summary_of
 from ferry.ledger.runs_topic import RunRecords, read_run_records
-from ferry.ledger.state import FlowState
+from ferry.ledger.state import LOSS_KEY, FlowState
 from ferry.pipeline.refreshed import receipts_since
 
 NOT_KNOWN = RunLag()
@@ -30,7 +30,7 @@ UNFINISHED = PartitionFailure("", -1, "RunUnfinished", "no try of the run came t
 def assemble_report(flow: Flow, request: RunRequest) -> RunReport:
     """What the run with this id did over all its tries. A run that never began is reported as unfinished."""
     with InternalTopicReader(flow.target) as reader:
-        state = ask_own_state(flow, settled=False)
+        state = ask_own_state(flow, settled=False, keys=LOSS_KEY)
         records = read_run_records(flow, request.run_id)
         if records.opened is None:
             return report_without_copy(flow, request, records, failed=(UNFINISHED,))

@@ -58,6 +58,11 @@ class Run:
     def is_idle(self) -> bool:
         return not self.plan.needs_preparation and not self.plan.needs_copy
 
+    @property
+    def copies_heartbeats_only(self) -> bool:
+        """Whether it copies no other records, and makes no topics: then its plan tells at its end too how far behind the flow is."""
+        return not (self.plan.needs_copy or self.plan.topics.create or self.plan.topics.grow)
+
     def prepare(self, *, spark_follows: bool) -> TopicChanges:
         """Create and grow remote topics, and Ferry's own.
 

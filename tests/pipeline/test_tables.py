@@ -1,0 +1,26 @@
+"""What people read about a run is short, however many partitions it copied."""
+
+from __future__ import annotations
+
+import pytest
+
+from ferry.ledger.counters import Counters
+from ferry.ledger.run_report import PartitionReport, RunReport
+from ferry.pipeline.tables import LISTED_PARTITIONS, Table, report_parts
+
+pytestmark = pytest.mark.unit
+
+
+def report(partitions: int) -> RunReport:
+    found = [PartitionReport("t", number, "A.t", 0, 1, Counters(records=1, bytes=number)) for number in range(partitions)]
+    return RunReport("A->B", "run", "", "", "", partitions=tuple(found))
+
+
+@pytest.mark.parametrize(("partitions", "left_out"), [(1, 0), (LISTED_PARTITIONS, 0), (LISTED_PARTITIONS + 2_000, 2_000)])
+def test_the_partitions_with_most_bytes_are_listed_in_order(partitions: int, left_out: int) -> None:
+    table, *lines = report_parts(report(partitions))
+    assert isinstance(table, Table)
+    assert [row[1] for row in table.rows] == list(range(left_out, partitions))
+    assert [line for line in lines if "2,000 partitions with fewer bytes" in line] == lines[:-1]
+    assert len(lines) == 1 + bool(left_out)
+    assert str(lines[-1]).startswith(f"{partitions:,} records")
