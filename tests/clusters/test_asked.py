@@ -49,6 +49,26 @@ def test_an_error_reaches_who_waits_for_the_answer(flow_factory: Callable[..., F
         assert ask_cluster(cluster, brokers), "over a new connection"
 
 
+def test_a_question_whose_connection_failed_for_another_user_is_asked_again(flow_factory: Callable[..., Flow]) -> None:
+    cluster, asked = flow_factory().source, list[ClusterConnection]()
+
+    async def fail(_: ClusterConnection) -> None:
+        raise ValueError("failed")
+
+    async def wait(connection: ClusterConnection) -> tuple[int, ...]:
+        asked.append(connection)
+        await connection.loop.sleep(0.1)
+        return connection.brokers()
+
+    with kept_clients():
+        begun = begin_asking(cluster, wait)
+        with pytest.raises(ValueError, match="failed"):
+            ask_cluster(cluster, fail)
+        assert begun.answer()
+    assert len(set(asked)) == 2
+    assert begin_asking(cluster, wait).answer(), "without a scope"
+
+
 def test_a_read_that_was_begun_tells_what_was_there_then(
     flow_factory: Callable[..., Flow], topic_factory: Callable[..., str], target_cluster: SandboxCluster
 ) -> None:

@@ -234,6 +234,12 @@ class ClusterConnection:
         for connection in list(self._manager._conns.values()):  # noqa: SLF001 - the manager offers to close one node or itself, not all
             connection.close(abandoned)
 
+    def begin_anew(self) -> None:
+        """Drop every connection, and what is known of outages and coordinators: somebody has waited for the cluster, and asks once more."""
+        self.disconnect()
+        self.coordinators.clear()
+        self._outage, self.coordinator_outage = unreachable.Outage(), unreachable.CoordinatorOutage()
+
     def round_trip(self) -> float:
         """Seconds of the shortest round trip of TCP on open connections; 0: not known. However busy this machine is, the kernel knows."""
         transports = [connection.transport for connection in self._manager._conns.values()]  # noqa: SLF001 - as below
@@ -251,8 +257,8 @@ class ClusterConnection:
 
     def submit(self, request: Any, node: int, milliseconds: int | None = None) -> Future:
         """Send `request` to broker `node`; the future fails with a kafka-python error."""
-        asked = time.monotonic()
-        self._outage.asked(asked)
+        asked, outage = time.monotonic(), self._outage
+        outage.asked(asked)
         try:
             future = self._manager.send(request, node, request_timeout_ms=milliseconds)
         except kafka_errors.UnknownBrokerIdError as problem:
@@ -263,9 +269,9 @@ class ClusterConnection:
 
         def failed(problem: BaseException) -> None:
             self._last_problem = str(problem)
-            self._outage.failed(asked, time.monotonic())
+            outage.failed(asked, time.monotonic())
 
-        future.add_callback(lambda _: self._outage.answered(time.monotonic()))
+        future.add_callback(lambda _: outage.answered(time.monotonic()))
         future.add_errback(failed)
         return future
 

@@ -26,7 +26,7 @@ class Connected:
 
     def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole, milliseconds: float) -> None:
         self.loop, self.connection = loop, ClusterConnection(loop, cluster, role)
-        self._used, self._unanswered = time.monotonic(), 0
+        self._used, self._started = time.monotonic(), list[Future]()
         try:
             loop.run(self.connection.open, milliseconds)
         except BaseException:
@@ -35,17 +35,17 @@ class Connected:
 
     def start(self, ask: Callable[..., Coroutine[Any, Any, object]], *arguments: Any) -> Future:
         """Start `ask(connection, *arguments)`."""
-        if not self._unanswered and time.monotonic() - self._used > IDLE_SECONDS:
+        self._started = [future for future in self._started if not future.is_done]
+        if not self._started and time.monotonic() - self._used > IDLE_SECONDS:
             self.connection.disconnect()  # the other end may have done so already
-        self._unanswered += 1
-        return self.loop.start(ask, self.connection, *arguments)
+        self._started.append(self.loop.start(ask, self.connection, *arguments))
+        return self._started[-1]
 
     def result(self, started: Future) -> Any:
         """The result of what was started."""
         try:
             return self.loop.result(started)
         finally:
-            self._unanswered -= 1
             self._used = time.monotonic()
 
     @property
@@ -102,16 +102,16 @@ def begin_asking(
     role: ClientRole = ClientRole.ADMIN,
     milliseconds: float = BOOTSTRAP_MILLISECONDS,
 ) -> Asked[T]:
-    """Ask `ask(connection, *arguments)` over the shared connection, in a scope of kept clients. Raises what `connected` raises; the answer
-    raises what `ask` raises."""
-    with ExitStack() as opening:
-        client = opening.enter_context(connected(cluster, role, milliseconds))
+    """Ask `ask(connection, *arguments)` over the shared connection. Raises what `connected` raises; the answer raises what `ask` raises.
+
+    If the connection has failed for another user meanwhile, or outside of a scope of kept clients, the answer asks again.
+    """
+    with connected(cluster, role, milliseconds) as client:
         started = client.start(ask, *arguments)
-        scope = opening.pop_all()
 
     def wait() -> T:
-        with scope:
-            found: T = client.result(started)
+        with connected(cluster, role, milliseconds) as now:
+            found: T = now.result(started if now is client else now.start(ask, *arguments))
         return found
 
     return Asked(wait)
@@ -124,5 +124,7 @@ def ask_cluster(
     role: ClientRole = ClientRole.ADMIN,
     milliseconds: float = BOOTSTRAP_MILLISECONDS,
 ) -> T:
-    """The answer to one question; as `begin_asking`, in any scope."""
-    return begin_asking(cluster, ask, *arguments, role=role, milliseconds=milliseconds).answer()
+    """The result of `ask(connection, *arguments)` over the shared connection. Raises what `connected` and `ask` raise."""
+    with connected(cluster, role, milliseconds) as client:
+        found: T = client.result(client.start(ask, *arguments))
+    return found

@@ -268,7 +268,10 @@ class CopyDriver:
     def _lane_tasks(self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity]) -> list[LaneTask]:
         at_work = [plan for plan in plans if plan.has_work and plan.facts.remote_topic_id is not None]
         asked = without_size(at_work)
-        each = bytes_an_offset(at_work, ask_cluster(self._flow.source, log_sizes, asked) if asked else {})
+        sizes: Mapping[TopicPartition, int] = {}
+        with suppress(FerryError):  # they only balance the lanes
+            sizes = ask_cluster(self._flow.source, log_sizes, asked) if asked else sizes
+        each = bytes_an_offset(at_work, sizes)
         parts = [partition_task(plan, each[plan.facts.key]) for plan in at_work]
         new = spread([part for part in parts if part.key not in self._lane_of], self._lanes, self._flow.transaction_bytes)
         self._lane_of |= {part.key: lane for lane, group in enumerate(new) for part in group}

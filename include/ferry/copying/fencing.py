@@ -97,7 +97,12 @@ class FencedWriter:
         return await together([self._loop.start(coordinator.init) for coordinator in coordinators])
 
     def confirm(self, seconds: float | None = None) -> None:
-        """Prove that this process still holds the id; else Superseded. ClusterUnreachable after `seconds` (None: COORDINATION_SECONDS)."""
+        """Prove that this process still holds the id; else Superseded. ClusterUnreachable after `seconds` (None: COORDINATION_SECONDS).
+
+        With `seconds`, lanes have waited for the cluster in vain, perhaps over the same connection.
+        """
+        if seconds is not None:
+            self._connection.begin_anew()
         self._coordinator.patience_seconds = seconds
         try:
             self.identity, self._unused = self._call(self._settle), True

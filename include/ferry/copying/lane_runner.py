@@ -190,7 +190,7 @@ def lanes_beside(memory: int, tasks: Collection[LaneTask], round_trip: float) ->
     """How many lanes run side by side (pure). `memory`: bytes for data of a worker. `round_trip`: seconds to the farther cluster."""
     if round_trip < FAR_SECONDS:
         return 1
-    largest = max((part.batch_limit for task in tasks for part in task.partitions), default=1)
+    largest = max([1, *(part.batch_limit for task in tasks for part in task.partitions)])
     return max(1, min(LANES_BESIDE, len(tasks), memory // (BATCHES_A_LANE * largest)))
 
 
