@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 DAYS, RECORDS_A_DAY = 3, 200
 # How long nothing changes before a test gives up: on a busy machine a run takes minutes.
-STILL_SECONDS = 240
+STILL_SECONDS = 1_500
 
 
 class Scheduled:
@@ -141,7 +141,6 @@ def scheduled(
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)
 def test_a_backfill_copies_the_history_once_beside_other_runs(scheduled: Scheduled) -> None:
     for day in range(DAYS):
         scheduled.produce(day)

@@ -20,7 +20,7 @@ from tools.kafka import SandboxCluster
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]
 
 LITERAL, CONNECTION, REFERRED = (f"{name}-s3cret-{secrets.token_hex(8)}" for name in ("literal", "connection", "referred"))
-RUN_SECONDS = 280
+RUN_SECONDS = 1_500
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 

@@ -21,7 +21,7 @@ from tests.bounces.verdict import histogram
 
 # kafka-python, by which the test gives orders to brokers that are being bounced, leaves sockets open that it could not connect.
 SOCKETS = pytest.mark.filterwarnings("ignore:.*socket.socket:pytest.PytestUnraisableExceptionWarning")
-pytestmark = [pytest.mark.bounces, pytest.mark.timeout(1_800), SOCKETS]
+pytestmark = [pytest.mark.bounces, SOCKETS]
 
 RATE = 300
 VALUE_BYTES = 1_000

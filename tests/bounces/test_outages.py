@@ -29,7 +29,7 @@ from tools.kafka import SandboxCluster
 
 # kafka-python, by which the test gives orders to brokers that are being bounced, leaves sockets open that it could not connect.
 SOCKETS = pytest.mark.filterwarnings("ignore:.*socket.socket:pytest.PytestUnraisableExceptionWarning")
-pytestmark = [pytest.mark.bounces, pytest.mark.timeout(1_800), SOCKETS]
+pytestmark = [pytest.mark.bounces, SOCKETS]
 
 RECORDS, PARTITIONS, IN_TRANSACTION, VALUE_BYTES = 12_000, 4, 1_000, 400
 BEGUN = 0.1

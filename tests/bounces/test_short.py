@@ -13,7 +13,7 @@ from tests.bounces.feeding import seed
 from tests.bounces.flow import FlowUnderTest
 from tests.proxy.rules import END_TXN, PRODUCE, Action, Link, Rule
 
-pytestmark = [pytest.mark.faults, pytest.mark.brokers, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.faults, pytest.mark.brokers]
 
 RECORDS = 10_000
 PARTITIONS = 2

@@ -26,7 +26,7 @@ from tools.kafka import SandboxCluster
 
 # kafka-python, by which the test gives orders to brokers that are being bounced, leaves sockets open that it could not connect.
 SOCKETS = pytest.mark.filterwarnings("ignore:.*socket.socket:pytest.PytestUnraisableExceptionWarning")
-pytestmark = [pytest.mark.bounces, pytest.mark.timeout(1_800), SOCKETS]
+pytestmark = [pytest.mark.bounces, SOCKETS]
 
 RECORDS = 100_000
 PARTITIONS = 2

@@ -20,7 +20,7 @@ from ferry.verify.range_runner import _RangeVerifier, verify_inline
 from ferry.verify.request import VerifyRequest
 from ferry.verify.verifying import verify
 
-pytestmark = [pytest.mark.brokers, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.brokers]
 
 LANES = 5
 RECORDS = 500

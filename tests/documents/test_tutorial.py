@@ -16,7 +16,6 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
 def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
     room = tmp_path / "ferry"
     room.mkdir()

@@ -18,7 +18,6 @@ ROUNDS = 2
 # kafka-python's admin client, which asks for open transactions, leaves the sockets of failed attempts to the garbage collection: here, not
 # in whatever test comes next.
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-@pytest.mark.timeout(900)
 def test_nothing_is_lost_doubled_or_reordered(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "kafka")  # what is logged of a failed attempt would keep its socket until the test is over
     outcome = run_series(SEED, ROUNDS, print)

@@ -30,7 +30,6 @@ pytestmark = [pytest.mark.matrix, pytest.mark.brokers]
 FAILED = 5
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("new", RELEASES)
 @pytest.mark.parametrize("old", RELEASES)
 def test_a_flow_from_one_release_to_another(stage: Stage, old: str, new: str, tmp_path: Path) -> None:

@@ -134,6 +134,10 @@ class Visit:
         """`light` or `dark`, as the system says."""
         self.page.emulate_media(color_scheme=name)  # type: ignore[arg-type]
 
+    def end_first_reading(self) -> None:
+        """In the scenario `slow`: what the page shows has been read."""
+        assert self.context.request.post(f"{self.url}/fixture/read").ok
+
     def posted(self) -> list[dict[str, Any]]:
         """What the page asked Airflow to run."""
         found: list[dict[str, Any]] = self.context.request.get(f"{self.url}/fixture/posted").json()

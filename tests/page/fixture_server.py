@@ -91,6 +91,12 @@ async def posted() -> list[dict[str, Any]]:
     return stage().posted
 
 
+@app.post("/fixture/read")
+async def read() -> None:
+    """The first reading has ended."""
+    stage().unread = False
+
+
 @app.get("/api/v2/dags/{dag_id}")
 async def dag(dag_id: str) -> dict[str, Any]:
     """A DAG that is on."""

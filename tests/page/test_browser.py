@@ -41,6 +41,7 @@ def test_the_first_look_says_how_each_flow_is(visit: Visit, scenario: str) -> No
     if scenario == "slow":
         expect(card(page, FLOW).get_by_text("Not read yet")).to_be_visible()
         visit.picture("overview-slow-waiting")
+        visit.end_first_reading()
     word, texts = SEEN[scenario]
     expect(card(page, FLOW)).to_contain_text(word)
     for text in texts:

@@ -120,7 +120,6 @@ def opened(visit: Visit, topic: str) -> Locator:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
 def test_a_gap_is_found_and_closed_in_airflow(stage: Stage, browser: Browser, pictures: Path, target_cluster: SandboxCluster) -> None:
     airflow, flow = stage.airflow, stage.flow
     options = {"viewport": {"width": 1440, "height": 900}}

@@ -20,7 +20,7 @@ from stage import USERS, Stage, mark
 from tools.kafka import SandboxCluster
 from tools.kafka.mirror_maker import MirrorMaker
 
-pytestmark = [pytest.mark.brokers, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.brokers]
 
 QUICK = tuple(chosen for chosen in COMBINATIONS if chosen.quick)
 # One process runs all flows.

@@ -234,7 +234,6 @@ def test_nothing_was_half_done(stages: dict[str, Stage], variant: str) -> None:
 
 
 @pytest.mark.rights
-@pytest.mark.timeout(600)
 def test_kafkas_own_tool_takes_the_commands(stages: dict[str, Stage], tmp_path: Path) -> None:
     """The commands as they are printed, in a shell; and a whole run by Spark with what they gave."""
     stage = stage_of(stages, "all topics", new=True)

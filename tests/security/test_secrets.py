@@ -66,7 +66,6 @@ def ferry(search: Search, tmp_path: Path, *arguments: str) -> tuple[subprocess.C
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)  # two commands and a search, each with a limit of its own
 def test_a_run_leaves_no_secret_anywhere(grounds: Grounds, guarded_flow: Callable[..., Flow], tmp_path: Path) -> None:
     topic = f"t-{secrets.token_hex(4)}"
     plain = {"bootstrap.servers": grounds.source.address("PLAIN")}

@@ -21,7 +21,7 @@ BINARIES = Path(sys.executable).parent
 
 
 def ferry(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(BINARIES / "ferry"), *arguments], capture_output=True, text=True, timeout=240, check=False)
+    return subprocess.run([str(BINARIES / "ferry"), *arguments], capture_output=True, text=True, check=False)
 
 
 def fill(cluster: SandboxCluster, topic: str, count: int) -> None:

@@ -40,7 +40,6 @@ def spark(tmp_path: Path) -> Iterator[Standalone]:
         yield cluster
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("way", ["archive", "path"])
 def test_executors_have_a_python_of_their_own(
     way: str,

@@ -48,7 +48,6 @@ run_and_end(main)
 DYNAMIC = {"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.shuffleTracking.enabled": "true"}
 
 
-@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("settings", [{}, DYNAMIC], ids=["all cores at once", "dynamic allocation"])
 def test_all_lanes_run_at_a_time_where_there_are_cores(settings: dict[str, str], tmp_path: Path) -> None:
     config = tmp_path / "mm2.properties"

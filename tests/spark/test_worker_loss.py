@@ -128,7 +128,6 @@ def started(command: list[str], environment: Mapping[str, str]) -> Iterator[subp
                 kill(tree_of(process.pid))
 
 
-@pytest.mark.timeout(1_800)
 def test_one_worker_dies_then_the_other(
     spark: Standalone,
     config: Path,
