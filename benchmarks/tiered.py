@@ -1,7 +1,8 @@
 """`python -m benchmarks.tiered`: Ferry and MirrorMaker 2 copy a backlog of which nine tenths lie in the source's remote storage (KIP-405).
 
 The remote storage is a directory of this machine (tools/kafka/tiered.py), so what is compared is how the copiers read it, not how fast an
-object store is. Beside it the same backlog without remote storage.
+object store is. Beside it the same backlog without remote storage. The target has remote storage too: MirrorMaker 2 cannot create the
+topics elsewhere.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ def main() -> int:
     directory = WORK / f"tiered-{time.time_ns()}"
     directory.mkdir(parents=True)
     print(f"{SHAPE.title}, {SHAPE.gigabytes:.1f} GB in {SHAPE.partitions} partitions; load {os.getloadavg()[0]:.1f}", flush=True)
-    properties = tiered.broker_properties(directory / "remote")
+    here, there = (tiered.broker_properties(directory / f"remote-{side}") for side in ("source", "target"))
     with (
-        SandboxCluster.start(directory / "source", "source", properties=properties, java_options=BROKER_JAVA) as source,
-        SandboxCluster.start(directory / "target", "target", java_options=BROKER_JAVA) as target,
+        SandboxCluster.start(directory / "source", "source", properties=here, java_options=BROKER_JAVA) as source,
+        SandboxCluster.start(directory / "target", "target", properties=there, java_options=BROKER_JAVA) as target,
     ):
         clusters = Clusters(source.bootstrap, target.bootstrap)
         for where, config in (("local", NO_CONFIG), ("remote", tiered.TOPIC)):
