@@ -19,7 +19,7 @@ EXAMPLES ?= 5000
 ROOM ?= wire
 MINUTES ?= 5
 
-.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix spark-drill exactness endings faults bounces soak page coverage mutants bench scale tiered distance docs how-tos lock pythons spark-environment clean
+.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix spark-drill exactness endings faults bounces soak page coverage mutants bench scale docs how-tos lock pythons spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -117,16 +117,9 @@ bench: setup ## Side by side with MirrorMaker 2
 	python -m benchmarks.run
 	python -m benchmarks.idle
 
-scale: setup ## 10,000 partitions and 2,000 groups, a plan of 100,000 partitions, and the ledger of a year of runs: tables
+scale: setup ## 10,000 partitions and 2,000 groups, and the ledger of a year of runs: tables
 	python -m benchmarks.scale
-	python -m benchmarks.scale.many
 	python -m benchmarks.scale.year
-
-distance: setup ## Over a line of 100 ms and 100 Mbit/s, MirrorMaker 2 beside it; needs root for network namespaces
-	python -m benchmarks.distance
-
-tiered: setup ## A backlog in the source's remote storage, MirrorMaker 2 beside it
-	python -m benchmarks.tiered
 
 docs: setup ## The documentation as a site in .docs; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 mkdocs build

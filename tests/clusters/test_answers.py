@@ -13,7 +13,6 @@ from uuid import UUID
 
 import pytest
 from kafka.errors import KafkaError, SaslAuthenticationFailedError, for_code
-from kafka.future import Future
 from kafka.net.connection import KafkaConnection
 from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
@@ -29,7 +28,6 @@ from ferry.clusters.fetching import log_bounds
 from ferry.clusters.leaders import Leader, Leaders
 from ferry.clusters.offset_listing import LEADER_PAUSE_SECONDS, OffsetListing
 from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.shared_connection import Asked
 from ferry.config import ClientRole
 from ferry.copying import source_feed
 from ferry.errors import FerryError, NotAuthorized, PartitionError
@@ -194,11 +192,10 @@ def led(code: int, *, node: int = 1) -> Any:
     return MetadataResponse[12](topics=[topic(name="t", topic_id=UUID(int=1), error_code=code, partitions=partitions)])
 
 
-def listing_of(broker: Any) -> OffsetListing:
+def listing_of(broker: Broker) -> OffsetListing:
     """A listing that asks this broker."""
-    broker.leaders = Leaders(broker)
     listing: Any = OffsetListing(SimpleNamespace(), ClientRole.ADMIN)  # type: ignore[arg-type] - its connection is put in
-    listing._begin = lambda question, *wanted: Asked(lambda: asyncio.run(question(broker, *wanted)))
+    listing._ask = lambda question, *wanted: asyncio.run(question(broker, *wanted))
     return cast("OffsetListing", listing)
 
 
@@ -315,21 +312,17 @@ def test_a_verify_that_learns_no_leader(code: int) -> None:
 
 
 @every_code_of(API_VERSIONS)
-@pytest.mark.parametrize("at_the_beginning", [False, True])
-def test_api_versions(code: int, at_the_beginning: bool) -> None:
+def test_api_versions(code: int) -> None:
     """An error is no answer: it says nothing about what the broker lacks, and the next one is asked for."""
     connection: Any = object.__new__(ClusterConnection)
-    first, good = (ApiVersionsResponse[3](error_code=each, api_keys=[]) for each in (code, 0))
-    told = Future().success(first) if at_the_beginning else Future()
-    broker = Broker(good) if at_the_beginning else Broker(first, good)
-    connection.alias, connection.send, connection._features, connection._manager = "A", broker.send, None, SimpleNamespace(told=told)
-    problem = raised(connection.features())
-    if at_the_beginning or API_VERSIONS.action(code) is Action.GO_ON:
+    broker = Broker(ApiVersionsResponse[3](error_code=code, api_keys=[]), ApiVersionsResponse[3](error_code=0, api_keys=[]))
+    connection.alias, connection.send, connection._offers = "A", broker.send, None
+    problem = raised(connection.offers())
+    if API_VERSIONS.action(code) is Action.GO_ON:
         assert problem is None
     else:
         assert (type(problem), named(code) in str(problem)) == (RequestNotSent, True)
-    assert asyncio.run(connection.features()) == {}
-    assert broker.asked == (0 if at_the_beginning and not code else 1 if at_the_beginning or not code else 2)
+    assert asyncio.run(connection.offers()) == ({}, {})
 
 
 @every_code_of(SASL)

@@ -92,7 +92,6 @@ class Coordinators:
         self.now, self.asked, self.looked_up = 1_000.0, 0, 0
         self._given, self._found = list(given), list(found)
         self.coordinator_outage = CoordinatorOutage()
-        self.coordinators: dict[tuple[int, str], int] = {}
 
     def monotonic(self) -> float:
         return self.now

@@ -131,20 +131,8 @@ def test_an_unknown_broker_is_looked_up(flow_factory: Callable[..., Flow], sourc
                 return failed
 
     with connected(flow_factory()) as (loop, connection):
-        connection.disconnect()  # the bootstrap server is the broker, and its connection stays
         connection.learn_brokers(knowing({9: source_cluster.port}))
         assert loop.run(until_known) > 0
-
-
-def test_the_connection_to_a_bootstrap_server_becomes_that_of_its_broker(
-    flow_factory: Callable[..., Flow], source_cluster: SandboxCluster
-) -> None:
-    with connected(flow_factory()) as (loop, connection):
-        kept = connection._manager._conns
-        assert list(kept) == [1]
-        loop.run(connection.send, MetadataRequest(topics=[]), 1)
-        assert len(kept) == 1
-        assert 0 < connection.round_trip() < 1.0, "the kernel measures it"
 
 
 @pytest.mark.unit

@@ -12,7 +12,6 @@ from kafka.future import Future
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from ferry.clusters.connections import RequestLost, RequestNotSent
-from ferry.clusters.frames import Meter
 from ferry.clusters.leader_epochs import Divergence, ReadTo
 from ferry.clusters.leaders import Leader
 from ferry.copying.buffer_limits import BufferLimits, RateLimiter
@@ -43,7 +42,6 @@ class Source:
 
     def __init__(self) -> None:
         self.now = 1_000.0
-        self.meter = Meter()
         self.requests: list[tuple[Any, int, Future]] = []
         self.leaders: dict[int, Leader] = {}
         self.ids: dict[str, UUID | None] = {"t": TOPIC_ID}

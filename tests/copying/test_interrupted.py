@@ -24,7 +24,7 @@ from tools.kafka import RecordSeen, SandboxCluster, read_all
 from ferry.clusters import admin
 from ferry.clusters.connections import ClusterConnection
 from ferry.config import Flow
-from ferry.copying import driver, lane, lane_runner
+from ferry.copying import driver, lane
 from ferry.copying.lane_runner import InlineLaneRunner, More
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.transaction import TransactionState
@@ -301,11 +301,9 @@ def test_a_source_that_restarts_while_lost_lanes_are_planned_again(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("side_by_side", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_any_request_at_any_time(
     seed: int,
-    side_by_side: bool,
     flow: Flow,
     topic: str,
     run_flow: RunFlow,
@@ -313,16 +311,12 @@ def test_any_request_at_any_time(
     source_cluster: SandboxCluster,
     target_cluster: SandboxCluster,
 ) -> None:
-    if side_by_side:
-        monkeypatch.setattr(lane_runner, "FAR_SECONDS", -1.0)
     copy_over_a_bad_network(flow, topic, run_flow, monkeypatch, source_cluster, seed)
     assert_exact(flow, topic, source_cluster, target_cluster)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("side_by_side", [False, True])
 def test_any_request_at_any_time_by_the_older_transaction_protocol(
-    side_by_side: bool,
     topic: str,
     flow_factory: Callable[..., Flow],
     cluster_factory: Callable[..., SandboxCluster],
@@ -331,8 +325,6 @@ def test_any_request_at_any_time_by_the_older_transaction_protocol(
     source_cluster: SandboxCluster,
 ) -> None:
     target = cluster_factory(features=("transaction.version=1",))
-    if side_by_side:
-        monkeypatch.setattr(lane_runner, "FAR_SECONDS", -1.0)
     flow = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.transaction.mb = 1", "A->B.ferry.lanes = 2", target=target)
     copy_over_a_bad_network(flow, topic, run_flow, monkeypatch, source_cluster, 1)
     assert_exact(flow, topic, source_cluster, target)

@@ -16,12 +16,11 @@ import random
 import threading
 from asyncio import Server, StreamReader, StreamWriter
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
-from tests.proxy.connection import Conditions, Connection, Exchange
+from tests.proxy.connection import Conditions, Connection
 from tests.proxy.rules import Link, Rule, Way
 
 HOST = "127.0.0.1"
@@ -79,16 +78,6 @@ class BrokerProxy:
     def link(self, link: Link | dict[Way, Link]) -> None:
         both = dict.fromkeys(Way, link) if isinstance(link, Link) else link
         self._call(lambda: self._conditions.link.update(both))
-
-    @contextmanager
-    def recording(self) -> Iterator[list[Exchange]]:
-        """The exchanges that come by meanwhile."""
-        found: list[Exchange] = []
-        self._call(lambda: setattr(self._conditions, "exchanges", found))
-        try:
-            yield found
-        finally:
-            self._call(lambda: setattr(self._conditions, "exchanges", None))
 
     def add(self, rule: Rule) -> Rule:
         """A rule for requests from now on; the first of several that is met counts."""

@@ -27,18 +27,8 @@ Side = tuple[StreamReader, StreamWriter]
 
 
 @dataclass
-class Exchange:
-    """A request that came over `connection`, and when (seconds of the loop). `answered`: when the broker's answer came; None: not yet."""
-
-    connection: Connection
-    api: int
-    asked: float
-    answered: float | None = None
-
-
-@dataclass
 class Conditions:
-    """What holds for all connections of a proxy now; read and written by its loop only. `exchanges`: None while nobody wants to know."""
+    """What holds for all connections of a proxy now; read and written by its loop only."""
 
     dice: random.Random
     link: dict[Way, Link] = field(default_factory=lambda: dict.fromkeys(Way, Link()))
@@ -46,7 +36,6 @@ class Conditions:
     dropped: set[Way] = field(default_factory=set)
     rules: list[Rule] = field(default_factory=list)
     seen: Counter[int] = field(default_factory=Counter)
-    exchanges: list[Exchange] | None = None
 
 
 class Connection:
@@ -59,7 +48,6 @@ class Connection:
         self._under_way: dict[Way, Queue[tuple[float, bytes] | None]] = {way: Queue(UNDER_WAY) for way in Way}
         self._ended: set[Way] = set()
         self._awaited: dict[int, Rule] = {}
-        self._unanswered: dict[int, Exchange] = {}
         self.incomplete = False
 
     async def run(self) -> None:
@@ -133,9 +121,6 @@ class Connection:
         """Seconds that a request is held up by a rule; None when it is not forwarded."""
         request = Request.of(body)
         self._conditions.seen[request.api] += 1
-        if self._conditions.exchanges is not None:
-            exchange = self._unanswered[request.correlation] = Exchange(self, request.api, asyncio.get_running_loop().time())
-            self._conditions.exchanges.append(exchange)
         rule = next((rule for rule in self._conditions.rules if rule.meets(request, self._conditions.dice)), None)
         if rule is None:
             return 0.0
@@ -150,10 +135,7 @@ class Connection:
 
     def _answered(self, body: bytes) -> float | None:
         """The same for an answer, by the rule that its request met."""
-        correlation = int.from_bytes(body[:4], signed=True)
-        if exchange := self._unanswered.pop(correlation, None):
-            exchange.answered = asyncio.get_running_loop().time()
-        rule = self._awaited.pop(correlation, None)
+        rule = self._awaited.pop(int.from_bytes(body[:4], signed=True), None)
         if rule is None:
             return 0.0
         if rule.action is Action.DELAY_ANSWER:

@@ -19,12 +19,6 @@ from ferry.spark.runner import SparkLaneRunner
 pytestmark = pytest.mark.unit
 
 
-@pytest.fixture(autouse=True)
-def near(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both clusters."""
-    monkeypatch.setattr(runner, "is_far", lambda _: False)
-
-
 PART = PartitionTask("t", 0, UUID(int=1), "A.t", UUID(int=2), 0, segments=(Segment(ReceiptKind.COPIED, 0, 10),))
 
 

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.clusters.describe import ConfigOrigin, ConfigValue
 from ferry.policy.filters import DefaultConfigPropertyFilter
-from ferry.syncs.config_plan import (
-    DEFAULT_BATCH_LIMIT,
-    ConfigRules,
-    creation_config,
-    needs_default_limit,
-    plan_configs,
-    wants_remote_storage,
-)
+from ferry.syncs.config_plan import DEFAULT_BATCH_LIMIT, ConfigRules, creation_config, needs_default_limit, plan_configs
 
 pytestmark = pytest.mark.unit
 
@@ -76,21 +67,6 @@ def test_a_new_topic_accepts_batches_as_large_as_at_the_source(origin: ConfigOri
     assert creation_config(source, rules())[0] == {"max.message.bytes": "5000000"}
     assert creation_config(source, rules(limit=5_000_000))[0] == {}
     assert creation_config(source, rules("max.message.bytes"))[0] == {}
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_a_target_without_remote_storage_gets_no_entries_about_it(there: bool) -> None:
-    source = {"remote.storage.enable": value("true"), "local.retention.ms": value("1000"), "retention.ms": value("2000")}
-    unset = {name: value("", ConfigOrigin.DEFAULT) for name in source}
-    wanted = {name: entry.value for name, entry in source.items() if there or name == "retention.ms"}
-    choices = replace(rules(), remote_storage=there)
-    config, left = creation_config(source, choices)
-    plan = plan_configs(source, unset, choices)
-    assert config == {change.name: change.value for change in plan.alterations} == wanted
-    assert [name for name, _ in left] == [name for name, _ in plan.left] == sorted(source.keys() - wanted.keys())
-    assert all("no remote storage" in reason for _, reason in (*left, *plan.left))
-    assert wants_remote_storage(source)
-    assert not wants_remote_storage(unset)
 
 
 @st.composite

@@ -18,13 +18,16 @@ from kafka.protocol.admin import DescribeProducersRequest, DescribeQuorumRequest
 from kafka.protocol.consumer import FetchRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from ferry.clusters.answers import DESCRIBE_QUORUM, Action
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.shared_connection import ask_cluster
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
 from ferry.config import Cluster
 from ferry.errors import BrokerTooOld, ClusterUnreachable
 
+# A broker that restarts at this very moment answers within these attempts.
+ATTEMPTS = 5
+WAIT = wait_exponential(multiplier=0.1, max=2)
 NO_ANSWER = (RequestNotSent, RequestLost)
 _METADATA_TOPIC = "__cluster_metadata"
 # Ferry asks for the time so often and takes the quickest answer, which is the most exact.
@@ -89,7 +92,11 @@ class Capabilities:
 
 def lacking(cluster: Cluster, *, needs: Iterable[Feature], wishes: Iterable[Feature]) -> tuple[Lack, ...]:
     """The `wishes` that the cluster cannot fulfil; BrokerTooOld where it lacks one of `needs`. ClusterUnreachable, AuthenticationFailed."""
-    offered = ask_cluster(cluster, ClusterConnection.newest)
+    try:
+        patiently = Retrying(retry=retry_if_exception_type(NO_ANSWER), stop=stop_after_attempt(ATTEMPTS), wait=WAIT, reraise=True)
+        offered = patiently(ask_cluster, cluster, ClusterConnection.offers).newest
+    except NO_ANSWER as problem:
+        raise ClusterUnreachable(f"cluster {cluster.alias} ({cluster.bootstrap}) does not say what it can do: {problem}") from problem
     for need in missing(needs, offered):
         raise BrokerTooOld(f"cluster {cluster.alias} ({cluster.bootstrap}) is older than Kafka {need.since}: {need.without}; upgrade it")
     return tuple(Lack(f"cluster {cluster.alias} is older than Kafka {wish.since}", wish.without) for wish in missing(wishes, offered))
@@ -109,7 +116,7 @@ def ask_capabilities(cluster: Cluster) -> Capabilities:
 
 
 async def _ask(connection: ClusterConnection) -> Capabilities:
-    newest, features = await connection.newest(), await connection.features()
+    newest, features = await connection.offers()
     if newest.get(DescribeQuorumRequest.API_KEY, 0) < 1:
         return Capabilities(newest, features, None, "only clusters with KRaft, from 3.3 on, tell it")
     readings = [await _read_clock(connection) for _ in range(CLOCK_READINGS)]

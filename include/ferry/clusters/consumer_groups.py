@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeVar
 
@@ -30,6 +29,7 @@ from ferry.clusters.answers import (
 )
 from ferry.clusters.committed_offsets import GroupAnswer, OffsetBatches, fetch_request, fetched_offsets, topics_to_commit
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.failures import granting
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupListing, GroupMember, GroupState, GroupType
 from ferry.clusters.group_requests import (
@@ -44,7 +44,6 @@ from ferry.clusters.group_requests import (
 from ferry.clusters.messages import ConsumerGroupDescribeRequest
 from ferry.clusters.partitions import TopicPartition, partitions_of
 from ferry.clusters.pauses import doubling
-from ferry.clusters.shared_connection import connected
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError
 
@@ -77,18 +76,24 @@ class ConsumerGroups:
     def __init__(self, cluster: Cluster, *, to_write: bool = False) -> None:
         self._cluster = cluster
         self._to_look = "Read on group" if to_write else "Describe on group"
-        self._scope = ExitStack()
+        self._loop: EventLoop
         self._connections: list[ClusterConnection] = []
+        self._coordinators: dict[str, int] = {}
 
     def __enter__(self) -> ConsumerGroups:
-        client = self._scope.enter_context(connected(self._cluster))
-        self._loop, self._connections = client.loop, [client.connection]
+        self._loop = EventLoop()
+        try:
+            self._loop.run(self._connect, 1)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
-    def __exit__(self, *details: Any) -> None:
-        for connection in self._connections[1:]:
+    def __exit__(self, *details: object) -> None:
+        for connection in self._connections:
             connection.close()
-        self._scope.__exit__(*details)
+        self._connections.clear()
+        self._loop.close()
 
     def granting(self, right: str) -> str:
         """What an administrator of this cluster must do; `right` as `Read on topic orders`."""
@@ -152,7 +157,7 @@ class ConsumerGroups:
     def _each(self, question: GroupQuestion[T], groups: Iterable[str]) -> dict[str, T | FerryError]:
         # A read needs one connection only: its requests hold many groups.
         connections = self._connections if question.groups_a_request == 1 else self._connections[:1]
-        return self._loop.run(GroupRequests(connections, question).each, groups)
+        return self._loop.run(GroupRequests(connections, self._coordinators, question).each, groups)
 
     async def _connect(self, count: int) -> None:
         while len(self._connections) < count:

@@ -4,15 +4,13 @@ import math
 import selectors
 import socket
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 from weakref import WeakSet
 
 from kafka.future import Future
 from kafka.net.selector import NetworkSelector
 
-from ferry.clusters.kept import clients_hidden
 from ferry.ending import interruptible, interrupts_held
 
 T = TypeVar("T")
@@ -83,20 +81,10 @@ class EventLoop:
         self.selector = NetworkSelector(selector=SocketSelector, slow_task_threshold_secs=0)
 
     def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        """Run to the end; the result. KeyboardInterrupt if a signal comes meanwhile: between two tasks, never in one.
-
-        What runs meanwhile, for example the code of users, has no kept clients: they belong to this loop, which cannot run twice at a time.
-        """
-        result: T = self.result(self.start(coroutine, *arguments))
+        """Run to the end; the result. KeyboardInterrupt if a signal comes meanwhile: between two tasks, never in one."""
+        with interrupts_held():
+            result: T = self.selector.run(coroutine, *arguments)
         return result
-
-    def result(self, future: Future) -> Any:
-        """The result of what was started, or its error, when it is there. Runs everything that was started; as `run`."""
-        with interrupts_held(), clients_hidden():
-            self.selector.poll(future=future)
-        if future.exception is not None:
-            raise future.exception
-        return future.value
 
     def start(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Future:
         """Start `coroutine` concurrently; the future gives its result or its error."""
@@ -116,19 +104,6 @@ class EventLoop:
 
     def close(self) -> None:
         self.selector.close()
-
-
-async def ended(started: Iterable[Future]) -> None:
-    """Return when all have ended, also those that failed."""
-    for future in started:
-        with suppress(Exception):
-            await future
-
-
-async def together(started: Sequence[Future]) -> list[Any]:
-    """The results of all, when all have ended; the first error if one failed. So nothing goes on that nobody waits for."""
-    await ended(started)
-    return [await future for future in started]
 
 
 class Wakeup:

@@ -21,18 +21,10 @@ MALFORMED = (ValueError, struct.error, OverflowError, IndexError, TypeError, Att
 
 
 class Meter:
-    """Counts the bytes of responses in memory: of those that are arriving, and of those that something still refers to.
-
-    `reserved`: for responses that were asked for. `own`: of batches that lanes hold and wrote themselves, by lane.
-    """
+    """Counts the bytes of responses in memory: of those that are arriving, and of those that something still refers to."""
 
     def __init__(self) -> None:
-        self.held = self.reserved = 0
-        self.own: dict[int, int] = {}
-
-    @property
-    def all_held(self) -> int:
-        return self.held + sum(self.own.values())
+        self.held = 0
 
 
 class _Room(bytearray):

@@ -6,23 +6,22 @@ twice; with a producer id the leader recognises it by its sequence number.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import partial
 
 from confluent_kafka import KafkaError
 from kafka.partitioner.default import murmur2
 
 from ferry.clusters.answers import PRODUCE, Action
-from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent, ask_cluster
 from ferry.clusters.coordination import NO_IDENTITY, Coordinator
 from ferry.clusters.error_codes import CODES
 from ferry.clusters.failures import explained
 from ferry.clusters.internal_batches import BATCH_BYTES, RECORD_OVERHEAD_BYTES, InternalBatch, KeyValue, internal_batches
+from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.clusters.pauses import doubling
 from ferry.clusters.producing import produce_request
-from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized
 
@@ -49,42 +48,24 @@ def append_records(
     `partition` -1: by the key, as in Java's producer. `timestamp` in ms, 0: now. `in_order`: a batch may not stand there twice. `seconds`:
     how long to wait for a leader, by default WRITE_SECONDS.
     """
-    append_to_topics(cluster, {topic: records}, partition=partition, timestamp=timestamp, in_order=in_order, seconds=seconds)
-
-
-def append_to_topics(
-    cluster: Cluster,
-    records: Mapping[str, Iterable[KeyValue]],
-    *,
-    partition: int = -1,
-    timestamp: int = 0,
-    in_order: bool = False,
-    seconds: float | None = None,
-) -> None:
-    """As append_records, to several topics side by side."""
-    listed = {topic: found for topic, pairs in records.items() if (found := list(pairs))}
+    listed = list(records)
     largest, milliseconds = (cluster.resolved(ClientRole.PRODUCER).value(name) for name in ("max.request.size", "delivery.timeout.ms"))
-    for topic, pairs in listed.items():
-        if any(len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES > largest for key, value in pairs):
-            raise _problem(cluster, topic, KafkaError.MSG_SIZE_TOO_LARGE)
+    if any(len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES > largest for key, value in listed):
+        raise _problem(cluster, topic, KafkaError.MSG_SIZE_TOO_LARGE)
     seconds = min(WRITE_SECONDS if seconds is None else seconds, milliseconds / 1000)
+    writing = _Writing(cluster, topic, in_order=in_order)
 
     # Compaction works within a partition: what Java's clients wrote and is written here must lie in the same one.
-    def divided(topic: str, width: int) -> dict[TopicPartition, list[InternalBatch]]:
-        numbers = (partition if partition >= 0 else (murmur2(key) & 0x7FFFFFFF) % width for key, _ in listed[topic])
-        found = grouped(zip((TopicPartition(topic, number) for number in numbers), listed[topic], strict=True))
+    def divided(width: int) -> dict[TopicPartition, list[InternalBatch]]:
+        numbers = (partition if partition >= 0 else (murmur2(key) & 0x7FFFFFFF) % width for key, _ in listed)
+        found = grouped(zip((TopicPartition(topic, number) for number in numbers), listed, strict=True))
         return {key: list(internal_batches(pairs, timestamp, min(BATCH_BYTES, largest))) for key, pairs in found.items()}
 
-    async def write(connection: ClusterConnection, deadline: float) -> list[str]:
-        writings = {topic: _Writing(cluster, topic, in_order=in_order) for topic in listed}
-        done = {
-            topic: connection.loop.start(writing.run, connection, partial(divided, topic), deadline) for topic, writing in writings.items()
-        }
-        return [topic for topic, written in done.items() if not await written]
-
     contact = min(BOOTSTRAP_MILLISECONDS, seconds * 1_000)
-    if listed and (left := ask_cluster(cluster, write, time.monotonic() + seconds, role=ClientRole.PRODUCER, milliseconds=contact)):
-        raise ClusterUnreachable(f"cluster {cluster.alias}: {', '.join(left)} takes no records: no answer in {seconds:.0f} s")
+    if listed and not ask_cluster(
+        cluster, writing.run, divided, time.monotonic() + seconds, role=ClientRole.PRODUCER, milliseconds=contact
+    ):
+        raise ClusterUnreachable(f"cluster {cluster.alias}: {topic} takes no records: no answer in {seconds:.0f} s")
 
 
 class _Writing:
@@ -100,7 +81,7 @@ class _Writing:
         self, connection: ClusterConnection, divided: Callable[[int], dict[TopicPartition, list[InternalBatch]]], deadline: float
     ) -> bool:
         """Whether the topic took what is `divided` among its partitions (by their number) before `deadline` (monotonic)."""
-        leaders, pauses = connection.leaders, doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+        leaders, pauses = Leaders(connection, [self._topic]), doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         if self._in_order:
             try:
                 self._identity = await Coordinator(connection.loop, connection, "", "").idempotent_identity()
@@ -108,27 +89,25 @@ class _Writing:
                 raise _problem(self._cluster, self._topic, CODES["TOPIC_AUTHORIZATION_FAILED"]) from problem
         while True:
             with suppress(RequestNotSent, RequestLost):
-                await leaders.known([self._topic])
+                await leaders.refresh()
                 if code := leaders.refused(self._topic) or (CODES["UNKNOWN_TOPIC_OR_PARTITION"] if leaders.is_gone(self._topic) else 0):
                     raise _problem(self._cluster, self._topic, code)
-                if not self._left and (width := len(leaders.partitions(self._topic))):
-                    self._left = divided(width)
-                while self._left and await self._send(connection):
+                if not self._left and leaders.width(self._topic):
+                    self._left = divided(leaders.width(self._topic))
+                while self._left and await self._send(connection, leaders):
                     if not any(self._left.values()):
                         return True
-            leaders.forget([self._topic])
             if time.monotonic() > deadline:
                 return False
             await connection.loop.sleep(next(pauses))
 
-    async def _send(self, connection: ClusterConnection) -> bool:
+    async def _send(self, connection: ClusterConnection, leaders: Leaders) -> bool:
         """The next batch of each partition; whether all were accepted."""
         waiting = [key for key, batches in self._left.items() if batches]
         sent = []
-        for node, keys in connection.leaders.by_node(waiting).items():
+        for node, keys in leaders.by_node(waiting).items():
             batches = [(*key, self._left[key][0].encode(*self._identity, self._sequence(key), False)) for key in keys]
-            request = produce_request(batches, connection.leaders, None, transactions_v2=False)
-            sent.append(connection.submit(request, node, ANSWER_MILLISECONDS))
+            sent.append(connection.submit(produce_request(batches, leaders, None, transactions_v2=False), node, ANSWER_MILLISECONDS))
         accepted = 0
         for future in sent:
             with suppress(RequestNotSent, RequestLost):

@@ -17,11 +17,10 @@ from uuid import UUID
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from ferry.clusters.answers import OFFSET_FOR_LEADER_EPOCH, Action
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
 from ferry.clusters.fetching import epoch_before, log_bounds
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition, grouped
-from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import Cluster
 
 T = TypeVar("T")

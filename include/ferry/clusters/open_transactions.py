@@ -16,10 +16,9 @@ from typing import Any
 from kafka.protocol.admin.transactions import DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest
 
 from ferry.clusters.answers import ASKED_AGAIN, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, Action
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition, grouped, partitions_of
-from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import Cluster
 from ferry.errors import FerryError
 
@@ -73,7 +72,7 @@ async def open_of(
     cannot tell (before 2.8). RequestNotSent or RequestLost.
     """
     wanted = list(partitions)
-    if DescribeProducersRequest.API_KEY not in await connection.newest():
+    if not await connection.understands(DescribeProducersRequest.API_KEY):
         return dict.fromkeys(wanted)
     return {
         key: None if isinstance(entries, str) else next((entry for entry in entries if entry.producer_id in producer_ids), None)

@@ -15,15 +15,12 @@ from typing import Any
 from ferry.clusters.admin import ClusterAdmin, require_contact
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.clusters.kept import kept_clients
 from ferry.clusters.leaders import NO_TOPIC_ID
-from ferry.clusters.log_sizes import log_sizes
 from ferry.clusters.partitions import TopicPartition, grouped
-from ferry.clusters.shared_connection import Asked, ask_cluster
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.lane_runner import LaneRunner
-from ferry.copying.lanes import number_of_lanes, spread, transactional_id
+from ferry.copying.lanes import number_of_lanes, transactional_id
 from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut, until_clusters_answer
 from ferry.copying.last_stable_lag import last_stable_lags, overdue
 from ferry.copying.ledger_compaction import compact_ledger, is_due
@@ -32,11 +29,10 @@ from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_t
 from ferry.copying.progress import Progress, ProgressObserver, beside, named_when_slow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
-from ferry.copying.weights import bytes_an_offset, without_size
 from ferry.errors import ClusterUnreachable, FerryError, RetryRule, Superseded
 from ferry.ledger import loss_index
 from ferry.ledger.losses import index_losses
-from ferry.ledger.reading import ask_syncs_done
+from ferry.ledger.reading import refuse_newer_state
 from ferry.ledger.run_report import PartitionFailure, Skipped, time_now
 from ferry.ledger.runs_topic import RunOpened, RunResult, read_run_records, write_run_record
 from ferry.ledger.state import Claim, encode_state
@@ -67,7 +63,6 @@ class CopyDriver:
         self._cpu_seconds = 0.0
         self._ledger_ends: Mapping[int, int] = {}
         self._lanes = 0  # known with the plan
-        self._lane_of: dict[TopicPartition, int] = {}
         self._started = time.monotonic()
 
     def run(self) -> None:
@@ -78,14 +73,12 @@ class CopyDriver:
         """Instead of copying, write the seeds that `decide` plans from a snapshot after fencing. Outcome and errors as in `run`."""
         self._under_the_fence(lambda lease: self._seed(lease, decide))
 
-    @kept_clients()
     def _under_the_fence(self, act: Callable[[RunLease], None]) -> None:
-        lease = RunLease(self._flow)
         with named_when_slow(self._say, "reading what earlier runs left on the target"):
-            lease.look_up()
+            refuse_newer_state(self._flow)
             self._write_opened()
         try:
-            with lease:
+            with RunLease(self._flow) as lease:
                 act(lease)
         except FerryError as problem:
             superseded = str(problem) if isinstance(problem, Superseded) else None
@@ -151,9 +144,8 @@ class CopyDriver:
                 pending = more()
         for lane in self._stopped_lanes:
             lease.retake(lane)  # aborts its open transaction: else readers of the target would wait for the transaction's time-out
-        held_ever = self._ask_held_ever()
         self._name_last_stable_lags(seen)
-        self._index_losses(lease, job.ledger_topic_id, self._compact_ledger(lease, held_ever.answer()))
+        self._index_losses(lease, job.ledger_topic_id, self._compact_ledger(lease))
 
     def _taken_back(
         self, lease: RunLease, held: Mapping[int, ProducerIdentity], ends: Mapping[TopicPartition, int], out: LanesOut
@@ -169,7 +161,7 @@ class CopyDriver:
         look = {
             "for_a_run": True,
             "ends": ends,
-            "concerns": lambda topic, partition: self._lane_of.get(TopicPartition(topic, partition)) in lost,
+            "concerns": lambda topic, partition: TopicPartition(topic, partition).share(self._lanes) in lost,
         }
         seen, plans = until_clusters_answer()(self._plan, lease, self._decide, **look)
         self._skipped = seen.skipped
@@ -198,23 +190,21 @@ class CopyDriver:
             for failure in overdue(last_stable_lags(self._flow, seen, source, target)):
                 self._failures.setdefault((failure.topic, failure.partition), failure)
 
-    def _ask_held_ever(self) -> Asked[int]:
-        """How many records the ledger has ever held."""
-        return InternalTopicReader(self._flow.target).ask_end_offsets(self._ledger).then(lambda ends: sum(ends.values()))
-
-    def _compact_ledger(self, lease: RunLease, held_ever: int) -> int:
-        """Compact the ledger if it is due. Returns how many records it has ever held."""
-        if not is_due(held_ever, lease.record):
-            return held_ever
-        lease.confirm()  # an older run must not take the compaction's transactional id from a newer one
-        try:
-            done = compact_ledger(self._flow)
-        except Superseded as problem:
-            lease.confirm()  # raises if a newer run has taken over; else another process compacts, and the next run may do it
-            log.warning("another process compacts the ledger: %s", problem)
-            return held_ever
-        # The records of this compaction are not new ones.
-        held_ever = self._ask_held_ever().answer()
+    def _compact_ledger(self, lease: RunLease) -> int:
+        """Compact the ledger if it is due. Returns how many records the ledger has ever held."""
+        with InternalTopicReader(self._flow.target) as reader:
+            held_ever = sum(reader.end_offsets(self._ledger).values())
+            if not is_due(held_ever, lease.record):
+                return held_ever
+            lease.confirm()  # an older run must not take the compaction's transactional id from a newer one
+            try:
+                done = compact_ledger(self._flow)
+            except Superseded as problem:
+                lease.confirm()  # raises if a newer run has taken over; else another process compacts, and the next run may do it
+                log.warning("another process compacts the ledger: %s", problem)
+                return held_ever
+            # The records of this compaction are not new ones.
+            held_ever = sum(reader.end_offsets(self._ledger).values())
         lease.write_record(tidied=held_ever, receipts=done.left)
         self._say(f"ledger: {len(done.replaced) + len(done.merged)} receipts became {len(done.merged)}")
         return held_ever
@@ -266,16 +256,8 @@ class CopyDriver:
                 self._fail(*part.key, "SourceMissing", "the source no longer had it when its lane was planned again")
 
     def _lane_tasks(self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity]) -> list[LaneTask]:
-        at_work = [plan for plan in plans if plan.has_work and plan.facts.remote_topic_id is not None]
-        asked = without_size(at_work)
-        sizes: Mapping[TopicPartition, int] = {}
-        with suppress(FerryError):  # they only balance the lanes
-            sizes = ask_cluster(self._flow.source, log_sizes, asked) if asked else sizes
-        each = bytes_an_offset(at_work, sizes)
-        parts = [partition_task(plan, each[plan.facts.key]) for plan in at_work]
-        new = spread([part for part in parts if part.key not in self._lane_of], self._lanes, self._flow.transaction_bytes)
-        self._lane_of |= {part.key: lane for lane, group in enumerate(new) for part in group}
-        by_lane = grouped((self._lane_of[part.key], part) for part in parts)
+        at_work = (plan for plan in plans if plan.has_work and plan.facts.remote_topic_id is not None)
+        by_lane = grouped((plan.facts.key.share(self._lanes), partition_task(plan)) for plan in at_work)
         return [
             LaneTask(lane, transactional_id(self._flow.name, lane), held[lane], tuple(tasks)) for lane, tasks in sorted(by_lane.items())
         ]
@@ -326,11 +308,10 @@ class CopyDriver:
         self._failures[topic, partition] = PartitionFailure(topic, partition, error, problem)
 
     def _write_opened(self) -> None:
-        """NewerFormat, before anything is written."""
-        newer, asked = ask_syncs_done(self._flow), InternalTopicReader(self._flow.target).ask_end_offsets(self._ledger)
-        opened, ends = read_run_records(self._flow, self._request.run_id).opened, asked.answer()
-        newer.answer()
+        opened = read_run_records(self._flow, self._request.run_id).opened
         if opened is None:
+            with InternalTopicReader(self._flow.target) as reader:
+                ends = reader.end_offsets(self._ledger)
             opened = RunOpened(self._request.run_id, time_now(), self._request.bound, ends)
             write_run_record(self._flow, opened)
         self._ledger_ends = opened.ledger_ends
@@ -352,8 +333,8 @@ class CopyDriver:
         )
 
 
-def partition_task(plan: PartitionPlan, offset_bytes: float) -> PartitionTask:
-    """The lane's task for a planned partition, whose remote topic must exist. `offset_bytes` as of PartitionTask."""
+def partition_task(plan: PartitionPlan) -> PartitionTask:
+    """The lane's task for a planned partition, whose remote topic must exist."""
     facts = plan.facts
     if facts.remote_topic_id is None:
         raise ValueError(f"{facts.topic}-{facts.partition}: planned before its remote topic exists")
@@ -373,5 +354,4 @@ def partition_task(plan: PartitionPlan, offset_bytes: float) -> PartitionTask:
         settles=plan.seed is not None and facts.committed is not None,
         series=plan.series,
         record_bytes=facts.head.record_bytes if facts.head is not None else 0,
-        offset_bytes=offset_bytes,
     )

@@ -18,19 +18,17 @@ tests/model goes through all interleavings of these steps.
 """
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
-from ferry.clusters.event_loop import EventLoop, Wakeup, ended, together
+from ferry.clusters.event_loop import EventLoop, Wakeup
 from ferry.clusters.internal_batches import KeyValue
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.shared_connection import Asked, begin_asking, connected
-from ferry.config import ClientRole, Flow
+from ferry.config import Flow
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.lanes import number_of_lanes, transactional_id
 from ferry.errors import ClusterUnreachable, Superseded, UnreadableRecord
@@ -45,48 +43,27 @@ ATTEMPTS = 5
 class FencedWriter:
     """One transactional id on the target, held by this process. Its calls block: not for use inside a lane."""
 
-    def __init__(self, flow: Flow, name: str, beside: Sequence[str] = ()) -> None:
-        """`beside`: other ids that are taken soon."""
-        self._flow, self._name, self._beside = flow, name, beside
-        self._scope = ExitStack()
-        self._loop: EventLoop
-        self._connection: ClusterConnection
-        self._coordinator: Coordinator
-        self._leaders: Leaders
-        self._looked_up: Asked[None] | None = None
+    def __init__(self, flow: Flow, name: str) -> None:
+        from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
+
+        self._flow, self._name = flow, name
+        self._loop = EventLoop()
+        self._connection = ClusterConnection(self._loop, flow.target, ClientRole.PRODUCER)
+        self._coordinator = Coordinator(self._loop, self._connection, name, flow.position_group)
         self.identity: ProducerIdentity
-        self._unused = False  # the identity is new: sequences begin at 0
-
-    def look_up(self) -> None:
-        """Begin to look for the coordinators, if something else is to be asked before the id is taken. In a scope of kept clients."""
-
-        async def ask(connection: ClusterConnection) -> None:
-            await Coordinator(connection.loop, connection, self._name, self._flow.position_group, self._beside).look_up()
-
-        self._looked_up = begin_asking(self._flow.target, ask, role=ClientRole.PRODUCER)
 
     def __enter__(self) -> Self:
-        with ExitStack() as scope:
-            client = scope.enter_context(connected(self._flow.target, ClientRole.PRODUCER))
-            self._loop, self._connection = client.loop, client.connection
-            self._coordinator = Coordinator(self._loop, self._connection, self._name, self._flow.position_group, self._beside)
-            self._leaders = Leaders(self._connection, {self._flow.ledger_topic, self._flow.state_topic})
-            if self._looked_up is not None:
-                self._looked_up.answer()
-            self.identity, self._unused = self._call(self._init), True
-            self._scope = scope.pop_all()
+        try:
+            self._loop.run(self._connection.open)
+            self.identity = self._call(self._coordinator.init)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
-    async def _init(self) -> ProducerIdentity:
-        """Take the id, and learn the leaders meanwhile."""
-        learned = self._loop.start(self._leaders.refresh)
-        try:
-            return await self._coordinator.init()
-        finally:
-            await ended([learned])  # what could not be learned is asked for when it is needed
-
-    def __exit__(self, *details: Any) -> None:
-        self._scope.__exit__(*details)
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+        self._loop.close()
 
     def take(self, names: Sequence[str]) -> list[ProducerIdentity]:
         """Take other transactional ids, side by side: aborts their open transactions, and fences their holders."""
@@ -94,18 +71,14 @@ class FencedWriter:
 
     async def _take(self, names: Sequence[str]) -> list[ProducerIdentity]:
         coordinators = [Coordinator(self._loop, self._connection, name, self._flow.position_group) for name in names]
-        return await together([self._loop.start(coordinator.init) for coordinator in coordinators])
+        taken = [self._loop.start(coordinator.init) for coordinator in coordinators]
+        return [await future for future in taken]
 
     def confirm(self, seconds: float | None = None) -> None:
-        """Prove that this process still holds the id; else Superseded. ClusterUnreachable after `seconds` (None: COORDINATION_SECONDS).
-
-        With `seconds`, lanes have waited for the cluster in vain, perhaps over the same connection.
-        """
-        if seconds is not None:
-            self._connection.begin_anew()
+        """Prove that this process still holds the id; else Superseded. ClusterUnreachable after `seconds` (None: COORDINATION_SECONDS)."""
         self._coordinator.patience_seconds = seconds
         try:
-            self.identity, self._unused = self._call(self._settle), True
+            self.identity = self._call(self._settle)
         except (RequestNotSent, RequestLost) as problem:
             raise ClusterUnreachable(f"{self._name} could not prove that it is held: {problem}") from problem
         finally:
@@ -118,8 +91,7 @@ class FencedWriter:
             try:
                 if problem is not None:
                     self._connection.disconnect()
-                    self._leaders.forget({topic for topic, _ in records})
-                    self.identity, self._unused = self._call(self._settle), True
+                    self.identity = self._call(self._settle)
                 return self._loop.run(self._write, records)
             except PositionsRefused as failure:
                 if failure.right:
@@ -132,11 +104,10 @@ class FencedWriter:
 
     async def _write(self, records: Mapping[TopicPartition, Sequence[KeyValue]]) -> None:
         transactions_v2 = await self._connection.supports_transactions_v2()
-        await self._leaders.known({topic for topic, _ in records})
-        writer = InternalWriter(self._connection, self._leaders, Wakeup(self._loop), self._name, transactions_v2=transactions_v2)
-        if not self._unused:
-            self.identity = await self._settle()
-        self._unused = False
+        wakeup, leaders = Wakeup(self._loop), Leaders(self._connection, {topic for topic, _ in records})
+        await leaders.refresh()
+        writer = InternalWriter(self._connection, leaders, wakeup, self._name, transactions_v2=transactions_v2)
+        self.identity = await self._settle()  # sequences start at 0 with a new epoch
         writer.adopt(self.identity)
         if not transactions_v2:
             await self._coordinator.add_partitions(self.identity, records)
@@ -158,8 +129,7 @@ class RunLease(FencedWriter):
     """A flow that this process holds: its run id and every lane id. `record`: the newest flow record, with the most lanes ever."""
 
     def __init__(self, flow: Flow) -> None:
-        lanes = [transactional_id(flow.name, lane) for lane in range(number_of_lanes(0, flow.lanes))]
-        super().__init__(flow, transactional_id(flow.name, "run"), lanes)
+        super().__init__(flow, transactional_id(flow.name, "run"))
         self.record = FlowRecord(flow.name, 0)
 
     def take_lanes(self) -> dict[int, ProducerIdentity]:

@@ -58,7 +58,7 @@ def guarded(
         with InternalTopicReader(flow.source) as reader:
             heads = _state(flow, reader).heads.values()
             broken = unexplained_partitions(heads, pairs, _ledger_id(flow, reader, source_topics, heads))
-            for record in reader.read(ledger, only=shares, complete=settled):
+            for record in (record for share in sorted(shares) for record in reader.read(ledger, only=share, complete=settled)):
                 if concerned := _concerned(record, pairs, drafts, where):
                     draft, receipt = concerned
                     draft.declare(receipt)

@@ -11,14 +11,14 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
-from ferry.clusters.event_loop import EventLoop, Wakeup, together
+from ferry.clusters.event_loop import EventLoop, Wakeup
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
@@ -53,7 +53,7 @@ UNCLEAR_SECONDS = 40.0
 
 
 class Lane:
-    """Runs one lane once. No other lane uses its connections meanwhile."""
+    """Runs one lane once, over connections that several lanes share."""
 
     def __init__(  # noqa: PLR0917 - what lanes share, then what this one has
         self,
@@ -67,13 +67,12 @@ class Lane:
         reading: RateLimiter,
         writing: RateLimiter,
         stop_signals: StopSignals,
-        beside: int = 1,
     ) -> None:
-        """`reading` and `writing`: rate limiters that the lanes of a process share. `beside`: how many of them run at a time."""
+        """`reading` and `writing`: rate limiters that lanes share which run one after the other."""
         self._stop_signals, self._writing = stop_signals, writing
         self._loop, self._source, self._target, self._job, self._task = loop, source, target, job, task
-        self._wakeup, self._meter = Wakeup(loop), source.meter
-        self._limits = buffer_limits(job.flow.memory_bytes, job.bytes_per_second, handled=handle is not None, beside=beside)
+        self._wakeup = Wakeup(loop)
+        self._limits = buffer_limits(job.flow.memory_bytes, job.bytes_per_second, handled=handle is not None)
         self._cursors = {partition.remote: PartitionCursor(partition) for partition in task.partitions}
         self._coordinator = Coordinator(loop, target, task.transactional_id, job.flow.position_group)
         source_ids = {partition.topic: partition.topic_id for partition in task.partitions}
@@ -110,27 +109,19 @@ class Lane:
         except (FerryError, RequestNotSent, RequestLost, OutcomeUnknown) as problem:
             passing = not isinstance(problem, FerryError) or problem.retry == RetryRule.RETRY
             return self._result(failure=Failure(type(problem).__name__, str(problem), passing, isinstance(problem, ClusterUnreachable)))
-        finally:
-            self._meter.own.pop(self._task.lane, None)
         return self._result()
 
     async def _take(self) -> None:
         """InitProducerId with the driver's producer id and epoch, then once more: from then on only this task knows the current ones."""
         self._identity = await self._settle()
-        start = self._loop.start
-        self._identity, *_ = await together(
-            [start(self._coordinator.init, self._identity), start(self._source_leaders.refresh), start(self._target_leaders.refresh)]
-        )
+        self._identity = await self._coordinator.init(self._identity)
+        await self._source_leaders.refresh()
+        await self._target_leaders.refresh()
         self._feed.check_identities()
         self._check_remote_topics()
         await self._fresh_appenders()
-        self._unchecked, positions = await together(
-            [
-                start(stop_hanging, self._target, self._target_leaders, self._cursors, self._producers()),
-                start(self._coordinator.positions, self._cursors),
-            ]
-        )
-        await self._compare_positions(positions)
+        self._unchecked = await stop_hanging(self._target, self._target_leaders, self._cursors, self._producers())
+        await self._compare_positions()
 
     def _producers(self) -> frozenset[int]:
         """Producer ids of all lanes: a partition may have changed its lane, and nobody else ends the older open transactions in it."""
@@ -151,11 +142,12 @@ class Lane:
                 stopped = True
         return stopped
 
-    async def _compare_positions(self, positions: Mapping[tuple[str, int], CommittedOffset]) -> None:
+    async def _compare_positions(self) -> None:
         """Stop cursors whose position in the group is not the one that the driver read or that this lane committed, unless a seed sets it.
 
         A newer run may have moved the position: if one differs, the lane first proves that it still holds its transactional id (Fenced).
         """
+        positions = await self._coordinator.positions(self._cursors)
         differing = {cursor: positions.get(key) for key, cursor in self._cursors.items() if not cursor.agrees_with(positions.get(key))}
         if differing:
             self._adopt(await self._settle())
@@ -219,8 +211,7 @@ class Lane:
             if self._state in {TransactionState.READY, TransactionState.OPEN}:
                 await self._append()
             if self._records.waiting_bytes < self._limits.waiting:
-                self._meter.own[self._task.lane] = self._records.own_bytes
-                self._feed.pump(self._meter.all_held)
+                self._feed.pump(self._source.held_bytes + self._records.own_bytes)
             if self._finished():
                 await self._check_remote_topics_at_end()
                 return
@@ -390,7 +381,7 @@ class Lane:
         self._adopt(self._identity)
         self._in_doubt = False
         self._state = advance(self._state, TransactionEvent.SETTLED)
-        await self._compare_positions(await self._coordinator.positions(self._cursors))
+        await self._compare_positions()
         self._blame(blamed)
 
     def _blame(self, key: TopicPartition | None) -> None:

@@ -1,27 +1,14 @@
-"""Who runs the lanes of a copy: this process, or the tasks of a Spark job.
-
-Lanes run one after the other over the same connections: one lane keeps a core busy. If a cluster is far away, they run side by side, each
-with connections of its own: a connection takes at most its socket buffers (broker and client: 100 KiB by default) in each round trip, and a
-lane waits many round trips for the coordinators of a transaction.
-"""
-
-from __future__ import annotations
+"""Who runs the lanes of a copy: this process, or the tasks of a Spark job."""
 
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
-from kafka.future import Future
-
 from ferry.clusters.connections import ClusterConnection
-from ferry.clusters.event_loop import EventLoop, Wakeup, ended
-from ferry.clusters.frames import Meter
-from ferry.clusters.kept import kept_clients
-from ferry.clusters.shared_connection import Connected, connected
-from ferry.config import ClientRole, Flow
+from ferry.clusters.event_loop import EventLoop
 from ferry.copying.buffer_limits import RateLimiter
 from ferry.copying.lane import Lane
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask, PartitionOutcome
@@ -29,18 +16,9 @@ from ferry.copying.signals import StopSignals
 from ferry.errors import ClusterUnreachable, FerryError, ListenerFailed, RetryRule
 from ferry.handling.calling import described
 from ferry.handling.interface import Assignment, AssignmentListener
-from ferry.handling.loading import Handle, make_handler, make_listener
+from ferry.handling.loading import make_handler, make_listener
 
 More = Callable[[], Sequence[LaneTask]]
-
-# From this round trip on, a connection with default socket buffers carries less than 40 MB/s, and lanes run side by side.
-FAR_SECONDS = 0.005
-# With 100 ms and buffers of 100 KiB, eight connections fill a link of 100 Mbit/s.
-LANES_BESIDE = 8
-# Batches of the largest size that fit into each lane's part of the memory.
-BATCHES_A_LANE = 16
-# A lane that ends wakes who waits for it; this is only how often he looks otherwise.
-LOOK_SECONDS = 1.0
 
 
 class LaneRunner(Protocol):
@@ -62,165 +40,61 @@ class InlineLaneRunner:
 
 
 def run_lanes(job: CopyJob, tasks: Sequence[LaneTask]) -> Generator[LaneResult]:
-    """Run some lanes in this process. Errors that stop a lane are in its result.
+    """Run some lanes over the same two connections. Errors that stop a lane are in its result.
 
-    On a signal lanes abort their open transactions, and the process ends by that signal; the other lanes get no result.
+    On a signal it aborts the open transaction, and the process ends by that signal; the other lanes get no result.
     """
-    with StopSignals() as stop_signals, ExitStack() as scope:
+    from ferry.config import ClientRole  # noqa: PLC0415 - workers that get no lane do not need it
+
+    loop = EventLoop()
+    source = ClusterConnection(loop, job.flow.source, ClientRole.CONSUMER)
+    target = ClusterConnection(loop, job.flow.target, ClientRole.PRODUCER)
+    with StopSignals() as stop_signals, closing(loop), closing(target), closing(source):
         handling = job.flow.handling
         try:
             handle = make_handler(handling.message_handler, handling.message_handler_args) if handling.message_handler else None
             listener = (
                 make_listener(handling.assignment_listener, handling.assignment_listener_args) if handling.assignment_listener else None
             )
-            scope.enter_context(kept_clients())
-            source = scope.enter_context(connected(job.flow.source, ClientRole.CONSUMER))
-            target = scope.enter_context(connected(job.flow.target, ClientRole.PRODUCER))
+            loop.run(source.open)
+            loop.run(target.open)
         except FerryError as problem:
             yield from (LaneResult(task.lane, failure=_failure(problem)) for task in tasks)
             return
-        limiters = (RateLimiter(job.bytes_per_second, time.monotonic()), RateLimiter(job.bytes_per_second, time.monotonic()))
-        runner = _Lanes(job, source, target, handle, listener, limiters, stop_signals, Meter(), [])
-        yield from runner.run(tasks)
-
-
-@dataclass(frozen=True)
-class _Lanes:
-    """What the lanes of one process share. `limiters`: for reading and for writing. `meter`: of the data of lanes side by side.
-
-    `outages`: the failures of lanes side by side that found a whole cluster down. The lanes that wait are then not tried.
-    """
-
-    job: CopyJob
-    source: Connected
-    target: Connected
-    handle: Handle | None
-    listener: AssignmentListener | None
-    limiters: tuple[RateLimiter, RateLimiter]
-    stop_signals: StopSignals
-    meter: Meter
-    outages: list[Failure]
-
-    def run(self, tasks: Sequence[LaneTask]) -> Generator[LaneResult]:
-        """Results as lanes end; none after a signal."""
-        running = dict[int, Future]()
-        try:
-            yield from self._run_all(deque(tasks), running)
-        finally:
-            if running:  # after an error of another lane, or of the caller: these would go on whenever the loop runs
-                self.stop_signals.stop()
-                self.source.loop.run(ended, running.values())
-
-    def _run_all(self, waiting: deque[LaneTask], running: dict[int, Future]) -> Generator[LaneResult]:
-        loop = self.source.loop
-        beside = lanes_beside(self.job.flow.memory_bytes, waiting, max(self.source.round_trip, self.target.round_trip))
-        while waiting or running:
-            while waiting and len(running) < beside and not self.outages:
-                task = waiting.popleft()
-                running[task.lane] = loop.start(self._lane if beside == 1 else self._lane_apart, task, beside)
-            if not running:
-                yield from (LaneResult(task.lane, failure=self.outages[0]) for task in waiting)
-                return
+        reading, writing = (RateLimiter(job.bytes_per_second, time.monotonic()) for _ in range(2))
+        for task in tasks:
+            try:  # the lane before may have waited for the whole cluster: do not wait a second time
+                source.require_answers()
+                target.require_answers()
+            except ClusterUnreachable as problem:
+                yield LaneResult(task.lane, failure=replace(_failure(problem), silent=True))
+                continue
             started = time.process_time()
-            loop.run(any_done, loop, running.values())
-            seconds = time.process_time() - started
-            for lane in [lane for lane, future in running.items() if future.is_done]:
-                future = running.pop(lane)
-                if future.exception is not None:
-                    raise future.exception
-                if self.stop_signals.received:
-                    continue  # the others abort their transactions too
-                yield replace(future.value, cpu_seconds=seconds)
-                seconds = 0.0
-            if self.stop_signals.received:
-                waiting.clear()
-
-    async def _lane_apart(self, task: LaneTask, beside: int) -> LaneResult:
-        """Run a lane over connections of its own: it may drop them when it recovers."""
-        loop, flow = self.source.loop, self.job.flow
-        source = ClusterConnection(loop, flow.source, ClientRole.CONSUMER, self.meter)
-        target = ClusterConnection(loop, flow.target, ClientRole.PRODUCER)
-        try:
-            await source.open()
-            await target.open()
-            result = await self._run(task, source, target, beside)
-            is_down = source.unreachable or target.unreachable or target.without_coordinators
-        except FerryError as problem:  # of a connection that does not open
-            is_down = problem.retry is RetryRule.RETRY
-            result = LaneResult(task.lane, failure=replace(_failure(problem), silent=is_down))
-        finally:
-            source.close()
-            target.close()
-        if is_down and result.failure is not None:
-            self.outages.append(result.failure)
-        return result
-
-    async def _lane(self, task: LaneTask, beside: int) -> LaneResult:
-        try:  # the lane before may have waited for the whole cluster: do not wait a second time
-            self.source.connection.require_answers()
-            self.target.connection.require_answers()
-        except ClusterUnreachable as problem:
-            return LaneResult(task.lane, failure=replace(_failure(problem), silent=True))
-        return await self._run(task, self.source.connection, self.target.connection, beside)
-
-    async def _run(self, task: LaneTask, source: ClusterConnection, target: ClusterConnection, beside: int) -> LaneResult:
-        reading, writing = self.limiters
-        lane = Lane(
-            self.source.loop,
-            source,
-            target,
-            self.job,
-            task,
-            self.handle,
-            reading=reading,
-            writing=writing,
-            stop_signals=self.stop_signals,
-            beside=beside,
-        )
-        return await listened(self.listener, task, lane.run)
-
-
-def is_far(flow: Flow) -> bool:
-    """Whether lanes run side by side, as seen from here."""
-    with connected(flow.source, ClientRole.CONSUMER) as source, connected(flow.target, ClientRole.PRODUCER) as target:
-        return max(source.round_trip, target.round_trip) >= FAR_SECONDS
-
-
-def lanes_beside(memory: int, tasks: Collection[LaneTask], round_trip: float) -> int:
-    """How many lanes run side by side (pure). `memory`: bytes for data of a worker. `round_trip`: seconds to the farther cluster."""
-    if round_trip < FAR_SECONDS:
-        return 1
-    largest = max([1, *(part.batch_limit for task in tasks for part in task.partitions)])
-    return max(1, min(LANES_BESIDE, len(tasks), memory // (BATCHES_A_LANE * largest)))
-
-
-async def any_done(loop: EventLoop, futures: Iterable[Future]) -> None:
-    """Return when one of `futures` is done, also if it failed."""
-    wakeup, awaited = Wakeup(loop), list(futures)
-    for future in awaited:
-        future.add_both(lambda _: wakeup.fire())
-    while not any(future.is_done for future in awaited):
-        await wakeup.wait(LOOK_SECONDS)
+            lane = Lane(loop, source, target, job, task, handle, reading=reading, writing=writing, stop_signals=stop_signals)
+            result: LaneResult = listened(listener, task, partial(loop.run, lane.run))
+            if stop_signals.received:
+                return
+            yield replace(result, cpu_seconds=time.process_time() - started)
 
 
 def _failure(problem: FerryError) -> Failure:
     return Failure(type(problem).__name__, str(problem), passing=problem.retry == RetryRule.RETRY)
 
 
-async def listened(listener: AssignmentListener | None, task: LaneTask, work: Callable[[], Awaitable[LaneResult]]) -> LaneResult:
+def listened(listener: AssignmentListener | None, task: LaneTask, work: Callable[[], LaneResult]) -> LaneResult:
     """The result of `work`, with the listener's calls before and after it. If the first call fails, the lane copies nothing.
 
     If the second call fails, the lane has failed, unless it failed already; the records that it copied stay.
     """
     if listener is None:
-        return await work()
+        return work()
     remote = {(part.topic, part.partition): part.remote_topic for part in task.partitions}
     try:
         listener.before_starting([Assignment(part.topic, part.partition, part.remote_topic, part.position) for part in task.partitions])
     except Exception as problem:  # noqa: BLE001 - the code of users may raise anything
         outcomes = tuple(PartitionOutcome(part.topic, part.partition, part.position) for part in task.partitions)
         return LaneResult(task.lane, outcomes, failure=_listener_failure(task, "before_starting", problem))
-    result = await work()
+    result = work()
     released = [Assignment(part.topic, part.partition, remote[part.topic, part.partition], part.position) for part in result.partitions]
     try:
         listener.before_releasing(released)

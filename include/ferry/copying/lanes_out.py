@@ -59,7 +59,7 @@ class LanesOut:
         again, given_up = [], list[tuple[LaneTask, str]]()
         before = {lane: self.tasks.pop(lane) for lane in self.lost}
         for task in planned:
-            self._attempts[task.lane] = 0 if task.offsets < before[task.lane].offsets else self._attempts[task.lane] + 1
+            self._attempts[task.lane] = 0 if task.weight < before[task.lane].weight else self._attempts[task.lane] + 1
             if self._attempts[task.lane] < LANE_ATTEMPTS:
                 again.append(task)
             else:

@@ -108,7 +108,7 @@ def last_stable_lags(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, targe
         description = seen.target_topics.get(topic)
         own_topic = [TopicPartition(topic, number) for number in range(description.partitions if description else 0)]
         remotes |= {key: key for key in own_topic}
-    behind = _of_cluster(flow, flow.target, target, remotes)
+    behind = _of_cluster(flow, flow.target, target, remotes, {})
     stable = {entry.key: entry.stable_end for entry in seen.facts}
     own = transactional_id(flow.name, "")
     return (*_of_cluster(flow, flow.source, source, sources, stable), *(entry for entry in behind if not _at_work(entry.transaction, own)))
@@ -161,14 +161,11 @@ def _of_cluster(
     cluster: Cluster,
     admin: ClusterAdmin,
     partitions: Mapping[TopicPartition, TopicPartition],
-    stable: Mapping[TopicPartition, int] | None = None,
+    stable: Mapping[TopicPartition, int],
 ) -> list[LastStableLag]:
     """`stable`: last stable offsets of a moment ago. Those that have reached the high watermark are not asked for again."""
-    if stable is None:
-        watermarks, stable_ends = admin.both_ends(partitions)
-    else:
-        watermarks, _ = admin.end_offsets(partitions, committed=False)
-        stable_ends, _ = admin.end_offsets([key for key, end in watermarks.items() if stable.get(key, -1) < end])
+    watermarks, _ = admin.end_offsets(partitions, committed=False)
+    stable_ends, _ = admin.end_offsets([key for key, end in watermarks.items() if stable.get(key, -1) < end])
     behind = [key for key, end in watermarks.items() if stable_ends.get(key, end) < end]
     now_ms, warn_ms = round(time.time() * 1000), flow.open_transaction_warn_ms
     found, hidden = [], []

@@ -162,7 +162,7 @@ def compact_ledger(flow: Flow) -> LedgerCompaction:
 def _receipts(reader: InternalTopicReader, share: int, topic: str, where: str) -> Collection[tuple[Receipt, int]]:
     """Valid receipts of one partition of the ledger, with their records' timestamps."""
     found: dict[bytes, tuple[Receipt, int]] = {}
-    for record in reader.read(topic, only={share}):
+    for record in reader.read(topic, only=share):
         if record.value is None:
             found.pop(record.key, None)
         else:

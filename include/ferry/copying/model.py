@@ -13,9 +13,6 @@ from ferry.ledger.state import Head, encode_state
 from ferry.ledger.topic_ids import TopicIds
 from ferry.wire.ranges import Ranges
 
-# What a partition takes, however few records it has: requests, a receipt, a head and a position.
-PARTITION_WEIGHT = 64 << 10
-
 
 @dataclass(frozen=True)
 class Segment:
@@ -64,7 +61,7 @@ class PartitionTask(PartitionPair):
     which to fetch it (-1: unknown). `seed` and `foreign` (records that another replicator wrote): receipts for the partition's first
     transaction. `batch_limit`: the remote topic's max.message.bytes. `excluded`: source offsets that the flow in the other direction wrote.
     `settles`: an operator's seed replaces the group's offset, whatever it is. `series`: of the receipts to write (Receipt.series).
-    `record_bytes`: Head.record_bytes until records are copied. `offset_bytes`: about how many bytes each offset has that is left to copy.
+    `record_bytes`: Head.record_bytes until records are copied.
     """
 
     remote_topic_id: UUID
@@ -78,17 +75,6 @@ class PartitionTask(PartitionPair):
     settles: bool = False
     series: str = ""
     record_bytes: int = 0
-    offset_bytes: float = 0.0
-
-    @property
-    def offsets(self) -> int:
-        """Offsets left to copy."""
-        return sum(segment.end - segment.start for segment in self.segments)
-
-    @property
-    def weight(self) -> int:
-        """About how many bytes of records take as long as this partition."""
-        return PARTITION_WEIGHT + round(self.offsets * self.offset_bytes)
 
     @property
     def declared(self) -> tuple[Receipt, ...]:
@@ -106,14 +92,9 @@ class LaneTask:
     partitions: tuple[PartitionTask, ...]
 
     @property
-    def offsets(self) -> int:
-        """Offsets left to copy."""
-        return sum(part.offsets for part in self.partitions)
-
-    @property
     def weight(self) -> int:
-        """About how many bytes of records take as long as this lane. Lanes are spread over Spark tasks by it."""
-        return sum(part.weight for part in self.partitions)
+        """Offsets left to copy. Lanes are spread over Spark tasks by it."""
+        return sum(segment.end - segment.start for task in self.partitions for segment in task.segments)
 
 
 @dataclass(frozen=True)

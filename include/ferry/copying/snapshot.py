@@ -12,12 +12,11 @@ from uuid import UUID
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Lack, lacking
-from ferry.clusters.coordination import ask_positions
+from ferry.clusters.coordination import committed_positions
 from ferry.clusters.describe import TopicDescription
 from ferry.clusters.failures import recipient
 from ferry.clusters.leader_epochs import ReadTo, diverged_logs
 from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.shared_connection import Asked
 from ferry.config import Flow
 from ferry.config.keys import nearest_name
 from ferry.copying.guard_reading import guarded
@@ -39,8 +38,6 @@ from ferry.syncs.context import refuse_same_cluster
 LOOKS = 4
 # A new leader knows the log's end as soon as its replicas have fetched from it once.
 LAG_SECONDS, LAG_PAUSE_SECONDS = 3.0, 0.2
-# What a plan needs to know of a remote topic's config.
-LIMITS = ("cleanup.policy", "message.timestamp.type", "max.message.bytes")
 NOT_A_COPY = "the config is that of a connector that copies no records"
 
 
@@ -85,7 +82,6 @@ def take_snapshot(
     """
     refuse_same_cluster(flow, source, target)
     lacks = lacking_features(flow)
-    all_positions = ask_positions(flow.target, flow.position_group, settled=settled) if concerns is None else None
     source_topics, target_topics = source.topics(), target.topics()
     selection = flow.topic_rules.select(source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
     places = [
@@ -95,7 +91,7 @@ def take_snapshot(
         if concerns is None or concerns(topic, number)
     ]
     asked = None if concerns is None else [remote for _, remote in places if remote.topic in target_topics]
-    state, claims, positions = _read_positions(flow, target_topics, asked, all_positions, settled=settled)
+    state, claims, positions = _read_positions(flow, target_topics, asked, settled=settled)
     copied = {head.topic for head in state.heads.values()}
     hidden = hidden_topics(flow, source, source_topics, copied) if flow.copies and not request.topics else ()
     denied = [PartitionFailure(entry.name, -1, "NotAuthorized", entry.problem) for entry in hidden if entry.needed]
@@ -188,24 +184,17 @@ def narrow(selection: Selection, request: RunRequest) -> Selection:
 
 
 def _read_positions(
-    flow: Flow,
-    target_topics: Mapping[str, TopicDescription],
-    partitions: Iterable[TopicPartition] | None,
-    first: Asked[dict[TopicPartition, int]] | None,
-    *,
-    settled: bool,
+    flow: Flow, target_topics: Mapping[str, TopicDescription], partitions: Iterable[TopicPartition] | None, *, settled: bool
 ) -> tuple[FlowState, dict[str, str], dict[TopicPartition, int]]:
     """The flow's state, the claims of every flow, and the positions of its group, by remote partition (of `partitions`; None: of all).
 
-    `first`: positions that were asked for already. State and positions are read side by side.
     If not `settled`, a run may commit between the two reads. So positions that disagree are read again: only a disagreement that stays the
     same counts, and positions that keep changing are left out.
     """
     disagreed: dict[TopicPartition, tuple[int | None, int]] = {}
     for _ in range(LOOKS):
-        asked, first = first or ask_positions(flow.target, flow.position_group, partitions, settled=settled), None
         state, claims = read_state(flow, target_topics, settled=settled)
-        positions = asked.answer()
+        positions = committed_positions(flow.target, flow.position_group, partitions, settled=settled)
         before, disagreed = disagreed, disagreements(state, positions)
         moving = {key for key, pair in disagreed.items() if before.get(key) != pair}
         if settled or not moving:
@@ -303,7 +292,7 @@ def _await_lagging(source: ClusterAdmin, ends: dict[TopicPartition, int], positi
 def _remote_configs(flow: Flow, target: ClusterAdmin, topics: set[str]) -> tuple[dict[str, dict[str, str]], dict[str, FerryError]]:
     """Configs by remote topic, and errors: Ferry does not write to a topic whose limits are not known."""
     configs, problems = target.visible_configs(
-        (name for name in topics if not is_ferry_topic(name)), to_alter=flow.mirroring.sync_topic_configs_enabled, keys=LIMITS
+        sorted(name for name in topics if not is_ferry_topic(name)), to_alter=flow.mirroring.sync_topic_configs_enabled
     )
     return {topic: {name: entry.value or "" for name, entry in entries.items()} for topic, entries in configs.items()}, problems
 

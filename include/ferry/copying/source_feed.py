@@ -75,7 +75,7 @@ class SourceFeed:
     def pump(self, held: int) -> None:
         """Send a fetch to every broker that has none in flight and leads a partition that wants one, within memory and rate limits.
 
-        `held`: bytes of data that this lane, and lanes beside it, have in memory.
+        `held`: bytes of data that the lane has in memory.
         """
         now = time.monotonic()
         if not self._rate_limiter.allows(now):
@@ -92,10 +92,10 @@ class SourceFeed:
         self._rotation.rotate(-1)
         needed = max(self._limits.fetch, self._largest)
         for node, wanted in by_node.items():
-            reserved = self._connection.meter.reserved
+            reserved = needed * len(self._fetching)
             if (held or reserved) and held + reserved + needed > self._limits.held:
                 return
-            self._submit(node, wanted, needed)
+            self._submit(node, wanted)
 
     def abandon(self) -> None:
         """Forget the fetches in flight: the cursors have gone back."""
@@ -143,15 +143,14 @@ class SourceFeed:
             for look in looks:
                 await look
 
-    def _submit(self, node: int, wanted: list[FetchPosition], needed: int) -> None:
-        generation, limits, meter = self._generation, self._limits, self._connection.meter
+    def _submit(self, node: int, wanted: list[FetchPosition]) -> None:
+        generation = self._generation
+        limits = self._limits
         request = fetch_request(wanted, self._leaders, total_bytes=limits.fetch, partition_bytes=limits.partition_fetch)
         self._fetching.add(node)
-        meter.reserved += needed
         future = self._connection.submit(request, node)
 
         def answered(_: Any) -> None:
-            meter.reserved -= needed
             if generation == self._generation:
                 self._fetching.discard(node)
                 self._arrived.append((wanted, future))

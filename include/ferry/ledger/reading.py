@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from ferry.clusters.describe import TopicDescription
 from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.clusters.kept import kept_clients
 from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.shared_connection import Asked
 from ferry.config import Flow
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import Receipt, covered, decode_receipt, glance
@@ -19,33 +17,23 @@ from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX
 from ferry.wire.ranges import Ranges
 
 
-def ask_syncs_done(flow: Flow) -> Asked[Mapping[str, SyncDone]]:
+def read_syncs_done(flow: Flow) -> Mapping[str, SyncDone]:
     """When each sync of the flow was last done. NewerFormat when a newer Ferry has had the flow.
 
     Asked before anything is written or fenced. Flow records of open transactions count too: a run of the newer Ferry may be under way.
     """
     topic = flow.state_topic
-    read = InternalTopicReader(flow.target, committed=False).read(topic, complete=False)
-
-    def done() -> Mapping[str, SyncDone]:
-        records = [record for record in read if record.value is not None]
-        for record in records:
-            if record.key.startswith(FLOW_KEY):
-                decode_state(record.key, record.value or b"", place_of(flow.target, topic))
-        found = ((record.key, record.value) for record in records if record.key.startswith(SYNC_KEY))
-        return fold_state(found, place_of(flow.target, topic)).syncs
-
-    return Asked(done)
-
-
-def read_syncs_done(flow: Flow) -> Mapping[str, SyncDone]:
-    """As `ask_syncs_done`."""
-    with kept_clients():
-        return ask_syncs_done(flow).answer()
+    with InternalTopicReader(flow.target, committed=False) as reader:
+        records = [record for record in reader.read(topic, complete=False) if record.value is not None]
+    for record in records:
+        if record.key.startswith(FLOW_KEY):
+            decode_state(record.key, record.value or b"", place_of(flow.target, topic))
+    done = ((record.key, record.value) for record in records if record.key.startswith(SYNC_KEY))
+    return fold_state(done, place_of(flow.target, topic)).syncs
 
 
 def refuse_newer_state(flow: Flow) -> None:
-    """NewerFormat as of `ask_syncs_done`."""
+    """NewerFormat as of `read_syncs_done`."""
     read_syncs_done(flow)
 
 
@@ -57,27 +45,21 @@ def read_state(flow: Flow, target_topics: Mapping[str, TopicDescription], *, set
     }
     others: dict[str, list[tuple[bytes, bytes | None]]] = {name: [] for name in states if name != own}
     with InternalTopicReader(flow.target) as reader:
-        read = reader.read(own, complete=settled) if own in states else ()
         for name, record in reader.glance({name: states[name] for name in others}):
             if record.key.startswith(CLAIM_KEY):
                 others[name].append((record.key, record.value))
-        mine = fold_state(((record.key, record.value) for record in read), place_of(flow.target, own))
+        read = ((record.key, record.value) for record in reader.read(own, complete=settled)) if own in states else ()
+        mine = fold_state(read, place_of(flow.target, own))
     folded = [*(fold_state(records, place_of(flow.target, name)) for name, records in others.items()), mine]
     return mine, {claim.remote_topic: claim.flow for state in folded for claim in state.claims.values()}
 
 
-def ask_own_state(flow: Flow, *, settled: bool, keys: bytes | tuple[bytes, ...] = b"") -> Asked[FlowState]:
+def read_own_state(flow: Flow, *, settled: bool, keys: bytes | tuple[bytes, ...] = b"") -> FlowState:
     """The flow's own state; empty when its topic is missing. `settled`: wait for open transactions. `keys`: how keys of records begin."""
     topic = flow.state_topic
-    read = InternalTopicReader(flow.target).read(topic, complete=settled)
-    own = ((record.key, record.value) for record in read if record.key.startswith(keys))
-    return Asked(lambda: fold_state(own, place_of(flow.target, topic)))
-
-
-def read_own_state(flow: Flow, *, settled: bool, keys: bytes | tuple[bytes, ...] = b"") -> FlowState:
-    """As `ask_own_state`."""
-    with kept_clients():
-        return ask_own_state(flow, settled=settled, keys=keys).answer()
+    with InternalTopicReader(flow.target) as reader:
+        records = [(record.key, record.value) for record in reader.read(topic, complete=settled) if record.key.startswith(keys)]
+    return fold_state(records, place_of(flow.target, topic))
 
 
 def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -> list[Receipt]:
@@ -88,17 +70,18 @@ def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -
     only = None if wanted is None else set(wanted)
     with InternalTopicReader(flow.target) as reader:
         width = len(reader.partitions(topic))
-        shares = None if only is None else {TopicPartition(*key).share(width) for key in only} if width else set()
-        for record in reader.read(topic, only=shares):
-            if record.value is None:
-                newest.pop(record.key, None)
-                continue
-            seen = None if only is None else glance(record.key, record.value)
-            if only is not None and seen is not None and (seen.topic, seen.partition) not in only:
-                continue
-            receipt = decode_receipt(record.key, record.value, where)
-            if only is None or receipt.key in only:
-                newest[record.key] = receipt
+        shares = {None} if only is None else {TopicPartition(*key).share(width) for key in only} if width else set()
+        for share in shares:
+            for record in reader.read(topic, only=share):
+                if record.value is None:
+                    newest.pop(record.key, None)
+                    continue
+                seen = None if only is None else glance(record.key, record.value)
+                if only is not None and seen is not None and (seen.topic, seen.partition) not in only:
+                    continue
+                receipt = decode_receipt(record.key, record.value, where)
+                if only is None or receipt.key in only:
+                    newest[record.key] = receipt
     return list(newest.values())
 
 

@@ -69,14 +69,11 @@ class RunRecords:
 _KINDS = {RunOpened: "opened", RunResult: "result", RunSync: "sync"}
 
 
-def encode_run_record(record: RunOpened | RunResult | RunSync) -> tuple[bytes, bytes]:
-    value = json.dumps({"version": RECORD_VERSION, "kind": _KINDS[type(record)], **asdict(record)}, separators=(",", ":"))
-    return record.run_id.encode(), value.encode()
-
-
-def write_run_record(flow: Flow, record: RunOpened | RunResult, *, seconds: float | None = None) -> None:
+def write_run_record(flow: Flow, record: RunOpened | RunResult | RunSync, *, seconds: float | None = None) -> None:
     """Append to the runs topic; returns when it is acknowledged by all replicas. `seconds`: as of append_records."""
-    append_records(flow.target, flow.runs_topic, [encode_run_record(record)], seconds=seconds)
+    kind = _KINDS[type(record)]
+    value = json.dumps({"version": RECORD_VERSION, "kind": kind, **asdict(record)}, separators=(",", ":"))
+    append_records(flow.target, flow.runs_topic, [(record.run_id.encode(), value.encode())], seconds=seconds)
 
 
 def read_run_records(flow: Flow, run_id: str) -> RunRecords:

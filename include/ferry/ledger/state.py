@@ -157,7 +157,6 @@ FLOW_KEY = b'{"flow"'
 CLAIM_KEY = b'{"claim"'
 HEAD_KEY = b'{"head"'
 SYNC_KEY = b'{"sync"'
-LOSS_KEY = b'{"ack"'
 RECOVERY_KEYS = (b'{"cut"', b'{"recovery"', b'{"taken"')
 
 RecoveryEntry = RecoveryRecord | GroupTaken | CutEnds

@@ -37,7 +37,7 @@ def internal_topics(flow: Flow) -> frozenset[str]:
 def ensure_internal_topics(flow: Flow, target: ClusterAdmin) -> tuple[str, ...]:
     """Create what is missing; returns the names of created topics. ConfigError for a wrong policy, TooFewBrokers for too few replicas."""
     wanted = _wanted(flow)
-    existing = {name for name in wanted if target.exists(name)}
+    existing = set(target.topic_names())
     for name, entries in target.topic_configs({flow.ledger_topic, flow.state_topic} & existing).items():
         found = entries["cleanup.policy"].value or ""
         if found != "compact":

@@ -116,8 +116,8 @@ def read_flow(flow: Flow) -> tuple[FlowStatus, FlowSnapshot, tuple[Receipt, ...]
 def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan | None = None) -> FlowStatus:
     """The status at the end of a run. Reads no more than a plan does: not the ledger, and only the ends of partitions without lag.
 
-    The losses are those of the run's `report`. `idle`: the plan of a run that copied at most heartbeats. A plan of the whole flow still
-    holds then, and the clusters are not asked again.
+    The losses are those of the run's `report`. `idle`: the plan of a run that had nothing to do. A plan of the whole flow still holds
+    then, and the clusters are not asked again.
     """
     known = idle if idle is not None and not idle.request.topics and idle.request.until is None else None
     _, status = _seen(flow, known, for_a_run=True)
@@ -126,7 +126,6 @@ def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan 
 
 def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple[FlowSnapshot, FlowStatus]:
     """The snapshot, and the status by it, without losses."""
-    policy = flow.policy  # made anew each time that it is asked for
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         if known is not None:
             seen, behind = known.seen, known.last_stable_lags
@@ -134,8 +133,6 @@ def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple
             seen = take_snapshot(flow, RunRequest(flow.name, "status"), source, target, settled=False, for_a_run=for_a_run)
             behind = last_stable_lags(flow, seen, source, target)
         lagging = [facts for facts in seen.facts if first_uncopied(facts) < facts.stable_end]
-        if for_a_run:  # heartbeats do not count
-            lagging = [facts for facts in lagging if not policy.is_heartbeats_topic(facts.topic)]
         configs = _configs(flow, source, {facts.topic for facts in (lagging if for_a_run else seen.facts)}, for_a_run=for_a_run)
     ages = first_ages(flow, {facts.key: first_uncopied(facts) for facts in lagging})
     open_at = {(entry.topic, entry.partition): entry.stable_end for entry in behind if entry.cluster == flow.source.alias}
@@ -145,7 +142,7 @@ def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple
             open_at=open_at.get(facts.key),
             age=ages.get(facts.key, 0.0),
             retention=retention_seconds(configs.get(facts.topic, {})),
-            heartbeats=policy.is_heartbeats_topic(facts.topic),
+            heartbeats=flow.policy.is_heartbeats_topic(facts.topic),
         )
         for facts in seen.facts
     )

@@ -104,7 +104,7 @@ def plan_remote_topics(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, tar
 def _few_replicas(flow: Flow, seen: FlowSnapshot, target: ClusterAdmin) -> tuple[FewReplicas, ...]:
     wanted = wanted_on_target(flow, (remote for _, remote in seen.selection.selected))
     default = broker_default(target) if any(one.factor < 0 for one in wanted.values()) else 1
-    return few_replicas(wanted, seen.target_topics, target.brokers(seen.target_topics), default)
+    return few_replicas(wanted, seen.target_topics, target.brokers(), default)
 
 
 def _will_be_grown(plan: PartitionPlan, failure: PartitionFailure, topics: TopicPlan) -> bool:

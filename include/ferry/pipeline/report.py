@@ -14,13 +14,13 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import FerryError
+from ferry.ledger.formats import place_of
 from ferry.ledger.losses import acknowledgement
-from ferry.ledger.reading import ask_own_state
 from ferry.ledger.receipts import COPIES, Receipt, is_loss
 from ferry.ledger.run_report import PartitionFailure, PartitionReport, RunReport, Skipped, loss_report, time_now
 from ferry.ledger.run_summary import RunLag, encode_run_part, summary_of
 from ferry.ledger.runs_topic import RunRecords, read_run_records
-from ferry.ledger.state import LOSS_KEY, FlowState
+from ferry.ledger.state import FlowState, fold_state
 from ferry.pipeline.refreshed import receipts_since
 
 NOT_KNOWN = RunLag()
@@ -29,14 +29,15 @@ UNFINISHED = PartitionFailure("", -1, "RunUnfinished", "no try of the run came t
 
 def assemble_report(flow: Flow, request: RunRequest) -> RunReport:
     """What the run with this id did over all its tries. A run that never began is reported as unfinished."""
+    records = read_run_records(flow, request.run_id)
+    if records.opened is None:
+        return report_without_copy(flow, request, records, failed=(UNFINISHED,))
     with InternalTopicReader(flow.target) as reader:
-        state = ask_own_state(flow, settled=False, keys=LOSS_KEY)
-        records = read_run_records(flow, request.run_id)
-        if records.opened is None:
-            return report_without_copy(flow, request, records, failed=(UNFINISHED,))
         since = receipts_since(flow, reader, records.opened.ledger_ends)
         receipts = [receipt for receipt in since if receipt.run_id == request.run_id]
-        return report_of(flow.name, request, records, receipts, state.answer())
+        own = reader.read(flow.state_topic, complete=False)
+        state = fold_state(((record.key, record.value) for record in own), place_of(flow.target, flow.state_topic))
+    return report_of(flow.name, request, records, receipts, state)
 
 
 def report_without_copy(

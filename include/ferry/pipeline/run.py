@@ -29,17 +29,12 @@ from ferry.syncs.topics import TopicChanges, apply_topics
 if TYPE_CHECKING:
     from ferry.copying.lane_runner import LaneRunner
 
-# A run that is killed loses what it says of the syncs of the last seconds, and the next run does them again. A write of each would cost
-# a round trip.
-KEEP_SECONDS = 5.0
-
 
 class Run:
     """One try of a run, or some steps of it. As a context manager it keeps its clients between the steps."""
 
     def __init__(self, flow: Flow, request: RunRequest) -> None:
         self.flow, self.request = flow, request
-        self._prepared = False
         self._scope = ExitStack()
 
     def __enter__(self) -> Self:
@@ -58,11 +53,6 @@ class Run:
     def is_idle(self) -> bool:
         return not self.plan.needs_preparation and not self.plan.needs_copy
 
-    @property
-    def copies_heartbeats_only(self) -> bool:
-        """Whether it copies no other records, and makes no topics: then its plan tells at its end too how far behind the flow is."""
-        return not (self.plan.needs_copy or self.plan.topics.create or self.plan.topics.grow)
-
     def prepare(self, *, spark_follows: bool) -> TopicChanges:
         """Create and grow remote topics, and Ferry's own.
 
@@ -71,7 +61,6 @@ class Run:
         planned = self.plan.topics if "plan" in self.__dict__ else None
         with ClusterAdmin(self.flow.source) as source, ClusterAdmin(self.flow.target) as target:
             ensure_internal_topics(self.flow, target)
-            self._prepared = True
             if planned is None:
                 seen = take_snapshot(self.flow, self.request, source, target, settled=False)
                 planned = plan_remote_topics(self.flow, seen, source, target)
@@ -97,10 +86,8 @@ class Run:
 
     def sync(self) -> Iterator[SyncOutcome]:
         """Carry out the flow's syncs, those that are enabled and due, each when its outcome is asked for."""
-        syncs = Syncs(self.flow, run_id=self.request.run_id, topics_made=self._prepared, keep_seconds=KEEP_SECONDS)
-        for name in AFTER_THE_COPY:
-            yield syncs.carry_out(name)
-        syncs.keep()
+        syncs = Syncs(self.flow, run_id=self.request.run_id)
+        return (syncs.carry_out(name) for name in AFTER_THE_COPY)
 
     def report(self, *, idle: bool | None = None) -> RunReport:
         """What the run did so far, over all its tries. `idle`: whether nothing was prepared or copied; None: as the plan says."""

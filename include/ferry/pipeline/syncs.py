@@ -13,12 +13,11 @@ from dataclasses import replace
 from functools import cached_property
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.internal_batches import KeyValue
-from ferry.clusters.internal_producer import append_to_topics
+from ferry.clusters.internal_producer import append_records
 from ferry.config import Flow
 from ferry.errors import FerryError, NewerFormat
 from ferry.ledger.reading import read_syncs_done
-from ferry.ledger.runs_topic import RunSync, encode_run_record
+from ferry.ledger.runs_topic import RunSync, write_run_record
 from ferry.ledger.state import SyncDone, encode_state
 from ferry.ledger.sync_outcome import LISTED, SyncFailure, SyncOutcome
 from ferry.ledger.topics import ensure_internal_topics
@@ -35,15 +34,10 @@ class Syncs:
     FerryError: the outcome says what was changed, and that it could not be kept.
     """
 
-    def __init__(
-        self, flow: Flow, *, run_id: str = "", dry_run: bool = False, topics_made: bool = False, keep_seconds: float = 0.0
-    ) -> None:
-        """`topics_made`: Ferry's own topics are there. `keep_seconds`: so old an outcome may get before it is written."""
+    def __init__(self, flow: Flow, *, run_id: str = "", dry_run: bool = False) -> None:
         self._flow, self._run_id, self._dry_run = flow, run_id, dry_run
         self._shared = SyncContext(flow, dry_run)
-        self._topics_made, self._keep_seconds = topics_made, keep_seconds
-        self._unkept: dict[str, list[KeyValue]] = {}
-        self._unkept_since = 0.0
+        self._topics_made = False
 
     def carry_out(self, name: SyncName, *, on_request: bool = False, unless_disabled: bool = False) -> SyncOutcome:
         """Do one sync, if it is wanted and due.
@@ -105,20 +99,11 @@ class Syncs:
             with ClusterAdmin(self._flow.target) as target:
                 ensure_internal_topics(self._flow, target)
             self._topics_made = True
-        self._unkept_since = self._unkept_since if self._unkept else time.monotonic()
         if self._run_id:
-            kept = encode_run_record(RunSync(self._run_id, outcome.sync, outcome.document(LISTED)))
-            self._unkept.setdefault(self._flow.runs_topic, []).append(kept)
+            write_run_record(self._flow, RunSync(self._run_id, outcome.sync, outcome.document(LISTED)))
         if succeeded:
-            done = encode_state(SyncDone(outcome.sync, time.time_ns() // 1_000_000, self._run_id))
-            self._unkept.setdefault(self._flow.state_topic, []).append(done)
-        if time.monotonic() - self._unkept_since >= self._keep_seconds:
-            self.keep()
-
-    def keep(self) -> None:
-        """Write the outcomes that are not written yet. ClusterUnreachable or NotAuthorized if they cannot be."""
-        unkept, self._unkept = self._unkept, {}
-        append_to_topics(self._flow.target, unkept)
+            done = SyncDone(outcome.sync, time.time_ns() // 1_000_000, self._run_id)
+            append_records(self._flow.target, self._flow.state_topic, [encode_state(done)])
 
 
 def _function(name: SyncName) -> SyncFunction:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from heapq import nlargest
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,10 +10,6 @@ if TYPE_CHECKING:  # `ferry --help` loads this module
     from ferry.ledger.run_report import RunReport
     from ferry.ledger.sync_outcome import SyncOutcome
     from ferry.pipeline.plan import RunPlan
-
-
-# A person reads no more rows of a report.
-LISTED_PARTITIONS = 100
 
 
 class Table(NamedTuple):
@@ -49,15 +44,11 @@ def plan_parts(planned: RunPlan) -> Iterator[str | Table]:
 
 
 def report_parts(report: RunReport) -> Iterator[str | Table]:
-    """What a run copied, at most LISTED_PARTITIONS rows. Its problems and syncs are not among it."""
+    """What a run copied. Its problems and syncs are not among it."""
     if report.partitions:
         bounds = ("from", "upstream_start"), ("until", "upstream_end")
         counts = ("records", "counters.records"), ("bytes", "counters.bytes")
-        listed = nlargest(LISTED_PARTITIONS, report.partitions, attrgetter("counters.bytes"))
-        listed.sort(key=attrgetter("topic", "partition"))
-        yield Table.of(f"{report.flow}: {report.run_id}", listed, "topic", "partition", "remote topic", *bounds, *counts)
-        if more := len(report.partitions) - len(listed):
-            yield f"and {more:,} partitions with fewer bytes, which the report as JSON lists"
+        yield Table.of(f"{report.flow}: {report.run_id}", report.partitions, "topic", "partition", "remote topic", *bounds, *counts)
     elif not report.problems():
         yield "nothing to copy"
         return

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ferry.clusters.admin import ClusterAdmin, require_contact
+from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.config import Cluster, Flow
 from ferry.errors import ArgumentError, AuthenticationFailed, ClusterUnreachable, NotAuthorized, RecoveryStopped
@@ -69,7 +69,7 @@ def cluster_id_of(cluster: Cluster) -> str:
 def is_away(cluster: Cluster) -> str:
     """Why the cluster does not answer; empty when it does. AuthenticationFailed and NotAuthorized are raised."""
     try:
-        require_contact(cluster)
+        cluster_id_of(cluster)
     except (AuthenticationFailed, NotAuthorized):
         raise
     except ClusterUnreachable as problem:

@@ -283,7 +283,7 @@ def _external(
             if untouched or any(
                 record.offset < end
                 for start, end in unexplained
-                for record in reader.read(key.topic, {key.partition: start}, {key.partition}, complete=settled)
+                for record in reader.read(key.topic, {key.partition: start}, key.partition, complete=settled)
             ):
                 found[entry.key] = ends[key]
     return found

@@ -4,9 +4,8 @@ Ferry leaves these source entries alone: read-only, sensitive and excluded ones,
 has Kafka's default at the source is removed from the remote topic, or set there with `use.defaults.from=source`. Every other entry is set,
 also one that comes from a dynamic broker default. So an entry that only the remote topic sets is removed, unless it is excluded.
 
-Three rules are Ferry's own. Because it copies batches as they are and keeps timestamps, the remote topic accepts batches as large as the
-source's, and never replaces timestamps. And a target without remote storage would refuse topics that want it (KIP-405), so those entries
-are left alone there.
+Two rules are Ferry's own, because it copies batches as they are and keeps timestamps: the remote topic accepts batches as large as the
+source's, and it never replaces timestamps.
 """
 
 from collections.abc import Mapping
@@ -21,22 +20,15 @@ Entries = Mapping[str, ConfigValue]
 DEFAULT_BATCH_LIMIT = 1_048_588
 BATCH_LIMIT = "max.message.bytes"
 TIMESTAMP_TYPE = "message.timestamp.type"
-# The entries about remote storage (KIP-405), and what a broker says of itself.
-REMOTE_STORAGE = frozenset(
-    {"remote.storage.enable", "remote.log.copy.disable", "remote.log.delete.on.disable", "local.retention.ms", "local.retention.bytes"}
-)
-REMOTE_STORAGE_SYSTEM = "remote.log.storage.system.enable"
 _REPLACES_TIMESTAMPS = "a remote topic that replaces timestamps is not copied to"
 
 
 @dataclass(frozen=True)
 class ConfigRules:
-    """The flow's filter. `default_limit`: the target's max.message.bytes for topics that set none (None: it does not matter).
-    `remote_storage`: whether the target's brokers have it."""
+    """The flow's filter. `default_limit`: the target's max.message.bytes for topics that set none (None: it does not matter)."""
 
     filter: ConfigPropertyRule
     default_limit: int | None = DEFAULT_BATCH_LIMIT
-    remote_storage: bool = True
 
 
 @dataclass(frozen=True)
@@ -103,11 +95,6 @@ def plan_configs(source: Entries, target: Entries, rules: ConfigRules) -> Config
     return ConfigPlan(tuple(alterations), tuple(left))
 
 
-def wants_remote_storage(source: Entries) -> bool:
-    """Whether the source topic sets entries that a target without remote storage would refuse."""
-    return any(name in source and source[name].origin is ConfigOrigin.TOPIC for name in REMOTE_STORAGE)
-
-
 def needs_default_limit(source: Entries, target: Entries) -> bool:
     """Whether the plan depends on the target's default of max.message.bytes: the remote topic sets it, and the source does not."""
     here, there = source.get(BATCH_LIMIT), target.get(BATCH_LIMIT)
@@ -134,8 +121,6 @@ def _refused(name: str, entry: ConfigValue, rules: ConfigRules) -> str:
         return "read-only"
     if entry.sensitive or (entry.value is None and entry.origin is not ConfigOrigin.DEFAULT):
         return "its value is hidden"
-    if name in REMOTE_STORAGE and not rules.remote_storage:
-        return "the target's brokers have no remote storage"
     excluded = rules.filter.why_not(name)
     if name == TIMESTAMP_TYPE and entry.value == "LogAppendTime" and not excluded:
         return _REPLACES_TIMESTAMPS

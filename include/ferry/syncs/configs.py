@@ -13,9 +13,9 @@ from ferry.config import Flow
 from ferry.errors import ChangeRefused, FerryError
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
-from ferry.syncs.config_plan import Alteration, ConfigPlan, ConfigRules, Entries, needs_default_limit, plan_configs, wants_remote_storage
+from ferry.syncs.config_plan import Alteration, ConfigPlan, ConfigRules, Entries, needs_default_limit, plan_configs
 from ferry.syncs.context import SyncContext, sync_scope
-from ferry.syncs.topics import batch_limit, has_remote_storage
+from ferry.syncs.topics import batch_limit
 
 Refusals = Mapping[tuple[str, str], FerryError]
 
@@ -47,8 +47,7 @@ def sync_configs(context: SyncContext) -> SyncOutcome:
 
 
 def _plans(flow: Flow, target: ClusterAdmin, both: Mapping[str, tuple[Entries, Entries]]) -> dict[str, ConfigPlan]:
-    tiered = any(wants_remote_storage(here) for here, _ in both.values())
-    rules = ConfigRules(flow.config_property_filter, None, remote_storage=not tiered or has_remote_storage(target))
+    rules = ConfigRules(flow.config_property_filter, None)
     limited = {topic for topic, (here, there) in both.items() if needs_default_limit(here, there)}
     with_limit = replace(rules, default_limit=batch_limit(target)) if limited else rules
     return {topic: plan_configs(here, there, with_limit if topic in limited else rules) for topic, (here, there) in sorted(both.items())}

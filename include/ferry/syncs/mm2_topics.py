@@ -48,7 +48,7 @@ def ensure_mm2_topic(
     replicas. `rights`: what to ask for where it may not be created.
     """
     with ClusterAdmin(cluster) as admin:
-        if admin.exists(topic):
+        if topic in admin.topic_names():
             return ()
         factor = replicas_for(replicas, admin, [topic])
         change = Change(f"topic {topic} on {cluster.alias}", "create", f"1 partition, replication factor {factor}, cleanup.policy=compact")
@@ -62,7 +62,7 @@ def ensure_mm2_topic(
 def read_mm2_topic(cluster: Cluster, topic: str, decode: Decode[T]) -> TopicRecords[T]:
     """Everything that the topic holds now; nothing when it is missing."""
     with InternalTopicReader(cluster) as reader:
-        return decoded(reader.read(topic, only={PARTITION}), decode, place_of(cluster, topic))
+        return decoded(reader.read(topic, only=PARTITION), decode, place_of(cluster, topic))
 
 
 def decoded(records: Iterable[InternalRecord], decode: Decode[T], where: str) -> TopicRecords[T]:

@@ -17,11 +17,10 @@ from itertools import groupby
 from operator import itemgetter
 
 from ferry.clusters.internal_producer import append_records
-from ferry.clusters.kept import kept_clients
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster, Flow
 from ferry.config.settings import OFFSET_SYNCS
-from ferry.ledger.reading import ask_own_state, read_receipts
+from ferry.ledger.reading import read_own_state, read_receipts
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
 from ferry.ledger.sync_outcome import Change, SyncOutcome
@@ -42,16 +41,14 @@ def offset_syncs_place(flow: Flow) -> tuple[Cluster, str]:
     return flow.target, policy.offset_syncs_topic(flow.source.alias)
 
 
-@kept_clients()
 def sync_offset_syncs(context: SyncContext) -> SyncOutcome:
     """Write syncs for what was copied since the last ones. NotAuthorized or ClusterUnreachable when topic or ledger cannot be used."""
     flow, dry_run = context.flow, context.dry_run
     cluster, topic = offset_syncs_place(flow)
     changes = ensure_mm2_topic(cluster, topic, flow.wanted_replicas(OFFSET_SYNCS), dry_run=dry_run)
-    state = ask_own_state(flow, settled=True)
     contents = read_mm2_topic(cluster, topic, OffsetSync.decode)
     last = {TopicPartition(sync.topic, sync.partition): sync for sync in contents.records}
-    heads = state.answer().heads
+    heads = read_own_state(flow, settled=True).heads
     # Nothing is new where the position follows the last sync, so most runs do not read the ledger here.
     behind = {key: head for key, head in heads.items() if key not in last or head.position != last[key].upstream_offset + 1}
     copied = copied_runs(read_receipts(flow, behind), behind) if behind else {}

@@ -18,7 +18,7 @@ from ferry.errors import ClusterUnreachable, FerryError
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.permissions.required import rights_on_topic
-from ferry.syncs.config_plan import DEFAULT_BATCH_LIMIT, REMOTE_STORAGE_SYSTEM, ConfigRules, creation_config, wants_remote_storage
+from ferry.syncs.config_plan import DEFAULT_BATCH_LIMIT, ConfigRules, creation_config
 from ferry.syncs.context import SyncContext, sync_scope
 
 
@@ -129,8 +129,7 @@ def plan_topics(
     pairs = [pair for pair in pairs if pair not in left]
     limit = batch_limit(target) if missing else DEFAULT_BATCH_LIMIT
     replicas = replicas_for(flow.wanted_replicas(REMOTE_TOPICS), target, [remote for _, remote in pairs if remote not in target_topics])
-    tiered = any(map(wants_remote_storage, configs.values()))
-    rules = ConfigRules(flow.config_property_filter, limit, remote_storage=not tiered or has_remote_storage(target))
+    rules = ConfigRules(flow.config_property_filter, limit)
     create, grow, wider = [], [], []
     for topic, remote in pairs:
         partitions = source_topics[topic].partitions
@@ -148,12 +147,6 @@ def plan_topics(
 def batch_limit(cluster: ClusterAdmin) -> int:
     """The cluster's max.message.bytes for topics that do not set it."""
     return int(cluster.broker_configs()["message.max.bytes"].value or DEFAULT_BATCH_LIMIT)
-
-
-def has_remote_storage(cluster: ClusterAdmin) -> bool:
-    """Whether its brokers have remote storage (KIP-405)."""
-    entry = cluster.broker_configs().get(REMOTE_STORAGE_SYSTEM)
-    return entry is not None and entry.value == "true"
 
 
 def why_missing(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> dict[str, str]:

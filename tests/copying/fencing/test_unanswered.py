@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,10 +11,8 @@ import pytest
 from tests.copying.feed_bench import task
 
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.coordination import Coordinator, ProducerIdentity
-from ferry.clusters.event_loop import EventLoop
-from ferry.clusters.leaders import Leaders
-from ferry.config import ClientRole, load_config
+from ferry.clusters.coordination import ProducerIdentity
+from ferry.config import load_config
 from ferry.copying import driver
 from ferry.copying.driver import LOOK_SECONDS, CopyDriver
 from ferry.copying.fencing import FencedWriter
@@ -37,20 +34,6 @@ A->B.topics = t
 """
 
 
-def unopened(directory: Path) -> Any:
-    """A writer whose connection was never opened."""
-    config = directory / "mm2.properties"
-    config.write_text(CONFIG)
-    flow = load_config(config).flow("A->B")
-    writer: Any = FencedWriter(flow, "ferry-A->B-run")
-    writer.identity = ProducerIdentity(1, 0)
-    writer._loop = EventLoop()
-    writer._connection = ClusterConnection(writer._loop, flow.target, ClientRole.PRODUCER)
-    writer._leaders = Leaders(writer._connection)
-    writer._coordinator = Coordinator(writer._loop, writer._connection, "ferry-A->B-run", flow.position_group)
-    return writer
-
-
 @pytest.mark.parametrize("unanswered", [RequestLost, RequestNotSent])
 def test_a_proof_that_nobody_answers_is_a_cluster_that_is_not_reached(
     unanswered: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -61,44 +44,17 @@ def test_a_proof_that_nobody_answers_is_a_cluster_that_is_not_reached(
         raise unanswered("cluster B: connection reset")
 
     monkeypatch.setattr(ClusterConnection, "send", refuse)
-    writer = unopened(tmp_path)
+    config = tmp_path / "mm2.properties"
+    config.write_text(CONFIG)
+    writer = FencedWriter(load_config(config).flow("A->B"), "ferry-A->B-run")
+    writer.identity = ProducerIdentity(1, 0)
     try:
         with pytest.raises(ClusterUnreachable, match="ferry-A->B-run could not prove that it is held: cluster B: connection reset"):
             writer.confirm()
         with pytest.raises(ClusterUnreachable, match="ferry-A->B-run could not write: cluster B: connection reset"):
             writer.write({("state", 0): [(b"k", b"v")]})
     finally:
-        writer._connection.close()
-        writer._loop.close()
-
-
-def test_who_asks_once_more_does_not_count_what_lanes_have_waited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lanes of this process use the same connection."""
-    writer = unopened(tmp_path)
-    told = []
-
-    async def settle(_: Coordinator, identity: ProducerIdentity, **__: bool) -> ProducerIdentity:
-        told.append((writer._connection.unreachable, writer._connection.without_coordinators, dict(writer._connection.coordinators)))
-        return identity
-
-    async def newest_protocol(_: ClusterConnection) -> bool:
-        return True
-
-    monkeypatch.setattr(Coordinator, "settle", settle)
-    monkeypatch.setattr(ClusterConnection, "supports_transactions_v2", newest_protocol)
-    now = time.monotonic()
-    for asked in (now - seconds for seconds in range(80, 0, -5)):
-        writer._connection._outage.asked(asked)
-        writer._connection._outage.failed(asked, asked)
-        writer._connection.coordinator_outage.failed(asked, asked)
-    writer._connection.coordinators[0, "group"] = 1
-    try:
-        writer.confirm()
-        writer.confirm(LOOK_SECONDS)
-    finally:
-        writer._connection.close()
-        writer._loop.close()
-    assert told == [(True, True, {(0, "group"): 1}), (False, False, {})]
+        writer.__exit__()
 
 
 def test_a_run_that_ends_names_what_a_lane_waited_for_and_what_does_not_answer_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
