@@ -19,7 +19,7 @@ EXAMPLES ?= 5000
 ROOM ?= wire
 MINUTES ?= 5
 
-.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix spark-drill exactness endings faults bounces soak page coverage mutants bench scale tiered distance docs how-tos lock pythons spark-environment clean
+.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix spark-drill exactness endings faults bounces soak hours page coverage mutants bench scale tiered distance docs how-tos lock pythons spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -72,6 +72,9 @@ faults: setup ## A long series of kills: make faults SEED=7 ROUNDS=40
 
 soak: setup ## Two clusters under load while everything breaks: make soak MINUTES=30 SEED=7
 	python -m tests.soak.run --minutes $(MINUTES) --seed $(SEED)
+
+hours: setup ## Memory, files and disk over many hours, in pieces that go on where the last one ended: make hours MINUTES=60
+	python -m tests.hours.run --minutes $(MINUTES)
 
 endings: setup ## Many short commands at a time, interrupted and not: none may crash: make endings SEED=7
 	python -m tests.endings.run --seed $(SEED)

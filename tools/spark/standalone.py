@@ -23,6 +23,10 @@ POLL_SECONDS = 0.2
 LOOPBACK = "127.0.0.1"
 
 
+class StandaloneFailed(RuntimeError):
+    """The master does not answer, or does not know a worker."""
+
+
 class Standalone:
     """The cluster; `master` is its URL."""
 
@@ -43,8 +47,7 @@ class Standalone:
         started = self._start(f"worker{number}", "org.apache.spark.deploy.worker.Worker", *options, self.master)
         deadline = time.monotonic() + START_SECONDS
         while self.workers() <= before:
-            assert time.monotonic() < deadline, (self._directory / "master.log").read_text()[-2000:]
-            time.sleep(POLL_SECONDS)
+            self.wait(deadline)
         self.workers_started.append(started)
         return started
 
@@ -55,6 +58,12 @@ class Standalone:
                 return sum(worker["state"] == "ALIVE" for worker in json.load(answer)["workers"])
         except (OSError, json.JSONDecodeError):
             return -1
+
+    def wait(self, deadline: float) -> None:
+        """A moment. StandaloneFailed after the deadline (of time.monotonic)."""
+        if time.monotonic() > deadline:
+            raise StandaloneFailed((self._directory / "master.log").read_text()[-2000:])
+        time.sleep(POLL_SECONDS)
 
     def close(self) -> None:
         """End all that still lives, and what it started."""
@@ -90,8 +99,7 @@ def standalone(directory: Path, workers: int, environment: Mapping[str, str] | N
     try:
         deadline = time.monotonic() + START_SECONDS
         while cluster.workers() < 0:
-            assert time.monotonic() < deadline, (directory / "master.log").read_text()[-2000:]
-            time.sleep(POLL_SECONDS)
+            cluster.wait(deadline)
         for _ in range(workers):
             cluster.add_worker()
         yield cluster
