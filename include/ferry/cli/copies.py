@@ -15,10 +15,12 @@ from ferry.cli.options import (
     AsJson,
     Config,
     FlowName,
+    Follow,
     Master,
     ReportFile,
     Topics,
     check_report_file,
+    follow_until,
     load_flow,
     moment,
     run_id,
@@ -51,13 +53,15 @@ def run(
         str, typer.Option(help="'latest': up to the last stable offset now. Or an ISO time: up to the first record at or after it.")
     ] = "latest",
     topic: Topics = None,
+    follow: Follow = None,
     master: Master = None,
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Do one whole run: plan, prepare topics, copy up to a bound, and do the enabled syncs that are due."""
     bound = moment("--until", None if until == "latest" else until)
-    request = RunRequest(flow, run_id("manual"), until=bound, topics=tuple(topic or ()))
+    until_then = follow_until(load_flow(config, flow), follow)
+    request = RunRequest(flow, run_id("manual"), until=bound, topics=tuple(topic or ()), follow_until=until_then)
     carry_out(config, request, master, report, as_json=as_json, syncs=True)
 
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 
 from ferry.clusters.fetching import FetchPosition
 from ferry.clusters.group_model import CommittedOffset
-from ferry.copying.model import Failure, PartitionOutcome, PartitionTask, Segment
+from ferry.copying.growing import grown
+from ferry.copying.model import OPEN_END, Failure, PartitionOutcome, PartitionTask, Segment
 from ferry.errors import FerryError, PartitionError, RetryRule
 from ferry.ledger.counters import ONE_TRANSACTION, Counters, MinMeanMax
-from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind
 from ferry.ledger.state import Head
 from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.ranges import Range, end_of_range_at, next_start, outside, size, union, within
@@ -89,12 +90,16 @@ class _Committed:
 class PartitionCursor:
     def __init__(self, task: PartitionTask) -> None:
         self.task = task
+        self._segments = _with_open_end(task) if task.follows else task.segments
+        # Following: the source has committed more than what is fetched. The receipt that the last commit wrote, if it may grow.
+        self.is_behind = True
+        self._growing: Receipt | None = None
         # The source contradicts the offset or its epoch: nothing is fetched before the feed has asked for the log's bounds.
         self.doubted = False
         self.failure: Failure | None = None
         self.not_before = 0.0
         self.troubled_since = 0.0
-        first = task.segments[0].start if task.segments else task.position
+        first = self._segments[0].start if self._segments else task.position
         self._committed = _Committed(task.position, 0, first, task.last_epoch, not task.declared)
         # (offset, number): this many records before the offset are in no batch, because the handler dropped all of them.
         self._dropped: deque[tuple[int, int]] = deque()
@@ -117,13 +122,21 @@ class PartitionCursor:
     def confirm(self) -> None:
         self._declared = True
         self._committed = _Committed(self.position, self._segment, self.settled, self._epoch, declared=True)
+        self._growing = self._receipts[-1] if self._receipts and self.task.follows else None
         self._receipts = []
         self._draft = None
+
+    def end_here(self) -> None:
+        """Follow no longer: what is fetched so far is the last that is copied."""
+        if self._segments and self._segments[-1].end == OPEN_END:
+            last = self._segments[-1]
+            end = self.fetched if self.segment == last else last.start
+            self._segments = (*self._segments[:-1], replace(last, end=end))
 
     @property
     def segment(self) -> Segment | None:
         """The segment that is being copied; None when nothing is left."""
-        return self.task.segments[self._segment] if self._segment < len(self.task.segments) else None
+        return self._segments[self._segment] if self._segment < len(self._segments) else None
 
     @property
     def done(self) -> bool:
@@ -262,9 +275,19 @@ class PartitionCursor:
             return self.committed_position == self.task.position
         return found.offset == self.committed_position
 
-    def receipts(self, run_id: str) -> list[Receipt]:
-        """The receipts of the open transaction: first the seed and receipts of other replicators' records, if they are not written yet."""
+    def receipts(self, run_id: str, remote_epoch: int) -> list[Receipt]:
+        """The receipts of the open transaction: first the seed and receipts of other replicators' records, if they are not written yet.
+
+        `remote_epoch`: of what this transaction appended. If the first receipt of a following run goes on where the last one ended, it
+        takes its place: the same key, a larger end.
+        """
         self._close_draft()
+        self._receipts = [
+            replace(receipt, remote_epoch=remote_epoch) if receipt.kind in COPIES and receipt.counters.records else receipt
+            for receipt in self._receipts
+        ]
+        if self._growing is not None and self._receipts:
+            self._receipts[0], self._growing = grown(self._growing, self._receipts[0]), None
         declared = () if self._declared else self.task.declared
         return [replace(receipt, run_id=run_id) for receipt in (*declared, *self._receipts)]
 
@@ -340,6 +363,14 @@ class PartitionCursor:
 
     def _receipt(self, kind: ReceiptKind, start: int, end: int, reason: str) -> Receipt:
         return replace(self.task.receipt(kind, start, end, reason), series=self.task.series)
+
+
+def _with_open_end(task: PartitionTask) -> tuple[Segment, ...]:
+    """The segments of a task, and after the last one of those that are copied in order, what arrives."""
+    in_order = [segment for segment in task.segments if segment.kind == ReceiptKind.COPIED]
+    others = tuple(segment for segment in task.segments if segment.kind != ReceiptKind.COPIED)
+    last = in_order[-1] if in_order else Segment(ReceiptKind.COPIED, task.position, task.position)
+    return (*others, *in_order[:-1], replace(last, end=OPEN_END))
 
 
 def _now() -> int:

@@ -6,7 +6,7 @@ It runs in the Spark driver or, for small jobs, in the caller's process. It read
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -23,7 +23,7 @@ from ferry.clusters.shared_connection import Asked, ask_cluster
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.lane_runner import LaneRunner
-from ferry.copying.lanes import number_of_lanes, spread, transactional_id
+from ferry.copying.lanes import balance, number_of_lanes, spread, transactional_id
 from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut, until_clusters_answer
 from ferry.copying.last_stable_lag import last_stable_lags, overdue
 from ferry.copying.ledger_compaction import compact_ledger, is_due
@@ -47,6 +47,9 @@ log = logging.getLogger(__name__)
 # Before lost lanes are taken back; doubled each time that they are lost without a commit in between.
 FIRST_PAUSE_SECONDS = 1.0
 
+# How often a run that follows asks whether it still holds the flow.
+FOLLOW_LOOK_SECONDS = 5.0
+
 # For a cluster that Ferry has already waited for.
 LOOK_SECONDS = 10.0
 
@@ -68,6 +71,8 @@ class CopyDriver:
         self._ledger_ends: Mapping[int, int] = {}
         self._lanes = 0  # known with the plan
         self._lane_of: dict[TopicPartition, int] = {}
+        self._follows = request.follow_until is not None
+        self._looked = 0.0
         self._started = time.monotonic()
 
     def run(self) -> None:
@@ -89,6 +94,10 @@ class CopyDriver:
                 act(lease)
         except FerryError as problem:
             superseded = str(problem) if isinstance(problem, Superseded) else None
+            if superseded is not None and self._follows:
+                self._say(f"another run has taken the flow over: {superseded}")
+                self._write_result(taken_over=superseded)
+                return
             if superseded is None:
                 self._fail("", -1, type(problem).__name__, str(problem))
             with suppress(ClusterUnreachable):  # the target may be unreachable too; `problem` is what ended the run
@@ -107,7 +116,7 @@ class CopyDriver:
 
         Returns the lanes that no earlier run had.
         """
-        at_work = [plan for plan in plans if plan.has_work]
+        at_work = [plan for plan in plans if self._has_lane(plan)]
         self._lanes = number_of_lanes(len(at_work), self._flow.lanes)
         more = lease.take_more_lanes(self._lanes)
         facts = [plan.facts for plan in at_work if seen.claims.get(plan.facts.remote_topic) is None]
@@ -161,9 +170,11 @@ class CopyDriver:
         """Take lost lanes back and plan them again, while others may still run. Lanes that were lost too often are given up."""
         lost = dict(out.lost)
         if not lost:
+            self._look_around(lease)
             return []
         self._end_if_silent(lease)
-        time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
+        if not self._follows or out.failures:
+            time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
         lease.confirm()
         again = {lane: lease.retake(lane) for lane in lost}
         look = {
@@ -178,6 +189,12 @@ class CopyDriver:
         self._give_up(given_up, f"{LANE_ATTEMPTS} attempts in a row that committed nothing")
         self._say(f"trying {len(tasks)} lanes again: {'; '.join(sorted(set(lost.values())))}")
         return tasks
+
+    def _look_around(self, lease: RunLease) -> None:
+        """Following: Superseded if another run has taken the flow over. Lanes notice it only when they commit."""
+        if self._follows and time.monotonic() - self._looked > FOLLOW_LOOK_SECONDS:
+            self._looked = time.monotonic()
+            lease.confirm()
 
     def _end_if_silent(self, lease: RunLease) -> None:
         """ClusterUnreachable if a lane has waited for a cluster in vain, and this process does not reach both clusters soon."""
@@ -266,25 +283,37 @@ class CopyDriver:
                 self._fail(*part.key, "SourceMissing", "the source no longer had it when its lane was planned again")
 
     def _lane_tasks(self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity]) -> list[LaneTask]:
-        at_work = [plan for plan in plans if plan.has_work and plan.facts.remote_topic_id is not None]
+        at_work = [plan for plan in plans if self._has_lane(plan) and plan.facts.remote_topic_id is not None]
         asked = without_size(at_work)
         sizes: Mapping[TopicPartition, int] = {}
         with suppress(FerryError):  # they only balance the lanes
             sizes = ask_cluster(self._flow.source, log_sizes, asked) if asked else sizes
         each = bytes_an_offset(at_work, sizes)
-        parts = [partition_task(plan, each[plan.facts.key]) for plan in at_work]
-        new = spread([part for part in parts if part.key not in self._lane_of], self._lanes, self._flow.transaction_bytes)
+        parts = [partition_task(plan, each[plan.facts.key], follows=self._follows) for plan in at_work]
+        new = self._spread([part for part in parts if part.key not in self._lane_of])
         self._lane_of |= {part.key: lane for lane, group in enumerate(new) for part in group}
         by_lane = grouped((self._lane_of[part.key], part) for part in parts)
         return [
             LaneTask(lane, transactional_id(self._flow.name, lane), held[lane], tuple(tasks)) for lane, tasks in sorted(by_lane.items())
         ]
 
+    def _has_lane(self, plan: PartitionPlan) -> bool:
+        """A run that follows watches the partitions, too, in which nothing is to be copied now."""
+        return plan.has_work or (self._follows and plan.failure is None)
+
+    def _spread(self, parts: Sequence[PartitionTask]) -> list[list[PartitionTask]]:
+        """By lane. Lanes that follow run all at the same time, and each has transactions of its own: so there are few."""
+        if self._follows:
+            return balance(parts, min(self._lanes, self._runner.width))
+        return spread(parts, self._lanes, self._flow.transaction_bytes)
+
     def _job(self, seen: FlowSnapshot, held: Mapping[int, ProducerIdentity]) -> CopyJob:
         ledger = seen.target_topics[self._ledger]
         producers = frozenset(identity.producer_id for identity in held.values())
         budget = self._flow.max_bytes_per_second
-        return CopyJob(self._flow, self._request.run_id, ledger.topic_id or "", ledger.partitions, budget, producers)
+        until = self._request.follow_until
+        follow_until = None if until is None else until.timestamp()
+        return CopyJob(self._flow, self._request.run_id, ledger.topic_id or "", ledger.partitions, budget, producers, follow_until)
 
     def _run_lanes(
         self, job: CopyJob, tasks: list[LaneTask], out: LanesOut, progress: Progress, more: Callable[[], list[LaneTask]] = list
@@ -335,7 +364,7 @@ class CopyDriver:
             write_run_record(self._flow, opened)
         self._ledger_ends = opened.ledger_ends
 
-    def _write_result(self, superseded: str | None = None, *, seconds: float | None = None) -> None:
+    def _write_result(self, superseded: str | None = None, *, seconds: float | None = None, taken_over: str | None = None) -> None:
         cpu = self._cpu_seconds + sum(os.times()[:2])
         write_run_record(
             self._flow,
@@ -347,13 +376,14 @@ class CopyDriver:
                 failed=tuple(self._failures.values()),
                 skipped=self._skipped,
                 superseded=superseded,
+                taken_over=taken_over,
             ),
             seconds=seconds,
         )
 
 
-def partition_task(plan: PartitionPlan, offset_bytes: float) -> PartitionTask:
-    """The lane's task for a planned partition, whose remote topic must exist. `offset_bytes` as of PartitionTask."""
+def partition_task(plan: PartitionPlan, offset_bytes: float, *, follows: bool = False) -> PartitionTask:
+    """The lane's task for a planned partition, whose remote topic must exist. `offset_bytes` and `follows` as of PartitionTask."""
     facts = plan.facts
     if facts.remote_topic_id is None:
         raise ValueError(f"{facts.topic}-{facts.partition}: planned before its remote topic exists")
@@ -374,4 +404,5 @@ def partition_task(plan: PartitionPlan, offset_bytes: float) -> PartitionTask:
         series=plan.series,
         record_bytes=facts.head.record_bytes if facts.head is not None else 0,
         offset_bytes=offset_bytes,
+        follows=follows,
     )

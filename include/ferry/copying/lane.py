@@ -1,4 +1,4 @@
-"""One lane: copies its partitions to their ends, transaction by transaction.
+"""One lane: copies its partitions to their ends, transaction by transaction. If the run follows, it goes on with what arrives.
 
 A lane runs on one event loop in one thread: it handles answers, sends batches, and always has the next fetch in flight. When a transaction
 is full, the lane appends nothing more. Once every answer has arrived, it adds receipts, heads and positions, and commits.
@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
@@ -33,7 +32,7 @@ from ferry.copying.source_feed import SourceFeed
 from ferry.copying.transaction import AppendEpochs, TransactionEvent, TransactionPartitions, TransactionState, advance
 from ferry.errors import BatchRefused, ClusterUnreachable, FerryError, PartitionUnavailable, PositionDisagrees, RetryRule, TargetRecreated
 from ferry.handling.loading import Handle
-from ferry.ledger.receipts import COPIES, REFUSED, RUNS_PER_RECEIPT, Receipt
+from ferry.ledger.receipts import REFUSED, RUNS_PER_RECEIPT, Receipt
 from ferry.wire.split import halved
 
 log = logging.getLogger(__name__)
@@ -42,6 +41,8 @@ log = logging.getLogger(__name__)
 RUNS_PER_TRANSACTION = 20 * RUNS_PER_RECEIPT
 # The loop runs at least this often, for pauses that are over and transactions that are old enough.
 IDLE_SECONDS = 0.05
+# A following lane that is at the end of all its partitions has no pause to watch, only the time at which it ends.
+AT_THE_END_SECONDS = 1.0
 # Recoveries in a row without a commit; each may take as long as Ferry waits for a coordinator. The driver tries a failed lane again.
 RECOVERIES = 6
 # A partition that makes the outcome unknown this often at one position is stopped, so that it does not stop the lane.
@@ -91,6 +92,9 @@ class Lane:
         # Partitions whose leader has not said yet whether an older transaction hangs there.
         self._unchecked: set[TopicPartition] = set()
         self._blamed: Counter[tuple[TopicPartition, int]] = Counter()
+        until = job.follow_until
+        self._follows_until = None if until is None else time.monotonic() + until - time.time()
+        self._commit_seconds = job.flow.follow_commit_ms / 1000
         self._transactions_v2 = True
         self._records: Appender
         self._ledger: InternalWriter
@@ -206,6 +210,8 @@ class Lane:
             self._source.require_answers()
             self._target.require_answers()
             self._take_arrivals()
+            if self._follows_until is not None and time.monotonic() > self._follows_until:
+                self._end_here()
             self._stop_refused()  # before idle partitions are settled: a refused batch is not settled
             idle = [cursor for key, cursor in self._cursors.items() if not self._records.busy(key)]
             for cursor in idle:
@@ -224,7 +230,22 @@ class Lane:
             if self._finished():
                 await self._check_remote_topics_at_end()
                 return
-            await self._wakeup.wait(IDLE_SECONDS)
+            await self._wakeup.wait(self._pause())
+
+    def _end_here(self) -> None:
+        """Follow no longer."""
+        self._follows_until = None
+        for cursor in self._cursors.values():
+            cursor.end_here()
+
+    def _pause(self) -> float:
+        """Until the loop must look without an answer: for pauses that are over, and for a transaction that is old enough."""
+        if self._follows_until is None or self._records.unsettled or any(cursor.troubled_since for cursor in self._cursors.values()):
+            return IDLE_SECONDS
+        now = time.monotonic()
+        if self._state is TransactionState.READY:
+            return min(AT_THE_END_SECONDS, max(0.0, self._follows_until - now))
+        return min(IDLE_SECONDS, max(0.0, self._opened + self._commit_seconds - now))
 
     def _finished(self) -> bool:
         idle = self._state is TransactionState.READY and not self._records.unsettled
@@ -272,12 +293,19 @@ class Lane:
         flow = self._job.flow
         if self._sent_bytes >= flow.transaction_bytes or time.monotonic() - self._opened >= flow.transaction_seconds:
             return True
+        if self._follows_until is not None and self._is_at_the_end():
+            return True
         runs = [cursor.runs for cursor in self._cursors.values()]
         if max(runs, default=0) >= RUNS_PER_RECEIPT or sum(runs) >= RUNS_PER_TRANSACTION:
             return True
         if self._transaction_partitions.full and not any(map(self._records.busy, self._transaction_partitions.keys)):
             return True
         return all(cursor.done and not self._records.busy(key) for key, cursor in self._cursors.items())
+
+    def _is_at_the_end(self) -> bool:
+        """Whether a following lane has all that the source has committed, and its transaction is old enough."""
+        old = time.monotonic() - self._opened >= self._commit_seconds
+        return old and not any(cursor.is_behind and not cursor.done for cursor in self._cursors.values())
 
     def _open(self) -> None:
         self._state = advance(self._state, TransactionEvent.APPEND)
@@ -339,11 +367,7 @@ class Lane:
         touched = self._transaction_partitions.share({key: cursor for key, cursor in self._cursors.items() if cursor.touched})
         epochs, moved = await self._epochs.told(self._transaction_partitions.keys)
         self._records.leaders_stale |= moved
-        receipts = [
-            replace(receipt, remote_epoch=epochs.get(key, -1)) if receipt.kind in COPIES and receipt.counters.records else receipt
-            for key, cursor in touched.items()
-            for receipt in cursor.receipts(self._job.run_id)
-        ]
+        receipts = [receipt for key, cursor in touched.items() for receipt in cursor.receipts(self._job.run_id, epochs.get(key, -1))]
         await self._append_internal(touched.values(), receipts)
         positions = {key: CommittedOffset(cursor.position, metadata=self._mark) for key, cursor in touched.items()}
         if not self._transactions_v2:

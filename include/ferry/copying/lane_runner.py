@@ -2,7 +2,7 @@
 
 Lanes run one after the other over the same connections: one lane keeps a core busy. If a cluster is far away, they run side by side, each
 with connections of its own: a connection takes at most its socket buffers (broker and client: 100 KiB by default) in each round trip, and a
-lane waits many round trips for the coordinators of a transaction.
+lane waits many round trips for the coordinators of a transaction. Lanes of a run that follows run side by side too.
 """
 
 from __future__ import annotations
@@ -44,25 +44,32 @@ LOOK_SECONDS = 1.0
 
 
 class LaneRunner(Protocol):
+    @property
+    def width(self) -> int:
+        """How many lanes are worth having if all of them run at the same time."""
+        ...
+
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """The results of `tasks` and of lanes from `more`, as they finish. A lane whose worker died has no result, or one that says so.
 
-        `more` gives lanes that were lost and may run again. A runner that runs lanes side by side calls it whenever some have ended. Other
-        runners need not call it: the driver runs lost lanes afterwards.
+        `more` gives lanes that were lost and may run again. A runner that runs lanes side by side calls it whenever some have ended, and if
+        the run follows, every LOOK_SECONDS as well. Other runners need not call it: the driver runs lost lanes afterwards.
         """
         ...
 
 
 class InlineLaneRunner:
-    """Runs lanes one after the other in this process: for small jobs and tests."""
+    """Runs lanes in this process: for small jobs and tests."""
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
+    width = 1
+
+    def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More = list) -> Generator[LaneResult]:
         """The results of all `tasks`, with CPU time 0: the driver counts the CPU time of this process anyway."""
-        return (replace(result, cpu_seconds=0.0) for result in run_lanes(job, tasks))
+        return (replace(result, cpu_seconds=0.0) for result in run_lanes(job, tasks, more))
 
 
-def run_lanes(job: CopyJob, tasks: Sequence[LaneTask]) -> Generator[LaneResult]:
-    """Run some lanes in this process. Errors that stop a lane are in its result.
+def run_lanes(job: CopyJob, tasks: Sequence[LaneTask], more: More = list) -> Generator[LaneResult]:
+    """Run some lanes in this process. Errors that stop a lane are in its result. `more`: of a driver in the same process.
 
     On a signal lanes abort their open transactions, and the process ends by that signal; the other lanes get no result.
     """
@@ -81,7 +88,7 @@ def run_lanes(job: CopyJob, tasks: Sequence[LaneTask]) -> Generator[LaneResult]:
             return
         limiters = (RateLimiter(job.bytes_per_second, time.monotonic()), RateLimiter(job.bytes_per_second, time.monotonic()))
         runner = _Lanes(job, source, target, handle, listener, limiters, stop_signals, Meter(), [])
-        yield from runner.run(tasks)
+        yield from runner.run(tasks, more)
 
 
 @dataclass(frozen=True)
@@ -101,11 +108,14 @@ class _Lanes:
     meter: Meter
     outages: list[Failure]
 
-    def run(self, tasks: Sequence[LaneTask]) -> Generator[LaneResult]:
+    def run(self, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """Results as lanes end; none after a signal."""
         running = dict[int, Future]()
         try:
-            yield from self._run_all(deque(tasks), running)
+            if self.job.follow_until is None:
+                yield from self._run_all(deque(tasks), running)
+            else:
+                yield from self._follow(deque(tasks), running, more)
         finally:
             if running:  # after an error of another lane, or of the caller: these would go on whenever the loop runs
                 self.stop_signals.stop()
@@ -121,19 +131,34 @@ class _Lanes:
             if not running:
                 yield from (LaneResult(task.lane, failure=self.outages[0]) for task in waiting)
                 return
-            started = time.process_time()
-            loop.run(any_done, loop, running.values())
-            seconds = time.process_time() - started
-            for lane in [lane for lane, future in running.items() if future.is_done]:
-                future = running.pop(lane)
-                if future.exception is not None:
-                    raise future.exception
-                if self.stop_signals.received:
-                    continue  # the others abort their transactions too
-                yield replace(future.value, cpu_seconds=seconds)
-                seconds = 0.0
+            yield from self._ended(running)
             if self.stop_signals.received:
                 waiting.clear()
+
+    def _follow(self, waiting: deque[LaneTask], running: dict[int, Future], more: More) -> Generator[LaneResult]:
+        """All lanes at the same time, until all have ended."""
+        beside = len(waiting)
+        while waiting or running:
+            while waiting:
+                task = waiting.popleft()
+                running[task.lane] = self.source.loop.start(self._lane_apart, task, beside)
+            yield from self._ended(running, LOOK_SECONDS)
+            if not self.stop_signals.received:
+                waiting.extend(more())
+
+    def _ended(self, running: dict[int, Future], seconds: float | None = None) -> Generator[LaneResult]:
+        """The results of lanes that have ended, as soon as there are some, or after `seconds`; none after a signal."""
+        loop, started = self.source.loop, time.process_time()
+        loop.run(any_done, loop, running.values(), seconds)
+        cpu_seconds = time.process_time() - started
+        for lane in [lane for lane, future in running.items() if future.is_done]:
+            future = running.pop(lane)
+            if future.exception is not None:
+                raise future.exception
+            if self.stop_signals.received:
+                continue  # the others abort their transactions too
+            yield replace(future.value, cpu_seconds=cpu_seconds)
+            cpu_seconds = 0.0
 
     async def _lane_apart(self, task: LaneTask, beside: int) -> LaneResult:
         """Run a lane over connections of its own: it may drop them when it recovers."""
@@ -194,13 +219,15 @@ def lanes_beside(memory: int, tasks: Collection[LaneTask], round_trip: float) ->
     return max(1, min(LANES_BESIDE, len(tasks), memory // (BATCHES_A_LANE * largest)))
 
 
-async def any_done(loop: EventLoop, futures: Iterable[Future]) -> None:
-    """Return when one of `futures` is done, also if it failed."""
+async def any_done(loop: EventLoop, futures: Iterable[Future], seconds: float | None = None) -> None:
+    """Return when one of `futures` is done, also if it failed; or after `seconds`."""
     wakeup, awaited = Wakeup(loop), list(futures)
     for future in awaited:
         future.add_both(lambda _: wakeup.fire())
     while not any(future.is_done for future in awaited):
-        await wakeup.wait(LOOK_SECONDS)
+        await wakeup.wait(LOOK_SECONDS if seconds is None else seconds)
+        if seconds is not None:
+            return
 
 
 def _failure(problem: FerryError) -> Failure:

@@ -59,7 +59,9 @@ class LanesOut:
         again, given_up = [], list[tuple[LaneTask, str]]()
         before = {lane: self.tasks.pop(lane) for lane in self.lost}
         for task in planned:
-            self._attempts[task.lane] = 0 if task.offsets < before[task.lane].offsets else self._attempts[task.lane] + 1
+            last = before[task.lane]
+            committed = task.offsets < last.offsets or task.position > last.position
+            self._attempts[task.lane] = 0 if committed else self._attempts[task.lane] + 1
             if self._attempts[task.lane] < LANE_ATTEMPTS:
                 again.append(task)
             else:

@@ -15,6 +15,8 @@ from ferry.wire.ranges import Ranges
 
 # What a partition takes, however few records it has: requests, a receipt, a head and a position.
 PARTITION_WEIGHT = 64 << 10
+# The end of a segment to which a following run adds whatever arrives.
+OPEN_END = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class PartitionTask(PartitionPair):
     transaction. `batch_limit`: the remote topic's max.message.bytes. `excluded`: source offsets that the flow in the other direction wrote.
     `settles`: an operator's seed replaces the group's offset, whatever it is. `series`: of the receipts to write (Receipt.series).
     `record_bytes`: Head.record_bytes until records are copied. `offset_bytes`: about how many bytes each offset has that is left to copy.
+    `follows`: after its segments, what arrives is copied too.
     """
 
     remote_topic_id: UUID
@@ -79,6 +82,7 @@ class PartitionTask(PartitionPair):
     series: str = ""
     record_bytes: int = 0
     offset_bytes: float = 0.0
+    follows: bool = False
 
     @property
     def offsets(self) -> int:
@@ -111,6 +115,11 @@ class LaneTask:
         return sum(part.offsets for part in self.partitions)
 
     @property
+    def position(self) -> int:
+        """The sum of all positions: whether something was committed since another task of the same lane."""
+        return sum(part.position for part in self.partitions)
+
+    @property
     def weight(self) -> int:
         """About how many bytes of records take as long as this lane. Lanes are spread over Spark tasks by it."""
         return sum(part.weight for part in self.partitions)
@@ -119,7 +128,8 @@ class LaneTask:
 @dataclass(frozen=True)
 class CopyJob:
     """What all lanes of a run share. `bytes_per_second`: rate limit for reading, and for writing, of lanes that run one after the other
-    (None: no limit). `producers`: the producer ids of all lanes that the flow ever had, as the run got them."""
+    (None: no limit). `producers`: the producer ids of all lanes that the flow ever had, as the run got them. `follow_until`: lanes follow
+    until this time of the clock in seconds (None: they end with their segments)."""
 
     flow: Flow
     run_id: str
@@ -127,6 +137,7 @@ class CopyJob:
     ledger_partitions: int
     bytes_per_second: float | None = None
     producers: frozenset[int] = frozenset()
+    follow_until: float | None = None
 
     def records(self, receipts: Iterable[Receipt], heads: Iterable[Head]) -> dict[TopicPartition, list[KeyValue]]:
         """Receipts and heads as records, by partition of Ferry's own topics."""

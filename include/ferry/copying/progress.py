@@ -9,9 +9,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.errors import FerryError
 from ferry.ledger.counters import ZERO, Counters
@@ -54,17 +55,21 @@ def named_when_slow(say: Callable[[str], None], doing: str) -> AbstractContextMa
 
 @dataclass
 class Progress:
-    """Sums over the receipts of a run so far, and the totals to copy."""
+    """Sums over the receipts of a run so far, and the totals to copy. Receipts of a run that follows grow: the newest of a key counts."""
 
     offsets_total: int
     lanes_total: int
     offsets: int = 0
     counters: Counters = ZERO
     lanes_done: int = 0
+    _newest: dict[TopicPartition, Receipt] = field(default_factory=dict)
 
     def add(self, receipt: Receipt) -> None:
-        self.offsets += receipt.upstream_end - receipt.upstream_start
-        self.counters += receipt.counters
+        last = self._newest.get(receipt.key)
+        self._newest[receipt.key] = receipt
+        grown = last is not None and (last.kind, last.upstream_start) == (receipt.kind, receipt.upstream_start)
+        self.offsets += receipt.upstream_end - (last.upstream_end if last is not None and grown else receipt.upstream_start)
+        self.counters += receipt.counters.since(last.counters) if last is not None and grown else receipt.counters
 
     def line(self, seconds: float) -> str:
         """One line for the log after `seconds` of copying."""

@@ -16,12 +16,21 @@ from kafka.future import Future
 from ferry.clusters.answers import FETCH, Action
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.event_loop import EventLoop, Wakeup
-from ferry.clusters.fetching import Fetched, FetchPosition, fetch_request, fetched_partitions, log_bounds, without_leader
+from ferry.clusters.fetching import (
+    FETCH_WAIT_MILLISECONDS,
+    Fetched,
+    FetchPosition,
+    fetch_request,
+    fetched_partitions,
+    log_bounds,
+    without_leader,
+)
 from ferry.clusters.leader_epochs import ReadTo, divergence_of
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.copying.buffer_limits import BufferLimits, RateLimiter
 from ferry.copying.cursor import PartitionCursor
+from ferry.copying.model import OPEN_END, Segment
 from ferry.errors import (
     BatchTooLarge,
     FerryError,
@@ -41,6 +50,8 @@ from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.transform import transform
 
 PAUSE_SECONDS = 0.1
+# A following lane asks again so often where nothing arrives. What arrives is answered at once.
+FOLLOW_WAIT_MILLISECONDS = 5_000
 # The lane cannot name the offset: only the ledger tells which records of the old log were copied.
 WHERE_A_RESTART_GOES_ON = "ferry plan names the offset at which ferry.on.recreate=restart goes on"
 
@@ -67,6 +78,7 @@ class SourceFeed:
         self._limits, self._rate_limiter = limits, rate_limiter
         # Bytes that a response may have: it holds one whole batch, however little was asked for.
         self._largest = max((cursor.task.batch_limit for cursor in self._cursors.values()), default=0)
+        self._follows = any(cursor.task.follows for cursor in self._cursors.values())
         self._fetching: set[int] = set()
         self._arrived: deque[tuple[list[FetchPosition], Future]] = deque()
         self._generation = 0
@@ -145,7 +157,13 @@ class SourceFeed:
 
     def _submit(self, node: int, wanted: list[FetchPosition], needed: int) -> None:
         generation, limits, meter = self._generation, self._limits, self._connection.meter
-        request = fetch_request(wanted, self._leaders, total_bytes=limits.fetch, partition_bytes=limits.partition_fetch)
+        request = fetch_request(
+            wanted,
+            self._leaders,
+            total_bytes=limits.fetch,
+            partition_bytes=limits.partition_fetch,
+            wait_milliseconds=FOLLOW_WAIT_MILLISECONDS if self._follows else FETCH_WAIT_MILLISECONDS,
+        )
         self._fetching.add(node)
         meter.reserved += needed
         future = self._connection.submit(request, node)
@@ -196,10 +214,18 @@ class SourceFeed:
             cursor.fetched_to(transformed.next_position, transformed.last_leader_epoch)
             if transformed.dropped:
                 cursor.note_dropped(transformed.dropped)
+        else:
+            self._note_nothing(cursor, segment, fetched)
+        cursor.is_behind = fetched.last_stable_offset > cursor.fetched
+        return transformed.batches
+
+    def _note_nothing(self, cursor: PartitionCursor, segment: Segment, fetched: Fetched) -> None:
+        """A response without a whole batch: in a run that follows, perhaps nothing has arrived."""
+        if segment.end == OPEN_END and fetched.last_stable_offset == cursor.fetched:
+            cursor.troubled_since = 0.0  # nothing has arrived
         elif not len(fetched.records) and fetched.last_stable_offset <= cursor.fetched:
             self._postpone(cursor, f"its last stable offset went back to {fetched.last_stable_offset}")
             cursor.doubted = fetched.last_stable_offset < cursor.fetched
-        return transformed.batches
 
     def _without_leader(self, cursor: PartitionCursor) -> None:
         match without_leader(self._connection, self._leaders, *cursor.task.key):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import add
+from operator import add, sub
 from typing import Any, NamedTuple, Self
 
 from ferry.wire.documents import number
@@ -65,6 +65,11 @@ class Counters(NamedTuple):
 
     def __add__(self, other: Counters) -> Counters:  # type: ignore[override]  # sums, where other tuples are put together
         return Counters(*map(add, self[:-2], other[:-2]), *map(_of_both, self[-2:], other[-2:]))
+
+    def since(self, before: Counters) -> Counters:
+        """What was added to `before`; delays as they are now."""
+        numbers = Counters(*map(sub, self[:-2], before[:-2]))
+        return numbers._replace(record_age_ms=self.record_age_ms, replication_latency_ms=self.replication_latency_ms)
 
     @property
     def by_handler(self) -> bool:

@@ -80,7 +80,10 @@ class PartitionFailure:
 
 @dataclass(frozen=True)
 class RunReport:
-    """One run as a whole. Times are ISO 8601 in UTC, to the ms; `seconds` is wall time, `cpu_seconds` of driver and workers."""
+    """One run as a whole. Times are ISO 8601 in UTC, to the ms; `seconds` is wall time, `cpu_seconds` of driver and workers.
+
+    `taken_over`: a run that followed ended because another run took the flow over.
+    """
 
     flow: str
     run_id: str
@@ -92,6 +95,7 @@ class RunReport:
     skipped: tuple[Skipped, ...] = ()
     failed: tuple[PartitionFailure, ...] = ()
     superseded: str | None = None
+    taken_over: str | None = None
     syncs: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     cpu_seconds: float = 0.0

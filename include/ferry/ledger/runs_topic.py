@@ -36,7 +36,7 @@ class RunOpened:
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a try ended. `superseded` is the reason, if it was."""
+    """How a try ended. `superseded` is the reason, if it was. `taken_over`: likewise, of a run that followed; that is its regular end."""
 
     run_id: str
     finished: str
@@ -45,6 +45,7 @@ class RunResult:
     failed: tuple[PartitionFailure, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     superseded: str | None = None
+    taken_over: str | None = None
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:
             return replace(found, syncs={**found.syncs, sync.sync: sync.outcome})
         if kind != "result":
             raise UnreadableRecord(f"{where}: a run's record is of kind {kind!r}")
-        result = read_as(RunResult, document, optional=("superseded",))
+        result = read_as(RunResult, document, optional=("superseded", "taken_over"))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise UnreadableRecord(f"{where}: a run's record is not readable: {problem}") from problem
     return replace(found, result=result, cpu_seconds=found.cpu_seconds + result.cpu_seconds)

@@ -40,7 +40,8 @@ class RunPlan:
 
         Every run leaves a heartbeat at the source for the next one; the lanes take such a handful along in the driver's process.
         """
-        return any(plan.segments for plan in self.partitions if plan.failure is None and plan.facts.topic not in self.heartbeats)
+        follows = self.request.follow_until is not None and any(plan.failure is None for plan in self.partitions)
+        return follows or any(plan.segments for plan in self.partitions if plan.failure is None and plan.facts.topic not in self.heartbeats)
 
     @property
     def needs_preparation(self) -> bool:

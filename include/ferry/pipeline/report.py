@@ -68,6 +68,7 @@ def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Ite
         skipped=result.skipped if result else (),
         failed=result.failed if result else (UNFINISHED,),
         superseded=result.superseded if result else None,
+        taken_over=result.taken_over if result else None,
         syncs=records.syncs,
         seconds=result.seconds if result else 0.0,
         cpu_seconds=round(records.cpu_seconds, 3),

@@ -53,6 +53,11 @@ class _SparkRunner:
 class SparkLaneRunner(_SparkRunner):
     """Spreads lanes over at most `tasks` Spark tasks. Tasks that find no free core wait for one."""
 
+    @property
+    def width(self) -> int:
+        """As many as have a core now: lanes that wait for one would copy nothing."""
+        return max(1, min(self._tasks, int(self._context.defaultParallelism)))
+
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """Results as groups finish. Lost lanes run again beside the other groups."""
         # Lanes run side by side within a group if a cluster is far away: then fewer, larger groups fill the line.
