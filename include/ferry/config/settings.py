@@ -55,6 +55,8 @@ class MirroringSettings:
     `offset_lag_max` in records.
     """
 
+    refresh_topics_enabled: bool = read_from("refresh.topics.enabled")
+    refresh_topics_interval: int = read_from("refresh.topics.interval.seconds")
     sync_topic_configs_enabled: bool = read_from("sync.topic.configs.enabled")
     sync_topic_configs_interval: int = read_from("sync.topic.configs.interval.seconds")
     config_property_filter_class: str = read_from("config.property.filter.class")

@@ -5,6 +5,7 @@ It runs in the Spark driver or, for small jobs, in the caller's process. It read
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -40,7 +41,8 @@ from ferry.ledger.reading import ask_syncs_done
 from ferry.ledger.run_report import PartitionFailure, Skipped, time_now
 from ferry.ledger.runs_topic import RunOpened, RunResult, read_run_records, write_run_record
 from ferry.ledger.state import Claim, encode_state
-from ferry.syncs.topics import plan_topics, why_missing
+from ferry.syncs.context import SyncContext
+from ferry.syncs.topics import plan_topics, sync_topics, why_missing
 
 log = logging.getLogger(__name__)
 
@@ -54,14 +56,16 @@ FOLLOW_LOOK_SECONDS = 5.0
 LOOK_SECONDS = 10.0
 
 Log = Callable[[str], None]
+Watch = Callable[[threading.Event], None]
 Decide = Callable[[FlowSnapshot], Iterable[PartitionPlan]]
 
 
 class CopyDriver:
     """One try of one run."""
 
-    def __init__(self, flow: Flow, request: RunRequest, runner: LaneRunner, say: Log) -> None:
-        self._flow, self._request, self._runner, self._say = flow, request, runner, say
+    def __init__(self, flow: Flow, request: RunRequest, runner: LaneRunner, say: Log, meanwhile: Watch = lambda _: None) -> None:
+        """`meanwhile`: called in a thread when this run holds the flow, with an event that says that the copy is over."""
+        self._flow, self._request, self._runner, self._say, self._meanwhile = flow, request, runner, say, meanwhile
         self._ledger = flow.ledger_topic
         self._failures: dict[tuple[str, int], PartitionFailure] = {}  # by source partition
         self._skipped: tuple[Skipped, ...] = ()
@@ -72,7 +76,7 @@ class CopyDriver:
         self._lanes = 0  # known with the plan
         self._lane_of: dict[TopicPartition, int] = {}
         self._follows = request.follow_until is not None
-        self._looked = 0.0
+        self._looked = self._refreshed = time.monotonic()
         self._started = time.monotonic()
 
     def run(self) -> None:
@@ -111,20 +115,22 @@ class CopyDriver:
         lease.write_record(exactly_once=self._flow.exactly_once)
         return held
 
-    def _prepare(self, lease: RunLease, seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> dict[int, ProducerIdentity]:
+    def _prepare(
+        self, lease: RunLease, seen: FlowSnapshot, plans: Iterable[PartitionPlan], *, more: int = 0
+    ) -> dict[int, ProducerIdentity]:
         """Decide how many lanes the run has, by what there is to copy, and claim the remote topics to which no flow has written yet.
 
-        Returns the lanes that no earlier run had.
+        `more`: so many lanes in addition to those that the run has. Returns the lanes that no earlier run had.
         """
         at_work = [plan for plan in plans if self._has_lane(plan)]
-        self._lanes = number_of_lanes(len(at_work), self._flow.lanes)
-        more = lease.take_more_lanes(self._lanes)
+        self._lanes = self._lanes + more if more else number_of_lanes(len(at_work), self._flow.lanes)
+        new = lease.take_more_lanes(self._lanes)
         facts = [plan.facts for plan in at_work if seen.claims.get(plan.facts.remote_topic) is None]
         places = {entry.remote_topic: str(entry.remote_topic_id) for entry in facts if entry.remote_topic_id is not None}
         claims = [encode_state(Claim(topic, topic_id, self._flow.name)) for topic, topic_id in places.items()]
         if claims:
             lease.write({TopicPartition(self._flow.state_topic, 0): claims})
-        return more
+        return new
 
     def _seed(self, lease: RunLease, decide: Decide) -> None:
         held = self._take_over(lease)
@@ -140,6 +146,8 @@ class CopyDriver:
         self._give_up([(out.tasks[lane], why) for lane, why in out.lost.items()], "1 attempt")
 
     def _copy(self, lease: RunLease) -> None:
+        if self._follows:
+            self._runner.warm_up()
         with named_when_slow(self._say, "taking the flow over from earlier runs"):
             held = self._take_over(lease)
         with named_when_slow(self._say, "planning the lanes"):
@@ -151,8 +159,8 @@ class CopyDriver:
         job = self._job(seen, held)
         progress = Progress(sum(plan.offsets for plan in plans), len(pending))
         self._say(f"{progress.lanes_total} lanes, {progress.offsets_total:,} offsets to go")
-        observer = ProgressObserver(self._flow, self._request.run_id, self._ledger_ends, progress, self._say)
-        with beside("ferry-progress", observer.watch):
+        observer = ProgressObserver(self._flow, self._request.run_id, self._ledger_ends, progress, self._say, follows=self._follows)
+        with beside("ferry-progress", observer.watch), beside("ferry-meanwhile", self._meanwhile):
             out = LanesOut()
             more = partial(self._taken_back, lease, held, ends, out)
             while pending:
@@ -165,13 +173,12 @@ class CopyDriver:
         self._index_losses(lease, job.ledger_topic_id, self._compact_ledger(lease, held_ever.answer()))
 
     def _taken_back(
-        self, lease: RunLease, held: Mapping[int, ProducerIdentity], ends: Mapping[TopicPartition, int], out: LanesOut
+        self, lease: RunLease, held: dict[int, ProducerIdentity], ends: Mapping[TopicPartition, int], out: LanesOut
     ) -> list[LaneTask]:
         """Take lost lanes back and plan them again, while others may still run. Lanes that were lost too often are given up."""
         lost = dict(out.lost)
         if not lost:
-            self._look_around(lease)
-            return []
+            return self._look_around(lease, held, out) if self._follows else []
         self._end_if_silent(lease)
         if not self._follows or out.failures:
             time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
@@ -179,7 +186,7 @@ class CopyDriver:
         again = {lane: lease.retake(lane) for lane in lost}
         look = {
             "for_a_run": True,
-            "ends": ends,
+            "ends": {} if self._follows else ends,
             "concerns": lambda topic, partition: self._lane_of.get(TopicPartition(topic, partition)) in lost,
         }
         seen, plans = until_clusters_answer()(self._plan, lease, self._decide, **look)
@@ -190,11 +197,44 @@ class CopyDriver:
         self._say(f"trying {len(tasks)} lanes again: {'; '.join(sorted(set(lost.values())))}")
         return tasks
 
-    def _look_around(self, lease: RunLease) -> None:
-        """Following: Superseded if another run has taken the flow over. Lanes notice it only when they commit."""
-        if self._follows and time.monotonic() - self._looked > FOLLOW_LOOK_SECONDS:
-            self._looked = time.monotonic()
-            lease.confirm()
+    def _look_around(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut) -> list[LaneTask]:
+        """Following: Superseded if another run has taken the flow over, which lanes notice only when they commit.
+
+        Returns a lane of partitions that are new since the last look.
+        """
+        now = time.monotonic()
+        if now - self._looked < FOLLOW_LOOK_SECONDS:
+            return []
+        self._looked = now
+        lease.confirm()
+        mirroring = self._flow.mirroring
+        interval = mirroring.refresh_topics_interval
+        if not mirroring.refresh_topics_enabled or interval < 0 or now - self._refreshed < interval:
+            return []
+        self._refreshed = now
+        try:
+            return self._new_lane(lease, held, out)
+        except Superseded:
+            raise
+        except FerryError as problem:
+            self._say(f"could not look for new topics and partitions; Ferry looks again in {interval} s: {problem}")
+            return []
+
+    def _new_lane(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut) -> list[LaneTask]:
+        sync_topics(SyncContext(self._flow, dry_run=False))
+        known = {*self._lane_of, *self._failures}
+        seen, plans = self._plan(
+            lease, self._decide, for_a_run=True, concerns=lambda topic, partition: TopicPartition(topic, partition) not in known
+        )
+        new = [plan for plan in plans if plan.facts.key not in known]
+        if not any(self._has_lane(plan) for plan in new):
+            return []
+        lane = self._lanes
+        held |= self._prepare(lease, seen, new, more=1)
+        tasks = self._lane_tasks(new, held, first=lane)
+        self._say(f"{sum(len(task.partitions) for task in tasks)} new partitions")
+        out.give(tasks)
+        return tasks
 
     def _end_if_silent(self, lease: RunLease) -> None:
         """ClusterUnreachable if a lane has waited for a cluster in vain, and this process does not reach both clusters soon."""
@@ -282,7 +322,8 @@ class CopyDriver:
             if not named & {part.key, (part.topic, -1)}:
                 self._fail(*part.key, "SourceMissing", "the source no longer had it when its lane was planned again")
 
-    def _lane_tasks(self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity]) -> list[LaneTask]:
+    def _lane_tasks(self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity], *, first: int = 0) -> list[LaneTask]:
+        """`first`: the lane from which on partitions get lanes that have none."""
         at_work = [plan for plan in plans if self._has_lane(plan) and plan.facts.remote_topic_id is not None]
         asked = without_size(at_work)
         sizes: Mapping[TopicPartition, int] = {}
@@ -291,7 +332,7 @@ class CopyDriver:
         each = bytes_an_offset(at_work, sizes)
         parts = [partition_task(plan, each[plan.facts.key], follows=self._follows) for plan in at_work]
         new = self._spread([part for part in parts if part.key not in self._lane_of])
-        self._lane_of |= {part.key: lane for lane, group in enumerate(new) for part in group}
+        self._lane_of |= {part.key: lane for lane, group in enumerate(new, first) for part in group}
         by_lane = grouped((self._lane_of[part.key], part) for part in parts)
         return [
             LaneTask(lane, transactional_id(self._flow.name, lane), held[lane], tuple(tasks)) for lane, tasks in sorted(by_lane.items())
@@ -304,7 +345,7 @@ class CopyDriver:
     def _spread(self, parts: Sequence[PartitionTask]) -> list[list[PartitionTask]]:
         """By lane. Lanes that follow run all at the same time, and each has transactions of its own: so there are few."""
         if self._follows:
-            return balance(parts, min(self._lanes, self._runner.width))
+            return balance(parts, 1 if self._lane_of else min(self._lanes, self._runner.width))
         return spread(parts, self._lanes, self._flow.transaction_bytes)
 
     def _job(self, seen: FlowSnapshot, held: Mapping[int, ProducerIdentity]) -> CopyJob:

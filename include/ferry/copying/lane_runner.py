@@ -49,6 +49,9 @@ class LaneRunner(Protocol):
         """How many lanes are worth having if all of them run at the same time."""
         ...
 
+    def warm_up(self) -> None:
+        """Let whatever runs the lanes start, before the lanes are taken from a run that still copies."""
+
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """The results of `tasks` and of lanes from `more`, as they finish. A lane whose worker died has no result, or one that says so.
 
@@ -62,6 +65,9 @@ class InlineLaneRunner:
     """Runs lanes in this process: for small jobs and tests."""
 
     width = 1
+
+    def warm_up(self) -> None:
+        """This process runs."""
 
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More = list) -> Generator[LaneResult]:
         """The results of all `tasks`, with CPU time 0: the driver counts the CPU time of this process anyway."""

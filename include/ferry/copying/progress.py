@@ -20,6 +20,8 @@ from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import Receipt, decode_receipt
 
 INTERVAL_SECONDS = 2.0
+# A run that follows says once a minute how it is: the log of an Airflow task is read by people.
+FOLLOW_INTERVAL_SECONDS = 60.0
 # A thread that takes long must not delay the end of a run.
 JOIN_SECONDS = 5.0
 # On idle machines and clusters a step takes less than this. Users would take a run that prints nothing for minutes for dead.
@@ -81,10 +83,28 @@ class Progress:
             f"{self.lanes_done} of {self.lanes_total} lanes done, {share:.0%} of the offsets{left}"
         )
 
+    def following(self, seconds: float) -> str:
+        """One line for the log of a run that has followed for `seconds`."""
+        delays = [receipt.counters.replication_latency_ms for receipt in self._newest.values()]
+        greatest = max((delay.greatest for delay in delays if delay is not None), default=0)
+        megabytes = self.counters.bytes / 1e6
+        said = f"following for {seconds:,.0f} s: {self.counters.records:,} records, {megabytes:,.1f} MB"
+        return f"{said}, the newest ones at most {greatest / 1000:,.1f} s after their timestamps" if greatest else said
+
 
 class ProgressObserver:
-    def __init__(self, flow: Flow, run_id: str, ledger_ends: Mapping[int, int], progress: Progress, say: Callable[[str], None]) -> None:
-        self._flow, self._run_id, self._say = flow, run_id, say
+    def __init__(
+        self,
+        flow: Flow,
+        run_id: str,
+        ledger_ends: Mapping[int, int],
+        progress: Progress,
+        say: Callable[[str], None],
+        *,
+        follows: bool = False,
+    ) -> None:
+        self._flow, self._run_id, self._say, self._follows = flow, run_id, say, follows
+        self._told_at = 0.0
         self._positions = dict(ledger_ends)
         self.progress = progress
         self._readable = True
@@ -106,8 +126,13 @@ class ProgressObserver:
             before = self.progress.counters.records, self.progress.lanes_done
             self._read(reader)
             self._readable = True
-            if (self.progress.counters.records, self.progress.lanes_done) != before:
-                self._say(self.progress.line(time.monotonic() - self._started))
+            now = time.monotonic()
+            if self._follows:
+                if now - self._told_at >= FOLLOW_INTERVAL_SECONDS:
+                    self._say(self.progress.following(now - self._started))
+                    self._told_at = now
+            elif (self.progress.counters.records, self.progress.lanes_done) != before:
+                self._say(self.progress.line(now - self._started))
 
     def _read(self, reader: InternalTopicReader) -> None:
         topic = self._flow.ledger_topic

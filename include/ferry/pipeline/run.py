@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, partial
+from threading import Event
 from typing import TYPE_CHECKING, Self
 
 from ferry.clusters.admin import ClusterAdmin
@@ -20,6 +21,7 @@ from ferry.ledger.run_report import RunReport
 from ferry.ledger.runs_topic import read_run_records
 from ferry.ledger.sync_outcome import SyncOutcome
 from ferry.ledger.topics import ensure_internal_topics
+from ferry.pipeline.meanwhile import sync_meanwhile
 from ferry.pipeline.plan import RunPlan, plan_remote_topics, plan_run
 from ferry.pipeline.report import assemble_report, report_without_copy
 from ferry.pipeline.syncs import Syncs
@@ -86,7 +88,10 @@ class Run:
         """The whole copy of one try; its outcome is in the runs topic then. FerryError when it could not be carried out."""
         from ferry.copying.driver import CopyDriver  # noqa: PLC0415 - slow to load, and many runs have nothing to copy
 
-        CopyDriver(self.flow, self.request, runner, log).run()
+        meanwhile: Callable[[Event], None] = lambda _: None  # noqa: E731 - one of two
+        if self.request.follow_until is not None:
+            meanwhile = partial(sync_meanwhile, self.flow, self.request.run_id, log)
+        CopyDriver(self.flow, self.request, runner, log, meanwhile).run()
 
     def move_records(self, copy: Callable[[], object], prepared: Callable[[TopicChanges], object]) -> None:
         """Prepare what the plan says and hand the changes to `prepared`; then call `copy`, if the plan has records to copy."""

@@ -42,8 +42,13 @@ class Syncs:
         self._flow, self._run_id, self._dry_run = flow, run_id, dry_run
         self._shared = SyncContext(flow, dry_run)
         self._topics_made, self._keep_seconds = topics_made, keep_seconds
-        self._unkept: dict[str, list[KeyValue]] = {}
+        # By topic and sync: of several outcomes the last one.
+        self._unkept: dict[str, dict[str, KeyValue]] = {}
         self._unkept_since = 0.0
+
+    def look_again(self) -> None:
+        """What the syncs so far have read of both clusters may have changed."""
+        self._shared = SyncContext(self._flow, self._dry_run)
 
     def carry_out(self, name: SyncName, *, on_request: bool = False, unless_disabled: bool = False) -> SyncOutcome:
         """Do one sync, if it is wanted and due.
@@ -108,17 +113,17 @@ class Syncs:
         self._unkept_since = self._unkept_since if self._unkept else time.monotonic()
         if self._run_id:
             kept = encode_run_record(RunSync(self._run_id, outcome.sync, outcome.document(LISTED)))
-            self._unkept.setdefault(self._flow.runs_topic, []).append(kept)
+            self._unkept.setdefault(self._flow.runs_topic, {})[outcome.sync] = kept
         if succeeded:
             done = encode_state(SyncDone(outcome.sync, time.time_ns() // 1_000_000, self._run_id))
-            self._unkept.setdefault(self._flow.state_topic, []).append(done)
+            self._unkept.setdefault(self._flow.state_topic, {})[outcome.sync] = done
         if time.monotonic() - self._unkept_since >= self._keep_seconds:
             self.keep()
 
     def keep(self) -> None:
         """Write the outcomes that are not written yet. ClusterUnreachable or NotAuthorized if they cannot be."""
         unkept, self._unkept = self._unkept, {}
-        append_to_topics(self._flow.target, unkept)
+        append_to_topics(self._flow.target, {topic: list(records.values()) for topic, records in unkept.items()})
 
 
 def _function(name: SyncName) -> SyncFunction:

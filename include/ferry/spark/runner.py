@@ -21,7 +21,7 @@ from typing import TypeVar
 from pyspark import SparkContext, TaskContext
 
 from ferry.config import Flow
-from ferry.copying.lane_runner import More, is_far, run_lanes
+from ferry.copying.lane_runner import LOOK_SECONDS, More, is_far, run_lanes
 from ferry.copying.lanes import balance, task_groups
 from ferry.copying.lanes_out import WORKER_DIED
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
@@ -42,6 +42,10 @@ RANGE_GROUPS_A_TASK = 4
 # A property of Spark's configuration: after this many seconds without any executor the job ends. Pulling images may take longer.
 WAIT_PROPERTY, WAIT_SECONDS = "spark.ferry.executors.wait.seconds", "120"
 POLL_SECONDS = 1.0
+# So long a task waits for the others to start, or one worker would do all of them.
+WARM_UP_SECONDS = 0.2
+# Lanes of partitions that are new while a run follows, and lanes that were lost: each is a task of its own.
+SPARE_TASKS = 32
 LOST = Failure("WorkerLost", WORKER_DIED, passing=True)
 
 
@@ -58,6 +62,10 @@ class SparkLaneRunner(_SparkRunner):
         """As many as have a core now: lanes that wait for one would copy nothing."""
         return max(1, min(self._tasks, int(self._context.defaultParallelism)))
 
+    def warm_up(self) -> None:
+        """Start executors and Python workers, as many as there will be lanes."""
+        self._context.parallelize(range(self.width), self.width).foreach(lambda _: time.sleep(WARM_UP_SECONDS))
+
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """Results as groups finish. Lost lanes run again beside the other groups."""
         # Lanes run side by side within a group if a cluster is far away: then fewer, larger groups fill the line.
@@ -69,8 +77,11 @@ class SparkLaneRunner(_SparkRunner):
             width = min(width, int(self._context.defaultParallelism))
             job = replace(job, bytes_per_second=job.bytes_per_second / width)
         waiting, left = deque(groups), len(groups)
-        for group, results in run_groups(self._context, waiting, partial(run_group, job), self._say, width=width):
-            left -= 1
+        look = LOOK_SECONDS if job.follow_until is not None else None
+        if look is not None:
+            width = len(groups) + SPARE_TASKS  # lanes that the driver gives later must not wait for others to end
+        for group, results in run_groups(self._context, waiting, partial(run_group, job), self._say, width=width, look=look):
+            left -= bool(group)
             returned: set[int] = set()
             if isinstance(results, str):
                 log.warning("the Spark task of lanes %s failed: %s", ", ".join(str(task.lane) for task in group), results)
@@ -78,7 +89,7 @@ class SparkLaneRunner(_SparkRunner):
                 yield from results
                 returned = {result.lane for result in results}  # none where Spark started the task again by itself: see run_group
             yield from (LaneResult(task.lane, failure=LOST) for task in group if task.lane not in returned)
-            again = balance(more(), width - left)
+            again = balance(more(), max(1, width - left))
             waiting.extend(again)
             left += len(again)
 
@@ -104,9 +115,17 @@ class SparkRangeRunner(_SparkRunner):
 
 
 def run_groups(
-    context: SparkContext, groups: deque[list[Item]], work: Work[Item, Result], say: Callable[[str], None], *, width: int
+    context: SparkContext,
+    groups: deque[list[Item]],
+    work: Work[Item, Result],
+    say: Callable[[str], None],
+    *,
+    width: int,
+    look: float | None = None,
 ) -> Generator[tuple[list[Item], list[Result] | str]]:
     """Yields each group as it finishes, with its results, or with one line why it has none. At most `width` groups run at a time.
+
+    `look`: yields an empty group after so many seconds in which none has finished. Then the caller may end it with groups at work.
 
     Groups are removed from `groups`; groups that are added between two results run too. `work` is pickled, and runs in a Spark worker.
     `say` prints what the job waits for. NoExecutors if there is no executor for too long.
@@ -116,14 +135,22 @@ def run_groups(
     watch = ExecutorWatch(context, len(groups), say)
     with beside("ferry-executors", watch.watch), ThreadPoolExecutor(width, thread_name_prefix="ferry-group") as pool:
         running: dict[Future[list[Result]], list[Item]] = {}
-        while groups or running:
-            while groups and len(running) < width:
-                group = groups.popleft()
-                running[pool.submit(_in_task, context, work, group)] = group
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                group, problem = running.pop(future), future.exception()
-                watch.check()
-                yield group, future.result() if problem is None else _first_line(problem)
+        try:
+            while groups or running:
+                while groups and len(running) < width:
+                    group = groups.popleft()
+                    running[pool.submit(_in_task, context, work, group)] = group
+                done = wait(running, look, return_when=FIRST_COMPLETED).done
+                for future in done:
+                    group, problem = running.pop(future), future.exception()
+                    watch.check()
+                    yield group, future.result() if problem is None else _first_line(problem)
+                if not done:
+                    yield [], []
+        except GeneratorExit:
+            if look is not None:  # a run that follows has lost the flow: its lanes are fenced, and the idle ones do not know it
+                context.cancelAllJobs()
+            raise
 
 
 def _in_task(context: SparkContext, work: Work[Item, Result], group: list[Item]) -> list[Result]:

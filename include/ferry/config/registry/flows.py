@@ -64,6 +64,9 @@ SOURCE = (
     Property("sync.topic.configs.interval.seconds", kinds.LONG, "600", "shortest time between two syncs of topic configs"),
     Property("sync.topic.acls.enabled", kinds.BOOLEAN, "true", "whether ACLs of topics are synced"),
     Property("sync.topic.acls.interval.seconds", kinds.LONG, "600", "shortest time between two syncs of ACLs"),
+    Property("refresh.topics.enabled", kinds.BOOLEAN, "true",
+        "whether a run that follows looks for new topics and partitions. Other runs look once, at their beginning"),
+    Property("refresh.topics.interval.seconds", kinds.LONG, "600", "how often a run that follows looks for them"),
     Property("heartbeats.replication.enabled", kinds.BOOLEAN, "true",
         "whether heartbeats topics are copied even if the filter excludes them"),
     Property("emit.offset-syncs.enabled", kinds.BOOLEAN, "true", "whether Ferry writes MM2's offset syncs"),
@@ -100,8 +103,6 @@ FILTERS = (
 )
 
 WITHOUT_EFFECT = (
-    _idle("refresh.topics.enabled", kinds.BOOLEAN, "true", "whether MM2 lists topics again", EVERY_RUN),
-    _idle("refresh.topics.interval.seconds", kinds.LONG, "600", "how often MM2 lists topics", EVERY_RUN),
     _idle("refresh.groups.enabled", kinds.BOOLEAN, "true", "whether MM2 lists groups again", EVERY_RUN),
     _idle("refresh.groups.interval.seconds", kinds.LONG, "600", "how often MM2 lists groups", EVERY_RUN),
     _idle("admin.timeout.ms", kinds.LONG, "60000", "time limit of MM2's admin work", "Ferry sets the time limits of its requests"),
