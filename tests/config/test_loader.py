@@ -179,8 +179,8 @@ def test_comments_inside_lines_are_explained(problems: Problems, load: Load) -> 
             "5: B.offset.storage.replication.factor: has no effect in Ferry: Ferry has no Connect worker",
         ),
         (
-            "refresh.topics.interval.seconds=5",
-            "5: refresh.topics.interval.seconds: has no effect in Ferry: every run does this",
+            "refresh.groups.interval.seconds=5",
+            "5: refresh.groups.interval.seconds: has no effect in Ferry: every run does this",
         ),
         (
             "A->B.topic.creation.enable.x = 1",

@@ -16,7 +16,7 @@ from ferry.copying import lane_runner
 from ferry.copying.lane_runner import FAR_SECONDS, LANES_BESIDE, lanes_beside, run_lanes
 from ferry.copying.model import Failure, LaneResult, LaneTask
 from ferry.copying.signals import StopSignals
-from ferry.errors import AuthenticationFailed, ClusterUnreachable, FerryError
+from ferry.errors import AuthenticationFailed, ClusterUnreachable, FerryError, Superseded
 
 pytestmark = pytest.mark.unit
 
@@ -69,7 +69,7 @@ class Lanes:
         shared = SimpleNamespace(loop=loop, round_trip=0.1)
         handling = SimpleNamespace(message_handler="", assignment_listener="")
         flow: Any = SimpleNamespace(handling=handling, source=self.cluster, target=self.cluster, memory_bytes=512 * MEBIBYTE)
-        self.job: Any = SimpleNamespace(flow=flow, bytes_per_second=None)
+        self.job: Any = SimpleNamespace(flow=flow, bytes_per_second=None, follow_until=None)
 
         class Connected:
             def __enter__(self) -> Any:
@@ -89,6 +89,10 @@ class Lanes:
 
     def results(self) -> list[LaneResult]:
         return list(run_lanes(self.job, self.tasks))
+
+    def follow(self) -> None:
+        """From now on."""
+        self.job.follow_until = 1.0
 
 
 @pytest.fixture
@@ -152,4 +156,42 @@ def test_lanes_side_by_side_end_when_nobody_wants_their_results(monkeypatch: pyt
     results = run_lanes(lanes.job, lanes.tasks)
     assert next(results).lane == 0
     results.close()
+    assert lanes.cluster.opened == []
+
+
+def test_lanes_that_follow_run_all_at_the_same_time_and_new_ones_join_them(monkeypatch: pytest.MonkeyPatch, loop: EventLoop) -> None:
+    monkeypatch.setattr(lane_runner, "LOOK_SECONDS", 0.01)
+    running: set[int] = set()
+
+    async def work(lane: LaneTask) -> LaneResult:
+        running.add(lane.lane)
+        while len(running) < 5:  # none ends before the last has begun
+            await loop.sleep(0.001)
+        return LaneResult(lane.lane)
+
+    lanes = Lanes(monkeypatch, loop, work)
+    lanes.follow()
+    later = [[], [replace(lanes.tasks[0], lane=3)], [replace(lanes.tasks[0], lane=4)]]
+    results = run_lanes(lanes.job, lanes.tasks, lambda: later.pop(0) if later else [])
+    assert sorted(result.lane for result in results) == [0, 1, 2, 3, 4]
+    assert lanes.cluster.opened == []
+
+
+def test_lanes_that_follow_end_when_the_driver_raises(monkeypatch: pytest.MonkeyPatch, loop: EventLoop) -> None:
+    signals: list[Any] = []
+    monkeypatch.setattr(lane_runner, "StopSignals", lambda: signals.append(StopSignals()) or signals[0])
+    monkeypatch.setattr(lane_runner, "LOOK_SECONDS", 0.01)
+
+    async def work(lane: LaneTask) -> LaneResult:
+        while not signals[0].received:
+            await loop.sleep(0.001)
+        return LaneResult(lane.lane)
+
+    def taken_over() -> list[LaneTask]:
+        raise Superseded("another run holds the flow")
+
+    lanes = Lanes(monkeypatch, loop, work)
+    lanes.follow()
+    with pytest.raises(Superseded):
+        list(run_lanes(lanes.job, lanes.tasks, taken_over))
     assert lanes.cluster.opened == []

@@ -141,11 +141,13 @@ def carry_out(
             check_master(master)  # before anything is created
         _warn(run)
         run.move_records(lambda: codes.append(copy_records(config, run, master)), show_changes)
-        if syncs and not {ExitCode.SUPERSEDED, ExitCode.UNREACHABLE} & set(codes):  # else a newer run does the syncs, or a cluster is away
+        # Syncs and limits are the newer run's, if there is one; if a cluster is away, there are none.
+        goes_on = syncs and not {ExitCode.SUPERSEDED, ExitCode.UNREACHABLE} & set(codes) and not run.was_taken_over()
+        if goes_on:
             _sync(run)
         outcome = run.report()
         codes.append(outcome.exit_code)
-        codes.append(_look_back(run, outcome, judge=syncs and ExitCode.SUPERSEDED not in codes))
+        codes.append(_look_back(run, outcome, judge=goes_on or (syncs and ExitCode.UNREACHABLE in codes)))
     complaints = (complaint(problem.named) for problem in outcome.problems())
     answer(outcome.document(), chain(report_parts(outcome), complaints), as_json=as_json)
     write_report_file(report_file, outcome.document())

@@ -127,11 +127,11 @@ class PartitionCursor:
         self._draft = None
 
     def end_here(self) -> None:
-        """Follow no longer: what is fetched so far is the last that is copied."""
+        """Follow no longer: what is fetched so far is the last that is copied, but at least the segments of the task are."""
         if self._segments and self._segments[-1].end == OPEN_END:
             last = self._segments[-1]
-            end = self.fetched if self.segment == last else last.start
-            self._segments = (*self._segments[:-1], replace(last, end=end))
+            planned = max((segment.end for segment in self.task.segments if segment.kind == ReceiptKind.COPIED), default=last.start)
+            self._segments = (*self._segments[:-1], replace(last, end=max(planned, self.fetched if self.segment == last else planned)))
 
     @property
     def segment(self) -> Segment | None:
@@ -275,10 +275,10 @@ class PartitionCursor:
             return self.committed_position == self.task.position
         return found.offset == self.committed_position
 
-    def receipts(self, run_id: str, remote_epoch: int) -> list[Receipt]:
+    def receipts(self, run_id: str, remote_epoch: int = -1) -> list[Receipt]:
         """The receipts of the open transaction: first the seed and receipts of other replicators' records, if they are not written yet.
 
-        `remote_epoch`: of what this transaction appended. If the first receipt of a following run goes on where the last one ended, it
+        `remote_epoch`: of what this transaction appended (-1: not known). If the first receipt of a following run goes on where the last one ended, it
         takes its place: the same key, a larger end.
         """
         self._close_draft()

@@ -39,7 +39,7 @@ from ferry.ledger import loss_index
 from ferry.ledger.losses import index_losses
 from ferry.ledger.reading import ask_syncs_done
 from ferry.ledger.run_report import PartitionFailure, Skipped, time_now
-from ferry.ledger.runs_topic import RunOpened, RunResult, read_run_records, write_run_record
+from ferry.ledger.runs_topic import RunOpened, RunResult, newest_run, read_run_records, write_run_record
 from ferry.ledger.state import Claim, encode_state
 from ferry.syncs.context import SyncContext
 from ferry.syncs.topics import plan_topics, sync_topics, why_missing
@@ -99,8 +99,9 @@ class CopyDriver:
         except FerryError as problem:
             superseded = str(problem) if isinstance(problem, Superseded) else None
             if superseded is not None and self._follows:
-                self._say(f"another run has taken the flow over: {superseded}")
-                self._write_result(taken_over=superseded)
+                newer = newest_run(self._flow)
+                self._say(f"run {newer} has taken the flow over")
+                self._write_result(taken_over=newer)
                 return
             if superseded is None:
                 self._fail("", -1, type(problem).__name__, str(problem))

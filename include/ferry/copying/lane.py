@@ -220,8 +220,10 @@ class Lane:
             await self._mend_target()
             self._note_touched()
             if self._state is TransactionState.CLOSING and not self._records.unsettled and not self._unclear_sent_again():
-                await self._commit()
-                continue
+                if any(cursor.touched for cursor in self._cursors.values()):
+                    await self._commit()
+                    continue
+                self._state, self._opened = advance(self._state, TransactionEvent.NOTHING_ACCEPTED), time.monotonic()
             if self._state in {TransactionState.READY, TransactionState.OPEN}:
                 await self._append()
             if self._records.waiting_bytes < self._limits.waiting:

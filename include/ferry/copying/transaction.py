@@ -1,6 +1,7 @@
 """A lane's transactions: their states, the partitions in the open one, and the leader epochs under which its records were appended.
 
     READY -- append --> OPEN -- close --> CLOSING -- commit asked --> COMMITTING -- done --> READY
+    CLOSING -- nothing accepted --> OPEN
     any of OPEN, CLOSING, COMMITTING -- outcome unknown --> UNCERTAIN -- settled --> READY
     any -- fenced --> FENCED
 
@@ -34,6 +35,7 @@ class TransactionState(Enum):
 class TransactionEvent(Enum):
     APPEND = "append"  # a batch or a position belongs to it
     CLOSE = "close"  # it is full, old, or the lane is done
+    NOTHING_ACCEPTED = "nothing accepted"  # the target has taken nothing yet: a commit of nothing is refused
     COMMIT = "commit"  # everything was accepted: EndTxn is sent
     DONE = "done"  # the coordinator confirmed
     OUTCOME_UNKNOWN = "outcome unknown"  # time-out, disconnect, or an answer that leaves the log's content open
@@ -52,6 +54,7 @@ TRANSITIONS: dict[tuple[TransactionState, TransactionEvent], TransactionState] =
     (_STATE.OPEN, _EVENT.APPEND): _STATE.OPEN,
     (_STATE.OPEN, _EVENT.CLOSE): _STATE.CLOSING,
     (_STATE.CLOSING, _EVENT.CLOSE): _STATE.CLOSING,
+    (_STATE.CLOSING, _EVENT.NOTHING_ACCEPTED): _STATE.OPEN,
     (_STATE.CLOSING, _EVENT.COMMIT): _STATE.COMMITTING,
     (_STATE.COMMITTING, _EVENT.DONE): _STATE.READY,
     (_STATE.UNCERTAIN, _EVENT.SETTLED): _STATE.READY,

@@ -82,7 +82,7 @@ class PartitionFailure:
 class RunReport:
     """One run as a whole. Times are ISO 8601 in UTC, to the ms; `seconds` is wall time, `cpu_seconds` of driver and workers.
 
-    `taken_over`: a run that followed ended because another run took the flow over.
+    `taken_over`: the run that took the flow over from this one, which followed.
     """
 
     flow: str

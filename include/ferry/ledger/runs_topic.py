@@ -8,13 +8,14 @@ superseded. A newer version is refused in records of the run that is asked for.
 import json
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.config import Flow
-from ferry.errors import UnreadableRecord
+from ferry.errors import FerryError, UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.wire.documents import read_as, read_document
@@ -36,7 +37,8 @@ class RunOpened:
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a try ended. `superseded` is the reason, if it was. `taken_over`: likewise, of a run that followed; that is its regular end."""
+    """How a try ended. `superseded` is the reason, if it was. `taken_over`: of a run that followed, the run that
+    took the flow over; that is its regular end."""
 
     run_id: str
     finished: str
@@ -90,6 +92,18 @@ def read_run_records(flow: Flow, run_id: str) -> RunRecords:
             if record.key == run_id.encode() and record.value is not None:
                 found = fold_run_record(found, record.value, place_of(flow.target, topic))
     return found
+
+
+def newest_run(flow: Flow) -> str:
+    """The id of the run that began last, of those that are not older than RUN_DAYS; empty if there is none, or only of a newer format."""
+    topic, newest = flow.runs_topic, ""
+    with InternalTopicReader(flow.target) as reader:
+        since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - RUN_DAYS * 24 * 3600 * 1000)
+        for record in reader.read(topic, since):
+            with suppress(FerryError):
+                if record.value is not None and fold_run_record(RunRecords(), record.value, "").opened is not None:
+                    newest = record.key.decode(errors="replace")
+    return newest
 
 
 def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:

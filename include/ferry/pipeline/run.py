@@ -107,6 +107,13 @@ class Run:
             yield syncs.carry_out(name)
         syncs.keep()
 
+    def was_taken_over(self) -> bool:
+        """Whether the run followed, and ended because another run has taken the flow over: that one does the syncs."""
+        if self.request.follow_until is None:
+            return False
+        result = read_run_records(self.flow, self.request.run_id).result
+        return result is not None and result.taken_over is not None
+
     def report(self, *, idle: bool | None = None) -> RunReport:
         """What the run did so far, over all its tries. `idle`: whether nothing was prepared or copied; None: as the plan says."""
         if not (self.is_idle if idle is None else idle):

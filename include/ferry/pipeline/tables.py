@@ -61,6 +61,8 @@ def report_parts(report: RunReport) -> Iterator[str | Table]:
     elif not report.problems():
         yield "nothing to copy"
         return
+    if report.taken_over is not None:
+        yield f"run {report.taken_over} took the flow over"
     if report.from_target:
         yield f"{report.from_target:,} records had come from the target: not sent back"
     yield f"{report.records:,} records, {report.bytes:,} bytes in {report.seconds:.1f} s (CPU {report.cpu_seconds:.1f} s)"

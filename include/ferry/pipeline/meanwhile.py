@@ -1,0 +1,70 @@
+"""What goes on beside the copy of a run that follows: the flow's syncs, each at its own interval, as MirrorMaker 2's connectors do them.
+
+Each sync has a thread and connections of its own, so one that hangs or fails delays neither the copy nor the others. Topics are no part of
+it: the driver of the copy makes them, because it copies them too. What a sync did last is kept for the run's report, not more often than
+KEEP_SECONDS: what Ferry keeps does not grow with the number of heartbeats.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from threading import Event
+
+from ferry.clusters.kept import kept_clients
+from ferry.config import Flow
+from ferry.copying.progress import beside
+from ferry.errors import FerryError
+from ferry.ledger.reading import read_syncs_done
+from ferry.pipeline.syncs import Syncs
+from ferry.syncs.names import AFTER_THE_COPY, SYNCS, SyncName, not_enabled
+
+# Without an interval of its own, a sync is done as often as MirrorMaker 2 writes offset syncs at least.
+USUAL_SECONDS = 60.0
+KEEP_SECONDS = 60.0
+# After a failure Ferry tries again so soon, or at the next interval if that is longer.
+FAILED_SECONDS = 10.0
+
+
+def sync_meanwhile(flow: Flow, run_id: str, say: Callable[[str], None], over: Event) -> None:
+    """Do the syncs that the flow has enabled, until `over`."""
+    with ExitStack() as scope:
+        for name in AFTER_THE_COPY:
+            if not not_enabled(flow, name):
+                scope.enter_context(beside(f"ferry-sync-{name.value}", partial(_sync_on, flow, run_id, say, name)))
+        over.wait()
+
+
+def _sync_on(flow: Flow, run_id: str, say: Callable[[str], None], name: SyncName, over: Event) -> None:
+    interval = float(SYNCS[name].interval(flow)) or USUAL_SECONDS
+    syncs = Syncs(flow, run_id=run_id, topics_made=True, keep_seconds=KEEP_SECONDS)
+    failing = False
+    with kept_clients():
+        pause = _until_due(flow, name, interval)
+        while not over.wait(pause):
+            syncs.look_again()
+            try:
+                failed = syncs.carry_out(name, on_request=True, unless_disabled=True).failed
+                problem = "; ".join(map(str, failed))
+            except FerryError as error:  # of what is kept for the report
+                problem = str(error)
+            if problem and not failing:
+                say(f"sync {name.value} failed; Ferry tries again every {max(interval, FAILED_SECONDS):.0f} s: {problem}")
+            failing = bool(problem)
+            pause = max(interval, FAILED_SECONDS) if failing else interval
+        try:
+            syncs.keep()
+        except FerryError as error:
+            say(f"what sync {name.value} did last is not in the run's report: {error}")
+
+
+def _until_due(flow: Flow, name: SyncName, interval: float) -> float:
+    """Seconds until an earlier run's sync is as old as the interval."""
+    try:
+        done = read_syncs_done(flow).get(name.value)
+    except FerryError:
+        return 0.0
+    age = interval if done is None else time.time() - done.finished / 1000
+    return max(0.0, interval - age) if age >= 0 else 0.0
