@@ -66,6 +66,11 @@ def alerts_of(name: str) -> AlertSettings:
     return load_config(config_path(), connections=placeholder).flow(name).alerts
 
 
+def follow_seconds_of(name: str) -> int:
+    """For how long runs of the flow follow. Does not resolve connections."""
+    return load_config(config_path(), connections=placeholder).flow(name).follow_seconds
+
+
 def dag_id(flow: Flow) -> str:
     """`ferry.<source>.<target>`. A DAG id may hold every character that an alias may hold."""
     return f"ferry.{flow.source.alias}.{flow.target.alias}"
@@ -78,6 +83,11 @@ def verify_dag_id(flow: Flow) -> str:
 def timetable(flow: Flow) -> CronDataIntervalTimetable | None:
     """The flow's schedule with data intervals: with a plain cron string the intervals would have no length."""
     return CronDataIntervalTimetable(flow.schedule, timezone="UTC") if flow.schedule else None
+
+
+def runs_at_a_time(flow: Flow) -> int:
+    """How many runs may be active: of a flow that follows two, for a run ends when the next one takes the flow over."""
+    return 2 if flow.follow_seconds else 1
 
 
 def flow_asset(flow: Flow) -> Asset:

@@ -27,6 +27,7 @@ class RunParams:
     topics: tuple[str, ...] = ()
     bound: str = "latest"
     dry_run: bool = False
+    follow_seconds: int | None = None
 
 
 def topics_param() -> Param:
@@ -47,6 +48,12 @@ def trigger_params() -> dict[str, Param]:
             enum=["latest", "interval"],
             description="latest: copy up to now. interval: copy what the ledger lacks in the data interval.",
         ),
+        "follow_seconds": Param(
+            None,
+            type=["null", "integer"],
+            minimum=0,
+            description="Go on with what arrives for so many seconds. Empty: as ferry.follow.seconds says. 0: end at the ends of now.",
+        ),
         "dry_run": Param(False, type="boolean", description="Show the plan and what each sync would change. Writes nothing."),
     }
 
@@ -54,7 +61,10 @@ def trigger_params() -> dict[str, Param]:
 def run_params(context: Mapping[str, Any]) -> RunParams:
     """The parameters of the run in `context`. ArgumentError for an unknown parameter or a wrong value."""
     given = given_params(context, trigger_params())
-    return RunParams(checked_topics(given), given["bound"], given["dry_run"])
+    seconds = given["follow_seconds"]
+    if seconds is not None and not (type(seconds) is int and seconds >= 0):
+        raise ArgumentError(f"parameter follow_seconds of the run must be a whole number of seconds, not {seconds!r}")
+    return RunParams(checked_topics(given), given["bound"], given["dry_run"], seconds)
 
 
 def given_params(context: Mapping[str, Any], known: Mapping[str, Param]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import get_current_context
@@ -12,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ferry.airflow.flows import flow_asset, flow_for_running, sync_tasks
+from ferry.airflow.flows import flow_asset, flow_for_running, follow_seconds_of, sync_tasks
 from ferry.airflow.params import run_params
 from ferry.airflow.tasks import EarlierTaskFailed, emit, say, typed_retries
 from ferry.clusters.kept import kept_clients
@@ -37,13 +38,16 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 def request_of(flow: str, context: Mapping[str, Any]) -> RunRequest:
     """Backfills, and runs with bound=interval, copy what the ledger lacks in their data interval. All other runs copy up to now, also a run
-    without an interval (triggered without a logical date). ArgumentError for wrong parameters.
+    without an interval (triggered without a logical date). They follow, from the start of the DAG run, for as long as the flow or a
+    parameter says. ArgumentError for wrong parameters.
     """
     run = context["dag_run"]
     params = run_params(context)
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
     if run.run_type != "backfill" and params.bound != "interval":
-        return RunRequest(flow, run.run_id, topics=params.topics)
+        seconds = follow_seconds_of(flow) if params.follow_seconds is None else params.follow_seconds
+        until = run.start_date + timedelta(seconds=seconds) if seconds else None
+        return RunRequest(flow, run.run_id, topics=params.topics, follow_until=until)
     if start is None or end is None:
         raise AirflowFailException("bound=interval needs a data interval: trigger with a logical date, or choose bound=latest")
     return RunRequest(flow, run.run_id, since=start, until=end, backfill=True, topics=params.topics)
@@ -82,14 +86,21 @@ def skip_unless_needed(planned: Mapping[str, Any]) -> None:
         raise AirflowSkipException("dry run: nothing is copied" if planned["dry_run"] else "nothing to copy: Spark is not started")
 
 
+def skip_if_taken_over(run: Run) -> None:
+    if run.was_taken_over():
+        raise AirflowSkipException("another run has taken the flow over, and does this")
+
+
 def sync(flow: str, name: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     """One sync: its changes in the log, its document as XCom. Skipped when it is not due. Fails when it could not write something."""
     if planned is None:
         raise AirflowSkipException("an earlier task failed: its log names the reason")
-    run_id = request_of(flow, get_current_context()).run_id
+    request = request_of(flow, get_current_context())
     with typed_retries():
+        settings = flow_for_running(flow)
+        skip_if_taken_over(Run(settings, request))
         with kept_clients():
-            outcome = Syncs(flow_for_running(flow), run_id=run_id, dry_run=planned["dry_run"]).carry_out(SyncName(name))
+            outcome = Syncs(settings, run_id=request.run_id, dry_run=planned["dry_run"]).carry_out(SyncName(name))
         _show(sync_parts(outcome, LISTED))
         for line in (*outcome.notices, *(str(failure) for failure in outcome.failed)):
             say(line)
@@ -112,7 +123,8 @@ def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, 
         settings = flow_for_running(flow)
         with Run(settings, request) as run:
             found = run.report(idle=not (planned["needs_copy"] or planned["needs_preparation"]))
-        found = with_unended_syncs(found, sync_tasks(settings))
+        if found.taken_over is None:
+            found = with_unended_syncs(found, sync_tasks(settings))
         _log_report(found)
         if trouble := keep_run(settings, found):
             say(trouble)
@@ -131,6 +143,7 @@ def check_limits(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]
     with typed_retries():
         settings = flow_for_running(flow)
         request = request_of(flow, get_current_context())
+        skip_if_taken_over(Run(settings, request))
         report = Run(settings, request).report(idle=False) if planned["needs_copy"] else None
         status = status_after_run(settings, report)
         if trouble := keep_lag(settings, request.run_id, status.lag.of_run):

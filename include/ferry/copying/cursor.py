@@ -278,8 +278,8 @@ class PartitionCursor:
     def receipts(self, run_id: str, remote_epoch: int = -1) -> list[Receipt]:
         """The receipts of the open transaction: first the seed and receipts of other replicators' records, if they are not written yet.
 
-        `remote_epoch`: of what this transaction appended (-1: not known). If the first receipt of a following run goes on where the last one ended, it
-        takes its place: the same key, a larger end.
+        `remote_epoch`: of what this transaction appended (-1: not known). If the first receipt of a run that follows goes on where the last
+        one ended, it takes its place: the same key, a larger end.
         """
         self._close_draft()
         self._receipts = [

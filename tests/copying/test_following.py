@@ -1,0 +1,173 @@
+"""Runs that follow, on real brokers: they copy what arrives until another run takes the flow over, and nothing is lost on the way."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions
+from tools.kafka import SandboxCluster, compare_topics
+from tools.kafka.reading import NotReadable, partition_bounds
+
+from ferry.config import load_config
+from ferry.ledger.reading import read_receipts
+from ferry.ledger.receipts import ReceiptKind
+
+pytestmark = pytest.mark.brokers
+
+FERRY = str(Path(sys.executable).with_name("ferry"))
+# Longer than any test: another run or a signal ends the run.
+LONG = "20m"
+# A loaded machine starts Python and copies in a fraction of it.
+WAIT_SECONDS = 300.0
+
+
+class Following:
+    """A run that follows, in a process of its own."""
+
+    def __init__(self, config: Path, flow: str, *options: str) -> None:
+        command = [FERRY, "run", str(config), "--flow", flow, "--master", "inline", "--follow", LONG, "--json", *options]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def ended(self) -> tuple[int, dict[str, Any]]:
+        """Exit code and report."""
+        document, said = self.process.communicate(timeout=WAIT_SECONDS)
+        assert document, said
+        return self.process.returncode, json.loads(document)
+
+
+@contextmanager
+def following(config: Path, flow: str, *options: str) -> Iterator[Following]:
+    """It does not outlive its test."""
+    run = Following(config, flow, *options)
+    try:
+        yield run
+    finally:
+        if run.process.poll() is None:
+            run.process.kill()
+            run.process.communicate()
+
+
+def fill(cluster: SandboxCluster, topic: str, partitions: Sequence[int], records: int) -> None:
+    producer = Producer({**cluster.client_settings(), "linger.ms": 5, "acks": "all"})
+    for number in range(records):
+        producer.produce(topic, f"{number}".encode() * 20, partition=partitions[number % len(partitions)])
+    assert producer.flush(60) == 0
+
+
+def held(cluster: SandboxCluster, topic: str) -> int:
+    """Readable offsets of a topic that may not exist yet."""
+    try:
+        return sum(end for _, end in partition_bounds(cluster.bootstrap, topic).values())
+    except NotReadable:
+        return 0
+
+
+def wait_for_more(run: Following, cluster: SandboxCluster, topic: str, before: int) -> int:
+    """Return when the topic has grown."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while (now := held(cluster, topic)) <= before:
+        assert run.process.poll() is None, run.process.communicate()
+        assert time.monotonic() < deadline, f"nothing arrives in {topic}"
+        time.sleep(0.05)
+    return now
+
+
+@pytest.fixture
+def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
+    return topic_factory(source_cluster, partitions=3)
+
+
+def last_run(config: Path, flow: str) -> dict[str, Any]:
+    """The report of a run that takes the flow over; one that does not follow and finds nothing to copy would leave it where it is."""
+    command = [FERRY, "run", str(config), "--flow", flow, "--master", "inline", "--follow", "1s", "--json"]
+    document: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return document
+
+
+def test_what_arrives_is_copied_until_another_run_takes_over(
+    topic: str,
+    config_file: Callable[..., Path],
+    copy_only: tuple[str, ...],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    config = config_file(f"A->B.topics = {topic}", *copy_only)
+    flow = load_config(config).flows[0]
+    remote = f"{flow.source.alias}.{topic}"
+    fill(source_cluster, topic, [0, 1], 300)
+    with following(config, flow.name) as run:
+        seen = 0
+        for _ in range(5):  # also in a partition in which nothing was when the run began
+            seen = wait_for_more(run, target_cluster, remote, seen)
+            fill(source_cluster, topic, [0, 1, 2], 30)
+        newer = last_run(config, flow.name)
+        code, report = run.ended()
+    assert (code, report["taken_over"], report["failed"]) == (0, newer["run_id"], [])
+    assert report["totals"]["records"] + newer["totals"]["records"] == 450
+    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote})
+    assert (found.equal, found.records) == (True, 450), found.differences[:3]
+    receipts = [receipt for receipt in read_receipts(flow) if receipt.run_id == report["run_id"] and receipt.kind is ReceiptKind.COPIED]
+    assert max(receipt.counters.transactions for receipt in receipts) > 1, "a receipt grew"
+    assert len(receipts) == len({(receipt.topic, receipt.partition) for receipt in receipts}), "one for each partition"
+
+
+def test_new_topics_and_partitions_are_copied_too(
+    topic: str,
+    topic_factory: Callable[..., str],
+    config_file: Callable[..., Path],
+    copy_only: tuple[str, ...],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    config = config_file(f"A->B.topics = {topic}.*", "A->B.refresh.topics.interval.seconds = 1", *copy_only)
+    flow = load_config(config).flows[0]
+    fill(source_cluster, topic, [0], 10)
+    with following(config, flow.name) as run:
+        wait_for_more(run, target_cluster, f"{flow.source.alias}.{topic}", 0)
+        new = topic_factory(source_cluster, partitions=2, name=f"{topic}-new")
+        fill(source_cluster, new, [0, 1], 20)
+        admin = AdminClient(source_cluster.client_settings())
+        admin.create_partitions([NewPartitions(topic, 4)])[topic].result(30)
+        fill(source_cluster, topic, [3], 10)
+        wait_for_more(run, target_cluster, f"{flow.source.alias}.{new}", 0)
+        wait_for_more(run, target_cluster, f"{flow.source.alias}.{topic}", 15)
+        newer = last_run(config, flow.name)
+        code, report = run.ended()
+    assert (code, report["taken_over"]) == (0, newer["run_id"])
+    pairs = {name: f"{flow.source.alias}.{name}" for name in (topic, new)}
+    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, pairs)
+    assert (found.equal, found.records) == (True, 40), found.differences[:3]
+
+
+def test_a_run_that_follows_takes_over_from_one_that_follows_and_a_killed_one_leaves_nothing_undone(
+    topic: str,
+    config_file: Callable[..., Path],
+    copy_only: tuple[str, ...],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    config = config_file(f"A->B.topics = {topic}", *copy_only)
+    flow = load_config(config).flows[0]
+    remote = f"{flow.source.alias}.{topic}"
+    fill(source_cluster, topic, [0, 1], 100)
+    with ExitStack() as running:
+        first = running.enter_context(following(config, flow.name))
+        seen = wait_for_more(first, target_cluster, remote, 0)
+        second = running.enter_context(following(config, flow.name))
+        code, report = first.ended()
+        assert (code, report["failed"]) == (0, [])
+        fill(source_cluster, topic, [0, 1, 2], 60)
+        wait_for_more(second, target_cluster, remote, max(seen, 110))
+        second.process.kill()
+    last_run(config, flow.name)
+    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote})
+    assert (found.equal, found.records) == (True, 160), found.differences[:3]
