@@ -16,8 +16,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 from tools.kafka import SandboxCluster, compare_topics
 from tools.kafka.reading import NotReadable, partition_bounds
+from tools.kafka.topics import delete_topics
 
 from ferry.config import load_config
+from ferry.errors import ExitCode
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import ReceiptKind
 
@@ -171,3 +173,46 @@ def test_a_run_that_follows_takes_over_from_one_that_follows_and_a_killed_one_le
     last_run(config, flow.name)
     found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote})
     assert (found.equal, found.records) == (True, 160), found.differences[:3]
+
+
+def test_a_topic_that_is_deleted_stops_alone(
+    topic: str,
+    topic_factory: Callable[..., str],
+    config_file: Callable[..., Path],
+    copy_only: tuple[str, ...],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    config = config_file(f"A->B.topics = {topic}.*", *copy_only)
+    flow = load_config(config).flows[0]
+    remote = f"{flow.source.alias}.{topic}"
+    gone = topic_factory(source_cluster, name=f"{topic}-gone")
+    fill(source_cluster, topic, [0], 10)
+    fill(source_cluster, gone, [0], 10)
+    with following(config, flow.name) as run:
+        wait_for_more(run, target_cluster, f"{flow.source.alias}.{gone}", 0)
+        seen = wait_for_more(run, target_cluster, remote, 0)
+        delete_topics(source_cluster.client_settings(), gone)
+        for line in run.process.stderr or ():
+            if f"{gone}-0 stops" in line:
+                assert "SourceMissing" in line
+                break
+        fill(source_cluster, topic, [0, 1], 20)
+        wait_for_more(run, target_cluster, remote, seen)
+        last_run(config, flow.name)
+        code, report = run.ended()
+    assert [(failure["topic"], failure["error"]) for failure in report["failed"]] == [(gone, "SourceMissing")]
+    assert code == ExitCode.PARTLY_FAILED
+    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote})
+    assert (found.equal, found.records) == (True, 30), found.differences[:3]
+
+
+def test_topics_that_keep_their_names_are_not_followed(topic: str, config_file: Callable[..., Path], copy_only: tuple[str, ...]) -> None:
+    policy = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+    config = config_file(f"A->B.topics = {topic}", policy, *copy_only)
+    flow = load_config(config).flows[0]
+    with following(config, flow.name) as run:
+        _, said = run.process.communicate(timeout=WAIT_SECONDS)
+    assert run.process.returncode == ExitCode.BAD_INPUT
+    assert "cannot follow" in said
+    assert f"{flow.target.alias}->{flow.source.alias}" in said

@@ -115,7 +115,7 @@ def test_what_is_planned_comes_before_what_arrives_and_is_copied_whole() -> None
     planned = task(Segment(BACKFILLED, 2, 4), Segment(COPIED, 10, 20), position=10)
     cursor = PartitionCursor(replace(planned, follows=True))
     assert cursor.segment == Segment(BACKFILLED, 2, 4)
-    cursor.end_here()  # its time was over before it began
+    cursor.end_here(at_once=False)  # its time was over before it began
     commit(cursor, 4, 0)
     cursor.settle_fetched()
     commit(cursor, 20, 3)
@@ -128,6 +128,14 @@ def test_an_idle_cursor_that_follows_ends_where_it_is() -> None:
     cursor.settle_fetched()
     assert (cursor.done, cursor.wants_fetch, cursor.touched) == (False, True, False)
     commit(cursor, 9, 0)
-    cursor.end_here()
+    cursor.end_here(at_once=False)
     cursor.settle_fetched()
     assert (cursor.done, cursor.committed_position, cursor.touched) == (True, 9, False)
+
+
+def test_a_cursor_that_must_end_at_once_leaves_the_rest_to_another_lane() -> None:
+    cursor = PartitionCursor(replace(task(Segment(COPIED, 0, 50)), follows=True))
+    commit(cursor, 5, 0)
+    cursor.end_here(at_once=True)
+    cursor.settle_fetched()
+    assert (cursor.done, cursor.committed_position) == (True, 5)

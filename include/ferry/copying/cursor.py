@@ -126,12 +126,13 @@ class PartitionCursor:
         self._receipts = []
         self._draft = None
 
-    def end_here(self) -> None:
-        """Follow no longer: what is fetched so far is the last that is copied, but at least the segments of the task are."""
+    def end_here(self, *, at_once: bool) -> None:
+        """Follow no longer: what is fetched so far is the last that is copied. If not `at_once`, the task's segments are copied whole."""
         if self._segments and self._segments[-1].end == OPEN_END:
             last = self._segments[-1]
-            planned = max((segment.end for segment in self.task.segments if segment.kind == ReceiptKind.COPIED), default=last.start)
-            self._segments = (*self._segments[:-1], replace(last, end=max(planned, self.fetched if self.segment == last else planned)))
+            fetched = self.fetched if self.segment == last else last.start
+            planned = [segment.end for segment in self.task.segments if segment.kind == ReceiptKind.COPIED and not at_once]
+            self._segments = (*self._segments[:-1], replace(last, end=max(fetched, *planned, last.start)))
 
     @property
     def segment(self) -> Segment | None:

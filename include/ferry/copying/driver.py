@@ -76,6 +76,9 @@ class CopyDriver:
         self._lanes = 0  # known with the plan
         self._lane_of: dict[TopicPartition, int] = {}
         self._follows = request.follow_until is not None
+        # Following: lanes that have run, and partitions of lanes that ended before the run's time was over.
+        self._used: set[int] = set()
+        self._left: set[TopicPartition] = set()
         self._looked = self._refreshed = time.monotonic()
         self._started = time.monotonic()
 
@@ -117,14 +120,14 @@ class CopyDriver:
         return held
 
     def _prepare(
-        self, lease: RunLease, seen: FlowSnapshot, plans: Iterable[PartitionPlan], *, more: int = 0
+        self, lease: RunLease, seen: FlowSnapshot, plans: Iterable[PartitionPlan], *, lanes: int = 0
     ) -> dict[int, ProducerIdentity]:
         """Decide how many lanes the run has, by what there is to copy, and claim the remote topics to which no flow has written yet.
 
-        `more`: so many lanes in addition to those that the run has. Returns the lanes that no earlier run had.
+        `lanes`: how many there are, if that is decided. Returns the lanes that no earlier run had.
         """
         at_work = [plan for plan in plans if self._has_lane(plan)]
-        self._lanes = self._lanes + more if more else number_of_lanes(len(at_work), self._flow.lanes)
+        self._lanes = lanes or number_of_lanes(len(at_work), self._flow.lanes)
         new = lease.take_more_lanes(self._lanes)
         facts = [plan.facts for plan in at_work if seen.claims.get(plan.facts.remote_topic) is None]
         places = {entry.remote_topic: str(entry.remote_topic_id) for entry in facts if entry.remote_topic_id is not None}
@@ -179,7 +182,7 @@ class CopyDriver:
         """Take lost lanes back and plan them again, while others may still run. Lanes that were lost too often are given up."""
         lost = dict(out.lost)
         if not lost:
-            return self._look_around(lease, held, out) if self._follows else []
+            return self._look_around(lease, held, out)
         self._end_if_silent(lease)
         if not self._follows or out.failures:
             time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
@@ -201,39 +204,52 @@ class CopyDriver:
     def _look_around(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut) -> list[LaneTask]:
         """Following: Superseded if another run has taken the flow over, which lanes notice only when they commit.
 
-        Returns a lane of partitions that are new since the last look.
+        Returns a lane of partitions that have none: of lanes that ended because a partition failed, and, at the interval of
+        `refresh.topics`, new ones and those that failed.
         """
-        now = time.monotonic()
-        if now - self._looked < FOLLOW_LOOK_SECONDS:
+        until, now = self._request.follow_until, time.monotonic()
+        if until is None or until.timestamp() < time.time():
             return []
-        self._looked = now
-        lease.confirm()
+        if now - self._looked >= FOLLOW_LOOK_SECONDS:
+            self._looked = now
+            lease.confirm()
         mirroring = self._flow.mirroring
         interval = mirroring.refresh_topics_interval
-        if not mirroring.refresh_topics_enabled or interval < 0 or now - self._refreshed < interval:
+        refresh = mirroring.refresh_topics_enabled and 0 <= interval <= now - self._refreshed
+        if refresh:
+            self._refreshed = now
+        elif not self._left:
             return []
-        self._refreshed = now
         try:
-            return self._new_lane(lease, held, out)
+            return self._new_lane(lease, held, out, refresh=refresh)
         except Superseded:
             raise
         except FerryError as problem:
-            self._say(f"could not look for new topics and partitions; Ferry looks again in {interval} s: {problem}")
+            self._say(f"could not plan what has no lane; Ferry tries again: {problem}")
             return []
 
-    def _new_lane(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut) -> list[LaneTask]:
-        sync_topics(SyncContext(self._flow, dry_run=False))
-        known = {*self._lane_of, *self._failures}
-        seen, plans = self._plan(
-            lease, self._decide, for_a_run=True, concerns=lambda topic, partition: TopicPartition(topic, partition) not in known
-        )
-        new = [plan for plan in plans if plan.facts.key not in known]
+    def _new_lane(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut, *, refresh: bool) -> list[LaneTask]:
+        if refresh:
+            sync_topics(SyncContext(self._flow, dry_run=False))
+        left, failed = set(self._left), {} if refresh else dict(self._failures)
+
+        def has_none(topic: str, partition: int) -> bool:
+            key = TopicPartition(topic, partition)
+            return key in left or (refresh and key not in self._lane_of)
+
+        seen, plans = self._plan(lease, self._decide, for_a_run=True, concerns=has_none)
+        new = [plan for plan in plans if has_none(*plan.facts.key) and plan.facts.key not in failed]
+        self._left -= left
         if not any(self._has_lane(plan) for plan in new):
             return []
-        lane = self._lanes
-        held |= self._prepare(lease, seen, new, more=1)
-        tasks = self._lane_tasks(new, held, first=lane)
-        self._say(f"{sum(len(task.partitions) for task in tasks)} new partitions")
+        lane = min(set(held) - set(out.tasks), default=self._lanes)
+        if lane in self._used:
+            held[lane] = lease.retake(lane)
+        held |= self._prepare(lease, seen, new, lanes=max(self._lanes, lane + 1))
+        tasks = self._lane_tasks(new, held, lane=lane)
+        for key in (part.key for task in tasks for part in task.partitions):
+            self._failures.pop(key, None)
+        self._say(f"lane {lane} goes on with {sum(len(task.partitions) for task in tasks)} partitions")
         out.give(tasks)
         return tasks
 
@@ -323,8 +339,10 @@ class CopyDriver:
             if not named & {part.key, (part.topic, -1)}:
                 self._fail(*part.key, "SourceMissing", "the source no longer had it when its lane was planned again")
 
-    def _lane_tasks(self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity], *, first: int = 0) -> list[LaneTask]:
-        """`first`: the lane from which on partitions get lanes that have none."""
+    def _lane_tasks(
+        self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity], *, lane: int | None = None
+    ) -> list[LaneTask]:
+        """`lane`: of the partitions that have none (None: spread them over all lanes)."""
         at_work = [plan for plan in plans if self._has_lane(plan) and plan.facts.remote_topic_id is not None]
         asked = without_size(at_work)
         sizes: Mapping[TopicPartition, int] = {}
@@ -332,8 +350,9 @@ class CopyDriver:
             sizes = ask_cluster(self._flow.source, log_sizes, asked) if asked else sizes
         each = bytes_an_offset(at_work, sizes)
         parts = [partition_task(plan, each[plan.facts.key], follows=self._follows) for plan in at_work]
-        new = self._spread([part for part in parts if part.key not in self._lane_of])
-        self._lane_of |= {part.key: lane for lane, group in enumerate(new, first) for part in group}
+        without = [part for part in parts if part.key not in self._lane_of]
+        new = enumerate(self._spread(without)) if lane is None else [(lane, without)]
+        self._lane_of |= {part.key: number for number, group in new for part in group}
         by_lane = grouped((self._lane_of[part.key], part) for part in parts)
         return [
             LaneTask(lane, transactional_id(self._flow.name, lane), held[lane], tuple(tasks)) for lane, tasks in sorted(by_lane.items())
@@ -346,7 +365,7 @@ class CopyDriver:
     def _spread(self, parts: Sequence[PartitionTask]) -> list[list[PartitionTask]]:
         """By lane. Lanes that follow run all at the same time, and each has transactions of its own: so there are few."""
         if self._follows:
-            return balance(parts, 1 if self._lane_of else min(self._lanes, self._runner.width))
+            return balance(parts, min(self._lanes, self._runner.width))
         return spread(parts, self._lanes, self._flow.transaction_bytes)
 
     def _job(self, seen: FlowSnapshot, held: Mapping[int, ProducerIdentity]) -> CopyJob:
@@ -362,6 +381,7 @@ class CopyDriver:
     ) -> None:
         """Run `tasks`, and lanes that `more` gives meanwhile. `out` knows which were lost."""
         out.give(tasks)
+        self._used |= {task.lane for task in tasks}
         with closing(self._runner.run(job, tasks, more)) as results:  # if an error is raised here, the workers end first
             for result in results:
                 self._cpu_seconds += result.cpu_seconds
@@ -372,10 +392,16 @@ class CopyDriver:
 
     def _take_result(self, result: LaneResult) -> str | None:
         for outcome in result.partitions:
-            key = (outcome.topic, outcome.partition)
+            key = TopicPartition(outcome.topic, outcome.partition)
             self._failures.pop(key, None)
             if outcome.failure is not None:
                 self._fail(*key, outcome.failure.error, outcome.failure.problem)
+                if self._follows:
+                    self._say(f"{outcome.topic}-{outcome.partition} stops: {outcome.failure.error}: {outcome.failure.problem}")
+            elif self._follows and result.failure is None:
+                self._left.add(key)
+            if self._follows and result.failure is None:
+                self._lane_of.pop(key, None)
         if result.fenced:
             return "it was fenced"
         if result.failure is None:

@@ -210,8 +210,7 @@ class Lane:
             self._source.require_answers()
             self._target.require_answers()
             self._take_arrivals()
-            if self._follows_until is not None and time.monotonic() > self._follows_until:
-                self._end_here()
+            self._follow_on()
             self._stop_refused()  # before idle partitions are settled: a refused batch is not settled
             idle = [cursor for key, cursor in self._cursors.items() if not self._records.busy(key)]
             for cursor in idle:
@@ -234,11 +233,15 @@ class Lane:
                 return
             await self._wakeup.wait(self._pause())
 
-    def _end_here(self) -> None:
-        """Follow no longer."""
-        self._follows_until = None
-        for cursor in self._cursors.values():
-            cursor.end_here()
+    def _follow_on(self) -> None:
+        """Follow no longer if the time is over, or at once if a partition failed: then the driver names it, and plans the others again."""
+        if self._follows_until is None:
+            return
+        failed = any(cursor.failure for cursor in self._cursors.values())
+        if failed or time.monotonic() > self._follows_until:
+            self._follows_until = None
+            for cursor in self._cursors.values():
+                cursor.end_here(at_once=failed)
 
     def _pause(self) -> float:
         """Until the loop must look without an answer: for pauses that are over, and for a transaction that is old enough."""

@@ -88,6 +88,8 @@ def take_snapshot(
     all_positions = ask_positions(flow.target, flow.position_group, settled=settled) if concerns is None else None
     source_topics, target_topics = source.topics(), target.topics()
     selection = flow.topic_rules.select(source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
+    if request.follow_until is not None:
+        _refuse_same_names(flow, selection)
     places = [
         (TopicPartition(topic, number), TopicPartition(name, number))
         for topic, name in selection.selected
@@ -168,6 +170,17 @@ def lacking_features(flow: Flow) -> tuple[Lack, ...]:
         *lacking(flow.source, needs=SOURCE_NEEDS, wishes=SOURCE_WISHES),
         *lacking(flow.target, needs=TARGET_NEEDS, wishes=TARGET_WISHES),
     )
+
+
+def _refuse_same_names(flow: Flow, selection: Selection) -> None:
+    """ArgumentError: which records came from the target is read before a copy; a run that follows would send back what comes later."""
+    same = [topic for topic, name in selection.selected if topic == name]
+    if same or not flow.policy.renames:
+        named = f"topic {same[0]} keeps its name" if same else "topics may keep their names"
+        back = f"{flow.target.alias}->{flow.source.alias}"
+        raise ArgumentError(
+            f"flow {flow.name} cannot follow: {named}, so flow {back} could write to it while the run follows: set follow to 0"
+        )
 
 
 def _with_hidden(selection: Selection, hidden: Iterable[Hidden]) -> Selection:
