@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -19,16 +19,16 @@ from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.kept import kept_clients
 from ferry.clusters.leaders import NO_TOPIC_ID
 from ferry.clusters.log_sizes import log_sizes
-from ferry.clusters.partitions import TopicPartition, grouped
+from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.shared_connection import Asked, ask_cluster
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
+from ferry.copying.lane_assignment import LaneAssignment, partition_task
 from ferry.copying.lane_runner import LaneRunner
-from ferry.copying.lanes import balance, number_of_lanes, spread, transactional_id
 from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut, until_clusters_answer
 from ferry.copying.last_stable_lag import last_stable_lags, overdue
 from ferry.copying.ledger_compaction import compact_ledger, is_due
-from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask
+from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.progress import Progress, ProgressObserver, beside, named_when_slow
 from ferry.copying.request import RunRequest
@@ -73,12 +73,8 @@ class CopyDriver:
         self._silent = ""  # the problem of a lane that waited for a whole cluster in vain
         self._cpu_seconds = 0.0
         self._ledger_ends: Mapping[int, int] = {}
-        self._lanes = 0  # known with the plan
-        self._lane_of: dict[TopicPartition, int] = {}
         self._follows = request.follow_until is not None
-        # Following: lanes that have run, and partitions of lanes that ended before the run's time was over.
-        self._used: set[int] = set()
-        self._left: set[TopicPartition] = set()
+        self._assignment = LaneAssignment(flow, lambda: runner.width, follows=self._follows)
         self._looked = self._refreshed = time.monotonic()
         self._started = time.monotonic()
 
@@ -119,16 +115,15 @@ class CopyDriver:
         lease.write_record(exactly_once=self._flow.exactly_once)
         return held
 
-    def _prepare(
-        self, lease: RunLease, seen: FlowSnapshot, plans: Iterable[PartitionPlan], *, lanes: int = 0
-    ) -> dict[int, ProducerIdentity]:
-        """Decide how many lanes the run has, by what there is to copy, and claim the remote topics to which no flow has written yet.
+    def _prepare(self, lease: RunLease, seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> dict[int, ProducerIdentity]:
+        """Take as many lanes as are needed, by what there is to copy, and claim the remote topics to which no flow has written yet.
 
-        `lanes`: how many there are, if that is decided. Returns the lanes that no earlier run had.
+        Returns the lanes that no earlier run had.
         """
         at_work = [plan for plan in plans if self._has_lane(plan)]
-        self._lanes = lanes or number_of_lanes(len(at_work), self._flow.lanes)
-        new = lease.take_more_lanes(self._lanes)
+        if not self._assignment.lanes:
+            self._assignment.decide(len(at_work))
+        new = lease.take_more_lanes(self._assignment.lanes)
         facts = [plan.facts for plan in at_work if seen.claims.get(plan.facts.remote_topic) is None]
         places = {entry.remote_topic: str(entry.remote_topic_id) for entry in facts if entry.remote_topic_id is not None}
         claims = [encode_state(Claim(topic, topic_id, self._flow.name)) for topic, topic_id in places.items()]
@@ -191,7 +186,7 @@ class CopyDriver:
         look = {
             "for_a_run": True,
             "ends": {} if self._follows else ends,
-            "concerns": lambda topic, partition: self._lane_of.get(TopicPartition(topic, partition)) in lost,
+            "concerns": lambda topic, partition: self._assignment.has(lost, TopicPartition(topic, partition)),
         }
         seen, plans = until_clusters_answer()(self._plan, lease, self._decide, **look)
         self._skipped = seen.skipped
@@ -218,7 +213,7 @@ class CopyDriver:
         refresh = mirroring.refresh_topics_enabled and 0 <= interval <= now - self._refreshed
         if refresh:
             self._refreshed = now
-        elif not self._left:
+        elif not self._assignment.left:
             return []
         try:
             return self._new_lane(lease, held, out, refresh=refresh)
@@ -231,21 +226,21 @@ class CopyDriver:
     def _new_lane(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut, *, refresh: bool) -> list[LaneTask]:
         if refresh:
             sync_topics(SyncContext(self._flow, dry_run=False))
-        left, failed = set(self._left), {} if refresh else dict(self._failures)
+        left, failed = set(self._assignment.left), {} if refresh else dict(self._failures)
 
         def has_none(topic: str, partition: int) -> bool:
             key = TopicPartition(topic, partition)
-            return key in left or (refresh and key not in self._lane_of)
+            return key in left or (refresh and self._assignment.is_new(key))
 
         seen, plans = self._plan(lease, self._decide, for_a_run=True, concerns=has_none)
         new = [plan for plan in plans if has_none(*plan.facts.key) and plan.facts.key not in failed]
-        self._left -= left
+        self._assignment.left -= left
         if not any(self._has_lane(plan) for plan in new):
             return []
-        lane = min(set(held) - set(out.tasks), default=self._lanes)
-        if lane in self._used:
+        lane = self._assignment.free_lane(held, out.tasks)
+        if lane in self._assignment.used:
             held[lane] = lease.retake(lane)
-        held |= self._prepare(lease, seen, new, lanes=max(self._lanes, lane + 1))
+        held |= self._prepare(lease, seen, new)
         tasks = self._lane_tasks(new, held, lane=lane)
         for key in (part.key for task in tasks for part in task.partitions):
             self._failures.pop(key, None)
@@ -350,23 +345,11 @@ class CopyDriver:
             sizes = ask_cluster(self._flow.source, log_sizes, asked) if asked else sizes
         each = bytes_an_offset(at_work, sizes)
         parts = [partition_task(plan, each[plan.facts.key], follows=self._follows) for plan in at_work]
-        without = [part for part in parts if part.key not in self._lane_of]
-        new = enumerate(self._spread(without)) if lane is None else [(lane, without)]
-        self._lane_of |= {part.key: number for number, group in new for part in group}
-        by_lane = grouped((self._lane_of[part.key], part) for part in parts)
-        return [
-            LaneTask(lane, transactional_id(self._flow.name, lane), held[lane], tuple(tasks)) for lane, tasks in sorted(by_lane.items())
-        ]
+        return self._assignment.tasks(parts, held, lane)
 
     def _has_lane(self, plan: PartitionPlan) -> bool:
         """A run that follows watches the partitions, too, in which nothing is to be copied now."""
         return plan.has_work or (self._follows and plan.failure is None)
-
-    def _spread(self, parts: Sequence[PartitionTask]) -> list[list[PartitionTask]]:
-        """By lane. Lanes that follow run all at the same time, and each has transactions of its own: so there are few."""
-        if self._follows:
-            return balance(parts, min(self._lanes, self._runner.width))
-        return spread(parts, self._lanes, self._flow.transaction_bytes)
 
     def _job(self, seen: FlowSnapshot, held: Mapping[int, ProducerIdentity]) -> CopyJob:
         ledger = seen.target_topics[self._ledger]
@@ -381,7 +364,7 @@ class CopyDriver:
     ) -> None:
         """Run `tasks`, and lanes that `more` gives meanwhile. `out` knows which were lost."""
         out.give(tasks)
-        self._used |= {task.lane for task in tasks}
+        self._assignment.used |= {task.lane for task in tasks}
         with closing(self._runner.run(job, tasks, more)) as results:  # if an error is raised here, the workers end first
             for result in results:
                 self._cpu_seconds += result.cpu_seconds
@@ -398,10 +381,8 @@ class CopyDriver:
                 self._fail(*key, outcome.failure.error, outcome.failure.problem)
                 if self._follows:
                     self._say(f"{outcome.topic}-{outcome.partition} stops: {outcome.failure.error}: {outcome.failure.problem}")
-            elif self._follows and result.failure is None:
-                self._left.add(key)
-            if self._follows and result.failure is None:
-                self._lane_of.pop(key, None)
+        if self._follows and result.failure is None:
+            self._assignment.end(result)
         if result.fenced:
             return "it was fenced"
         if result.failure is None:
@@ -448,29 +429,3 @@ class CopyDriver:
             ),
             seconds=seconds,
         )
-
-
-def partition_task(plan: PartitionPlan, offset_bytes: float, *, follows: bool = False) -> PartitionTask:
-    """The lane's task for a planned partition, whose remote topic must exist. `offset_bytes` and `follows` as of PartitionTask."""
-    facts = plan.facts
-    if facts.remote_topic_id is None:
-        raise ValueError(f"{facts.topic}-{facts.partition}: planned before its remote topic exists")
-    return PartitionTask(
-        topic=facts.topic,
-        partition=facts.partition,
-        topic_id=facts.topic_id,
-        remote_topic=facts.remote_topic,
-        remote_topic_id=facts.remote_topic_id,
-        position=plan.position,
-        segments=plan.segments,
-        last_epoch=plan.last_epoch,
-        seed=plan.seed,
-        foreign=plan.foreign,
-        batch_limit=facts.batch_limit,
-        excluded=facts.guard.excluded,
-        settles=plan.seed is not None and facts.committed is not None,
-        series=plan.series,
-        record_bytes=facts.head.record_bytes if facts.head is not None else 0,
-        offset_bytes=offset_bytes,
-        follows=follows,
-    )

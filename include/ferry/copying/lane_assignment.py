@@ -1,0 +1,95 @@
+"""Which lane has which partition during a run (pure).
+
+A partition keeps its lane until the lane ends: a lane that was lost gets its partitions again. While a run follows, a lane ends before the
+others if one of its partitions fails. The others of its partitions are `left` then, and the driver gives them another lane.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from ferry.clusters.coordination import ProducerIdentity
+from ferry.clusters.partitions import TopicPartition, grouped
+from ferry.config import Flow
+from ferry.copying.lanes import balance, number_of_lanes, spread, transactional_id
+from ferry.copying.model import LaneResult, LaneTask, PartitionTask
+from ferry.copying.plan import PartitionPlan
+
+
+class LaneAssignment:
+    """`lanes`: how many the run has, known with the plan. `used`: those that have run. `left`: partitions of lanes that ended early."""
+
+    def __init__(self, flow: Flow, width: Callable[[], int], *, follows: bool) -> None:
+        """`width`: how many lanes are worth having if all of them run at the same time."""
+        self._flow, self._width, self._follows = flow, width, follows
+        self.lanes = 0
+        self.used: set[int] = set()
+        self.left: set[TopicPartition] = set()
+        self._lane_of: dict[TopicPartition, int] = {}
+
+    def decide(self, partitions: int) -> None:
+        """The number of lanes, by the number of partitions with work."""
+        self.lanes = number_of_lanes(partitions, self._flow.lanes)
+
+    def has(self, lanes: Collection[int], key: TopicPartition) -> bool:
+        """Whether one of these lanes has the partition."""
+        return self._lane_of.get(key) in lanes
+
+    def is_new(self, key: TopicPartition) -> bool:
+        """Whether no lane has it."""
+        return key not in self._lane_of
+
+    def tasks(self, parts: Sequence[PartitionTask], held: Mapping[int, ProducerIdentity], lane: int | None = None) -> list[LaneTask]:
+        """The tasks of lanes. Partitions that have none get `lane` (None: they are spread over all)."""
+        without = [part for part in parts if self.is_new(part.key)]
+        groups = enumerate(self._spread(without)) if lane is None else [(lane, without)]
+        self._lane_of |= {part.key: number for number, group in groups for part in group}
+        by_lane = grouped((self._lane_of[part.key], part) for part in parts)
+        return [
+            LaneTask(number, transactional_id(self._flow.name, number), held[number], tuple(found))
+            for number, found in sorted(by_lane.items())
+        ]
+
+    def free_lane(self, held: Iterable[int], out: Iterable[int]) -> int:
+        """A lane that is held and not handed out; the next number if there is none."""
+        lane = min(set(held) - set(out), default=self.lanes)
+        self.lanes = max(self.lanes, lane + 1)
+        return lane
+
+    def end(self, result: LaneResult) -> None:
+        """A lane of a run that follows has ended by itself."""
+        for outcome in result.partitions:
+            key = TopicPartition(outcome.topic, outcome.partition)
+            self._lane_of.pop(key, None)
+            if outcome.failure is None:
+                self.left.add(key)
+
+    def _spread(self, parts: Sequence[PartitionTask]) -> list[list[PartitionTask]]:
+        """By lane. Lanes that follow run all at the same time, and each has transactions of its own: so there are few."""
+        if self._follows:
+            return balance(parts, min(self.lanes, self._width()))
+        return spread(parts, self.lanes, self._flow.transaction_bytes)
+
+
+def partition_task(plan: PartitionPlan, offset_bytes: float, *, follows: bool = False) -> PartitionTask:
+    """The lane's task for a planned partition, whose remote topic must exist. `offset_bytes` and `follows` as of PartitionTask."""
+    facts = plan.facts
+    if facts.remote_topic_id is None:
+        raise ValueError(f"{facts.topic}-{facts.partition}: planned before its remote topic exists")
+    return PartitionTask(
+        topic=facts.topic,
+        partition=facts.partition,
+        topic_id=facts.topic_id,
+        remote_topic=facts.remote_topic,
+        remote_topic_id=facts.remote_topic_id,
+        position=plan.position,
+        segments=plan.segments,
+        last_epoch=plan.last_epoch,
+        seed=plan.seed,
+        foreign=plan.foreign,
+        batch_limit=facts.batch_limit,
+        excluded=facts.guard.excluded,
+        settles=plan.seed is not None and facts.committed is not None,
+        series=plan.series,
+        record_bytes=facts.head.record_bytes if facts.head is not None else 0,
+        offset_bytes=offset_bytes,
+        follows=follows,
+    )
