@@ -67,8 +67,8 @@ format: setup ## Format and fix what can be fixed
 migration: setup ## From MirrorMaker 2 to Ferry and back, with MirrorMaker 2 itself
 	pytest -m migration
 
-faults: setup ## A long series of kills: make faults SEED=7 ROUNDS=40
-	python -m tests.faults.run --seed $(SEED) --rounds $(ROUNDS)
+faults: setup ## A long series of kills: make faults SEED=7 ROUNDS=40, of runs that follow with FOLLOW=--follow
+	python -m tests.faults.run --seed $(SEED) --rounds $(ROUNDS) $(FOLLOW)
 
 soak: setup ## Two clusters under load while everything breaks: make soak MINUTES=30 SEED=7
 	python -m tests.soak.run --minutes $(MINUTES) --seed $(SEED)
