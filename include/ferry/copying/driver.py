@@ -98,7 +98,9 @@ class CopyDriver:
         except FerryError as problem:
             superseded = str(problem) if isinstance(problem, Superseded) else None
             if superseded is not None and self._follows:
-                newer = newest_run(self._flow)
+                newer = ""
+                with suppress(FerryError):  # it only names the other run
+                    newer = newest_run(self._flow)
                 self._say(f"run {newer} has taken the flow over")
                 self._write_result(taken_over=newer)
                 return

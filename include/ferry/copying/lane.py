@@ -308,9 +308,9 @@ class Lane:
         return all(cursor.done and not self._records.busy(key) for key, cursor in self._cursors.items())
 
     def _is_at_the_end(self) -> bool:
-        """Whether a following lane has all that the source has committed, and its transaction is old enough."""
+        """Whether a following lane has all that the source has committed and gives, and its transaction is old enough."""
         old = time.monotonic() - self._opened >= self._commit_seconds
-        return old and not any(cursor.is_behind and not cursor.done for cursor in self._cursors.values())
+        return old and not any(cursor.is_behind and not (cursor.done or cursor.troubled_since) for cursor in self._cursors.values())
 
     def _open(self) -> None:
         self._state = advance(self._state, TransactionEvent.APPEND)

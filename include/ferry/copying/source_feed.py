@@ -50,8 +50,9 @@ from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.transform import transform
 
 PAUSE_SECONDS = 0.1
-# A following lane asks again so often where nothing arrives. What arrives is answered at once.
-FOLLOW_WAIT_MILLISECONDS = 5_000
+# A lane that follows asks again so often where nothing arrives. What arrives is answered at once, except in a partition that was not among
+# those that were asked for, because its leader had changed.
+FOLLOW_WAIT_MILLISECONDS = 1_000
 # The lane cannot name the offset: only the ledger tells which records of the old log were copied.
 WHERE_A_RESTART_GOES_ON = "ferry plan names the offset at which ferry.on.recreate=restart goes on"
 
