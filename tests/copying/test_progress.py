@@ -13,7 +13,7 @@ import pytest
 from ferry.clusters.internal_reader import InternalRecord
 from ferry.copying.progress import Progress, ProgressObserver, beside, named_when_slow
 from ferry.errors import ClusterUnreachable
-from ferry.ledger.counters import Counters
+from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt
 
 pytestmark = pytest.mark.unit
@@ -159,3 +159,18 @@ def test_a_quick_step_is_not_named_and_its_error_passes() -> None:
     with pytest.raises(KeyError), named_when_slow(said.append, "planning the lanes"):
         raise KeyError
     assert said == []
+
+
+def test_a_receipt_that_grows_is_counted_once() -> None:
+    progress = Progress(offsets_total=100, lanes_total=1)
+    for entry in (receipt(0, 10, 9, 900), receipt(0, 30, 28, 2_800), receipt(0, 31, 29, 2_900), receipt(31, 40, 9, 900)):
+        progress.add(entry)
+    assert (progress.offsets, progress.counters.records, progress.counters.bytes) == (40, 38, 3_800)
+
+
+def test_a_run_that_follows_says_how_old_the_newest_records_were() -> None:
+    progress = Progress(offsets_total=0, lanes_total=1)
+    assert progress.following(61.0) == "following for 61 s: 0 records, 0.0 MB"
+    delay = MinMeanMax(20, 50.0, 400, 9)
+    progress.add(replace(receipt(0, 10, 9, 2_000_000), counters=Counters(9, 2_000_000, replication_latency_ms=delay)))
+    assert progress.following(61.0).endswith("9 records, 2.0 MB, the newest ones at most 0.4 s after their timestamps")

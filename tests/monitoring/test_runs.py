@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -73,6 +74,14 @@ def test_a_run_without_a_result_is_running_or_has_died() -> None:
     # The newest is the last in the log: the machine of the one before had a clock that was ahead.
     ahead = opened._replace(timestamp=round((NOW + 600) * 1000))
     assert {run["run_id"]: run["state"] for run in sorted_out([ahead, later], "", NOW)["runs"]} == {"r": "failed", "s": "running"}
+
+
+def test_a_run_that_follows_runs_until_its_time_is_over_also_beside_a_newer_one() -> None:
+    until = datetime.fromtimestamp(NOW + 60, UTC).isoformat()
+    follows = kept("opened", RunOpened("r", BEGIN, "following", follow_until=until))
+    later = kept("opened", RunOpened("s", BEGIN, "latest"), age=5.0)
+    for now, state in ((NOW, "running"), (NOW + 61, "failed")):
+        assert {run["run_id"]: run["state"] for run in sorted_out([follows, later], "", now)["runs"]}["r"] == state
 
 
 @pytest.mark.parametrize(

@@ -411,7 +411,10 @@ class CopyDriver:
         opened, ends = read_run_records(self._flow, self._request.run_id).opened, asked.answer()
         newer.answer()
         if opened is None:
-            opened = RunOpened(self._request.run_id, time_now(), self._request.bound, ends)
+            until = self._request.follow_until
+            opened = RunOpened(
+                self._request.run_id, time_now(), self._request.bound, ends, None if until is None else until.isoformat(timespec="seconds")
+            )
             write_run_record(self._flow, opened)
         self._ledger_ends = opened.ledger_ends
 

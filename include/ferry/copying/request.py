@@ -44,7 +44,9 @@ class RunRequest:
 
     @property
     def bound(self) -> str:
-        """The end bound as the report names it: `latest` or an ISO time."""
+        """The end bound as the report names it: `latest`, an ISO time, or that it follows."""
+        if self.follow_until is not None:
+            return f"following until {self.follow_until.isoformat(timespec='seconds')}"
         return "latest" if self.until is None else self.until.isoformat()
 
     def to_json(self) -> str:

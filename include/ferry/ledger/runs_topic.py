@@ -27,12 +27,16 @@ RUN_DAYS = 7
 
 @dataclass(frozen=True)
 class RunOpened:
-    """A run began. `bound`: its end bound in words. `ledger_ends`: by partition of the ledger, its end offset then."""
+    """A run began. `bound`: its end bound in words. `ledger_ends`: by partition of the ledger, its end offset then.
+
+    `follow_until`: if it follows, until when, as an ISO time.
+    """
 
     run_id: str
     started: str
     bound: str
     ledger_ends: Mapping[int, int] = field(default_factory=dict)
+    follow_until: str | None = None
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:
         require_version(document, where, RECORD_VERSION)
         kind = document["kind"]
         if kind == "opened":
-            opened = read_as(RunOpened, document, optional=("ledger_ends",))
+            opened = read_as(RunOpened, document, optional=("ledger_ends", "follow_until"))
             return replace(found, opened=found.opened or opened)
         if kind == "sync":
             sync = read_as(RunSync, document)
