@@ -143,7 +143,6 @@ def check_limits(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]
     with typed_retries():
         settings = flow_for_running(flow)
         request = request_of(flow, get_current_context())
-        skip_if_taken_over(Run(settings, request))
         report = Run(settings, request).report(idle=False) if planned["needs_copy"] else None
         status = status_after_run(settings, report)
         if trouble := keep_lag(settings, request.run_id, status.lag.of_run):

@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -137,7 +138,8 @@ class Wakeup:
     def __init__(self, loop: EventLoop) -> None:
         self._loop = loop
         self._waiting: Future | None = None
-        self._fired = self._timed = False
+        self._fired = False
+        self._timed = math.inf  # when the earliest timer fires
 
     def fire(self) -> None:
         """Wake the waiter, or let its next wait return at once."""
@@ -146,16 +148,18 @@ class Wakeup:
             self._waiting.success(None)
 
     async def wait(self, seconds: float) -> None:
-        """Return when fired, or after at most `seconds`. The timer of an earlier wait counts too, which saves timers."""
+        """Return when fired, or after at most `seconds`. The timer of an earlier wait counts too if it ends earlier: that saves timers."""
         if not self._fired:
             self._waiting = Future()
-            if not self._timed:
-                self._timed = True
-                self._loop.selector.call_later(seconds, self._time_out)
+            due = time.monotonic() + seconds
+            if due < self._timed:
+                self._timed = due
+                self._loop.selector.call_later(seconds, partial(self._time_out, due))
             await self._waiting
             self._waiting = None
         self._fired = False
 
-    def _time_out(self) -> None:
-        self._timed = False
+    def _time_out(self, due: float) -> None:
+        if due == self._timed:
+            self._timed = math.inf
         self.fire()

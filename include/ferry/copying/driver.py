@@ -76,10 +76,13 @@ class CopyDriver:
         self._follows = request.follow_until is not None
         self._assignment = LaneAssignment(flow, lambda: runner.width, follows=self._follows)
         self._looked = self._refreshed = time.monotonic()
+        self._said = ""  # the last problem of looking around
         self._started = time.monotonic()
 
     def run(self) -> None:
         """Copy, and write the outcome to the runs topic. Errors that end the run, like Superseded and ClusterUnreachable, are raised."""
+        if self._follows:
+            self._runner.warm_up()  # the run that copies now goes on meanwhile
         self._under_the_fence(self._copy)
 
     def seed(self, decide: Decide) -> None:
@@ -98,11 +101,7 @@ class CopyDriver:
         except FerryError as problem:
             superseded = str(problem) if isinstance(problem, Superseded) else None
             if superseded is not None and self._follows:
-                newer = ""
-                with suppress(FerryError):  # it only names the other run
-                    newer = newest_run(self._flow)
-                self._say(f"run {newer} has taken the flow over")
-                self._write_result(taken_over=newer)
+                self._write_result(taken_over=newest_run(self._flow, self._request.run_id))
                 return
             if superseded is None:
                 self._fail("", -1, type(problem).__name__, str(problem))
@@ -147,8 +146,6 @@ class CopyDriver:
         self._give_up([(out.tasks[lane], why) for lane, why in out.lost.items()], "1 attempt")
 
     def _copy(self, lease: RunLease) -> None:
-        if self._follows:
-            self._runner.warm_up()
         with named_when_slow(self._say, "taking the flow over from earlier runs"):
             held = self._take_over(lease)
         with named_when_slow(self._say, "planning the lanes"):
@@ -164,9 +161,11 @@ class CopyDriver:
         with beside("ferry-progress", observer.watch), beside("ferry-meanwhile", self._meanwhile):
             out = LanesOut()
             more = partial(self._taken_back, lease, held, ends, out)
-            while pending:
+            while pending or self._time_is_left:
                 self._run_lanes(job, pending, out, progress, more)
                 pending = more()
+                if not pending and self._time_is_left:  # every partition has failed: they are tried again later
+                    time.sleep(FIRST_PAUSE_SECONDS)
         for lane in self._stopped_lanes:
             lease.retake(lane)  # aborts its open transaction: else readers of the target would wait for the transaction's time-out
         held_ever = self._ask_held_ever()
@@ -192,10 +191,14 @@ class CopyDriver:
         }
         seen, plans = until_clusters_answer()(self._plan, lease, self._decide, **look)
         self._skipped = seen.skipped
-        self._name_missing([out.tasks[lane] for lane in lost], plans)
+        before = [out.tasks[lane] for lane in lost]
+        self._name_missing(before, plans)
         tasks, given_up = out.give_again(self._lane_tasks(plans, {**held, **again}))
         self._give_up(given_up, f"{LANE_ATTEMPTS} attempts in a row that committed nothing")
         self._say(f"trying {len(tasks)} lanes again: {'; '.join(sorted(set(lost.values())))}")
+        if self._follows:
+            again_in_lanes = {part.key for task in tasks for part in task.partitions}
+            self._assignment.drop(part.key for task in before for part in task.partitions if part.key not in again_in_lanes)
         return tasks
 
     def _look_around(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut) -> list[LaneTask]:
@@ -204,15 +207,14 @@ class CopyDriver:
         Returns a lane of partitions that have none: of lanes that ended because a partition failed, and, at the interval of
         `refresh.topics`, new ones and those that failed.
         """
-        until, now = self._request.follow_until, time.monotonic()
-        if until is None or until.timestamp() < time.time():
+        now = time.monotonic()
+        if not self._time_is_left:
             return []
         if now - self._looked >= FOLLOW_LOOK_SECONDS:
             self._looked = now
             lease.confirm()
         mirroring = self._flow.mirroring
-        interval = mirroring.refresh_topics_interval
-        refresh = mirroring.refresh_topics_enabled and 0 <= interval <= now - self._refreshed
+        refresh = mirroring.refresh_topics_enabled and 0 <= mirroring.refresh_topics_interval <= now - self._refreshed
         if refresh:
             self._refreshed = now
         elif not self._assignment.left:
@@ -222,11 +224,13 @@ class CopyDriver:
         except Superseded:
             raise
         except FerryError as problem:
-            self._say(f"could not plan what has no lane; Ferry tries again: {problem}")
+            if str(problem) != self._said:
+                self._say(f"could not plan what has no lane; Ferry tries again: {problem}")
+            self._said = str(problem)
             return []
 
     def _new_lane(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut, *, refresh: bool) -> list[LaneTask]:
-        if refresh:
+        if refresh and not self._request.topics:
             sync_topics(SyncContext(self._flow, dry_run=False))
         left, failed = set(self._assignment.left), {} if refresh else dict(self._failures)
 
@@ -236,8 +240,8 @@ class CopyDriver:
 
         seen, plans = self._plan(lease, self._decide, for_a_run=True, concerns=has_none)
         new = [plan for plan in plans if has_none(*plan.facts.key) and plan.facts.key not in failed]
-        self._assignment.left -= left
         if not any(self._has_lane(plan) for plan in new):
+            self._assignment.left -= left
             return []
         lane = self._assignment.free_lane(held, out.tasks)
         if lane in self._assignment.used:
@@ -248,7 +252,14 @@ class CopyDriver:
             self._failures.pop(key, None)
         self._say(f"lane {lane} goes on with {sum(len(task.partitions) for task in tasks)} partitions")
         out.give(tasks)
+        self._assignment.used.add(lane)
+        self._assignment.left -= left
         return tasks
+
+    @property
+    def _time_is_left(self) -> bool:
+        """Whether the run follows, and its time is not over."""
+        return self._request.follow_until is not None and time.time() < self._request.follow_until.timestamp()
 
     def _end_if_silent(self, lease: RunLease) -> None:
         """ClusterUnreachable if a lane has waited for a cluster in vain, and this process does not reach both clusters soon."""
@@ -307,6 +318,8 @@ class CopyDriver:
             seen = take_snapshot(self._flow, self._request, source, target, settled=True, **look)
             plans = self._without_topic(decide(seen), seen, source, target)
         planned = [plan.failure for plan in plans if plan.failure is not None]
+        for plan in plans:  # an older plan may have failed
+            self._failures.pop(plan.facts.key, None)
         if planned:
             lease.confirm()
         self._failures.update(((failure.topic, failure.partition), failure) for failure in (*planned, *seen.unavailable, *seen.denied))
@@ -357,9 +370,8 @@ class CopyDriver:
         ledger = seen.target_topics[self._ledger]
         producers = frozenset(identity.producer_id for identity in held.values())
         budget = self._flow.max_bytes_per_second
-        until = self._request.follow_until
-        follow_until = None if until is None else until.timestamp()
-        return CopyJob(self._flow, self._request.run_id, ledger.topic_id or "", ledger.partitions, budget, producers, follow_until)
+        until = self._request.follow_until and self._request.follow_until.timestamp()
+        return CopyJob(self._flow, self._request.run_id, ledger.topic_id or "", ledger.partitions, budget, producers, until)
 
     def _run_lanes(
         self, job: CopyJob, tasks: list[LaneTask], out: LanesOut, progress: Progress, more: Callable[[], list[LaneTask]] = list
@@ -371,6 +383,8 @@ class CopyDriver:
             for result in results:
                 self._cpu_seconds += result.cpu_seconds
                 lost = self._take_result(result)
+                if self._follows and lost is None and result.failure is not None:
+                    self._assignment.drop(part.key for part in out.tasks[result.lane].partitions)
                 out.take(result.lane, lost)
                 progress.lanes_done += lost is None
         out.lose_the_rest()
@@ -394,10 +408,13 @@ class CopyDriver:
             return result.failure.problem
         self._fail("", -1, result.failure.error, result.failure.problem)
         self._stopped_lanes.add(result.lane)
+        if self._follows:
+            self._say(f"lane {result.lane} stops: {result.failure.error}: {result.failure.problem}")
         return None
 
     def _give_up(self, tasks: Iterable[tuple[LaneTask, str]], attempts: str) -> None:
         for task, why in tasks:
+            self._assignment.drop(part.key for part in task.partitions)
             for partition in task.partitions:
                 problem = f"lane {task.lane} did not finish in {attempts}: {why}"
                 self._fail(partition.topic, partition.partition, "PartitionUnavailable", problem)
@@ -411,10 +428,8 @@ class CopyDriver:
         opened, ends = read_run_records(self._flow, self._request.run_id).opened, asked.answer()
         newer.answer()
         if opened is None:
-            until = self._request.follow_until
-            opened = RunOpened(
-                self._request.run_id, time_now(), self._request.bound, ends, None if until is None else until.isoformat(timespec="seconds")
-            )
+            until = self._request.follow_until and self._request.follow_until.isoformat(timespec="seconds")
+            opened = RunOpened(self._request.run_id, time_now(), self._request.bound, ends, until)
             write_run_record(self._flow, opened)
         self._ledger_ends = opened.ledger_ends
 

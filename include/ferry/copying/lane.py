@@ -222,7 +222,7 @@ class Lane:
                 if any(cursor.touched for cursor in self._cursors.values()):
                     await self._commit()
                     continue
-                self._state, self._opened = advance(self._state, TransactionEvent.NOTHING_ACCEPTED), time.monotonic()
+                self._reopen()
             if self._state in {TransactionState.READY, TransactionState.OPEN}:
                 await self._append()
             if self._records.waiting_bytes < self._limits.waiting:
@@ -232,6 +232,13 @@ class Lane:
                 await self._check_remote_topics_at_end()
                 return
             await self._wakeup.wait(self._pause())
+
+    def _reopen(self) -> None:
+        """The target has accepted nothing so far, and would refuse a commit: go on, or end the transaction if nothing is left to send."""
+        waits = any(map(self._records.busy, self._cursors))
+        if not waits or time.monotonic() - self._opened > UNCLEAR_SECONDS:
+            raise OutcomeUnknown("the target has accepted nothing of the transaction")
+        self._state = advance(self._state, TransactionEvent.NOTHING_ACCEPTED)
 
     def _follow_on(self) -> None:
         """Follow no longer if the time is over, or at once if a partition failed: then the driver names it, and plans the others again."""
@@ -245,7 +252,8 @@ class Lane:
 
     def _pause(self) -> float:
         """Until the loop must look without an answer: for pauses that are over, and for a transaction that is old enough."""
-        if self._follows_until is None or self._records.unsettled or any(cursor.troubled_since for cursor in self._cursors.values()):
+        behind = any(cursor.troubled_since or (cursor.is_behind and not cursor.done) for cursor in self._cursors.values())
+        if self._follows_until is None or self._records.unsettled or behind:
             return IDLE_SECONDS
         now = time.monotonic()
         if self._state is TransactionState.READY:

@@ -56,11 +56,13 @@ class LaneAssignment:
 
     def end(self, result: LaneResult) -> None:
         """A lane of a run that follows has ended by itself."""
-        for outcome in result.partitions:
-            key = TopicPartition(outcome.topic, outcome.partition)
+        self.drop(TopicPartition(outcome.topic, outcome.partition) for outcome in result.partitions)
+        self.left.update(TopicPartition(outcome.topic, outcome.partition) for outcome in result.partitions if outcome.failure is None)
+
+    def drop(self, keys: Iterable[TopicPartition]) -> None:
+        """These partitions have no lane any more."""
+        for key in keys:
             self._lane_of.pop(key, None)
-            if outcome.failure is None:
-                self.left.add(key)
 
     def _spread(self, parts: Sequence[PartitionTask]) -> list[list[PartitionTask]]:
         """By lane. Lanes that follow run all at the same time, and each has transactions of its own: so there are few."""

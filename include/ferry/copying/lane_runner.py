@@ -93,7 +93,7 @@ def run_lanes(job: CopyJob, tasks: Sequence[LaneTask], more: More = list) -> Gen
             yield from (LaneResult(task.lane, failure=_failure(problem)) for task in tasks)
             return
         limiters = (RateLimiter(job.bytes_per_second, time.monotonic()), RateLimiter(job.bytes_per_second, time.monotonic()))
-        runner = _Lanes(job, source, target, handle, listener, limiters, stop_signals, Meter(), [])
+        runner = _Lanes(job, source, target, handle, listener, limiters, stop_signals, Meter(), [], [time.process_time()])
         yield from runner.run(tasks, more)
 
 
@@ -101,7 +101,8 @@ def run_lanes(job: CopyJob, tasks: Sequence[LaneTask], more: More = list) -> Gen
 class _Lanes:
     """What the lanes of one process share. `limiters`: for reading and for writing. `meter`: of the data of lanes side by side.
 
-    `outages`: the failures of lanes side by side that found a whole cluster down. The lanes that wait are then not tried.
+    `outages`: the failures of lanes side by side that found a whole cluster down. The lanes that wait are then not tried. `cpu`: this
+    process's CPU seconds when lanes ended last.
     """
 
     job: CopyJob
@@ -113,6 +114,7 @@ class _Lanes:
     stop_signals: StopSignals
     meter: Meter
     outages: list[Failure]
+    cpu: list[float]
 
     def run(self, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """Results as lanes end; none after a signal."""
@@ -137,26 +139,28 @@ class _Lanes:
             if not running:
                 yield from (LaneResult(task.lane, failure=self.outages[0]) for task in waiting)
                 return
+            loop.run(any_done, loop, running.values())
             yield from self._ended(running)
             if self.stop_signals.received:
                 waiting.clear()
 
     def _follow(self, waiting: deque[LaneTask], running: dict[int, Future], more: More) -> Generator[LaneResult]:
         """All lanes at the same time, until all have ended."""
-        beside = len(waiting)
+        beside, wakeup = len(waiting), Wakeup(self.source.loop)
         while waiting or running:
             while waiting:
                 task = waiting.popleft()
                 running[task.lane] = self.source.loop.start(self._lane_apart, task, beside)
-            yield from self._ended(running, LOOK_SECONDS)
+                running[task.lane].add_both(lambda _: wakeup.fire())
+            self.source.loop.run(wakeup.wait, LOOK_SECONDS)
+            yield from self._ended(running)
             if not self.stop_signals.received:
                 waiting.extend(more())
 
-    def _ended(self, running: dict[int, Future], seconds: float | None = None) -> Generator[LaneResult]:
-        """The results of lanes that have ended, as soon as there are some, or after `seconds`; none after a signal."""
-        loop, started = self.source.loop, time.process_time()
-        loop.run(any_done, loop, running.values(), seconds)
-        cpu_seconds = time.process_time() - started
+    def _ended(self, running: dict[int, Future]) -> Generator[LaneResult]:
+        """The results of lanes that have ended; none after a signal. One of them has the CPU seconds since the last ones."""
+        now = time.process_time()
+        cpu_seconds, self.cpu[0] = now - self.cpu[0], now
         for lane in [lane for lane, future in running.items() if future.is_done]:
             future = running.pop(lane)
             if future.exception is not None:
@@ -225,15 +229,13 @@ def lanes_beside(memory: int, tasks: Collection[LaneTask], round_trip: float) ->
     return max(1, min(LANES_BESIDE, len(tasks), memory // (BATCHES_A_LANE * largest)))
 
 
-async def any_done(loop: EventLoop, futures: Iterable[Future], seconds: float | None = None) -> None:
-    """Return when one of `futures` is done, also if it failed; or after `seconds`."""
+async def any_done(loop: EventLoop, futures: Iterable[Future]) -> None:
+    """Return when one of `futures` is done, also if it failed."""
     wakeup, awaited = Wakeup(loop), list(futures)
     for future in awaited:
         future.add_both(lambda _: wakeup.fire())
     while not any(future.is_done for future in awaited):
-        await wakeup.wait(LOOK_SECONDS if seconds is None else seconds)
-        if seconds is not None:
-            return
+        await wakeup.wait(LOOK_SECONDS)
 
 
 def _failure(problem: FerryError) -> Failure:

@@ -60,7 +60,9 @@ class LanesOut:
         before = {lane: self.tasks.pop(lane) for lane in self.lost}
         for task in planned:
             last = before[task.lane]
-            committed = task.offsets < last.offsets or task.position > last.position
+            before_position = {part.key: part.position for part in last.partitions}
+            moved = any(part.position > before_position.get(part.key, part.position) for part in task.partitions)
+            committed = task.offsets < last.offsets or moved
             self._attempts[task.lane] = 0 if committed else self._attempts[task.lane] + 1
             if self._attempts[task.lane] < LANE_ATTEMPTS:
                 again.append(task)

@@ -115,11 +115,6 @@ class LaneTask:
         return sum(part.offsets for part in self.partitions)
 
     @property
-    def position(self) -> int:
-        """The sum of all positions: whether something was committed since another task of the same lane."""
-        return sum(part.position for part in self.partitions)
-
-    @property
     def weight(self) -> int:
         """About how many bytes of records take as long as this lane. Lanes are spread over Spark tasks by it."""
         return sum(part.weight for part in self.partitions)

@@ -108,7 +108,8 @@ def take_snapshot(
     wanted = [key for key, _ in places if key.topic in remote]
     ids = {topic: TopicIds(id_of(source_topics[topic]), id_of(target_topics.get(name))) for topic, name in selection.selected}
     known = {key: head for key, head in state.heads.items() if head.topic_ids == ids.get(head.topic)}
-    rest = for_a_run and request.since is None
+    # A run that follows may copy into every topic, and must know the limits of each.
+    rest = for_a_run and request.since is None and request.follow_until is None
     offsets = _offsets(flow, request, source, wanted, state, known, rest=rest)
     ledger = target_topics.get(flow.ledger_topic)
     explained = {key for key, head in state.heads.items() if ledger is not None and head.ledger_topic_id == (ledger.topic_id or "")}

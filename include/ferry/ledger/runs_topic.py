@@ -98,14 +98,18 @@ def read_run_records(flow: Flow, run_id: str) -> RunRecords:
     return found
 
 
-def newest_run(flow: Flow) -> str:
-    """The id of the run that began last, of those that are not older than RUN_DAYS; empty if there is none, or only of a newer format."""
+def newest_run(flow: Flow, but: str) -> str:
+    """The id of the run that began last, of those that are not older than RUN_DAYS, and not `but`; empty if none is known."""
     topic, newest = flow.runs_topic, ""
-    with InternalTopicReader(flow.target) as reader:
+    with suppress(FerryError), InternalTopicReader(flow.target) as reader:
         since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - RUN_DAYS * 24 * 3600 * 1000)
         for record in reader.read(topic, since):
             with suppress(FerryError):
-                if record.value is not None and fold_run_record(RunRecords(), record.value, "").opened is not None:
+                if (
+                    record.value is not None
+                    and record.key != but.encode()
+                    and fold_run_record(RunRecords(), record.value, "").opened is not None
+                ):
                     newest = record.key.decode(errors="replace")
     return newest
 

@@ -69,10 +69,15 @@ def sorted_out(records: Iterable[InternalRecord], where: str, now: float) -> dic
                 begun.setdefault(run_id, record.timestamp)
         except (UnreadableRecord, UnicodeDecodeError):
             unreadable += 1
+    last_two = list(begun)[-2:]  # a run that follows goes on while the next one begins
     latest = next(reversed(begun), "")  # by its place in the log: the clocks of machines may differ
     found = [_summarised(replace(summary, lag=lags.get(run_id, summary.lag))) for run_id, summary in summaries.items()]
     found += [
-        _unsummarised(run_id, run, alive=_follows(run, now) or (run_id == latest and now - begun[run_id] / 1000 < RUNNING_SECONDS))
+        _unsummarised(
+            run_id,
+            run,
+            alive=(run_id in last_two and _follows(run, now)) or (run_id == latest and now - begun[run_id] / 1000 < RUNNING_SECONDS),
+        )
         for run_id, run in runs.items()
         if run_id not in summaries
     ]

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
-from functools import partial
-from threading import Event
+from threading import Event, Thread
 
 from ferry.clusters.kept import kept_clients
 from ferry.config import Flow
-from ferry.copying.progress import beside
 from ferry.errors import FerryError
 from ferry.ledger.reading import read_syncs_done
 from ferry.pipeline.syncs import Syncs
@@ -26,15 +23,20 @@ USUAL_SECONDS = 60.0
 KEEP_SECONDS = 60.0
 # After a failure Ferry tries again so soon, or at the next interval if that is longer.
 FAILED_SECONDS = 10.0
+# Less than the copy waits for all of them: a sync that takes long must not delay the end of a run.
+LAST_SECONDS = 4.0
 
 
 def sync_meanwhile(flow: Flow, run_id: str, say: Callable[[str], None], over: Event) -> None:
-    """Do the syncs that the flow has enabled, until `over`."""
-    with ExitStack() as scope:
-        for name in AFTER_THE_COPY:
-            if not not_enabled(flow, name):
-                scope.enter_context(beside(f"ferry-sync-{name.value}", partial(_sync_on, flow, run_id, say, name)))
-        over.wait()
+    """Do the syncs that the flow has enabled, until `over`. One that takes long then is not waited for."""
+    wanted = [name for name in AFTER_THE_COPY if not not_enabled(flow, name)]
+    threads = [Thread(target=_sync_on, args=(flow, run_id, say, name, over), name=f"ferry-sync-{name}", daemon=True) for name in wanted]
+    for thread in threads:
+        thread.start()
+    over.wait()
+    deadline = time.monotonic() + LAST_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
 
 
 def _sync_on(flow: Flow, run_id: str, say: Callable[[str], None], name: SyncName, over: Event) -> None:
@@ -48,8 +50,8 @@ def _sync_on(flow: Flow, run_id: str, say: Callable[[str], None], name: SyncName
             try:
                 failed = syncs.carry_out(name, on_request=True, unless_disabled=True).failed
                 problem = "; ".join(map(str, failed))
-            except FerryError as error:  # of what is kept for the report
-                problem = str(error)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the sync must be tried again
+                problem = f"{type(error).__name__}: {error}"
             if problem and not failing:
                 say(f"sync {name.value} failed; Ferry tries again every {max(interval, FAILED_SECONDS):.0f} s: {problem}")
             failing = bool(problem)

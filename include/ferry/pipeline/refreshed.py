@@ -82,8 +82,13 @@ def receipts_since(flow: Flow, reader: InternalTopicReader, since: Mapping[int, 
     """The receipts of all runs, from the ledger's offsets `since` (as a run was opened) on."""
     topic = flow.ledger_topic
     where = place_of(flow.target, topic)
-    newest = {record.key: record.value for record in reader.read(topic, since)}  # receipts of runs that follow grow in place
-    return [decode_receipt(key, value, where) for key, value in newest.items() if value is not None]
+    # Receipts of runs that follow grow in place. If a long run merges its own old receipts at its end, those count that it wrote before.
+    newest: dict[tuple[bytes, str], Receipt] = {}
+    for record in reader.read(topic, since):
+        if record.value is not None:
+            receipt = decode_receipt(record.key, record.value, where)
+            newest[record.key, receipt.run_id] = receipt
+    return list(newest.values())
 
 
 def refreshed_topics(receipts: Iterable[Receipt], run_id: str) -> tuple[RefreshedTopic, ...]:

@@ -64,7 +64,9 @@ class SparkLaneRunner(_SparkRunner):
 
     def warm_up(self) -> None:
         """Start executors and Python workers, as many as there will be lanes."""
-        self._context.parallelize(range(self.width), self.width).foreach(lambda _: time.sleep(WARM_UP_SECONDS))
+        groups = deque([[number] for number in range(self._tasks)])
+        for _ in run_groups(self._context, groups, _warm, self._say, width=self._tasks):
+            pass
 
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """Results as groups finish. Lost lanes run again beside the other groups."""
@@ -92,6 +94,11 @@ class SparkLaneRunner(_SparkRunner):
             again = balance(more(), max(1, width - left))
             waiting.extend(again)
             left += len(again)
+
+
+def _warm(numbers: Sequence[int]) -> Sequence[int]:
+    time.sleep(WARM_UP_SECONDS)
+    return numbers
 
 
 def run_group(job: CopyJob, group: Sequence[LaneTask]) -> Iterator[LaneResult]:
