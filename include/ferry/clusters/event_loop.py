@@ -6,7 +6,6 @@ import socket
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -154,7 +153,7 @@ class Wakeup:
             due = time.monotonic() + seconds
             if due < self._timed:
                 self._timed = due
-                self._loop.selector.call_later(seconds, partial(self._time_out, due))
+                self._loop.selector.call_later(seconds, lambda: self._time_out(due))
             await self._waiting
             self._waiting = None
         self._fired = False

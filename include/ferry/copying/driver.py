@@ -370,7 +370,7 @@ class CopyDriver:
         ledger = seen.target_topics[self._ledger]
         producers = frozenset(identity.producer_id for identity in held.values())
         budget = self._flow.max_bytes_per_second
-        until = self._request.follow_until and self._request.follow_until.timestamp()
+        until = None if self._request.follow_until is None else self._request.follow_until.timestamp()
         return CopyJob(self._flow, self._request.run_id, ledger.topic_id or "", ledger.partitions, budget, producers, until)
 
     def _run_lanes(
@@ -428,7 +428,8 @@ class CopyDriver:
         opened, ends = read_run_records(self._flow, self._request.run_id).opened, asked.answer()
         newer.answer()
         if opened is None:
-            until = self._request.follow_until and self._request.follow_until.isoformat(timespec="seconds")
+            moment = self._request.follow_until
+            until = None if moment is None else moment.isoformat(timespec="seconds")
             opened = RunOpened(self._request.run_id, time_now(), self._request.bound, ends, until)
             write_run_record(self._flow, opened)
         self._ledger_ends = opened.ledger_ends
