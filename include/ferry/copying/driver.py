@@ -65,7 +65,7 @@ class CopyDriver:
         self._stopped_lanes: set[int] = set()
         self._silent = ""  # the problem of a lane that waited for a whole cluster in vain
         self._cpu_seconds = 0.0
-        self._ledger_ends: Mapping[int, int] = {}
+        self.ledger_ends: Mapping[int, int] = {}  # when the run was opened
         self._lanes = 0  # known with the plan
         self._lane_of: dict[TopicPartition, int] = {}
         self._started = time.monotonic()
@@ -142,7 +142,7 @@ class CopyDriver:
         job = self._job(seen, held)
         progress = Progress(sum(plan.offsets for plan in plans), len(pending))
         self._say(f"{progress.lanes_total} lanes, {progress.offsets_total:,} offsets to go")
-        observer = ProgressObserver(self._flow, self._request.run_id, self._ledger_ends, progress, self._say)
+        observer = ProgressObserver(self._flow, self._request.run_id, self.ledger_ends, progress, self._say)
         with beside("ferry-progress", observer.watch):
             out = LanesOut()
             more = partial(self._taken_back, lease, held, ends, out)
@@ -333,7 +333,7 @@ class CopyDriver:
         if opened is None:
             opened = RunOpened(self._request.run_id, time_now(), self._request.bound, ends)
             write_run_record(self._flow, opened)
-        self._ledger_ends = opened.ledger_ends
+        self.ledger_ends = opened.ledger_ends
 
     def _write_result(self, superseded: str | None = None, *, seconds: float | None = None) -> None:
         cpu = self._cpu_seconds + sum(os.times()[:2])
