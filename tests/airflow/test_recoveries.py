@@ -18,6 +18,7 @@ from tools.kafka import SandboxCluster, read_all
 from ferry.airflow.flows import dag_id
 from ferry.config import Flow, load_config
 from ferry.ledger.run_report import RunReport
+from ferry.sandbox.sample_data import commit
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytest.mark.drill]
 
@@ -117,7 +118,7 @@ def test_a_person_confirms(
     run_flow(operator.flow)
     produce(source_cluster, topic, 40, 10)
     consumer = Consumer({**source_cluster.client_settings(), "group.id": group})
-    consumer.commit(offsets=[TopicPartition(topic, 0, 3), TopicPartition(topic, 1, 23)], asynchronous=False)
+    commit(consumer, [TopicPartition(topic, 0, 3), TopicPartition(topic, 1, 23)])
     consumer.close()
 
     run = operator.trigger("failover")

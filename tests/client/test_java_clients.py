@@ -19,6 +19,7 @@ from ferry.client import MirrorClient, OffsetAndMetadata, TopicPartition
 from ferry.client.remote_cluster import connect
 from ferry.errors import ArgumentError
 from ferry.policy.naming import DefaultReplicationPolicy, IdentityReplicationPolicy
+from ferry.sandbox.sample_data import commit
 from ferry.syncs.checkpoints import sync_checkpoints
 from ferry.syncs.context import SyncContext
 
@@ -157,7 +158,7 @@ def test_java_reads_the_checkpoint_of_a_real_group(chain: Any, ask_java: Ask) ->
     topic = f"{chain.aliases[0]}.{chain.topic}"
     place = read_all(chain.clusters[b].client_settings(), topic)[0][700]
     consumer = Consumer({**chain.clusters[b].client_settings(), "group.id": "real", "enable.auto.commit": False})
-    consumer.commit(offsets=[KafkaTopicPartition(topic, 0, place.offset)], asynchronous=False)
+    commit(consumer, [KafkaTopicPartition(topic, 0, place.offset)])
     consumer.close()
     flow = chain.config.flow(f"{b}->{c}")
     assert sync_checkpoints(SyncContext(flow)).failed == ()

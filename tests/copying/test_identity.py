@@ -35,6 +35,7 @@ from ferry.pipeline.run import Run
 from ferry.policy.naming import ledger_topic, state_topic
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import declare_foreign, seed
+from ferry.sandbox.sample_data import commit
 from ferry.syncs.translated_groups import TranslatedGroups, translated_groups
 from ferry.translation.model import Inexact
 
@@ -389,6 +390,6 @@ def consume(side: Side, group: str, start: dict[int, int], until: int | None = N
                 break
             values.append(message.value())
             found += 1
-        consumer.commit(offsets=consumer.position([TopicPartition(side.topic, number)]), asynchronous=False)
+        commit(consumer, consumer.position([TopicPartition(side.topic, number)]))
     consumer.close()
     return values

@@ -12,6 +12,7 @@ from tools.kafka import SandboxCluster
 
 from ferry.config import Flow
 from ferry.ledger.run_report import RunReport
+from ferry.sandbox.sample_data import commit
 from ferry.syncs.configs import sync_configs
 from ferry.syncs.context import SyncContext
 from ferry.syncs.group_offsets import sync_groups
@@ -45,7 +46,7 @@ def test_one_policy_names_everything(
 
     for name in (group, hidden):
         with_offset = Consumer({**source_cluster.client_settings(), "group.id": name})
-        with_offset.commit(offsets=[TopicPartition(topic, 0, 4)], asynchronous=False)
+        commit(with_offset, [TopicPartition(topic, 0, 4)])
         with_offset.close()
     entry = ConfigEntry("retention.ms", "86400000", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])

@@ -24,6 +24,7 @@ from ferry.recovery import mm2_positions
 from ferry.recovery.mm2_positions import read_mm2_positions
 from ferry.recovery.positions import GivenPositions, read_group_positions
 from ferry.recovery.seeding import SeedOutcome, declare_foreign, seed
+from ferry.sandbox.sample_data import commit
 
 pytestmark = pytest.mark.brokers
 
@@ -306,6 +307,6 @@ def test_bad_positions_change_nothing_and_good_ones_supersede(
 def test_committed_offsets_of_topics_that_are_not_copied(flow: Flow, topic: str, source_cluster: SandboxCluster) -> None:
     fill(source_cluster, topic, 0, 10)
     consumer = Consumer({"bootstrap.servers": source_cluster.bootstrap, "group.id": f"g-{topic}"})
-    consumer.commit(offsets=[TopicPartition(topic, 0, 3)], asynchronous=False)
+    commit(consumer, [TopicPartition(topic, 0, 3)])
     consumer.close()
     assert read_group_positions(flow, f"g-{topic}").positions == {(topic, 0): 3}

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from ferry.cli.main import app
 from ferry.config import load_config
 from ferry.errors import ArgumentError
+from ferry.sandbox.sample_data import commit
 from ferry.syncs import group_explanation
 from ferry.syncs.group_explanation import explain_group
 from ferry.syncs.translated_groups import TranslatedGroups
@@ -45,7 +46,7 @@ def test_a_group_is_explained(
     group, excluded = (f"{prefix}-{secrets.token_hex(4)}" for prefix in ("g", "excluded"))
     for cluster, name, offset in ((source_cluster, topic, 7), (target_cluster, remote, 2)):
         consumer = Consumer({**cluster.client_settings(), "group.id": group})
-        consumer.commit(offsets=[KafkaPartition(name, 0, offset)], asynchronous=False)
+        commit(consumer, [KafkaPartition(name, 0, offset)])
         consumer.close()
 
     def translated(_: object, groups: list[str]) -> TranslatedGroups:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.log_ends import log_ends
 from tools.kafka import SandboxCluster
 from tools.kafka.topics import delete_topics
@@ -39,6 +39,7 @@ from ferry.policy.naming import ledger_topic, runs_topic, state_topic
 from ferry.recovery.exporting import export_offsets
 from ferry.recovery.positions import read_seed_file
 from ferry.recovery.seeding import seed
+from ferry.sandbox.sample_data import commit
 from ferry.syncs.names import SyncName
 from ferry.syncs.translated_groups import translated_groups
 from ferry.verify.range_runner import verify_inline
@@ -84,14 +85,7 @@ def both(source_cluster, target_cluster, config_file, topic_factory, produce, ru
     produce(source_cluster, topic, [(0, b"k", b"v")] * 3)
     reader = Consumer({**source_cluster.client_settings(), "group.id": f"group-of-{topic}", "enable.auto.commit": False})
     wanted = [TopicPartition(topic, 0, 2)]
-    for left in reversed(range(100)):  # the first group of a new cluster: its coordinator may still be loading
-        try:
-            reader.commit(offsets=wanted, asynchronous=False)
-            break
-        except KafkaException as problem:
-            if problem.args[0].code() != KafkaError.COORDINATOR_LOAD_IN_PROGRESS or not left:
-                raise
-            time.sleep(0.1)
+    commit(reader, wanted)
     reader.close()
     report: RunReport = run_flow(made.flow)
     assert report.records == 3
