@@ -14,11 +14,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from demo.airflow_api import AirflowApi, ApiFailed
 from demo.airflow_services import DemoAirflow
 from tools.kafka import SandboxCluster, read_all
+from tools.kafka.groups import commit_offsets
 
 from ferry.airflow.flows import dag_id
 from ferry.config import Flow, load_config
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox.sample_data import commit
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytest.mark.drill]
 
@@ -117,9 +117,7 @@ def test_a_person_confirms(
     produce(source_cluster, topic, 0, 40)
     run_flow(operator.flow)
     produce(source_cluster, topic, 40, 10)
-    consumer = Consumer({**source_cluster.client_settings(), "group.id": group})
-    commit(consumer, [TopicPartition(topic, 0, 3), TopicPartition(topic, 1, 23)])
-    consumer.close()
+    commit_offsets(source_cluster.client_settings(), group, {(topic, 0): 3, (topic, 1): 23})
 
     run = operator.trigger("failover")
     asked = operator.question(run, "confirm")

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka import TopicPartition as KafkaTopicPartition
+from confluent_kafka import Producer
 from tools.kafka import read_all
+from tools.kafka.groups import commit_offsets
 from typer.testing import CliRunner
 
 from ferry import client
@@ -19,7 +19,6 @@ from ferry.client import MirrorClient, OffsetAndMetadata, TopicPartition
 from ferry.client.remote_cluster import connect
 from ferry.errors import ArgumentError
 from ferry.policy.naming import DefaultReplicationPolicy, IdentityReplicationPolicy
-from ferry.sandbox.sample_data import commit
 from ferry.syncs.checkpoints import sync_checkpoints
 from ferry.syncs.context import SyncContext
 
@@ -157,9 +156,7 @@ def test_java_reads_the_checkpoint_of_a_real_group(chain: Any, ask_java: Ask) ->
     _, b, c = chain.aliases
     topic = f"{chain.aliases[0]}.{chain.topic}"
     place = read_all(chain.clusters[b].client_settings(), topic)[0][700]
-    consumer = Consumer({**chain.clusters[b].client_settings(), "group.id": "real", "enable.auto.commit": False})
-    commit(consumer, [KafkaTopicPartition(topic, 0, place.offset)])
-    consumer.close()
+    commit_offsets(chain.clusters[b].client_settings(), "real", {(topic, 0): place.offset})
     flow = chain.config.flow(f"{b}->{c}")
     assert sync_checkpoints(SyncContext(flow)).failed == ()
     checkpoints = f"{b}.checkpoints.internal"

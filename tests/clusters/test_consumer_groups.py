@@ -21,7 +21,6 @@ from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupS
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster, load_config
 from ferry.errors import GroupFailed, NotAuthorized
-from ferry.sandbox.sample_data import commit
 
 pytestmark = pytest.mark.brokers
 
@@ -76,7 +75,7 @@ def test_a_group_through_its_life(
             assert [entry.client_id for entry in described.members] == ["reader"]
             assert groups.commit(group, wanted) == {(topic, 0): CODES["UNKNOWN_MEMBER_ID"]}
             assert groups.offsets([group]) == {group: {}}
-            commit(consumer, [KafkaPartition(topic, 0, 4, metadata="own")])
+            consumer.commit(offsets=[KafkaPartition(topic, 0, 4, metadata="own")], asynchronous=False)
         deadline = time.monotonic() + LEAVE_SECONDS
         while (described := groups.describe([group])[group]) and isinstance(described, GroupDescription) and described.active:
             assert time.monotonic() < deadline, described

@@ -9,10 +9,10 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from tools.kafka import SandboxCluster
+from tools.kafka.groups import commit_offsets
 
 from ferry.config import Flow
 from ferry.ledger.run_report import RunReport
-from ferry.sandbox.sample_data import commit
 from ferry.syncs.configs import sync_configs
 from ferry.syncs.context import SyncContext
 from ferry.syncs.group_offsets import sync_groups
@@ -45,9 +45,7 @@ def test_one_policy_names_everything(
     assert report.failed == ()
 
     for name in (group, hidden):
-        with_offset = Consumer({**source_cluster.client_settings(), "group.id": name})
-        commit(with_offset, [TopicPartition(topic, 0, 4)])
-        with_offset.close()
+        commit_offsets(source_cluster.client_settings(), name, {(topic, 0): 4})
     entry = ConfigEntry("retention.ms", "86400000", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     source = AdminClient(source_cluster.client_settings())

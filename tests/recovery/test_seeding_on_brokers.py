@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer
 from tools.kafka import SandboxCluster, read_all
+from tools.kafka.groups import commit_offsets
 
 from ferry.cli.changes import seed as seed_command
 from ferry.config import Flow
@@ -24,7 +25,6 @@ from ferry.recovery import mm2_positions
 from ferry.recovery.mm2_positions import read_mm2_positions
 from ferry.recovery.positions import GivenPositions, read_group_positions
 from ferry.recovery.seeding import SeedOutcome, declare_foreign, seed
-from ferry.sandbox.sample_data import commit
 
 pytestmark = pytest.mark.brokers
 
@@ -306,7 +306,5 @@ def test_bad_positions_change_nothing_and_good_ones_supersede(
 
 def test_committed_offsets_of_topics_that_are_not_copied(flow: Flow, topic: str, source_cluster: SandboxCluster) -> None:
     fill(source_cluster, topic, 0, 10)
-    consumer = Consumer({"bootstrap.servers": source_cluster.bootstrap, "group.id": f"g-{topic}"})
-    commit(consumer, [TopicPartition(topic, 0, 3)])
-    consumer.close()
+    commit_offsets(source_cluster.client_settings(), f"g-{topic}", {(topic, 0): 3})
     assert read_group_positions(flow, f"g-{topic}").positions == {(topic, 0): 3}

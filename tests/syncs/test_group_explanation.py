@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
-from confluent_kafka import TopicPartition as KafkaPartition
 from tools.kafka import SandboxCluster
+from tools.kafka.groups import commit_offsets
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
 from ferry.config import load_config
 from ferry.errors import ArgumentError
-from ferry.sandbox.sample_data import commit
 from ferry.syncs import group_explanation
 from ferry.syncs.group_explanation import explain_group
 from ferry.syncs.translated_groups import TranslatedGroups
@@ -45,9 +44,7 @@ def test_a_group_is_explained(
     produce(target_cluster, remote, [(0, b"k", b"v")] * 8)
     group, excluded = (f"{prefix}-{secrets.token_hex(4)}" for prefix in ("g", "excluded"))
     for cluster, name, offset in ((source_cluster, topic, 7), (target_cluster, remote, 2)):
-        consumer = Consumer({**cluster.client_settings(), "group.id": group})
-        commit(consumer, [KafkaPartition(name, 0, offset)])
-        consumer.close()
+        commit_offsets(cluster.client_settings(), group, {(name, 0): offset})
 
     def translated(_: object, groups: list[str]) -> TranslatedGroups:
         positions = (

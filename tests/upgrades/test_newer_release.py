@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from tests.log_ends import log_ends
 from tools.kafka import SandboxCluster
+from tools.kafka.groups import commit_offsets
 from tools.kafka.topics import delete_topics
 from typer.testing import CliRunner
 
@@ -39,7 +40,6 @@ from ferry.policy.naming import ledger_topic, runs_topic, state_topic
 from ferry.recovery.exporting import export_offsets
 from ferry.recovery.positions import read_seed_file
 from ferry.recovery.seeding import seed
-from ferry.sandbox.sample_data import commit
 from ferry.syncs.names import SyncName
 from ferry.syncs.translated_groups import translated_groups
 from ferry.verify.range_runner import verify_inline
@@ -83,10 +83,7 @@ def both(source_cluster, target_cluster, config_file, topic_factory, produce, ru
     lines = (IDENTITY, "B->A.enabled = true", f"A->B.topics = {topic}", f"B->A.topics = {topic}", "sync.group.offsets.enabled = true")
     made = Both(config_file(*lines, "emit.heartbeats.enabled = false"), topic, source_cluster, target_cluster)
     produce(source_cluster, topic, [(0, b"k", b"v")] * 3)
-    reader = Consumer({**source_cluster.client_settings(), "group.id": f"group-of-{topic}", "enable.auto.commit": False})
-    wanted = [TopicPartition(topic, 0, 2)]
-    commit(reader, wanted)
-    reader.close()
+    commit_offsets(source_cluster.client_settings(), f"group-of-{topic}", {(topic, 0): 2})
     report: RunReport = run_flow(made.flow)
     assert report.records == 3
     produce(source_cluster, topic, [(0, b"k", b"v")])
