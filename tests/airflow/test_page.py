@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.routing import Mount
 from tests.both_clusters import both_clusters
+from tests.waiting import NEVER_SECONDS, until
 from tools.kafka import SandboxCluster
+from tools.kafka.groups import commit_offsets
 
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
@@ -52,7 +53,6 @@ ROLES = {"vic": "viewer", "una": "user", "ops": "op", "admin": "admin"}
 PASSWORDS = {name: secrets.token_urlsafe(9) for name in ROLES}
 TOPIC, GROUP, DAG = "orders", "billing", "ferry.A.B"
 RECORDS = 30
-SOON = 60.0
 
 
 @dataclass
@@ -83,15 +83,17 @@ class Page:
 
     def get(self, path: str, user: str = "admin", **params: Any) -> dict[str, Any]:
         """The answer once everything that was never read has been."""
-        deadline = time.monotonic() + SOON
-        while True:
+        found: dict[str, Any] = {}
+
+        def read() -> bool:
             answer = self.client.get(f"/ferry/api/{path}", params=params, headers=self.headers(user))
             assert answer.status_code == 200, answer.text
-            found: dict[str, Any] = answer.json()
-            if not found.get("refreshing") or found.get("problem"):
-                return found
-            assert time.monotonic() < deadline, found
-            time.sleep(0.2)
+            found.clear()
+            found.update(answer.json())
+            return not found.get("refreshing") or bool(found.get("problem"))
+
+        until(read, lambda: found)
+        return found
 
 
 def _dependants(dependant: Any) -> Iterator[Any]:
@@ -131,21 +133,6 @@ def fill(cluster: SandboxCluster) -> None:
     assert producer.flush(30) == 0
 
 
-def commit(client: AdminClient, offsets: list[TopicPartition]) -> None:
-    """Whoever asks for a first coordinator makes the broker create the topic of the groups; it is up a moment later."""
-    deadline = time.monotonic() + SOON
-    while True:
-        (future,) = client.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP, offsets)]).values()
-        try:
-            if all(entry.error is None for entry in future.result(30).topic_partitions):
-                return
-        except KafkaException as problem:
-            if not problem.args[0].retriable():
-                raise
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-
-
 def run(flow: Flow, run_id: str) -> None:
     request = RunRequest(flow.name, run_id)
     planned = plan_run(flow, request)
@@ -170,7 +157,7 @@ def page(
     run(flow, "first")
     fill(source)
     run(flow, "second")
-    commit(client, [TopicPartition(TOPIC, number, 20) for number in range(2)])
+    commit_offsets(source.client_settings(), GROUP, {(TOPIC, number): 20 for number in range(2)})
     settings = {
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in ROLES.items()),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
@@ -260,13 +247,12 @@ def test_bad_parameters_are_refused(page: Page, path: str, status: int) -> None:
 
 
 def test_the_map_shows_every_flow_and_a_dead_cluster_hides_no_other(page: Page) -> None:
-    deadline = time.monotonic() + SOON
-    while True:
-        flows = {flow["flow"]: flow for flow in page.get("overview")["flows"]}
-        if flows["A->B"]["totals"] and flows["C->B"]["problem"]:
-            break
-        assert time.monotonic() < deadline, flows
-        time.sleep(0.3)
+
+    def flows_seen() -> dict[str, Any]:
+        return {flow["flow"]: flow for flow in page.get("overview")["flows"]}
+
+    until(lambda: (seen := flows_seen())["A->B"]["totals"] and seen["C->B"]["problem"], flows_seen)
+    flows = flows_seen()
     good, dead = flows["A->B"], flows["C->B"]
     assert (good["health"], good["reasons"], good["dag_id"], good["verify_dag_id"]) == ("healthy", [], DAG, f"{DAG}.verify")
     assert (good["totals"]["topics"], good["totals"]["partitions"], good["totals"]["lag_records"]) == (1, 2, 0)
@@ -279,7 +265,7 @@ def test_the_map_shows_every_flow_and_a_dead_cluster_hides_no_other(page: Page) 
 def test_the_views_tell_what_the_flow_did(page: Page) -> None:
     topics = page.get("topics", flow="A->B")
     assert [(row["topic"], row["remote_topic"], row["partitions"]) for row in topics["topics"]] == [(TOPIC, f"A.{TOPIC}", 2)]
-    assert topics["age_seconds"] < SOON
+    assert topics["age_seconds"] < NEVER_SECONDS
     rows = page.get("partitions", flow="A->B", topic=TOPIC)["partitions"]
     assert [(row["position"], row["log_start"]) for row in rows] == [(RECORDS, 0)] * 2
     coverage = page.get("coverage", flow="A->B", topic=TOPIC)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 from benchmarks.process_tree import ProcessTree
+from tests.waiting import until
 
 pytestmark = pytest.mark.faults
 
@@ -18,13 +18,6 @@ GRANDCHILD_STAYS = "import subprocess, sys; subprocess.Popen([sys.executable, '-
 HOLDS_MEMORY = "held = bytearray(80 << 20); import time; time.sleep(600)"
 
 
-def wait_until(condition, seconds=30.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
-
-
 def start(script: str, directory: Path, *arguments: str) -> ProcessTree:
     return ProcessTree([sys.executable, "-c", script, *arguments], directory / "log")
 
@@ -32,7 +25,7 @@ def start(script: str, directory: Path, *arguments: str) -> ProcessTree:
 @pytest.mark.parametrize("script", [BURN, CHILD_BURNS], ids=["own", "of a child that ended"])
 def test_cpu_seconds(script, tmp_path):
     tree = start(script, tmp_path)
-    wait_until(lambda: not tree.running)
+    until(lambda: not tree.running)
     tree.finish()
     assert tree.exit_code == 0
     assert 0.4 <= tree.cost().cpu_seconds < 2
@@ -40,7 +33,7 @@ def test_cpu_seconds(script, tmp_path):
 
 def test_exit_code_of_a_failure(tmp_path):
     tree = start("raise SystemExit(5)", tmp_path)
-    wait_until(lambda: not tree.running)
+    until(lambda: not tree.running)
     tree.finish()
     assert tree.exit_code == 5
 
@@ -48,7 +41,7 @@ def test_exit_code_of_a_failure(tmp_path):
 def test_memory_of_the_tree_and_of_its_python_workers(tmp_path):
     tree = start(HOLDS_MEMORY, tmp_path, "ferry.spark.worker_daemon")
     try:
-        wait_until(lambda: tree.cost().worker_peak_bytes > 80 << 20)
+        until(lambda: tree.cost().worker_peak_bytes > 80 << 20)
     finally:
         tree.finish()
     assert tree.cost().peak_bytes >= tree.cost().worker_peak_bytes
@@ -65,6 +58,6 @@ def test_finish_leaves_no_descendant(tmp_path):
         ]
         return bool(children)
 
-    wait_until(grown)
+    until(grown)
     tree.finish()
-    wait_until(lambda: not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in children))
+    until(lambda: not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in children))

@@ -5,14 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer
 
 # Between two records of one producer, at first.
 PACE_SECONDS = 0.01
 COMMIT_SECONDS = 0.3
-STUCK_SECONDS = 90.0
 
 
 class Writer(threading.Thread):
@@ -128,11 +127,3 @@ class Work:
         """How many records of an origin."""
         with self._lock:
             return sum(len(found) for (name, _), found in self.done.items() if name == origin)
-
-
-def wait_until(what: str, true: Callable[[], bool], seconds: float = STUCK_SECONDS) -> None:
-    """AssertionError naming what never came."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.1)

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.drill.clients import Reader, Work, Writer, wait_until
+from tests.drill.clients import Reader, Work, Writer
+from tests.waiting import until
 from tools.kafka import SandboxCluster, read_all
 
 PARTITIONS = 3
@@ -138,7 +139,10 @@ class Course:
         self.ferry("run", "--master", "inline")
         total = sum(map(len, self.acked["a"].values()))
         self.readers[SLOW].pace = 0
-        wait_until("all of the source's records read at the target", lambda: all(self.work[name].count("a") >= total for name in self.work))
+        until(
+            lambda: all(self.work[name].count("a") >= total for name in self.work),
+            lambda: "never read all of the source's records at the target",
+        )
         self.readers.pop(RESTING).halt()
         self.readers[SLOW].pace = SLOW_PACE  # it lags behind again
         time.sleep(self.seconds / 2)
@@ -189,9 +193,9 @@ class Course:
         time.sleep(self.seconds / 2)
         self.a.halt()
         wanted = {name: sum(map(len, self.acked[name].values())) for name in self.acked}
-        wait_until(
-            "everything read at home",
+        until(
             lambda: all(work.count(name) >= count for work in self.work.values() for name, count in wanted.items()),
+            lambda: "never read everything at home",
         )
         time.sleep(2)  # what would come twice comes now
         self._stop_readers()

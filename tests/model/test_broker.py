@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from tests.model.broker import Contents, Id, add, commit, init, settle
+from tests.waiting import until
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.clusters.connections import ClusterConnection
@@ -19,8 +19,6 @@ from ferry.copying.fencing import FencedWriter
 from ferry.copying.internal_writer import InternalWriter
 
 pytestmark = pytest.mark.brokers
-
-MARKER_SECONDS = 60.0
 
 
 class RealId:
@@ -162,10 +160,8 @@ def test_the_model_answers_as_the_broker_does(target: tuple[SandboxCluster, bool
 
 def values_in(cluster: SandboxCluster, topic: str, expected: int) -> list[bytes | None]:
     """What is committed. By the older protocol a commit is answered before its markers are written."""
-    deadline = time.monotonic() + MARKER_SECONDS
-    while len(found := read_all(cluster.bootstrap, topic)[0]) < expected and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return [record.value for record in found]
+    until(lambda: len(read_all(cluster.bootstrap, topic)[0]) >= expected)
+    return [record.value for record in read_all(cluster.bootstrap, topic)[0]]
 
 
 def test_the_proof_of_an_older_run_does_not_disturb_the_write_of_a_newer_one(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from ferry.cli.watch_screen import one_line
 from ferry.ledger.run_report import PartitionFailure
@@ -149,13 +149,6 @@ def hung(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
 def flows(*names: str) -> Any:
     return tuple(SimpleNamespace(name=name) for name in names)
-
-
-def until(condition: Any) -> None:
-    end = time.monotonic() + 20.0
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_a_flow_does_not_wait_for_another(hung: threading.Event) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from tests.waiting import until
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.topics import delete_topics
 
@@ -38,7 +38,6 @@ COMPACTING = {
     "delete.retention.ms": "100",
     "retention.ms": "-1",  # the times of the records are long ago
 }
-COMPACT_SECONDS = 60.0
 
 
 def configure(cluster: SandboxCluster, kind: ResourceType, name: str, **entries: str) -> None:
@@ -77,10 +76,7 @@ def transaction(cluster: SandboxCluster, topic: str, partition: int, times: list
 
 
 def until_compacted(cluster: SandboxCluster, topic: str, partition: int, least: int) -> None:
-    deadline = time.monotonic() + COMPACT_SECONDS
-    while (found := read_all(cluster.bootstrap, topic)[partition]) and found[0].offset < least:
-        assert time.monotonic() < deadline
-        time.sleep(0.3)
+    until(lambda: not (found := read_all(cluster.bootstrap, topic)[partition]) or found[0].offset >= least)
 
 
 def history(cluster: SandboxCluster, topic: str) -> None:
@@ -182,9 +178,7 @@ def test_a_compacted_remote_topic_says_why_its_gap_stays(
 
     # It is deleted at the source: what the ledger knows stays visible, and nothing of it can be missing.
     delete_topics(source_cluster.client_settings(), topic)
-    deadline = time.monotonic() + 30
-    while (seen := coverage(flow, topic))["missing"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    until(lambda: not coverage(flow, topic)["missing"])
+    seen = coverage(flow, topic)
     assert seen["note"]
     assert [span["kind"] for entry in seen["partitions"] for span in entry["ranges"]] == ["seed"]

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.waiting import NEVER_SECONDS, until
 
 from ferry.page import snapshots as module
 from ferry.page.problem import Problem
@@ -18,14 +19,6 @@ from ferry.page.snapshots import ReadKey, Snapshot, Snapshots
 pytestmark = pytest.mark.unit
 
 DEAD = Problem("ClusterUnreachable", "gone", "wait")
-SOON = 5.0
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SOON
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 class Source:
@@ -45,7 +38,7 @@ class Source:
             self.calls += 1
             self.running += 1
             self.most = max(self.most, self.running)
-        self.gate.wait(SOON)
+        self.gate.wait(NEVER_SECONDS)
         with self._lock:
             self.running -= 1
             return self.answers.pop(0) if self.answers else (self.calls, None, 10)
@@ -60,7 +53,7 @@ def source() -> Iterator[Source]:
 
 def settled(cache: Snapshots, key: ReadKey, source: Source, fresh: float = 60.0) -> Snapshot[Any]:
     snapshot, future = cache.get(key, source, fresh)
-    return snapshot if future is None else future.result(SOON)
+    return snapshot if future is None else future.result(NEVER_SECONDS)
 
 
 def test_a_fresh_snapshot_is_served_and_a_stale_one_is_read_again_behind(source: Source) -> None:
@@ -81,7 +74,7 @@ def test_a_fresh_snapshot_is_served_and_a_stale_one_is_read_again_behind(source:
     assert (again.data, same) == (2, future)
     source.gate.set()
     assert future is not None
-    assert future.result(SOON).data == 3
+    assert future.result(NEVER_SECONDS).data == 3
     assert source.calls == 3
 
 
@@ -98,7 +91,7 @@ def test_the_last_good_data_stays_and_a_dead_cluster_is_asked_less_and_less(sour
         if future is None:
             continue
         asked.append(now[0])
-        found = future.result(SOON)
+        found = future.result(NEVER_SECONDS)
         if found.problem is not None:
             assert (found.data, found.read_at, found.problem) == ("good", first.read_at, DEAD)
             assert snapshot.age(now[0]) == now[0] - 1000.0
@@ -115,7 +108,7 @@ def test_a_read_that_raises_is_a_problem_and_costs_no_thread() -> None:
     for name in ("a", "b"):
         future = cache.get(ReadKey("A->B", name), broken, 60.0)[1]
         assert future is not None
-        problem = future.result(SOON).problem
+        problem = future.result(NEVER_SECONDS).problem
         assert problem is not None
         assert (problem.error, "secret" in problem.message) == ("ReadFailed", False)
 
@@ -152,7 +145,7 @@ def test_many_requests_for_one_flow_do_not_block_others() -> None:
     def reading(name: str) -> Callable[[], tuple[Any, Problem | None, int]]:
         def read() -> tuple[Any, Problem | None, int]:
             begun.append(name)
-            gate.wait(SOON)
+            gate.wait(NEVER_SECONDS)
             return name, None, 1
 
         return read
@@ -166,7 +159,7 @@ def test_many_requests_for_one_flow_do_not_block_others() -> None:
     _, future = cache.get(ReadKey("A->B", "overview"), reading("overview"), 60.0)
     assert future is not None
     gate.set()
-    assert future.result(SOON).data == "overview"
+    assert future.result(NEVER_SECONDS).data == "overview"
     assert begun.index("overview") == 2, "what everybody sees did not come first"
 
 
@@ -180,7 +173,7 @@ def test_memory_is_bounded_and_what_was_used_last_stays() -> None:
     def look(number: int) -> None:
         future = cache.get(ReadKey("A->B", "coverage", str(number)), reading(number), 60.0)[1]
         if future is not None:
-            future.result(SOON)
+            future.result(NEVER_SECONDS)
 
     for number in (0, 1, 2, 0, 3, 0, 1):
         look(number)

@@ -7,7 +7,6 @@ flow, step by step; each tells its complaints.
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -29,6 +28,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
 from tools.kafka.topics import delete_topics
@@ -59,8 +59,6 @@ from ferry.verify.verifying import verify
 
 ADMIN, READER, WRITER = "admin", "reader", "writer"
 USERS = {user: f"{user}-{secrets.token_hex(8)}" for user in (ADMIN, READER, WRITER)}
-# Kafka applies an ACL within milliseconds; a loaded machine may need longer.
-SETTLED_SECONDS = 60.0
 RECORDS = 20
 WORDS = ("authoriz", "authoris", "allow", "grant", "hides", "denied", "permission", "not visible")
 
@@ -141,10 +139,7 @@ class Side:
         self.admin.delete_acls([AclBindingFilter(*kind)])[AclBindingFilter(*kind)].result(30)
 
     def _wait_for(self, which: AclBindingFilter, wanted: set[AclBinding]) -> None:
-        deadline = time.monotonic() + SETTLED_SECONDS
-        while set(self.admin.describe_acls(which).result(30)) != wanted:
-            assert time.monotonic() < deadline, "the ACLs never came"
-            time.sleep(0.005)
+        until(lambda: set(self.admin.describe_acls(which).result(30)) == wanted, lambda: "the ACLs never came")
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
         self.admin.create_topics([NewTopic(name, partitions, 1, config=dict(config or {}))])[name].result(30)

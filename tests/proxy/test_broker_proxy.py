@@ -18,6 +18,7 @@ from kafka.admin import KafkaAdminClient
 from tests.proxy.broker_proxy import BrokerProxy
 from tests.proxy.listener import proxied_properties
 from tests.proxy.rules import END_TXN, INIT_PRODUCER_ID, METADATA, PRODUCE, Action, Link, Rule, Way
+from tests.waiting import until
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.sandbox.ports import free_ports
@@ -243,10 +244,3 @@ def seconds(action: Callable[[], None]) -> float:
     started = time.monotonic()
     action()
     return time.monotonic() - started
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from tests.waiting import NEVER_SECONDS, until
 from tools.kafka import read_all
 
 from ferry.config import load_config
@@ -23,7 +23,6 @@ pytestmark = pytest.mark.brokers
 
 UP = "import sys; from pathlib import Path; from ferry.sandbox.pair import up; up(Path(sys.argv[1]))"
 # Java's own start, on a loaded machine.
-SECONDS = 60.0
 
 
 @pytest.fixture
@@ -81,27 +80,23 @@ def brokers(directory: Path) -> list[psutil.Process]:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_up_is_cleaned_by_down(directory: Path, number: signal.Signals) -> None:
     interrupted = subprocess.Popen([sys.executable, "-c", UP, str(directory)], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + SECONDS
-    while not brokers(directory):  # a broker's process is there: it cannot answer yet
-        assert time.monotonic() < deadline
+    until(lambda: brokers(directory))  # a broker's process is there: it cannot answer yet
     interrupted.send_signal(number)
-    interrupted.wait(SECONDS)
+    interrupted.wait(NEVER_SECONDS)
     left = brokers(directory)
     assert left
     down(directory)
     assert not brokers(directory)
-    assert psutil.wait_procs(left, SECONDS)[1] == []
+    assert psutil.wait_procs(left, NEVER_SECONDS)[1] == []
     assert not list(directory.iterdir())
 
 
 @pytest.mark.long
 def test_up_after_an_interrupted_up_has_both(directory: Path) -> None:
     interrupted = subprocess.Popen([sys.executable, "-c", UP, str(directory)])
-    deadline = time.monotonic() + SECONDS
-    while not brokers(directory):
-        assert time.monotonic() < deadline
+    until(lambda: brokers(directory))
     interrupted.kill()
-    interrupted.wait(SECONDS)
+    interrupted.wait(NEVER_SECONDS)
     found = up(directory)
     assert all((found.source, found.target, found.config))
     assert {process.pid for process in brokers(directory)} == {found.source_pid, found.target_pid}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import secrets
 import subprocess
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.both_clusters import both_clusters
+from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.mirror_maker import MirrorMaker
 
@@ -162,8 +162,8 @@ def test_beside_mirror_maker(
     sync_acls(SyncContext(flow))
     twins = {f"{flow.source.alias}.{topic}": f"theirs.{topic}" for topic in topics}
     with MirrorMaker.start(mirror_maker_properties(source, target, prefix), tmp_path / "connect.properties") as mirror_maker:
-        wait_until(mirror_maker, lambda: differences(target, twins))
-        wait_until(mirror_maker, lambda: acls(target, "theirs.") ^ acls(target, f"{flow.source.alias}."))
+        wait_for(mirror_maker, lambda: differences(target, twins))
+        wait_for(mirror_maker, lambda: acls(target, "theirs.") ^ acls(target, f"{flow.source.alias}."))
         assert len(acls(target, "theirs.")) == len(GRANTED_UNDER_MIRROR_MAKER)
 
         own = f"{prefix}-own"
@@ -172,7 +172,7 @@ def test_beside_mirror_maker(
         for alias in ("theirs", flow.source.alias):
             alter(target, f"{alias}.{own}", {"cleanup.policy": "compact", "min.insync.replicas": "2"})
         assert sync_configs(SyncContext(flow)).failed == ()
-        wait_until(mirror_maker, lambda: differences(target, twins))
+        wait_for(mirror_maker, lambda: differences(target, twins))
         found = configs_of(target, [f"theirs.{own}"])[f"theirs.{own}"]
         found.pop("flush.messages", None)  # what other tests set for all brokers
         assert found == {
@@ -233,7 +233,6 @@ GRANTS = (
 )
 GRANTED_UNDER_MIRROR_MAKER = ("User:a", "User:c", "User:d", "User:f")
 RAISED = {"max.message.bytes": "3000000"}.items()
-MIRROR_MAKER_SECONDS = 90
 
 
 def grant(cluster: SandboxCluster, prefix: str) -> None:
@@ -303,10 +302,11 @@ def differences(cluster: SandboxCluster, twins: dict[str, str]) -> list[tuple[st
     return [(topic, ours - theirs, theirs - ours) for topic, ours, theirs in both if ours != theirs]
 
 
-def wait_until(mirror_maker: MirrorMaker, remaining: Callable[[], Collection[object]]) -> None:
+def wait_for(mirror_maker: MirrorMaker, remaining: Callable[[], Collection[object]]) -> None:
     """Until nothing remains."""
-    deadline = time.monotonic() + MIRROR_MAKER_SECONDS
-    while found := remaining():
+
+    def done() -> bool:
         mirror_maker.check()
-        assert time.monotonic() < deadline, (found, mirror_maker.log_tail())
-        time.sleep(0.5)
+        return not remaining()
+
+    until(done, lambda: f"{remaining()}\n{mirror_maker.log_tail()}")

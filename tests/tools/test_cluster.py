@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import psutil
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
+from tests.waiting import until
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.sandbox.broker_process import SandboxFailed
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.brokers
 def test_a_paused_cluster_is_not_gone(cluster_factory: Callable[..., SandboxCluster]) -> None:
     cluster = cluster_factory()
     cluster.pause()
-    until(lambda: psutil.Process(cluster.pid).status() == psutil.STATUS_STOPPED)
+    until(lambda: psutil.Process(cluster.pid).status() == psutil.STATUS_STOPPED)  # a signal takes effect in its own time
     assert cluster.running
     assert not cluster.answers()
     cluster.resume()
@@ -69,12 +69,6 @@ def refusal(settings: dict[str, str], topic: str, value: bytes = b"value") -> in
     producer.produce(topic, value=value, partition=0, on_delivery=lambda error, _: codes.append(error.code() if error else None))
     assert producer.flush(30) == 0
     return codes[0]
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not holds():  # signals take effect in their own time
-        assert time.monotonic() < deadline
 
 
 def test_a_broker_takes_its_classes_from_the_archive(source_cluster: SandboxCluster) -> None:
