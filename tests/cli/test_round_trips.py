@@ -107,7 +107,7 @@ def test_a_look_takes_ten_requests_over_one_connection(far: Far, side: str, comm
     far.costs_at_most(10, 1, side, command, str(far.config), "--flow", "A->B")
 
 
-@pytest.mark.parametrize(("side", "most"), [("source", 25), ("target", 42)])
+@pytest.mark.parametrize(("side", "most"), [("source", 20), ("target", 39)])
 def test_a_run_that_copies_a_heartbeat(far: Far, side: str, most: int) -> None:
     """The progress of a copy that takes long is watched over a connection of its own."""
     far.costs_at_most(most, 2, side, "run", str(far.config), "--flow", "A->B", "--master", "inline")

@@ -15,14 +15,14 @@ from kafka.partitioner.default import murmur2
 
 from ferry.clusters.answers import PRODUCE, Action
 from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.coordination import NO_IDENTITY, Coordinator
+from ferry.clusters.coordination import NO_IDENTITY, Coordinator, ProducerIdentity
 from ferry.clusters.error_codes import CODES
 from ferry.clusters.failures import explained
 from ferry.clusters.internal_batches import BATCH_BYTES, RECORD_OVERHEAD_BYTES, InternalBatch, KeyValue, internal_batches
 from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.clusters.pauses import doubling
 from ferry.clusters.producing import produce_request
-from ferry.clusters.shared_connection import ask_cluster
+from ferry.clusters.shared_connection import Asked, ask_cluster, begin_asking
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized
 
@@ -34,6 +34,15 @@ ANSWER_MILLISECONDS = 10_000
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 1.0
 
 
+def ask_identity(cluster: Cluster) -> Asked[ProducerIdentity]:
+    """A producer id for one call of append_records."""
+
+    async def ask(connection: ClusterConnection) -> ProducerIdentity:
+        return await Coordinator(connection.loop, connection, "", "").idempotent_identity()
+
+    return begin_asking(cluster, ask, role=ClientRole.PRODUCER)
+
+
 def append_records(
     cluster: Cluster,
     topic: str,
@@ -41,15 +50,15 @@ def append_records(
     *,
     partition: int = -1,
     timestamp: int = 0,
-    in_order: bool = False,
+    identity: Asked[ProducerIdentity] | None = None,
     seconds: float | None = None,
 ) -> None:
     """Append (key, value) records; returns when all replicas have them. ClusterUnreachable or NotAuthorized if they cannot be written.
 
-    `partition` -1: by the key, as in Java's producer. `timestamp` in ms, 0: now. `in_order`: a batch may not stand there twice. `seconds`:
-    how long to wait for a leader, by default WRITE_SECONDS.
+    `partition` -1: by the key, as in Java's producer. `timestamp` in ms, 0: now. `identity`: as of ask_identity; then no batch stands there
+    twice. `seconds`: how long to wait for a leader, by default WRITE_SECONDS.
     """
-    append_to_topics(cluster, {topic: records}, partition=partition, timestamp=timestamp, in_order=in_order, seconds=seconds)
+    append_to_topics(cluster, {topic: records}, partition=partition, timestamp=timestamp, identity=identity, seconds=seconds)
 
 
 def append_to_topics(
@@ -58,7 +67,7 @@ def append_to_topics(
     *,
     partition: int = -1,
     timestamp: int = 0,
-    in_order: bool = False,
+    identity: Asked[ProducerIdentity] | None = None,
     seconds: float | None = None,
 ) -> None:
     """As append_records, to several topics side by side."""
@@ -69,6 +78,13 @@ def append_to_topics(
             raise _problem(cluster, topic, KafkaError.MSG_SIZE_TOO_LARGE)
     seconds = min(WRITE_SECONDS if seconds is None else seconds, milliseconds / 1000)
 
+    known = NO_IDENTITY
+    if identity is not None:
+        try:
+            known = identity.answer()
+        except NotAuthorized as problem:  # brokers from 2.8 on give a producer id to whoever may write to any topic (KIP-679)
+            raise _problem(cluster, next(iter(records)), CODES["TOPIC_AUTHORIZATION_FAILED"]) from problem
+
     # Compaction works within a partition: what Java's clients wrote and is written here must lie in the same one.
     def divided(topic: str, width: int) -> dict[TopicPartition, list[InternalBatch]]:
         numbers = (partition if partition >= 0 else (murmur2(key) & 0x7FFFFFFF) % width for key, _ in listed[topic])
@@ -76,7 +92,7 @@ def append_to_topics(
         return {key: list(internal_batches(pairs, timestamp, min(BATCH_BYTES, largest))) for key, pairs in found.items()}
 
     async def write(connection: ClusterConnection, deadline: float) -> list[str]:
-        writings = {topic: _Writing(cluster, topic, in_order=in_order) for topic in listed}
+        writings = {topic: _Writing(cluster, topic, known) for topic in listed}
         done = {
             topic: connection.loop.start(writing.run, connection, partial(divided, topic), deadline) for topic, writing in writings.items()
         }
@@ -90,9 +106,8 @@ def append_to_topics(
 class _Writing:
     """Sends batches to one topic, one to a partition at a time."""
 
-    def __init__(self, cluster: Cluster, topic: str, *, in_order: bool) -> None:
-        self._cluster, self._topic, self._in_order = cluster, topic, in_order
-        self._identity = NO_IDENTITY
+    def __init__(self, cluster: Cluster, topic: str, identity: ProducerIdentity) -> None:
+        self._cluster, self._topic, self._identity = cluster, topic, identity
         self._sent: Counter[TopicPartition] = Counter()
         self._left: dict[TopicPartition, list[InternalBatch]] = {}
 
@@ -101,11 +116,6 @@ class _Writing:
     ) -> bool:
         """Whether the topic took what is `divided` among its partitions (by their number) before `deadline` (monotonic)."""
         leaders, pauses = connection.leaders, doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
-        if self._in_order:
-            try:
-                self._identity = await Coordinator(connection.loop, connection, "", "").idempotent_identity()
-            except NotAuthorized as problem:  # brokers from 2.8 on give a producer id to whoever may write to any topic (KIP-679)
-                raise _problem(self._cluster, self._topic, CODES["TOPIC_AUTHORIZATION_FAILED"]) from problem
         while True:
             with suppress(RequestNotSent, RequestLost):
                 await leaders.known([self._topic])
@@ -142,7 +152,7 @@ class _Writing:
         return accepted == len(waiting)
 
     def _sequence(self, key: TopicPartition) -> int:
-        return self._sent[key] if self._in_order else -1
+        return -1 if self._identity == NO_IDENTITY else self._sent[key]
 
 
 def _problem(cluster: Cluster, topic: str, code: int) -> FerryError:

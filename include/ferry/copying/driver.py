@@ -72,7 +72,7 @@ class CopyDriver:
         self._stopped_lanes: set[int] = set()
         self._silent = ""  # the problem of a lane that waited for a whole cluster in vain
         self._cpu_seconds = 0.0
-        self._ledger_ends: Mapping[int, int] = {}
+        self.ledger_ends: Mapping[int, int] = {}
         self._follows = request.follow_until is not None
         self._assignment = LaneAssignment(flow, lambda: runner.width, follows=self._follows)
         self._looked = self._refreshed = time.monotonic()
@@ -157,7 +157,7 @@ class CopyDriver:
         job = self._job(seen, held)
         progress = Progress(sum(plan.offsets for plan in plans), len(pending))
         self._say(f"{progress.lanes_total} lanes, {progress.offsets_total:,} offsets to go")
-        observer = ProgressObserver(self._flow, self._request.run_id, self._ledger_ends, progress, self._say, follows=self._follows)
+        observer = ProgressObserver(self._flow, self._request.run_id, self.ledger_ends, progress, self._say, follows=self._follows)
         with beside("ferry-progress", observer.watch), beside("ferry-meanwhile", self._meanwhile):
             out = LanesOut()
             more = partial(self._taken_back, lease, held, ends, out)
@@ -432,7 +432,7 @@ class CopyDriver:
             until = None if moment is None else moment.isoformat(timespec="seconds")
             opened = RunOpened(self._request.run_id, time_now(), self._request.bound, ends, until)
             write_run_record(self._flow, opened)
-        self._ledger_ends = opened.ledger_ends
+        self.ledger_ends = opened.ledger_ends
 
     def _write_result(self, superseded: str | None = None, *, seconds: float | None = None, taken_over: str | None = None) -> None:
         cpu = self._cpu_seconds + sum(os.times()[:2])

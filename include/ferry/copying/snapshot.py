@@ -26,7 +26,7 @@ from ferry.copying.plan import PartitionFacts, PlanRules
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.truncation import Truncation, is_believed, truncation_of
 from ferry.errors import ArgumentError, FerryError, NotAuthorized
-from ferry.ledger.reading import read_coverage, read_receipts, read_state
+from ferry.ledger.reading import ask_own_state, read_coverage, read_receipts, read_state
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.state import FlowState, Head
 from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
@@ -86,6 +86,8 @@ def take_snapshot(
     refuse_same_cluster(flow, source, target)
     lacks = lacking_features(flow)
     all_positions = ask_positions(flow.target, flow.position_group, settled=settled) if concerns is None else None
+    # Whoever holds the flow has read its state before, so the leader is known: Ferry asks for it beside the topics.
+    asked_state = ask_own_state(flow, settled=True) if settled else None
     source_topics, target_topics = source.topics(), target.topics()
     selection = flow.topic_rules.select(source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
     if request.follow_until is not None:
@@ -96,8 +98,8 @@ def take_snapshot(
         for number in range(source_topics[topic].partitions)
         if concerns is None or concerns(topic, number)
     ]
-    asked = None if concerns is None else [remote for _, remote in places if remote.topic in target_topics]
-    state, claims, positions = _read_positions(flow, target_topics, asked, all_positions, settled=settled)
+    there = None if concerns is None else [remote for _, remote in places if remote.topic in target_topics]
+    state, claims, positions = _read_positions(flow, target_topics, there, all_positions, asked_state)
     copied = {head.topic for head in state.heads.values()}
     hidden = hidden_topics(flow, source, source_topics, copied) if flow.copies and not request.topics else ()
     denied = [PartitionFailure(entry.name, -1, "NotAuthorized", entry.problem) for entry in hidden if entry.needed]
@@ -206,23 +208,22 @@ def _read_positions(
     target_topics: Mapping[str, TopicDescription],
     partitions: Iterable[TopicPartition] | None,
     first: Asked[dict[TopicPartition, int]] | None,
-    *,
-    settled: bool,
+    asked_state: Asked[FlowState] | None,
 ) -> tuple[FlowState, dict[str, str], dict[TopicPartition, int]]:
     """The flow's state, the claims of every flow, and the positions of its group, by remote partition (of `partitions`; None: of all).
 
-    `first`: positions that were asked for already. State and positions are read side by side.
-    If not `settled`, a run may commit between the two reads. So positions that disagree are read again: only a disagreement that stays the
+    `first`: positions that were asked for already. `asked_state`: the state, if this process holds the flow. Both are read side by side.
+    If it does not, a run may commit between the two reads. So positions that disagree are read again: only a disagreement that stays the
     same counts, and positions that keep changing are left out.
     """
     disagreed: dict[TopicPartition, tuple[int | None, int]] = {}
     for _ in range(LOOKS):
-        asked, first = first or ask_positions(flow.target, flow.position_group, partitions, settled=settled), None
-        state, claims = read_state(flow, target_topics, settled=settled)
+        asked, first = first or ask_positions(flow.target, flow.position_group, partitions, settled=asked_state is not None), None
+        state, claims = read_state(flow, target_topics, settled=asked_state is not None, asked=asked_state)
         positions = asked.answer()
         before, disagreed = disagreed, disagreements(state, positions)
         moving = {key for key, pair in disagreed.items() if before.get(key) != pair}
-        if settled or not moving:
+        if asked_state is not None or not moving:
             return state, claims, positions
     return state, claims, {key: position for key, position in positions.items() if key not in moving}
 

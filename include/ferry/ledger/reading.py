@@ -49,19 +49,21 @@ def refuse_newer_state(flow: Flow) -> None:
     read_syncs_done(flow)
 
 
-def read_state(flow: Flow, target_topics: Mapping[str, TopicDescription], *, settled: bool) -> tuple[FlowState, dict[str, str]]:
-    """The flow's own state, and the claims of every flow into the target."""
+def read_state(
+    flow: Flow, target_topics: Mapping[str, TopicDescription], *, settled: bool, asked: Asked[FlowState] | None = None
+) -> tuple[FlowState, dict[str, str]]:
+    """The flow's own state (`asked`: for it already), and the claims of every flow into the target."""
     own = flow.state_topic
     states = {
         name: found.partitions for name, found in target_topics.items() if name.startswith(STATE_PREFIX) and name.endswith(STATE_SUFFIX)
     }
     others: dict[str, list[tuple[bytes, bytes | None]]] = {name: [] for name in states if name != own}
     with InternalTopicReader(flow.target) as reader:
-        read = reader.read(own, complete=settled) if own in states else ()
+        asked = asked or (ask_own_state(flow, settled=settled) if own in states else Asked(FlowState))
         for name, record in reader.glance({name: states[name] for name in others}):
             if record.key.startswith(CLAIM_KEY):
                 others[name].append((record.key, record.value))
-        mine = fold_state(((record.key, record.value) for record in read), place_of(flow.target, own))
+        mine = asked.answer()
     folded = [*(fold_state(records, place_of(flow.target, name)) for name, records in others.items()), mine]
     return mine, {claim.remote_topic: claim.flow for state in folded for claim in state.claims.values()}
 

@@ -5,11 +5,12 @@ never fails a run: what could not be kept is said. In Airflow two tasks end a ru
 the limits the lag that it measured.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.kept import kept_clients
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
@@ -21,20 +22,24 @@ from ferry.ledger.run_report import PartitionFailure, PartitionReport, RunReport
 from ferry.ledger.run_summary import RunLag, encode_run_part, summary_of
 from ferry.ledger.runs_topic import RunRecords, read_run_records
 from ferry.ledger.state import LOSS_KEY, FlowState
-from ferry.pipeline.refreshed import receipts_since
+from ferry.pipeline.refreshed import ask_receipts_since
 
 NOT_KNOWN = RunLag()
 UNFINISHED = PartitionFailure("", -1, "RunUnfinished", "no try of the run came to its end; run it again: nothing is copied twice")
 
 
-def assemble_report(flow: Flow, request: RunRequest) -> RunReport:
-    """What the run with this id did over all its tries. A run that never began is reported as unfinished."""
-    with InternalTopicReader(flow.target) as reader:
+def assemble_report(flow: Flow, request: RunRequest, ledger_ends: Mapping[int, int] | None = None) -> RunReport:
+    """What the run with this id did over all its tries. A run that never began is reported as unfinished.
+
+    `ledger_ends`: where the run was opened, if the caller knows it: then the ledger is read beside the rest.
+    """
+    with kept_clients():
         state = ask_own_state(flow, settled=False, keys=LOSS_KEY)
+        asked = None if ledger_ends is None else ask_receipts_since(flow, ledger_ends)
         records = read_run_records(flow, request.run_id)
         if records.opened is None:
             return report_without_copy(flow, request, records, failed=(UNFINISHED,))
-        since = receipts_since(flow, reader, records.opened.ledger_ends)
+        since = (asked or ask_receipts_since(flow, records.opened.ledger_ends)).answer()
         receipts = [receipt for receipt in since if receipt.run_id == request.run_id]
         return report_of(flow.name, request, records, receipts, state.answer())
 

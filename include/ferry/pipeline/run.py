@@ -6,7 +6,7 @@ Airflow's tasks do, and may be repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import cached_property, partial
 from threading import Event
@@ -42,6 +42,7 @@ class Run:
     def __init__(self, flow: Flow, request: RunRequest) -> None:
         self.flow, self.request = flow, request
         self._prepared = False
+        self._ledger_ends: Mapping[int, int] | None = None  # where this process opened the run
         self._scope = ExitStack()
 
     def __enter__(self) -> Self:
@@ -91,7 +92,9 @@ class Run:
         meanwhile: Callable[[Event], None] = lambda _: None  # noqa: E731 - one of two
         if self.request.follow_until is not None:
             meanwhile = partial(sync_meanwhile, self.flow, self.request.run_id, log)
-        CopyDriver(self.flow, self.request, runner, log, meanwhile).run()
+        driver = CopyDriver(self.flow, self.request, runner, log, meanwhile)
+        driver.run()
+        self._ledger_ends = driver.ledger_ends
 
     def move_records(self, copy: Callable[[], object], prepared: Callable[[TopicChanges], object]) -> None:
         """Prepare what the plan says and hand the changes to `prepared`; then call `copy`, if the plan has records to copy."""
@@ -117,7 +120,7 @@ class Run:
     def report(self, *, idle: bool | None = None) -> RunReport:
         """What the run did so far, over all its tries. `idle`: whether nothing was prepared or copied; None: as the plan says."""
         if not (self.is_idle if idle is None else idle):
-            return assemble_report(self.flow, self.request)
+            return assemble_report(self.flow, self.request, self._ledger_ends)
         records = read_run_records(self.flow, self.request.run_id)
         return report_without_copy(self.flow, self.request, records, self.plan.failed, self.plan.skipped)
 

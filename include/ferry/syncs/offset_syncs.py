@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 
-from ferry.clusters.internal_producer import append_records
+from ferry.clusters.internal_producer import append_records, ask_identity
 from ferry.clusters.kept import kept_clients
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster, Flow
@@ -54,12 +54,13 @@ def sync_offset_syncs(context: SyncContext) -> SyncOutcome:
     heads = state.answer().heads
     # Nothing is new where the position follows the last sync, so most runs do not read the ledger here.
     behind = {key: head for key, head in heads.items() if key not in last or head.position != last[key].upstream_offset + 1}
+    identity = ask_identity(cluster) if behind and not dry_run else None
     copied = copied_runs(read_receipts(flow, behind), behind) if behind else {}
     spacing = flow.mirroring.offset_lag_max
     new = [sync for key, runs in sorted(copied.items()) for sync in new_syncs(key, runs, last.get(key), spacing)]
-    if new and not dry_run:
+    if new and identity is not None:
         records = [(sync.encode_key(), sync.encode_value()) for sync in new]
-        append_records(cluster, topic, records, partition=PARTITION, in_order=True)
+        append_records(cluster, topic, records, partition=PARTITION, identity=identity)
     return SyncOutcome(
         NAME,
         (*changes, *_changes(new, last)),

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from ferry.clusters.internal_producer import append_records
+from ferry.clusters.internal_producer import append_records, ask_identity
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.config import Flow
 from ferry.errors import FerryError, NewerFormat, UnreadableRecord
@@ -135,7 +135,7 @@ def fold_report(values: Iterable[bytes], where: str) -> VerifyReport | None:
 
 def write_report(flow: Flow, report: VerifyReport) -> None:
     records = [(_key(report.run_id), value) for value in report_records(report)]
-    append_records(flow.target, flow.runs_topic, records, in_order=True)
+    append_records(flow.target, flow.runs_topic, records, identity=ask_identity(flow.target))
 
 
 def report_records(report: VerifyReport) -> list[bytes]:
