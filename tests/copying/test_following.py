@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,12 @@ from tools.kafka.reading import NotReadable, partition_bounds
 from tools.kafka.topics import delete_topics
 
 from ferry.config import load_config
+from ferry.copying.lane_runner import InlineLaneRunner
+from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import ReceiptKind
+from ferry.pipeline.run import Run
 
 pytestmark = pytest.mark.brokers
 
@@ -122,7 +126,9 @@ def test_what_arrives_is_copied_until_another_run_takes_over(
     assert len(receipts) == len({(receipt.topic, receipt.partition) for receipt in receipts}), "one for each partition"
 
 
+@pytest.mark.parametrize("master", ["inline", pytest.param("local[2]", marks=pytest.mark.long)])  # where two lanes hold both cores
 def test_new_topics_and_partitions_are_copied_too(
+    master: str,
     topic: str,
     topic_factory: Callable[..., str],
     config_file: Callable[..., Path],
@@ -133,7 +139,7 @@ def test_new_topics_and_partitions_are_copied_too(
     config = config_file(f"A->B.topics = {topic}.*", "A->B.refresh.topics.interval.seconds = 1", *copy_only)
     flow = load_config(config).flows[0]
     fill(source_cluster, topic, [0], 10)
-    with following(config, flow.name) as run:
+    with following(config, flow.name, "--master", master) as run:
         wait_for_more(run, target_cluster, f"{flow.source.alias}.{topic}", 0)
         new = topic_factory(source_cluster, partitions=2, name=f"{topic}-new")
         fill(source_cluster, new, [0, 1], 20)
@@ -216,3 +222,28 @@ def test_topics_that_keep_their_names_are_not_followed(topic: str, config_file: 
     assert run.process.returncode == ExitCode.BAD_INPUT
     assert "cannot follow" in said
     assert f"{flow.target.alias}->{flow.source.alias}" in said
+
+
+def test_another_try_does_not_take_the_flow_back(
+    topic: str,
+    config_file: Callable[..., Path],
+    copy_only: tuple[str, ...],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    config = config_file(f"A->B.topics = {topic}", *copy_only)
+    flow = load_config(config).flows[0]
+    remote = f"{flow.source.alias}.{topic}"
+    fill(source_cluster, topic, [0], 10)
+    with ExitStack() as running:
+        first = running.enter_context(following(config, flow.name))
+        wait_for_more(first, target_cluster, remote, 0)
+        second = running.enter_context(following(config, flow.name))
+        _, report = first.ended()
+        request = RunRequest(flow.name, report["run_id"], follow_until=datetime.now(UTC) + timedelta(minutes=20))
+        with Run(flow, request) as again:
+            again.copy(InlineLaneRunner(), print)
+            assert again.report().taken_over == report["taken_over"]
+        seen = held(target_cluster, remote)
+        fill(source_cluster, topic, [0], 10)
+        wait_for_more(second, target_cluster, remote, seen)

@@ -3,7 +3,6 @@
 It runs in the Spark driver or, for small jobs, in the caller's process. It reads everything that decides about data after fencing.
 """
 
-import logging
 import os
 import threading
 import time
@@ -17,34 +16,29 @@ from ferry.clusters.admin import ClusterAdmin, require_contact
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.kept import kept_clients
-from ferry.clusters.leaders import NO_TOPIC_ID
 from ferry.clusters.log_sizes import log_sizes
 from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.shared_connection import Asked, ask_cluster
+from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.lane_assignment import LaneAssignment, partition_task
 from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut, until_clusters_answer
 from ferry.copying.last_stable_lag import last_stable_lags, overdue
-from ferry.copying.ledger_compaction import compact_ledger, is_due
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.progress import Progress, ProgressObserver, beside, named_when_slow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
+from ferry.copying.upkeep import ask_held_ever, keep_up
 from ferry.copying.weights import bytes_an_offset, without_size
 from ferry.errors import ClusterUnreachable, FerryError, RetryRule, Superseded
-from ferry.ledger import loss_index
-from ferry.ledger.losses import index_losses
 from ferry.ledger.reading import ask_syncs_done
 from ferry.ledger.run_report import PartitionFailure, Skipped, time_now
-from ferry.ledger.runs_topic import RunOpened, RunResult, newest_run, read_run_records, write_run_record
+from ferry.ledger.runs_topic import RunOpened, RunResult, read_run_records, runs_after, write_run_record
 from ferry.ledger.state import Claim, encode_state
 from ferry.syncs.context import SyncContext
 from ferry.syncs.topics import plan_topics, sync_topics, why_missing
-
-log = logging.getLogger(__name__)
 
 # Before lost lanes are taken back; doubled each time that they are lost without a commit in between.
 FIRST_PAUSE_SECONDS = 1.0
@@ -77,6 +71,7 @@ class CopyDriver:
         self._assignment = LaneAssignment(flow, lambda: runner.width, follows=self._follows)
         self._looked = self._refreshed = time.monotonic()
         self._said = ""  # the last problem of looking around
+        self._upkeep: Callable[[], None] | None = None  # of a run that follows, until it is done
         self._started = time.monotonic()
 
     def run(self) -> None:
@@ -94,14 +89,17 @@ class CopyDriver:
         lease = RunLease(self._flow)
         with named_when_slow(self._say, "reading what earlier runs left on the target"):
             lease.look_up()
-            self._write_opened()
+            newer = self._write_opened()
+        if newer:  # to take the flow back would end a run that follows for longer
+            self._write_result(taken_over=newer)
+            return
         try:
             with lease:
                 act(lease)
         except FerryError as problem:
             superseded = str(problem) if isinstance(problem, Superseded) else None
             if superseded is not None and self._follows:
-                self._write_result(taken_over=newest_run(self._flow, self._request.run_id))
+                self._write_result(taken_over=next(reversed(runs_after(self._flow, self._request.run_id)), ""))
                 return
             if superseded is None:
                 self._fail("", -1, type(problem).__name__, str(problem))
@@ -157,6 +155,8 @@ class CopyDriver:
         job = self._job(seen, held)
         progress = Progress(sum(plan.offsets for plan in plans), len(pending))
         self._say(f"{progress.lanes_total} lanes, {progress.offsets_total:,} offsets to go")
+        if self._follows:
+            self._upkeep = lambda: keep_up(self._flow, lease, job.ledger_topic_id, ask_held_ever(self._flow).answer(), self._say)
         observer = ProgressObserver(self._flow, self._request.run_id, self.ledger_ends, progress, self._say, follows=self._follows)
         with beside("ferry-progress", observer.watch), beside("ferry-meanwhile", self._meanwhile):
             out = LanesOut()
@@ -168,9 +168,9 @@ class CopyDriver:
                     time.sleep(FIRST_PAUSE_SECONDS)
         for lane in self._stopped_lanes:
             lease.retake(lane)  # aborts its open transaction: else readers of the target would wait for the transaction's time-out
-        held_ever = self._ask_held_ever()
+        held_ever = ask_held_ever(self._flow)
         self._name_last_stable_lags(seen)
-        self._index_losses(lease, job.ledger_topic_id, self._compact_ledger(lease, held_ever.answer()))
+        keep_up(self._flow, lease, job.ledger_topic_id, held_ever.answer(), self._say)
 
     def _taken_back(
         self, lease: RunLease, held: dict[int, ProducerIdentity], ends: Mapping[TopicPartition, int], out: LanesOut
@@ -217,10 +217,11 @@ class CopyDriver:
         refresh = mirroring.refresh_topics_enabled and 0 <= mirroring.refresh_topics_interval <= now - self._refreshed
         if refresh:
             self._refreshed = now
-        elif not self._assignment.left:
-            return []
         try:
-            return self._new_lane(lease, held, out, refresh=refresh)
+            if self._upkeep is not None:
+                upkeep, self._upkeep = self._upkeep, None
+                upkeep()
+            return self._new_lane(lease, held, out, refresh=refresh) if refresh or self._assignment.left else []
         except Superseded:
             raise
         except FerryError as problem:
@@ -242,6 +243,13 @@ class CopyDriver:
         new = [plan for plan in plans if has_none(*plan.facts.key) and plan.facts.key not in failed]
         if not any(self._has_lane(plan) for plan in new):
             self._assignment.left -= left
+            return []
+        if out.tasks and not self._runner.has_room(len(out.tasks)):
+            held |= self._prepare(lease, seen, new)
+            joined = self._assignment.join(out.tasks, [plan.facts.key for plan in new if self._has_lane(plan)])
+            self._assignment.left -= left
+            out.interrupted.add(joined)
+            self._runner.interrupt(joined)
             return []
         lane = self._assignment.free_lane(held, out.tasks)
         if lane in self._assignment.used:
@@ -280,32 +288,6 @@ class CopyDriver:
             for failure in overdue(last_stable_lags(self._flow, seen, source, target)):
                 self._failures.setdefault((failure.topic, failure.partition), failure)
 
-    def _ask_held_ever(self) -> Asked[int]:
-        """How many records the ledger has ever held."""
-        return InternalTopicReader(self._flow.target).ask_end_offsets(self._ledger).then(lambda ends: sum(ends.values()))
-
-    def _compact_ledger(self, lease: RunLease, held_ever: int) -> int:
-        """Compact the ledger if it is due. Returns how many records it has ever held."""
-        if not is_due(held_ever, lease.record):
-            return held_ever
-        lease.confirm()  # an older run must not take the compaction's transactional id from a newer one
-        try:
-            done = compact_ledger(self._flow)
-        except Superseded as problem:
-            lease.confirm()  # raises if a newer run has taken over; else another process compacts, and the next run may do it
-            log.warning("another process compacts the ledger: %s", problem)
-            return held_ever
-        # The records of this compaction are not new ones.
-        held_ever = self._ask_held_ever().answer()
-        lease.write_record(tidied=held_ever, receipts=done.left)
-        self._say(f"ledger: {len(done.replaced) + len(done.merged)} receipts became {len(done.merged)}")
-        return held_ever
-
-    def _index_losses(self, lease: RunLease, ledger_topic_id: str, held_ever: int) -> None:
-        # Without topic ids Ferry cannot tell whether the ledger was deleted and created again.
-        if ledger_topic_id not in {"", str(NO_TOPIC_ID)} and loss_index.is_due(held_ever, lease.record.losses):
-            lease.write_record(losses=index_losses(self._flow, lease.record.losses, ledger_topic_id, held_ever))
-
     def _decide(self, seen: FlowSnapshot) -> list[PartitionPlan]:
         return plan_partitions(seen.facts, rules_of(self._flow, self._request))
 
@@ -318,8 +300,10 @@ class CopyDriver:
             seen = take_snapshot(self._flow, self._request, source, target, settled=True, **look)
             plans = self._without_topic(decide(seen), seen, source, target)
         planned = [plan.failure for plan in plans if plan.failure is not None]
-        for plan in plans:  # an older plan may have failed
-            self._failures.pop(plan.facts.key, None)
+        for topic, partition in [
+            key for plan in plans for key in (plan.facts.key, (plan.facts.topic, -1))
+        ]:  # an older plan may have failed
+            self._failures.pop((topic, partition), None)
         if planned:
             lease.confirm()
         self._failures.update(((failure.topic, failure.partition), failure) for failure in (*planned, *seen.unavailable, *seen.denied))
@@ -384,7 +368,7 @@ class CopyDriver:
                 self._cpu_seconds += result.cpu_seconds
                 lost = self._take_result(result)
                 if self._follows and lost is None and result.failure is not None:
-                    self._assignment.drop(part.key for part in out.tasks[result.lane].partitions)
+                    self._assignment.drop_lane(result.lane)
                 out.take(result.lane, lost)
                 progress.lanes_done += lost is None
         out.lose_the_rest()
@@ -422,17 +406,24 @@ class CopyDriver:
     def _fail(self, topic: str, partition: int, error: str, problem: str) -> None:
         self._failures[topic, partition] = PartitionFailure(topic, partition, error, problem)
 
-    def _write_opened(self) -> None:
-        """NewerFormat, before anything is written."""
-        newer, asked = ask_syncs_done(self._flow), InternalTopicReader(self._flow.target).ask_end_offsets(self._ledger)
+    def _write_opened(self) -> str:
+        """NewerFormat, before anything is written.
+
+        Returns the run that has taken the flow over and still goes on, if this is another try of a run that follows.
+        """
+        newer_format, asked = ask_syncs_done(self._flow), InternalTopicReader(self._flow.target).ask_end_offsets(self._ledger)
         opened, ends = read_run_records(self._flow, self._request.run_id).opened, asked.answer()
-        newer.answer()
+        newer_format.answer()
         if opened is None:
             moment = self._request.follow_until
             until = None if moment is None else moment.isoformat(timespec="seconds")
             opened = RunOpened(self._request.run_id, time_now(), self._request.bound, ends, until)
             write_run_record(self._flow, opened)
+            newer_runs = {}
+        else:
+            newer_runs = runs_after(self._flow, self._request.run_id) if self._follows else {}
         self.ledger_ends = opened.ledger_ends
+        return next((run for run, ended in reversed(newer_runs.items()) if not ended), "")
 
     def _write_result(self, superseded: str | None = None, *, seconds: float | None = None, taken_over: str | None = None) -> None:
         cpu = self._cpu_seconds + sum(os.times()[:2])

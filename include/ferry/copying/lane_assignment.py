@@ -4,6 +4,7 @@ A partition keeps its lane until the lane ends: a lane that was lost gets its pa
 others if one of its partitions fails. The others of its partitions are `left` then, and the driver gives them another lane.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ferry.clusters.coordination import ProducerIdentity
@@ -54,10 +55,23 @@ class LaneAssignment:
         self.lanes = max(self.lanes, lane + 1)
         return lane
 
+    def join(self, lanes: Collection[int], keys: Collection[TopicPartition]) -> int:
+        """Give these partitions to the lane of `lanes` that has the fewest; returns it."""
+        sizes = Counter(self._lane_of.values())
+        lane = min(lanes, key=lambda number: (sizes[number], number))
+        self._lane_of |= dict.fromkeys(keys, lane)
+        return lane
+
     def end(self, result: LaneResult) -> None:
         """A lane of a run that follows has ended by itself."""
-        self.drop(TopicPartition(outcome.topic, outcome.partition) for outcome in result.partitions)
-        self.left.update(TopicPartition(outcome.topic, outcome.partition) for outcome in result.partitions if outcome.failure is None)
+        failed = {TopicPartition(outcome.topic, outcome.partition) for outcome in result.partitions if outcome.failure is not None}
+        self.left |= self.drop_lane(result.lane) - failed
+
+    def drop_lane(self, lane: int) -> set[TopicPartition]:
+        """The partitions of the lane, which have none any more."""
+        keys = {key for key, number in self._lane_of.items() if number == lane}
+        self.drop(keys)
+        return keys
 
     def drop(self, keys: Iterable[TopicPartition]) -> None:
         """These partitions have no lane any more."""

@@ -52,6 +52,13 @@ class LaneRunner(Protocol):
     def warm_up(self) -> None:
         """Let whatever runs the lanes start, before the lanes are taken from a run that still copies."""
 
+    def has_room(self, lanes: int) -> bool:
+        """Whether one more lane than these would begin at once."""
+        ...
+
+    def interrupt(self, lane: int) -> None:
+        """End a lane that is running now, wherever it is: it has no result. Only needed of a runner that may have no room."""
+
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """The results of `tasks` and of lanes from `more`, as they finish. A lane whose worker died has no result, or one that says so.
 
@@ -68,6 +75,14 @@ class InlineLaneRunner:
 
     def warm_up(self) -> None:
         """This process runs."""
+
+    def has_room(self, lanes: int) -> bool:  # noqa: ARG002 - as of LaneRunner
+        """They run beside each other."""
+        return True
+
+    def interrupt(self, lane: int) -> None:
+        """There is always room."""
+        raise NotImplementedError(f"lane {lane} is in this process")
 
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More = list) -> Generator[LaneResult]:
         """The results of all `tasks`, with CPU time 0: the driver counts the CPU time of this process anyway."""

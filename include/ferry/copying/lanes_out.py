@@ -22,14 +22,19 @@ LONGEST_PAUSE_SECONDS = 5.0
 # A lane runs again after a lost worker or a passing error. The pauses in between are longer than a broker's restart.
 LANE_ATTEMPTS = 4
 WORKER_DIED = "its worker died"
+MORE_PARTITIONS = "it gets more partitions"
 
 
 @dataclass
 class LanesOut:
-    """`tasks`: the tasks of lanes that are handed out. `lost`: by lane, why it was lost."""
+    """`tasks`: the tasks of lanes that are handed out. `lost`: by lane, why it was lost.
+
+    `interrupted`: lanes that the driver ends, to give them more partitions; that does not count as an attempt.
+    """
 
     tasks: dict[int, LaneTask] = field(default_factory=dict)
     lost: dict[int, str] = field(default_factory=dict)
+    interrupted: set[int] = field(default_factory=set)
     _attempts: Counter[int] = field(default_factory=Counter)
 
     def give(self, tasks: Iterable[LaneTask]) -> None:
@@ -40,7 +45,7 @@ class LanesOut:
         if lost is None:
             self.tasks.pop(lane, None)
         else:
-            self.lost[lane] = lost
+            self.lost[lane] = MORE_PARTITIONS if lane in self.interrupted else lost
 
     def lose_the_rest(self) -> None:
         """No worker is left: every lane that has not come back is lost."""
@@ -63,11 +68,12 @@ class LanesOut:
             before_position = {part.key: part.position for part in last.partitions}
             moved = any(part.position > before_position.get(part.key, part.position) for part in task.partitions)
             committed = task.offsets < last.offsets or moved
-            self._attempts[task.lane] = 0 if committed else self._attempts[task.lane] + 1
+            self._attempts[task.lane] = 0 if committed else self._attempts[task.lane] + (task.lane not in self.interrupted)
             if self._attempts[task.lane] < LANE_ATTEMPTS:
                 again.append(task)
             else:
                 given_up.append((task, self.lost[task.lane]))
+        self.interrupted -= self.lost.keys()
         self.lost = {}
         self.give(again)
         return again, given_up

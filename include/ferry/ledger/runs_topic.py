@@ -98,20 +98,22 @@ def read_run_records(flow: Flow, run_id: str) -> RunRecords:
     return found
 
 
-def newest_run(flow: Flow, but: str) -> str:
-    """The id of the run that began last, of those that are not older than RUN_DAYS, and not `but`; empty if none is known."""
-    topic, newest = flow.runs_topic, ""
+def runs_after(flow: Flow, run_id: str) -> dict[str, bool]:
+    """The runs that began after this one did, in order: whether they have ended. Empty if the runs topic cannot be read."""
+    topic, found = flow.runs_topic, dict[str, bool]()
     with suppress(FerryError), InternalTopicReader(flow.target) as reader:
         since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - RUN_DAYS * 24 * 3600 * 1000)
         for record in reader.read(topic, since):
+            run = record.key.decode(errors="replace")
             with suppress(FerryError):
-                if (
-                    record.value is not None
-                    and record.key != but.encode()
-                    and fold_run_record(RunRecords(), record.value, "").opened is not None
-                ):
-                    newest = record.key.decode(errors="replace")
-    return newest
+                said = RunRecords() if record.value is None else fold_run_record(RunRecords(), record.value, "")
+                if said.opened is not None and run == run_id:
+                    found.clear()
+                elif said.opened is not None:
+                    found[run] = False
+                elif said.result is not None and run in found:
+                    found[run] = True
+    return found
 
 
 def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:

@@ -20,6 +20,8 @@ COMPACTED = {
     "segment.bytes": str(16 << 20),
     "segment.ms": str(6 * 3600 * 1000),
     "min.cleanable.dirty.ratio": "0.1",
+    # A run that follows writes the same receipt again and again. A reader that began before must still find the older record.
+    "min.compaction.lag.ms": str(10 * 60 * 1000),
     "compression.type": "producer",
 }
 EXPIRING = {"cleanup.policy": "delete", "retention.ms": str(RUNS_RETENTION_MILLISECONDS), "compression.type": "producer"}

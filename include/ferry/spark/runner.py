@@ -57,6 +57,10 @@ class _SparkRunner:
 class SparkLaneRunner(_SparkRunner):
     """Spreads lanes over at most `tasks` Spark tasks. Tasks that find no free core wait for one."""
 
+    def __init__(self, context: SparkContext, tasks: int, say: Callable[[str], None]) -> None:
+        super().__init__(context, tasks, say)
+        self._job_groups: dict[int, str] = {}  # by lane
+
     @property
     def width(self) -> int:
         """As many as have a core now: lanes that wait for one would copy nothing."""
@@ -67,6 +71,19 @@ class SparkLaneRunner(_SparkRunner):
         groups = deque([[number] for number in range(self._tasks)])
         for _ in run_groups(self._context, groups, _warm, self._say, width=self._tasks):
             pass
+
+    def has_room(self, lanes: int) -> bool:
+        """Whether a core is free."""
+        return lanes < self.width
+
+    def interrupt(self, lane: int) -> None:
+        """Cancel the Spark job of its group."""
+        self._context.cancelJobGroup(self._job_groups[lane])
+
+    def _job_group(self, group: Sequence[LaneTask]) -> str:
+        name = f"lanes {', '.join(str(task.lane) for task in group)}"
+        self._job_groups |= {task.lane: name for task in group}
+        return name
 
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """Results as groups finish. Lost lanes run again beside the other groups."""
@@ -82,7 +99,8 @@ class SparkLaneRunner(_SparkRunner):
         look = LOOK_SECONDS if job.follow_until is not None else None
         if look is not None:
             width = len(groups) + SPARE_TASKS  # lanes that the driver gives later must not wait for others to end
-        for group, results in run_groups(self._context, waiting, partial(run_group, job), self._say, width=width, look=look):
+        work = partial(run_group, job)
+        for group, results in run_groups(self._context, waiting, work, self._say, width=width, look=look, name=self._job_group):
             left -= bool(group)
             returned: set[int] = set()
             if isinstance(results, str):
@@ -129,10 +147,12 @@ def run_groups(
     *,
     width: int,
     look: float | None = None,
+    name: Callable[[list[Item]], str] | None = None,
 ) -> Generator[tuple[list[Item], list[Result] | str]]:
     """Yields each group as it finishes, with its results, or with one line why it has none. At most `width` groups run at a time.
 
-    `look`: yields an empty group after so many seconds in which none has finished. Then the caller may end it with groups at work.
+    `name`: of the Spark job group of a group. `look`: yields an empty group after so many seconds in which none has finished. Then the
+    caller may end it with groups at work.
 
     Groups are removed from `groups`; groups that are added between two results run too. `work` is pickled, and runs in a Spark worker.
     `say` prints what the job waits for. NoExecutors if there is no executor for too long.
@@ -146,7 +166,7 @@ def run_groups(
             while groups or running:
                 while groups and len(running) < width:
                     group = groups.popleft()
-                    running[pool.submit(_in_task, context, work, group)] = group
+                    running[pool.submit(_in_task, context, work, group, name(group) if name else "")] = group
                 done = wait(running, look, return_when=FIRST_COMPLETED).done
                 for future in done:
                     group, problem = running.pop(future), future.exception()
@@ -160,7 +180,9 @@ def run_groups(
             raise
 
 
-def _in_task(context: SparkContext, work: Work[Item, Result], group: list[Item]) -> list[Result]:
+def _in_task(context: SparkContext, work: Work[Item, Result], group: list[Item], name: str) -> list[Result]:
+    if name:
+        context.setJobGroup(name, name)
     results: list[Result] = context.parallelize([0], 1).mapPartitions(partial(_in_worker, work, group)).collect()
     return results
 
