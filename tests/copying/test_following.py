@@ -25,6 +25,7 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import ReceiptKind
+from ferry.monitoring.status import flow_status
 from ferry.pipeline.run import Run
 
 pytestmark = pytest.mark.brokers
@@ -115,9 +116,12 @@ def test_what_arrives_is_copied_until_another_run_takes_over(
         for _ in range(5):  # also in a partition in which nothing was when the run began
             seen = wait_for_more(run, target_cluster, remote, seen)
             fill(source_cluster, topic, [0, 1, 2], 30)
+        told = flow_status(flow).following
+        assert told is not None
         newer = last_run(config, flow.name)
         code, report = run.ended()
     assert (code, report["taken_over"], report["failed"]) == (0, newer["run_id"], [])
+    assert told.run_id == report["run_id"]
     assert report["totals"]["records"] + newer["totals"]["records"] == 450
     found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote})
     assert (found.equal, found.records) == (True, 450), found.differences[:3]

@@ -35,7 +35,7 @@ from ferry.copying.weights import bytes_an_offset, without_size
 from ferry.errors import ClusterUnreachable, FerryError, RetryRule, Superseded
 from ferry.ledger.reading import ask_syncs_done
 from ferry.ledger.run_report import PartitionFailure, Skipped, time_now
-from ferry.ledger.runs_topic import RunOpened, RunResult, read_run_records, runs_after, write_run_record
+from ferry.ledger.runs_topic import RunOpened, RunRecords, RunResult, read_recent_runs, read_run_records, runs_after, write_run_record
 from ferry.ledger.state import Claim, encode_state
 from ferry.syncs.context import SyncContext
 from ferry.syncs.topics import plan_topics, sync_topics, why_missing
@@ -99,7 +99,7 @@ class CopyDriver:
         except FerryError as problem:
             superseded = str(problem) if isinstance(problem, Superseded) else None
             if superseded is not None and self._follows:
-                self._write_result(taken_over=next(reversed(runs_after(self._flow, self._request.run_id)), ""))
+                self._write_result(taken_over=next(reversed(self._newer_runs()), ""))
                 return
             if superseded is None:
                 self._fail("", -1, type(problem).__name__, str(problem))
@@ -419,11 +419,17 @@ class CopyDriver:
             until = None if moment is None else moment.isoformat(timespec="seconds")
             opened = RunOpened(self._request.run_id, time_now(), self._request.bound, ends, until)
             write_run_record(self._flow, opened)
-            newer_runs = {}
+            newer = {}
         else:
-            newer_runs = runs_after(self._flow, self._request.run_id) if self._follows else {}
+            newer = self._newer_runs() if self._follows else {}
         self.ledger_ends = opened.ledger_ends
-        return next((run for run, ended in reversed(newer_runs.items()) if not ended), "")
+        return next((run_id for run_id, run in reversed(newer.items()) if run.result is None), "")
+
+    def _newer_runs(self) -> dict[str, RunRecords]:
+        """Empty if the runs topic cannot be read: it only names what happened."""
+        with suppress(FerryError):
+            return runs_after(read_recent_runs(self._flow), self._request.run_id)
+        return {}
 
     def _write_result(self, superseded: str | None = None, *, seconds: float | None = None, taken_over: str | None = None) -> None:
         cpu = self._cpu_seconds + sum(os.times()[:2])

@@ -15,10 +15,10 @@ from typing import Any
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.config import Flow
-from ferry.errors import FerryError, UnreadableRecord
+from ferry.errors import UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
 from ferry.ledger.run_report import PartitionFailure, Skipped
-from ferry.wire.documents import read_as, read_document
+from ferry.wire.documents import parse_time, read_as, read_document
 
 RECORD_VERSION = 1
 # Every run reads so many days, because a month of runs with many syncs would be too much.
@@ -98,22 +98,34 @@ def read_run_records(flow: Flow, run_id: str) -> RunRecords:
     return found
 
 
-def runs_after(flow: Flow, run_id: str) -> dict[str, bool]:
-    """The runs that began after this one did, in order: whether they have ended. Empty if the runs topic cannot be read."""
-    topic, found = flow.runs_topic, dict[str, bool]()
-    with suppress(FerryError), InternalTopicReader(flow.target) as reader:
+def read_recent_runs(flow: Flow) -> dict[str, RunRecords]:
+    """Every run that is not older than RUN_DAYS, in the order in which they began. Records that cannot be read are left out."""
+    topic, found = flow.runs_topic, dict[str, RunRecords]()
+    with InternalTopicReader(flow.target) as reader:
         since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - RUN_DAYS * 24 * 3600 * 1000)
-        for record in reader.read(topic, since):
-            run = record.key.decode(errors="replace")
-            with suppress(FerryError):
-                said = RunRecords() if record.value is None else fold_run_record(RunRecords(), record.value, "")
-                if said.opened is not None and run == run_id:
-                    found.clear()
-                elif said.opened is not None:
-                    found[run] = False
-                elif said.result is not None and run in found:
-                    found[run] = True
-    return found
+        for record in reader.read(topic, since, complete=False):
+            run_id = record.key.decode(errors="replace")
+            with suppress(UnreadableRecord):  # summaries too
+                if record.value is not None:
+                    found[run_id] = fold_run_record(found.get(run_id, RunRecords()), record.value, "")
+    return {run_id: run for run_id, run in found.items() if run.opened is not None}
+
+
+def runs_after(runs: Mapping[str, RunRecords], run_id: str) -> dict[str, RunRecords]:
+    """Those of `runs`, as of read_recent_runs, that began after this one (pure)."""
+    order = list(runs)
+    return {run: runs[run] for run in order[order.index(run_id) + 1 :]} if run_id in runs else {}
+
+
+def following(runs: Mapping[str, RunRecords], now: float) -> RunOpened | None:
+    """The newest of `runs` that follows now, in seconds since the epoch (pure)."""
+    opened = (run.opened for run in reversed(list(runs.values())) if run.opened is not None and run.result is None)
+    return next((run for run in opened if follows(run, now)), None)
+
+
+def follows(opened: RunOpened, now: float) -> bool:
+    """Whether the run follows, and its time is not over (pure)."""
+    return opened.follow_until is not None and now < parse_time(opened.follow_until).timestamp()
 
 
 def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:

@@ -15,11 +15,10 @@ from ferry.errors import FerryError, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.run_summary import KEY_PREFIX, LAG_PREFIX, RunLag, RunSummary, decode_run_part, state_of, sync_counts
-from ferry.ledger.runs_topic import RunRecords, fold_run_record
+from ferry.ledger.runs_topic import RunRecords, fold_run_record, follows
 from ferry.monitoring.runs import FAILED, RUNNING, empty_run
 from ferry.verify.report import VerifyReport
 from ferry.verify.results_topic import fold_report
-from ferry.wire.documents import parse_time
 
 # As long as the topic keeps them.
 DAYS = 30
@@ -76,19 +75,14 @@ def sorted_out(records: Iterable[InternalRecord], where: str, now: float) -> dic
         _unsummarised(
             run_id,
             run,
-            alive=(run_id in last_two and _follows(run, now)) or (run_id == latest and now - begun[run_id] / 1000 < RUNNING_SECONDS),
+            alive=(run_id in last_two and run.opened is not None and follows(run.opened, now))
+            or (run_id == latest and now - begun[run_id] / 1000 < RUNNING_SECONDS),
         )
         for run_id, run in runs.items()
         if run_id not in summaries
     ]
     found.sort(key=lambda run: (run["started"] or "", run["run_id"]), reverse=True)
     return {"runs": found[:RUNS_KEPT], "verifies": list(_verifies(verifies, where)), "unreadable": unreadable}
-
-
-def _follows(run: RunRecords, now: float) -> bool:
-    """Whether the run's time is not over: it goes on while a newer one begins."""
-    until = run.opened.follow_until if run.opened is not None else None
-    return until is not None and now < parse_time(until).timestamp()
 
 
 def _summarised(summary: RunSummary) -> dict[str, Any]:

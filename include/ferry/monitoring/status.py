@@ -26,6 +26,7 @@ from ferry.ledger.receipts import Receipt
 from ferry.ledger.recovery_record import Stage
 from ferry.ledger.run_report import LossReport, PartitionFailure, RunReport, loss_report
 from ferry.ledger.run_summary import KEY_PREFIX
+from ferry.ledger.runs_topic import RunOpened, following, read_recent_runs
 from ferry.monitoring.lag import Lag, PartitionStatus, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit, broken_limits
 from ferry.pipeline.plan import RunPlan
@@ -45,7 +46,7 @@ STATUS_VERSION = 1
 @dataclass(frozen=True)
 class FlowStatus:
     """`broken`: the limits of `ferry.alert.*` that it exceeds. `lacking`: what the releases of its clusters cannot do.
-    `stopped`: partitions (-1: whole topics) that the next run will not copy.
+    `stopped`: partitions (-1: whole topics) that the next run will not copy. `following`: the run that follows now.
     `stage`: a ferry.ledger.recovery_record.Stage; `stage_since` (ms): when groups began to move, 0 while the flow replicates.
     """
 
@@ -58,6 +59,7 @@ class FlowStatus:
     stage: str = Stage.REPLICATING.value
     stage_since: int = 0
     stopped: tuple[PartitionFailure, ...] = ()
+    following: RunOpened | None = None
 
     @property
     def counted(self) -> tuple[PartitionStatus, ...]:
@@ -73,6 +75,8 @@ class FlowStatus:
         fields["lacking"] = [lack._asdict() for lack in self.lacking]
         fields["open_transactions"] = [entry.document() for entry in self.last_stable_lags]
         fields["limits_broken"] = list(fields.pop("broken"))
+        run = self.following
+        fields["following"] = None if run is None else {"run_id": run.run_id, "since": run.started, "until": run.follow_until}
         totals = {"lag_records": self.lag.records, "lag_bytes": self.lag.known_bytes, "lag_seconds": self.lag.seconds}
         return {"version": STATUS_VERSION, **fields, "totals": totals}
 
@@ -80,6 +84,7 @@ class FlowStatus:
 def flow_status(flow: Flow) -> FlowStatus:
     """The status by both clusters and by the losses in the ledger. A missed schedule counts as a broken limit."""
     status, _, _ = read_flow(flow)
+    status = replace(status, following=following(read_recent_runs(flow), time.time()))
     missed = overdue_run(flow)
     return status if missed is None else replace(status, broken=(missed, *status.broken))
 

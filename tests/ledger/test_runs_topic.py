@@ -1,0 +1,34 @@
+"""Which runs began after another one, and which of them follows."""
+
+from __future__ import annotations
+
+import pytest
+
+from ferry.ledger.runs_topic import RunOpened, RunRecords, RunResult, following, runs_after
+
+pytestmark = pytest.mark.unit
+
+UNTIL, BEFORE, AFTER = "2026-01-01T00:10:00+00:00", 1_767_225_000.0, 1_767_226_200.0  # 23:50 and 00:10:00
+
+
+def run(run_id: str, *, until: str | None = UNTIL, ended: bool = False) -> tuple[str, RunRecords]:
+    result = RunResult(run_id, "2026-01-01T00:01:00+00:00", 1.0, 1.0) if ended else None
+    return run_id, RunRecords(opened=RunOpened(run_id, "2026-01-01T00:00:00+00:00", "latest", {}, until), result=result)
+
+
+def test_runs_that_began_after_another() -> None:
+    runs = dict([run("a"), run("b"), run("c")])
+    assert [*runs_after(runs, "a")] == ["b", "c"]
+    assert runs_after(runs, "c") == {}
+    assert runs_after(runs, "older than what was read") == {}
+
+
+def test_the_newest_that_follows() -> None:
+    runs = dict([run("a"), run("b"), run("ended", ended=True), run("does not follow", until=None)])
+    found = following(runs, BEFORE)
+    assert found is not None
+    assert found.run_id == "b"
+
+
+def test_none_follows_when_its_time_is_over() -> None:
+    assert following(dict([run("a")]), AFTER) is None
