@@ -119,7 +119,7 @@ class Side:
             future.result(30)
         self._wait_for(self._own, wanted)
         if wanted != present:
-            self._pass_a_marker()
+            self.pass_a_marker()
 
     def bindings(self) -> set[AclBinding]:
         """All ACLs of the user."""
@@ -130,8 +130,8 @@ class Side:
         kind, pattern = ResourceType.ANY, ResourcePatternType.ANY
         return AclBindingFilter(kind, None, pattern, self.principal, None, AclOperation.ANY, AclPermissionType.ANY)
 
-    def _pass_a_marker(self) -> None:
-        """Brokers answer when they know an ACL; the controller, who learns them in the same order, knows it when the next one came."""
+    def pass_a_marker(self) -> None:
+        """Broker and controller know everything that was changed before this: they learn all changes in the same order."""
         marker = f"User:{secrets.token_hex(8)}"
         kind = (ResourceType.TOPIC, "marker", ResourcePatternType.LITERAL, marker, "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW)
         self.admin.create_acls([AclBinding(*kind)])[AclBinding(*kind)].result(30)
@@ -196,6 +196,7 @@ class Stage:
     def empty(self) -> None:
         """As if Ferry had never run; what producers wrote at the source stays."""
         for side, kept in ((self.target, set()), (self.source, {self.topic})):
+            side.pass_a_marker()  # a topic that was created just now is listed then
             for name in side.topics() - kept:
                 if not name.startswith("__"):
                     side.remove_topic(name)
