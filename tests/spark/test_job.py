@@ -61,6 +61,20 @@ def test_a_run_on_local_spark(config: Path, topic: str, source_cluster: SandboxC
 
 
 @pytest.mark.long
+def test_the_first_run_of_a_site_with_a_spark_configuration(
+    config: Path, topic: str, source_cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A JVM that is to archive its classes exits with 1 if its class path has a directory that is not empty."""
+    fill(source_cluster, topic, 100)
+    (tmp_path / "spark-defaults.conf").write_text("spark.app.name of-the-site\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("FERRY_CACHE", str(tmp_path / "cache"))
+    done = ferry("run", str(config), "--flow", flow_of(config), "--master", "local[2]", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["totals"]["records"] == 100
+
+
+@pytest.mark.long
 def test_a_verify_on_local_spark(config: Path, topic: str, source_cluster: SandboxCluster, target_cluster: SandboxCluster) -> None:
     flow = flow_of(config)
     fill(source_cluster, topic, 2_000)
