@@ -126,10 +126,11 @@ latency: setup ## How old records are on the target while runs follow, beside Mi
 width: setup ## Throughput with 1, 2 and 4 Spark tasks on each kind of Spark master: a table
 	python -m benchmarks.width
 
-scale: setup ## 10,000 partitions and 2,000 groups, a plan of 100,000 partitions, and the ledger of a year of runs: tables
+scale: setup ## 10,000 partitions and 2,000 groups, a plan of 100,000 partitions, the ledger of a year of runs, and of a day of runs that follow: tables
 	python -m benchmarks.scale
 	python -m benchmarks.scale.many
 	python -m benchmarks.scale.year
+	python -m benchmarks.scale.day
 
 distance: setup ## Over a line of 100 ms and 100 Mbit/s, MirrorMaker 2 beside it; needs root for network namespaces
 	python -m benchmarks.distance
