@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from tools.kafka import SandboxCluster, compare_topics
 from tools.kafka.reading import NotReadable, partition_bounds
 from tools.kafka.topics import delete_topics
@@ -251,3 +251,23 @@ def test_another_try_does_not_take_the_flow_back(
         seen = held(target_cluster, remote)
         fill(source_cluster, topic, [0], 10)
         wait_for_more(second, target_cluster, remote, seen)
+
+
+def test_a_quiet_remote_topic_that_is_created_again_is_noticed(
+    topic: str,
+    config_file: Callable[..., Path],
+    copy_only: tuple[str, ...],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    config = config_file(f"A->B.topics = {topic}", *copy_only)
+    flow = load_config(config).flows[0]
+    remote = f"{flow.source.alias}.{topic}"
+    fill(source_cluster, topic, [0], 10)
+    with following(config, flow.name) as run:
+        wait_for_more(run, target_cluster, remote, 0)
+        delete_topics(target_cluster.client_settings(), remote)
+        admin = AdminClient(target_cluster.client_settings())
+        admin.create_topics([NewTopic(remote, 3, 1)])[remote].result(30)
+        told = next(line for line in run.process.stderr or () if "stops: TargetRecreated" in line)
+    assert f"{topic}-0" in told

@@ -78,6 +78,11 @@ class Leaders:
         """Whether the pause since the last refresh is over. The pauses double while leaders are missing."""
         return time.monotonic() - self._asked >= self._pause
 
+    @property
+    def age(self) -> float:
+        """Seconds since the last refresh."""
+        return time.monotonic() - self._asked
+
     async def refresh(self) -> None:
         """Ask now. Topics that do not exist lose their entries; the connection learns the brokers. RequestNotSent, RequestLost."""
         now = time.monotonic()

@@ -43,6 +43,8 @@ RUNS_PER_TRANSACTION = 20 * RUNS_PER_RECEIPT
 IDLE_SECONDS = 0.05
 # A following lane that is at the end of all its partitions has no pause to watch, only the time at which it ends.
 AT_THE_END_SECONDS = 1.0
+# A following lane that writes nothing asks the target for its topics so often.
+LOOK_SECONDS = 10.0
 # Recoveries in a row without a commit; each may take as long as Ferry waits for a coordinator. The driver tries a failed lane again.
 RECOVERIES = 6
 # A partition that makes the outcome unknown this often at one position is stopped, so that it does not stop the lane.
@@ -281,7 +283,10 @@ class Lane:
                 self._records.enqueue(cursor.task.remote, batch)
 
     async def _mend_target(self) -> None:
-        if self._records.leaders_stale and self._target_leaders.rested:
+        # Nothing is written where nothing arrives, so nobody would say that a remote topic was deleted, or created again.
+        quiet = self._follows_until is not None and self._state is TransactionState.READY
+        old = quiet and self._target_leaders.age > LOOK_SECONDS
+        if (self._records.leaders_stale or old) and self._target_leaders.rested:
             with suppress(RequestNotSent, RequestLost):  # they stay stale
                 await self._target_leaders.refresh()
                 self._records.leaders_stale = False
