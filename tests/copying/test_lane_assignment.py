@@ -66,3 +66,10 @@ def test_what_a_lane_leaves_gets_one_that_is_free() -> None:
 def test_if_all_lanes_are_handed_out_there_is_one_more() -> None:
     assignment = made(4)
     assert (assignment.free_lane(HELD, HELD), assignment.lanes) == (4, 5)
+
+
+def test_the_smallest_lane_is_the_one_with_the_fewest_partitions() -> None:
+    assignment = made(2)
+    first, second = assignment.tasks(parts(*range(5)), HELD)
+    assert assignment.smallest({first.lane, second.lane}) == min(first, second, key=lambda entry: len(entry.partitions)).lane
+    assert assignment.smallest({first.lane}) == first.lane

@@ -152,7 +152,8 @@ def _status(found: FlowStatus) -> Iterator[Part]:
     columns = ("topic", "partition", "position", "end", "lag", "lag bytes", "lag seconds", "headroom s", "note")
     yield Table(f"{found.flow}: status", columns, rows)
     if found.following is not None:
-        behind = f"{found.lag.seconds:.1f} s behind" if found.lag.records else "up to date"
+        age = f", {found.lag.seconds:.1f} s" if found.lag.seconds >= 0 else ""
+        behind = f"behind by {found.lag.records:,} records{age}" if found.lag.records else "up to date"
         yield f"{found.flow} follows since {found.following.started} until {found.following.follow_until}: {behind}"
     if found.stage_since:
         yield f"{found.flow} is {found.stage} since {_moment(found.stage_since)}: groups are not synced"

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin, require_contact
 from ferry.clusters.coordination import ProducerIdentity
@@ -20,25 +19,35 @@ from ferry.clusters.log_sizes import log_sizes
 from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import Flow
+from ferry.copying.fenced_plans import Decide, FencedPlans
 from ferry.copying.fencing import RunLease
 from ferry.copying.lane_assignment import LaneAssignment, partition_task
 from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut, until_clusters_answer
 from ferry.copying.last_stable_lag import last_stable_lags, overdue
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
-from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
+from ferry.copying.plan import PartitionPlan
 from ferry.copying.progress import Progress, ProgressObserver, beside, named_when_slow
 from ferry.copying.request import RunRequest
-from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
+from ferry.copying.snapshot import FlowSnapshot
 from ferry.copying.upkeep import ask_held_ever, keep_up
 from ferry.copying.weights import bytes_an_offset, without_size
 from ferry.errors import ClusterUnreachable, FerryError, RetryRule, Superseded
 from ferry.ledger.reading import ask_syncs_done
-from ferry.ledger.run_report import PartitionFailure, Skipped, time_now
-from ferry.ledger.runs_topic import RunOpened, RunRecords, RunResult, read_recent_runs, read_run_records, runs_after, write_run_record
+from ferry.ledger.run_report import Skipped, time_now
+from ferry.ledger.runs_topic import (
+    RunOpened,
+    RunRecords,
+    RunResult,
+    following,
+    read_recent_runs,
+    read_run_records,
+    runs_after,
+    write_run_record,
+)
 from ferry.ledger.state import Claim, encode_state
 from ferry.syncs.context import SyncContext
-from ferry.syncs.topics import plan_topics, sync_topics, why_missing
+from ferry.syncs.topics import sync_topics
 
 # Before lost lanes are taken back; doubled each time that they are lost without a commit in between.
 FIRST_PAUSE_SECONDS = 1.0
@@ -51,7 +60,6 @@ LOOK_SECONDS = 10.0
 
 Log = Callable[[str], None]
 Watch = Callable[[threading.Event], None]
-Decide = Callable[[FlowSnapshot], Iterable[PartitionPlan]]
 
 
 class CopyDriver:
@@ -61,7 +69,7 @@ class CopyDriver:
         """`meanwhile`: called in a thread when this run holds the flow, with an event that says that the copy is over."""
         self._flow, self._request, self._runner, self._say, self._meanwhile = flow, request, runner, say, meanwhile
         self._ledger = flow.ledger_topic
-        self._failures: dict[tuple[str, int], PartitionFailure] = {}  # by source partition
+        self._plans = FencedPlans(flow, request)
         self._skipped: tuple[Skipped, ...] = ()
         self._stopped_lanes: set[int] = set()
         self._silent = ""  # the problem of a lane that waited for a whole cluster in vain
@@ -72,12 +80,11 @@ class CopyDriver:
         self._looked = self._refreshed = time.monotonic()
         self._said = ""  # the last problem of looking around
         self._upkeep: Callable[[], None] | None = None  # of a run that follows, until it is done
+        self._failed_once: set[TopicPartition] = set()
         self._started = time.monotonic()
 
     def run(self) -> None:
         """Copy, and write the outcome to the runs topic. Errors that end the run, like Superseded and ClusterUnreachable, are raised."""
-        if self._follows:
-            self._runner.warm_up()  # the run that copies now goes on meanwhile
         self._under_the_fence(self._copy)
 
     def seed(self, decide: Decide) -> None:
@@ -94,6 +101,8 @@ class CopyDriver:
             self._write_result(taken_over=newer)
             return
         try:
+            if self._follows:
+                self._runner.warm_up()  # the run that copies now goes on meanwhile
             with lease:
                 act(lease)
         except FerryError as problem:
@@ -102,7 +111,7 @@ class CopyDriver:
                 self._write_result(taken_over=next(reversed(self._newer_runs()), ""))
                 return
             if superseded is None:
-                self._fail("", -1, type(problem).__name__, str(problem))
+                self._plans.fail("", -1, type(problem).__name__, str(problem))
             with suppress(ClusterUnreachable):  # the target may be unreachable too; `problem` is what ended the run
                 waited = isinstance(problem, ClusterUnreachable)
                 self._write_result(superseded, seconds=LOOK_SECONDS if waited else None)
@@ -132,7 +141,7 @@ class CopyDriver:
 
     def _seed(self, lease: RunLease, decide: Decide) -> None:
         held = self._take_over(lease)
-        seen, plans = self._plan(lease, decide)
+        seen, plans = self._plans.plan(lease, decide)
         held |= self._prepare(lease, seen, plans)
         tasks = [
             replace(task, partitions=tuple(replace(part, settles=True) for part in task.partitions))
@@ -147,7 +156,7 @@ class CopyDriver:
         with named_when_slow(self._say, "taking the flow over from earlier runs"):
             held = self._take_over(lease)
         with named_when_slow(self._say, "planning the lanes"):
-            seen, plans = self._plan(lease, self._decide, for_a_run=True)
+            seen, plans = self._plans.plan(lease, self._plans.decide, for_a_run=True)
             self._skipped = seen.skipped
             held |= self._prepare(lease, seen, plans)
         ends = {plan.facts.key: plan.facts.end for plan in plans}
@@ -184,16 +193,22 @@ class CopyDriver:
             time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
         lease.confirm()
         again = {lane: lease.retake(lane) for lane in lost}
-        look = {
-            "for_a_run": True,
-            "ends": {} if self._follows else ends,
-            "concerns": lambda topic, partition: self._assignment.has(lost, TopicPartition(topic, partition)),
-        }
-        seen, plans = until_clusters_answer()(self._plan, lease, self._decide, **look)
+        takes_more = min(out.interrupted & lost.keys(), default=None)
+        waiting = set() if takes_more is None else set(self._assignment.left)
+
+        def concerns(topic: str, partition: int) -> bool:
+            key = TopicPartition(topic, partition)
+            return key in waiting or self._assignment.has(lost, key)
+
+        look = {"for_a_run": True, "ends": {} if self._follows else ends, "concerns": concerns}
+        seen, plans = until_clusters_answer()(self._plans.plan, lease, self._plans.decide, **look)
         self._skipped = seen.skipped
         before = [out.tasks[lane] for lane in lost]
-        self._name_missing(before, plans)
-        tasks, given_up = out.give_again(self._lane_tasks(plans, {**held, **again}))
+        self._plans.name_missing(before, plans)
+        if waiting:
+            held |= self._prepare(lease, seen, plans)
+            self._assignment.left -= waiting
+        tasks, given_up = out.give_again(self._lane_tasks(plans, {**held, **again}, lane=takes_more))
         self._give_up(given_up, f"{LANE_ATTEMPTS} attempts in a row that committed nothing")
         self._say(f"trying {len(tasks)} lanes again: {'; '.join(sorted(set(lost.values())))}")
         if self._follows:
@@ -213,14 +228,16 @@ class CopyDriver:
         if now - self._looked >= FOLLOW_LOOK_SECONDS:
             self._looked = now
             lease.confirm()
+        if out.interrupted:
+            for lane in out.interrupted:
+                self._runner.interrupt(lane)  # the first time, its Spark job may not have begun
+            return []
+        self._keep_up()
         mirroring = self._flow.mirroring
         refresh = mirroring.refresh_topics_enabled and 0 <= mirroring.refresh_topics_interval <= now - self._refreshed
         if refresh:
             self._refreshed = now
         try:
-            if self._upkeep is not None:
-                upkeep, self._upkeep = self._upkeep, None
-                upkeep()
             return self._new_lane(lease, held, out, refresh=refresh) if refresh or self._assignment.left else []
         except Superseded:
             raise
@@ -230,26 +247,36 @@ class CopyDriver:
             self._said = str(problem)
             return []
 
+    def _keep_up(self) -> None:
+        upkeep, self._upkeep = self._upkeep, None
+        try:
+            if upkeep is not None:
+                upkeep()
+        except Superseded:
+            raise
+        except FerryError as problem:
+            self._say(f"could not merge receipts or index losses; the next run tries again: {problem}")
+            self._plans.fail("", -1, type(problem).__name__, f"merging receipts or indexing losses: {problem}")
+
     def _new_lane(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut, *, refresh: bool) -> list[LaneTask]:
         if refresh and not self._request.topics:
             sync_topics(SyncContext(self._flow, dry_run=False))
-        left, failed = set(self._assignment.left), {} if refresh else dict(self._failures)
+        left, failed = set(self._assignment.left), {} if refresh else dict(self._plans.failures)
 
         def has_none(topic: str, partition: int) -> bool:
             key = TopicPartition(topic, partition)
             return key in left or (refresh and self._assignment.is_new(key))
 
-        seen, plans = self._plan(lease, self._decide, for_a_run=True, concerns=has_none)
+        seen, plans = self._plans.plan(lease, self._plans.decide, for_a_run=True, concerns=has_none)
         new = [plan for plan in plans if has_none(*plan.facts.key) and plan.facts.key not in failed]
         if not any(self._has_lane(plan) for plan in new):
             self._assignment.left -= left
             return []
         if out.tasks and not self._runner.has_room(len(out.tasks)):
-            held |= self._prepare(lease, seen, new)
-            joined = self._assignment.join(out.tasks, [plan.facts.key for plan in new if self._has_lane(plan)])
-            self._assignment.left -= left
-            out.interrupted.add(joined)
-            self._runner.interrupt(joined)
+            # A partition that has failed before would end the lane that it joins.
+            self._assignment.left = left | {plan.facts.key for plan in new if self._has_lane(plan)} - self._failed_once
+            if self._assignment.left:
+                out.interrupted.add(self._assignment.smallest(out.tasks))
             return []
         lane = self._assignment.free_lane(held, out.tasks)
         if lane in self._assignment.used:
@@ -257,7 +284,7 @@ class CopyDriver:
         held |= self._prepare(lease, seen, new)
         tasks = self._lane_tasks(new, held, lane=lane)
         for key in (part.key for task in tasks for part in task.partitions):
-            self._failures.pop(key, None)
+            self._plans.failures.pop(key, None)
         self._say(f"lane {lane} goes on with {sum(len(task.partitions) for task in tasks)} partitions")
         out.give(tasks)
         self._assignment.used.add(lane)
@@ -286,52 +313,7 @@ class CopyDriver:
         """After the copy no transaction of this flow is open: if a last stable offset lags now, the transaction is somebody else's."""
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
             for failure in overdue(last_stable_lags(self._flow, seen, source, target)):
-                self._failures.setdefault((failure.topic, failure.partition), failure)
-
-    def _decide(self, seen: FlowSnapshot) -> list[PartitionPlan]:
-        return plan_partitions(seen.facts, rules_of(self._flow, self._request))
-
-    def _plan(self, lease: RunLease, decide: Decide, **look: Any) -> tuple[FlowSnapshot, list[PartitionPlan]]:
-        """Take a snapshot (`look`: options of take_snapshot), and plan. Failures are noted.
-
-        Superseded if there are some and a newer run has taken over: it may have changed what looks like a failure here.
-        """
-        with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
-            seen = take_snapshot(self._flow, self._request, source, target, settled=True, **look)
-            plans = self._without_topic(decide(seen), seen, source, target)
-        planned = [plan.failure for plan in plans if plan.failure is not None]
-        for topic, partition in [
-            key for plan in plans for key in (plan.facts.key, (plan.facts.topic, -1))
-        ]:  # an older plan may have failed
-            self._failures.pop((topic, partition), None)
-        if planned:
-            lease.confirm()
-        self._failures.update(((failure.topic, failure.partition), failure) for failure in (*planned, *seen.unavailable, *seen.denied))
-        return seen, plans
-
-    def _without_topic(
-        self, plans: Iterable[PartitionPlan], seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin
-    ) -> list[PartitionPlan]:
-        """The plans, where partitions fail whose remote topic was not created. The target is asked for the reason."""
-        found = list(plans)
-        missing = {
-            (plan.facts.topic, plan.facts.remote_topic) for plan in found if plan.failure is None and plan.facts.remote_topic_id is None
-        }
-        if not missing:
-            return found
-        topics = plan_topics(self._flow, sorted(missing), seen.source_topics, seen.target_topics, source=source, target=target)
-        nothing = dict.fromkeys((topic for topic, _ in missing), "it was not created in time; run again")
-        return stopped_without_topic(found, nothing | why_missing(self._flow, topics, target))
-
-    def _name_missing(self, lost: Iterable[LaneTask], plans: Iterable[PartitionPlan]) -> None:
-        """Fail partitions of lost lanes that the clusters no longer show: the report would not name them otherwise.
-
-        If a failure names their topic (partition -1), that is reason enough.
-        """
-        named = {plan.facts.key for plan in plans} | self._failures.keys()
-        for part in (part for task in lost for part in task.partitions):
-            if not named & {part.key, (part.topic, -1)}:
-                self._fail(*part.key, "SourceMissing", "the source no longer had it when its lane was planned again")
+                self._plans.failures.setdefault((failure.topic, failure.partition), failure)
 
     def _lane_tasks(
         self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity], *, lane: int | None = None
@@ -376,9 +358,10 @@ class CopyDriver:
     def _take_result(self, result: LaneResult) -> str | None:
         for outcome in result.partitions:
             key = TopicPartition(outcome.topic, outcome.partition)
-            self._failures.pop(key, None)
+            self._plans.failures.pop(key, None)
             if outcome.failure is not None:
-                self._fail(*key, outcome.failure.error, outcome.failure.problem)
+                self._failed_once.add(key)
+                self._plans.fail(*key, outcome.failure.error, outcome.failure.problem)
                 if self._follows:
                     self._say(f"{outcome.topic}-{outcome.partition} stops: {outcome.failure.error}: {outcome.failure.problem}")
         if self._follows and result.failure is None:
@@ -390,7 +373,7 @@ class CopyDriver:
         if result.failure.passing:
             self._silent = result.failure.problem if result.failure.silent else self._silent
             return result.failure.problem
-        self._fail("", -1, result.failure.error, result.failure.problem)
+        self._plans.fail("", -1, result.failure.error, result.failure.problem)
         self._stopped_lanes.add(result.lane)
         if self._follows:
             self._say(f"lane {result.lane} stops: {result.failure.error}: {result.failure.problem}")
@@ -401,10 +384,7 @@ class CopyDriver:
             self._assignment.drop(part.key for part in task.partitions)
             for partition in task.partitions:
                 problem = f"lane {task.lane} did not finish in {attempts}: {why}"
-                self._fail(partition.topic, partition.partition, "PartitionUnavailable", problem)
-
-    def _fail(self, topic: str, partition: int, error: str, problem: str) -> None:
-        self._failures[topic, partition] = PartitionFailure(topic, partition, error, problem)
+                self._plans.fail(partition.topic, partition.partition, "PartitionUnavailable", problem)
 
     def _write_opened(self) -> str:
         """NewerFormat, before anything is written.
@@ -414,16 +394,15 @@ class CopyDriver:
         newer_format, asked = ask_syncs_done(self._flow), InternalTopicReader(self._flow.target).ask_end_offsets(self._ledger)
         opened, ends = read_run_records(self._flow, self._request.run_id).opened, asked.answer()
         newer_format.answer()
-        if opened is None:
-            moment = self._request.follow_until
-            until = None if moment is None else moment.isoformat(timespec="seconds")
-            opened = RunOpened(self._request.run_id, time_now(), self._request.bound, ends, until)
-            write_run_record(self._flow, opened)
-            newer = {}
-        else:
-            newer = self._newer_runs() if self._follows else {}
-        self.ledger_ends = opened.ledger_ends
-        return next((run_id for run_id, run in reversed(newer.items()) if run.result is None), "")
+        newer = self._newer_runs() if opened is not None and self._follows else {}
+        if found := following(newer, time.time()):
+            return found.run_id
+        moment = self._request.follow_until
+        until = None if moment is None else moment.isoformat(timespec="seconds")
+        now = RunOpened(self._request.run_id, time_now(), self._request.bound, ends, until)
+        write_run_record(self._flow, now)  # in each try: it says that the run goes on
+        self.ledger_ends = (opened or now).ledger_ends
+        return ""
 
     def _newer_runs(self) -> dict[str, RunRecords]:
         """Empty if the runs topic cannot be read: it only names what happened."""
@@ -440,7 +419,7 @@ class CopyDriver:
                 finished=time_now(),
                 seconds=round(time.monotonic() - self._started, 3),
                 cpu_seconds=round(cpu, 3),
-                failed=tuple(self._failures.values()),
+                failed=tuple(self._plans.failures.values()),
                 skipped=self._skipped,
                 superseded=superseded,
                 taken_over=taken_over,

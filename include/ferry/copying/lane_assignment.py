@@ -16,7 +16,7 @@ from ferry.copying.plan import PartitionPlan
 
 
 class LaneAssignment:
-    """`lanes`: how many the run has, known with the plan. `used`: those that have run. `left`: partitions of lanes that ended early."""
+    """`lanes`: how many the run has, known with the plan. `used`: those that have run. `left`: partitions that wait for one."""
 
     def __init__(self, flow: Flow, width: Callable[[], int], *, follows: bool) -> None:
         """`width`: how many lanes are worth having if all of them run at the same time."""
@@ -55,12 +55,10 @@ class LaneAssignment:
         self.lanes = max(self.lanes, lane + 1)
         return lane
 
-    def join(self, lanes: Collection[int], keys: Collection[TopicPartition]) -> int:
-        """Give these partitions to the lane of `lanes` that has the fewest; returns it."""
+    def smallest(self, lanes: Collection[int]) -> int:
+        """The lane of `lanes` that has the fewest partitions."""
         sizes = Counter(self._lane_of.values())
-        lane = min(lanes, key=lambda number: (sizes[number], number))
-        self._lane_of |= dict.fromkeys(keys, lane)
-        return lane
+        return min(lanes, key=lambda lane: (sizes[lane], lane))
 
     def end(self, result: LaneResult) -> None:
         """A lane of a run that follows has ended by itself."""

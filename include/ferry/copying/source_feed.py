@@ -53,8 +53,6 @@ PAUSE_SECONDS = 0.1
 # A lane that follows asks again so often where nothing arrives. What arrives is answered at once, except in a partition that was not among
 # those that were asked for, because its leader had changed.
 FOLLOW_WAIT_MILLISECONDS = 1_000
-# If the memory does not hold a response of each broker, the brokers take turns, and each turn is short.
-TURN_WAIT_MILLISECONDS = 50
 # The lane cannot name the offset: only the ledger tells which records of the old log were copied.
 WHERE_A_RESTART_GOES_ON = "ferry plan names the offset at which ferry.on.recreate=restart goes on"
 
@@ -105,14 +103,15 @@ class SourceFeed:
                 elif node not in self._fetching and not self._connection.throttled(node):
                     by_node.setdefault(node, []).append(cursor.fetch_position())
         self._rotation.rotate(-1)
-        needed = max(self._limits.fetch, self._largest)
-        takes_turns = held + self._connection.meter.reserved + needed * len(by_node) > self._limits.held
-        wait = FETCH_WAIT_MILLISECONDS if not self._follows else TURN_WAIT_MILLISECONDS if takes_turns else FOLLOW_WAIT_MILLISECONDS
+        # Brokers of a lane that follows wait until something arrives: so each has a response at the same time.
+        waiting = 2 * len(self._fetching | by_node.keys()) if self._follows else 1
+        size = min(self._limits.fetch, self._limits.held // max(1, waiting))
+        needed = max(size, self._largest)
         for node, wanted in by_node.items():
             reserved = self._connection.meter.reserved
             if (held or reserved) and held + reserved + needed > self._limits.held:
                 return
-            self._submit(node, wanted, needed, wait)
+            self._submit(node, wanted, needed, size)
 
     def abandon(self) -> None:
         """Forget the fetches in flight: the cursors have gone back."""
@@ -160,14 +159,14 @@ class SourceFeed:
             for look in looks:
                 await look
 
-    def _submit(self, node: int, wanted: list[FetchPosition], needed: int, wait: int) -> None:
+    def _submit(self, node: int, wanted: list[FetchPosition], needed: int, size: int) -> None:
         generation, limits, meter = self._generation, self._limits, self._connection.meter
         request = fetch_request(
             wanted,
             self._leaders,
-            total_bytes=limits.fetch,
-            partition_bytes=limits.partition_fetch,
-            wait_milliseconds=wait,
+            total_bytes=size,
+            partition_bytes=min(limits.partition_fetch, size),
+            wait_milliseconds=FOLLOW_WAIT_MILLISECONDS if self._follows else FETCH_WAIT_MILLISECONDS,
         )
         self._fetching.add(node)
         meter.reserved += needed

@@ -23,6 +23,7 @@ from ferry.wire.documents import parse_time, read_as, read_document
 RECORD_VERSION = 1
 # Every run reads so many days, because a month of runs with many syncs would be too much.
 RUN_DAYS = 7
+VERIFY_PREFIX = "verify:"
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def read_recent_runs(flow: Flow) -> dict[str, RunRecords]:
         for record in reader.read(topic, since, complete=False):
             run_id = record.key.decode(errors="replace")
             with suppress(UnreadableRecord):  # summaries too
-                if record.value is not None:
+                if record.value is not None and not run_id.startswith(VERIFY_PREFIX):
                     found[run_id] = fold_run_record(found.get(run_id, RunRecords()), record.value, "")
     return {run_id: run for run_id, run in found.items() if run.opened is not None}
 
@@ -136,7 +137,7 @@ def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:
         kind = document["kind"]
         if kind == "opened":
             opened = read_as(RunOpened, document, optional=("ledger_ends", "follow_until"))
-            return replace(found, opened=found.opened or opened)
+            return replace(found, opened=found.opened or opened, result=None)  # another try
         if kind == "sync":
             sync = read_as(RunSync, document)
             return replace(found, syncs={**found.syncs, sync.sync: sync.outcome})

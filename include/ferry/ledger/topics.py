@@ -20,16 +20,16 @@ COMPACTED = {
     "segment.bytes": str(16 << 20),
     "segment.ms": str(6 * 3600 * 1000),
     "min.cleanable.dirty.ratio": "0.1",
-    # A run that follows writes the same receipt again and again. A reader that began before must still find the older record.
-    "min.compaction.lag.ms": str(10 * 60 * 1000),
     "compression.type": "producer",
 }
+# A run that follows writes the same receipt again and again. A reader that began before must still find the older record.
+LEDGER = {**COMPACTED, "min.compaction.lag.ms": str(10 * 60 * 1000)}
 EXPIRING = {"cleanup.policy": "delete", "retention.ms": str(RUNS_RETENTION_MILLISECONDS), "compression.type": "producer"}
 
 
 def _wanted(flow: Flow) -> dict[str, tuple[int, dict[str, str]]]:
     """Partitions and config of each topic."""
-    return {flow.ledger_topic: (flow.ledger_partitions, COMPACTED), flow.state_topic: (1, COMPACTED), flow.runs_topic: (1, EXPIRING)}
+    return {flow.ledger_topic: (flow.ledger_partitions, LEDGER), flow.state_topic: (1, COMPACTED), flow.runs_topic: (1, EXPIRING)}
 
 
 def internal_topics(flow: Flow) -> frozenset[str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ferry.config import Flow
 from ferry.errors import FerryError
-from ferry.ledger.runs_topic import RunOpened
+from ferry.ledger.runs_topic import RunOpened, follows
 from ferry.monitoring.lag import Lag, by_topic, lag_of
 from ferry.monitoring.runs_reading import read_runs
 from ferry.monitoring.status import FlowStatus, flow_status, status_after_run
@@ -23,6 +23,8 @@ TOPICS_SHOWN = 8
 STOPPED_SHOWN = 3
 # A flow counts as copying for so long after a position moved.
 MOVED_SECONDS = 15.0
+# A run that follows keeps up as long as no record is older: if it dies, nobody says so.
+LATE_SECONDS = 15.0
 # Time between two reads of the ledger (for losses) and the runs topic: reading a large ledger takes seconds.
 WHOLE_SECONDS = 60.0
 # So long frames say how long an outage was: a person does not see what stands there for one look only.
@@ -101,8 +103,9 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
     moved_at = look.at if copied else before.moved_at if before is not None else None
     lag = status.lag
     copying = moved_at is not None and look.at - moved_at <= MOVED_SECONDS and lag.records > 0
-    follows = status.following is not None
-    state = "following" if follows else "copying" if copying else "behind" if lag.records else "up to date"
+    on_time = not lag.records or 0 <= lag.seconds <= LATE_SECONDS
+    keeps_up = on_time and status.following is not None and follows(status.following, look.at)
+    state = "following" if keeps_up else "copying" if copying else "behind" if lag.records else "up to date"
     topics = _topics(status)
     unread = f"headroom is unknown for {lag.unknown_ages} partitions: Ferry could not read their first uncopied record"
     return FlowFrame(

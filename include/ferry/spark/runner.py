@@ -78,7 +78,8 @@ class SparkLaneRunner(_SparkRunner):
 
     def interrupt(self, lane: int) -> None:
         """Cancel the Spark job of its group."""
-        self._context.cancelJobGroup(self._job_groups[lane])
+        if lane in self._job_groups:
+            self._context.cancelJobGroup(self._job_groups[lane])
 
     def _job_group(self, group: Sequence[LaneTask]) -> str:
         name = f"lanes {', '.join(str(task.lane) for task in group)}"

@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from ferry.clusters.internal_producer import append_records, ask_identity
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.kept import kept_clients
 from ferry.config import Flow
 from ferry.errors import FerryError, NewerFormat, UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
@@ -135,7 +136,8 @@ def fold_report(values: Iterable[bytes], where: str) -> VerifyReport | None:
 
 def write_report(flow: Flow, report: VerifyReport) -> None:
     records = [(_key(report.run_id), value) for value in report_records(report)]
-    append_records(flow.target, flow.runs_topic, records, identity=ask_identity(flow.target))
+    with kept_clients():
+        append_records(flow.target, flow.runs_topic, records, identity=ask_identity(flow.target))
 
 
 def report_records(report: VerifyReport) -> list[bytes]:
