@@ -19,8 +19,14 @@ BUFFERED = {key: value for key, value in os.environ.items() if key != "PYTHONUNB
 WITNESS = """
 import os, sys, threading
 
+def name_of(task):
+    try:
+        return open(f"/proc/self/task/{task}/comm").read().strip()
+    except OSError:  # it has ended since it was listed
+        return ""
+
 def threads():
-    return sorted(open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task"))
+    return sorted(map(name_of, os.listdir("/proc/self/task")))
 
 def witnessed(code, ended=os._exit):
     others = [name for name in threads() if name.startswith(("rdk:", "ferry"))] + [t.name for t in threading.enumerate()][1:]
