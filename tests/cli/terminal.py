@@ -17,6 +17,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
+from tests.waiting import NEVER_SECONDS, until
+
 # What moves the cursor, colours and clears.
 CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[=>78]|\][^\x07]*\x07)")
 # In the child: the terminal becomes its own, so that Ctrl-C reaches it; signals that the tests ignore (nohup) work as in a new terminal;
@@ -28,9 +31,6 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
     signal.signal(number, signal.SIG_DFL)
 os.execvp(sys.argv[1], sys.argv[1:])
 """
-# Starting Python and finding brokers takes seconds where others work too.
-# A look at a cluster that dies meanwhile may take as long as an election does.
-PATIENCE_SECONDS = 120.0
 
 
 class Terminal:
@@ -82,6 +82,8 @@ class Terminal:
         return self.settings(self.slave) == self.before and self.raw.rfind("\x1b[?25h") >= self.raw.rfind("\x1b[?25l")
 
     def press(self, keys: str) -> None:
+        """Once the program waits: Python's `input` does not notice a Ctrl-C that comes just before it begins to wait."""
+        until(lambda: self.process.poll() is not None or psutil.Process(self.process.pid).status() == psutil.STATUS_SLEEPING)
         os.write(self._master, keys.encode())
 
     def read(self, seconds: float) -> None:
@@ -92,7 +94,7 @@ class Terminal:
 
     def until(self, pattern: str, *, after: int = 0) -> int:
         """Wait for `pattern` behind place `after` of what was shown; where it ended."""
-        end = time.monotonic() + PATIENCE_SECONDS
+        end = time.monotonic() + NEVER_SECONDS
         while (found := re.compile(pattern).search(self.shown, after)) is None:
             assert time.monotonic() < end, f"never saw {pattern!r} in:\n{self.shown[after:]}"
             self.read(0.05)
@@ -100,7 +102,7 @@ class Terminal:
 
     def ended(self) -> int:
         """Its exit code, once it has ended."""
-        end = time.monotonic() + PATIENCE_SECONDS
+        end = time.monotonic() + NEVER_SECONDS
         while self.process.poll() is None:
             assert time.monotonic() < end, f"it goes on:\n{self.shown}"
             self.read(0.1)
