@@ -64,7 +64,7 @@ def test_a_run_on_local_spark(config: Path, topic: str, source_cluster: SandboxC
 def test_the_first_run_of_a_site_with_a_spark_configuration(
     config: Path, topic: str, source_cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A JVM that is to archive its classes exits with 1 if its class path has a directory that is not empty."""
+    """A JVM that is to archive its classes exits with 1 if its class path has a directory with files."""
     fill(source_cluster, topic, 100)
     (tmp_path / "spark-defaults.conf").write_text("spark.app.name of-the-site\n")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))

@@ -30,16 +30,10 @@ def test_it_is_written_when_the_class_path_has_only_jars(home: Path) -> None:
 def test_it_is_not_written_when_the_class_path_has_a_directory(home: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = home / "conf"
     directory.mkdir(parents=True)
-    (directory / "spark-defaults.conf").touch()
     if name:
         directory = directory.rename(home / "elsewhere")
         monkeypatch.setenv(name, str(directory))
     assert ClassArchive(home).use_or_write == ""
-
-
-def test_an_empty_directory_does_no_harm(home: Path) -> None:
-    (home / "conf").mkdir(parents=True)
-    assert ClassArchive(home).use_or_write
 
 
 def test_an_archive_that_is_there_is_used(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,8 +55,8 @@ class ClassArchive:
     """An archive of the classes of Spark's driver (JEP 350), for one Spark and the Java that runs it.
 
     The JVM starts a second sooner with it, with a third less CPU time. The first run on a machine writes the archive when its JVM ends,
-    under a temporary name, and then renames it. The JVM ignores an archive that does not fit. If the class path has a directory that is
-    not empty, such as one with Spark's configuration, the JVM could not write the archive, and would end with exit code 1.
+    under a temporary name, and then renames it. The JVM ignores an archive that does not fit. If the class path has a directory, such
+    as one with Spark's configuration, the JVM could not write the archive, and would end with exit code 1.
     """
 
     def __init__(self, spark_home: Path) -> None:
@@ -91,7 +91,7 @@ class ClassArchive:
 def _has_directories(spark_home: Path) -> bool:
     """Whether spark-submit puts more than Spark's jars on the class path (org.apache.spark.launcher.AbstractCommandBuilder)."""
     directories = [os.environ.get("SPARK_CONF_DIR") or spark_home / "conf", *map(os.environ.get, ("HADOOP_CONF_DIR", "YARN_CONF_DIR"))]
-    return "SPARK_DIST_CLASSPATH" in os.environ or any(Path(path).is_dir() and any(Path(path).iterdir()) for path in directories if path)
+    return "SPARK_DIST_CLASSPATH" in os.environ or any(Path(path).is_dir() for path in directories if path)
 
 
 def _made_from(spark_home: Path) -> str:
