@@ -6,20 +6,18 @@ import json
 import os
 import signal
 import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+from tests.waiting import until
 
 from ferry.sandbox.ports import free_ports
 from ferry.spark.submit import spark_home
 
-START_SECONDS = 60.0
 STOP_SECONDS = 20.0
-POLL_SECONDS = 0.2
 LOOPBACK = "127.0.0.1"
 
 
@@ -41,10 +39,7 @@ class Standalone:
         number = str(len(self._processes))
         options = ["--cores", str(cores), "--memory", "1g", "--work-dir", str(self._directory / f"work{number}"), "--webui-port", str(web)]
         started = self._start(f"worker{number}", "org.apache.spark.deploy.worker.Worker", *options, self.master)
-        deadline = time.monotonic() + START_SECONDS
-        while self.workers() <= before:
-            assert time.monotonic() < deadline, (self._directory / "master.log").read_text()[-2000:]
-            time.sleep(POLL_SECONDS)
+        until(lambda: self.workers() > before, self.log)
         self.workers_started.append(started)
         return started
 
@@ -55,6 +50,10 @@ class Standalone:
                 return sum(worker["state"] == "ALIVE" for worker in json.load(answer)["workers"])
         except (OSError, json.JSONDecodeError):
             return -1
+
+    def log(self) -> str:
+        """The end of what the master wrote."""
+        return (self._directory / "master.log").read_text()[-2000:]
 
     def close(self) -> None:
         """End all that still lives, and what it started."""
@@ -88,10 +87,7 @@ def standalone(directory: Path, workers: int, environment: Mapping[str, str] | N
     """A master and so many workers of one core; `environment` is that of the workers, this process's by default."""
     cluster = Standalone(directory, os.environ if environment is None else environment)
     try:
-        deadline = time.monotonic() + START_SECONDS
-        while cluster.workers() < 0:
-            assert time.monotonic() < deadline, (directory / "master.log").read_text()[-2000:]
-            time.sleep(POLL_SECONDS)
+        until(lambda: cluster.workers() >= 0, cluster.log)
         for _ in range(workers):
             cluster.add_worker()
         yield cluster
