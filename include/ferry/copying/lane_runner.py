@@ -54,7 +54,7 @@ class LaneRunner(Protocol):
 
 
 class InlineLaneRunner:
-    """Runs lanes one after the other in this process: for small jobs and tests."""
+    """Runs lanes in this process: for small jobs and tests."""
 
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
         """The results of all `tasks`, with CPU time 0: the driver counts the CPU time of this process anyway."""
@@ -114,6 +114,7 @@ class _Lanes:
     def _run_all(self, waiting: deque[LaneTask], running: dict[int, Future]) -> Generator[LaneResult]:
         loop = self.source.loop
         beside = lanes_beside(self.job.flow.memory_bytes, waiting, max(self.source.round_trip, self.target.round_trip))
+        beside = 1 if self.listener is not None else beside  # its calls may take long, and would hold up the others
         while waiting or running:
             while waiting and len(running) < beside and not self.outages:
                 task = waiting.popleft()
@@ -149,9 +150,10 @@ class _Lanes:
             is_down = problem.retry is RetryRule.RETRY
             result = LaneResult(task.lane, failure=replace(_failure(problem), silent=is_down))
         finally:
-            source.close()
-            target.close()
-        if is_down and result.failure is not None:
+            for connection in (source, target):
+                connection.disconnect()  # what waits for answers is told now
+                connection.close()
+        if is_down and result.failure is not None and result.failure.silent:
             self.outages.append(result.failure)
         return result
 
