@@ -1,4 +1,4 @@
-"""One way to wait for what comes by itself, with one limit against what never comes: no test depends on the machine's speed."""
+"""Waits for what comes by itself. The one limit is against what never comes, and does not depend on the machine's speed."""
 
 from __future__ import annotations
 
