@@ -20,6 +20,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from hypothesis import HealthCheck, settings
 from tests.both_clusters import FOREVER, both_clusters
+from tests.waiting import NEVER_SECONDS, until
 from tools.kafka import SandboxCluster
 
 from ferry.config import Flow, load_config
@@ -53,10 +54,6 @@ ConfigFile = Callable[..., Path]
 FlowFactory = Callable[..., Flow]
 RunFlow = Callable[..., RunReport]
 GroupMember = Callable[..., AbstractContextManager[Consumer]]
-# Usually milliseconds.
-CREATED_SECONDS = 30.0
-# A first member of a group waits for others before it gets its partitions.
-JOIN_SECONDS = 30.0
 # A file with a test of the first marker begins first: whoever begins a long file at the end keeps all others waiting.
 SLOWEST_FIRST = ("airflow", "spark", "faults", "browser", "long", "brokers")
 
@@ -126,10 +123,7 @@ def topic_factory() -> TopicFactory:
         # Until every leader answers. A producer without idempotence that a broker refuses (it is in Metadata, but does not lead yet)
         # tries again, and its records change their order.
         ends = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
-        deadline = time.monotonic() + CREATED_SECONDS
-        while not _answered(client, ends):
-            assert time.monotonic() < deadline, f"not every partition of {topic} got a leader"
-            time.sleep(0.01)
+        until(lambda: _answered(client, ends), lambda: f"not every partition of {topic} got a leader")
         return topic
 
     return create
@@ -220,7 +214,7 @@ def group_member() -> GroupMember:
         joined: list[object] = []
         consumer.subscribe([topic], on_assign=lambda *_: joined.append(True))
         try:
-            deadline = time.monotonic() + JOIN_SECONDS
+            deadline = time.monotonic() + NEVER_SECONDS
             while not joined:
                 record = consumer.poll(0.1)
                 if record is not None and record.error() is None:  # it belongs to the test
@@ -249,7 +243,7 @@ def share_group(target_cluster: SandboxCluster, topic_factory: TopicFactory) -> 
     client = AdminClient(target_cluster.client_settings())
     with suppress(KafkaException):
         client.describe_consumer_groups([group])[group].result(30)
-    deadline = time.monotonic() + JOIN_SECONDS
+    deadline = time.monotonic() + NEVER_SECONDS
     code = -1
     while code != 0:
         assert time.monotonic() < deadline, f"error {code}"

@@ -9,6 +9,7 @@ import time
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
+from tests.waiting import until
 from tools.kafka import SandboxCluster
 
 # A broker answers EndTxn before it has written the markers of the transaction.
@@ -22,6 +23,13 @@ def log_ends(*clusters: SandboxCluster) -> dict[str, int]:
     Left out: partitions where a transaction stays open.
     """
     return {f"{cluster.name} {log}": end for cluster in clusters for log, end in _of_one(cluster).items()}
+
+
+def until_markers(cluster: SandboxCluster, topic: str) -> None:
+    """A commit and an abort return before their markers are written; until then a run ends before those records."""
+    client = AdminClient(cluster.client_settings())
+    keys = [TopicPartition(topic, number) for number in client.list_topics(topic, timeout=20).topics[topic].partitions]
+    until(lambda: _ends(client, keys, IsolationLevel.READ_COMMITTED) == _ends(client, keys, IsolationLevel.READ_UNCOMMITTED))
 
 
 def _of_one(cluster: SandboxCluster) -> dict[str, int]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 from tests.airflow.collector import Collector, collecting
+from tests.waiting import NEVER_SECONDS
 
 pytestmark = pytest.mark.airflow
 
@@ -23,7 +24,6 @@ emit([Measurement("record-count", 7, {"source": "A"}, counter=True), Measurement
 time.sleep(1)
 print("done")
 """
-SECONDS = 60
 QUICK = {"OTEL_METRIC_EXPORT_INTERVAL": "200", "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
 
 
@@ -36,7 +36,7 @@ def collector() -> Iterator[Collector]:
 def run(settings: Mapping[str, str]) -> str:
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT]
     environment = {**os.environ, **settings, **QUICK}
-    return subprocess.run(command, check=True, env=environment, timeout=SECONDS, capture_output=True, text=True).stdout
+    return subprocess.run(command, check=True, env=environment, timeout=NEVER_SECONDS, capture_output=True, text=True).stdout
 
 
 def test_counts_and_gauges_arrive_with_their_tags(collector: Collector) -> None:

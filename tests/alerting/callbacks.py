@@ -62,7 +62,7 @@ def leaving(alert: Alert) -> None:
 
 
 def hanging(alert: Alert) -> None:
-    time.sleep(60)
+    time.sleep(3600)
 
 
 NUMBER = 7

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from tests.alerting import callbacks
+from tests.waiting import NEVER_SECONDS
 
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import check_callback, check_callbacks, deliver
@@ -67,7 +68,7 @@ def test_a_failed_alert_does_not_stop_others(told: list[tuple[str, object]]) -> 
 def test_a_callback_that_hangs_is_not_waited_for(told: list[tuple[str, object]]) -> None:
     began = time.monotonic()
     (problem,) = deliver(settings("hanging", "tell"), [ALERT], seconds=0.5)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < NEVER_SECONDS
     assert "did not return within 0.5 s" in problem
     assert len(told) == 1
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import sys
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +16,7 @@ from benchmarks.shapes import SHAPES, Shape
 from benchmarks.sources import produce_limit, source_topics
 from benchmarks.topics import Ends, Topics
 from confluent_kafka import Producer
+from tests.waiting import until
 from tools.kafka import SandboxCluster
 
 pytestmark = pytest.mark.brokers
@@ -69,10 +69,8 @@ def test_open_transactions_show_in_appended_and_aborted_ones_do_not_count(topics
             assert producer.flush(30) == 0
             assert (committed.read()[name, 0], appended.read()[name, 0]) == (start, start + 5)
             finish(30)
-        deadline = time.monotonic() + 30
-        while (ends := committed.read()) != {(name, 0): 12}:  # markers are written after the producer has its answer
-            assert time.monotonic() < deadline
-    assert count_records(topics.bootstrap, ends) == 5
+        until(lambda: committed.read() == {(name, 0): 12})  # markers are written after the producer has its answer
+    assert count_records(topics.bootstrap, {(name, 0): 12}) == 5
 
 
 def test_sources_are_removed_again(clusters):

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sys
-import time
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +14,7 @@ import confluent_kafka.admin
 import pytest
 from tests.cli.inside import ferry
 from tests.cli.terminal import Terminal
+from tests.waiting import NEVER_SECONDS
 
 from ferry.cli import completing
 from ferry.config import load_config
@@ -99,6 +100,7 @@ def test_several_sources_that_do_not_answer_take_the_time_of_one(tmp_path: Path,
     path = tmp_path / "mm2.properties"
     path.write_text("\n".join([*lines, *(f"{name}->c0.enabled = true" for name in names[1:])]) + "\n")
     asked: list[str] = []
+    given: list[float] = []
 
     class Dead:
         def __init__(self, settings: dict[str, str]) -> None:
@@ -111,18 +113,22 @@ def test_several_sources_that_do_not_answer_take_the_time_of_one(tmp_path: Path,
 
         def list_topics(self, timeout: float) -> SimpleNamespace:
             asked.append(self.servers)
+            given.append(timeout)
             if self.servers == "c2:1":
                 return SimpleNamespace(topics=["orders"])
-            time.sleep(timeout)
+            if self.servers in first:
+                beside.wait(NEVER_SECONDS)
             raise TimeoutError
 
     monkeypatch.setattr(confluent_kafka.admin, "AdminClient", Dead)
-    monkeypatch.setattr(completing, "TOPICS_SECONDS", 0.5)
+    monkeypatch.setattr(completing, "TOPICS_SECONDS", NEVER_SECONDS)
     flows = load_config(path).flows
-    began = time.monotonic()
+    first = {f"{flow.source.alias}:1" for flow in flows[: completing.MOST_AT_ONCE]} - {"c2:1"}
+    beside = threading.Barrier(len(first))
     assert list(completing._topics_of_all(flows)) == ["orders"]
     assert (len(flows), len(asked) >= completing.MOST_AT_ONCE) == (19, True)
-    assert time.monotonic() - began < len(flows) * 0.5 / 2  # one after the other would take twice that
+    assert not beside.broken  # so many were asked at the same time
+    assert max(given) <= NEVER_SECONDS
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import typer
 from tests.cli.terminal import Terminal
+from tests.waiting import NEVER_SECONDS
 
 from ferry.cli import init_dialog
 from ferry.cli.init_dialog import InitDialog, SideOptions
@@ -108,7 +109,9 @@ def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_keyboard(tmp_path: Path) -> None:
-    done = subprocess.run([FERRY, "init"], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [FERRY, "init"], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=NEVER_SECONDS, check=False
+    )
     assert (done.returncode, "--no-input" in done.stderr, "Aborted" in done.stderr) == (ExitCode.BAD_INPUT, True, False)
 
 

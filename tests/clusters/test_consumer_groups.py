@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, ResourcePatternType, ResourceType
+from tests.waiting import until
 from tools.kafka import SandboxCluster
 
 from ferry.clusters import committed_offsets, consumer_groups, group_requests
@@ -26,7 +27,6 @@ pytestmark = pytest.mark.brokers
 
 TopicFactory = Callable[..., str]
 GroupMember = Callable[..., AbstractContextManager[Consumer]]
-LEAVE_SECONDS = 30.0
 
 
 @pytest.fixture
@@ -76,10 +76,8 @@ def test_a_group_through_its_life(
             assert groups.commit(group, wanted) == {(topic, 0): CODES["UNKNOWN_MEMBER_ID"]}
             assert groups.offsets([group]) == {group: {}}
             consumer.commit(offsets=[KafkaPartition(topic, 0, 4, metadata="own")], asynchronous=False)
-        deadline = time.monotonic() + LEAVE_SECONDS
-        while (described := groups.describe([group])[group]) and isinstance(described, GroupDescription) and described.active:
-            assert time.monotonic() < deadline, described
-        assert described == GroupDescription(group, GroupState.EMPTY, kind)
+        empty = GroupDescription(group, GroupState.EMPTY, kind)
+        until(lambda: groups.describe([group])[group] == empty, lambda: groups.describe([group])[group])
         assert groups.offsets([group])[group][TopicPartition(topic, 0)].metadata.rstrip("\0") == "own"  # librdkafka appends a NUL
         assert groups.commit(group, wanted) == {}
         entry = next(entry for entry in groups.list() if entry.group == group)

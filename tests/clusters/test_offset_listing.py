@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -10,6 +9,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from tests.waiting import until
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.admin import ClusterAdmin
@@ -23,7 +23,6 @@ pytestmark = pytest.mark.brokers
 
 HOUR = 3_600_000
 FIRST = 1_790_000_000_000
-CLEANED_SECONDS = 120.0
 
 
 def test_beginnings_ends_and_times(source_cluster, flow_factory, topic_factory, monkeypatch) -> None:
@@ -79,10 +78,7 @@ def forgetful_topic(cluster: SandboxCluster, topic_factory: Callable[..., str]) 
     producer.abort_transaction(30)
     # Until the marker is written the record lies beyond the last stable offset.
     consumer = Consumer({**cluster.client_settings(), "group.id": "compares", "isolation.level": "read_uncommitted"})
-    deadline = time.monotonic() + CLEANED_SECONDS
-    while consumer.offsets_for_times([Place(topic, 0, FIRST)], timeout=30)[0].offset >= 0:
-        assert time.monotonic() < deadline, "the cleaner has not come"
-        time.sleep(0.1)
+    until(lambda: consumer.offsets_for_times([Place(topic, 0, FIRST)], timeout=30)[0].offset < 0, lambda: "the cleaner has not come")
     consumer.close()
     # So that the cleaner does not come again.
     entry = ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
+from tests.log_ends import until_markers
 from tools.kafka import SandboxCluster, compare_topics, read_all
 
 from ferry.config import Flow
@@ -47,19 +47,7 @@ def abort_some(cluster: SandboxCluster, topic: str, *, rounds: int = 6) -> None:
             producer.produce(topic, value=f"{number}-{index}".encode(), key=b"t", partition=partition)
         producer.flush(30)
         (producer.abort_transaction if number % 2 else producer.commit_transaction)(30)
-    await_markers(cluster, topic)
-
-
-def await_markers(cluster: SandboxCluster, topic: str) -> None:
-    """A commit returns before its markers are written; until then a run ends before those records."""
-    levels = ("read_committed", "read_uncommitted")
-    readers = [Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "ends", "isolation.level": level}) for level in levels]
-    deadline = time.monotonic() + 30
-    for number in range(2):
-        while len({reader.get_watermark_offsets(TopicPartition(topic, number), timeout=15)[1] for reader in readers}) > 1:
-            assert time.monotonic() < deadline
-    for reader in readers:
-        reader.close()
+    until_markers(cluster, topic)
 
 
 def assert_equal(flow: Flow, source: SandboxCluster, target: SandboxCluster, *topics: str) -> int:
@@ -113,7 +101,7 @@ def test_a_partition_with_nothing_but_aborted_records_reaches_its_end(
     producer.produce(topic, value=b"never", partition=0)
     producer.flush(30)
     producer.abort_transaction(30)
-    await_markers(source_cluster, topic)
+    until_markers(source_cluster, topic)
     report = run_flow(flow)
     assert report.records == 0
     assert [(entry.partition, entry.upstream_end) for entry in report.partitions] == [(0, 2)]

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
+from tests.log_ends import until_markers
+from tests.waiting import until
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.clusters.connections import ClusterConnection, RequestLost
@@ -103,7 +105,7 @@ def fill(cluster: SandboxCluster, topic: str, count: int, *, size: int = 40) -> 
             producer.begin_transaction()
             append(producer, topic, range(7), size)
             producer.abort_transaction(30)
-    wait_for_markers(cluster, topic)
+    until_markers(cluster, topic)
 
 
 def append(producer: Producer, topic: str, numbers: range, size: int) -> None:
@@ -112,20 +114,6 @@ def append(producer: Producer, topic: str, numbers: range, size: int) -> None:
         producer.produce(topic, text.ljust(size, b"x"), b"%d" % number, partition=number % 2, headers=[("n", b"%d" % number)])
         producer.poll(0)
     assert producer.flush(60) == 0
-
-
-def wait_for_markers(cluster: SandboxCluster, topic: str) -> None:
-    """An abort returns before its markers are written; until then a run ends before those records."""
-    readers = [
-        Consumer({**cluster.client_settings(), "group.id": "ends", "isolation.level": level})
-        for level in ("read_committed", "read_uncommitted")
-    ]
-    deadline = time.monotonic() + 30
-    for number in range(2):
-        while len({reader.get_watermark_offsets(TopicPartition(topic, number), timeout=15)[1] for reader in readers}) > 1:
-            assert time.monotonic() < deadline
-    for reader in readers:
-        reader.close()
 
 
 def expected(record: tuple[object, ...], key: bytes) -> list[tuple[object, ...]]:
@@ -234,11 +222,9 @@ def test_kills(
     committed = 0
     for _ in range(2):
         with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
-            deadline = time.monotonic() + 60
-            while (records := copied(flow)) <= committed and running.poll() is None:
-                assert time.monotonic() < deadline
+            until(lambda before=committed: copied(flow) > before or running.poll() is not None)  # type: ignore[misc]
             running.send_signal(signal.SIGKILL)
-        committed = records
+        committed = copied(flow)
     assert copied(flow) > 0
     assert subprocess.run(command, env=environment, check=False, capture_output=True).returncode == 0
     assert_handled(flow, topic, source_cluster, target_cluster)

@@ -10,15 +10,15 @@ import contextlib
 import itertools
 import random
 import threading
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from typing import Any
 
 import kafka.errors as kafka_errors
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from kafka.future import Future
+from tests.log_ends import until_markers
 from tools.kafka import RecordSeen, SandboxCluster, read_all
 
 from ferry.clusters import admin
@@ -99,21 +99,7 @@ def fill(cluster: SandboxCluster, topic: str, first: int, count: int) -> None:
             producer.abort_transaction(30)
         else:
             producer.commit_transaction(30)
-    wait_for_markers(cluster, topic)
-
-
-def wait_for_markers(cluster: SandboxCluster, topic: str) -> None:
-    """A commit returns before its markers are written; until then a run ends before those records."""
-    readers = [
-        Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "ends", "isolation.level": level})
-        for level in ("read_committed", "read_uncommitted")
-    ]
-    deadline = time.monotonic() + 30
-    for number in range(3):
-        while len({reader.get_watermark_offsets(TopicPartition(topic, number), timeout=15)[1] for reader in readers}) > 1:
-            assert time.monotonic() < deadline
-    for reader in readers:
-        reader.close()
+    until_markers(cluster, topic)
 
 
 def numbers_of(records: list[RecordSeen]) -> list[int]:

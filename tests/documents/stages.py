@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from demo.airflow_api import AirflowApi
 from demo.airflow_services import DemoAirflow
 from tests.documents.code_blocks import Stage
+from tests.waiting import NEVER_SECONDS
 from tools.kafka.groups import commit_offsets
 from tools.kafka.mirror_maker import MirrorMaker
 
@@ -22,7 +23,6 @@ from ferry.sandbox.pair import SandboxStatus, down, status, up
 
 TOPICS = ("orders", "payments")
 RECORDS = 3_000
-WAIT_SECONDS = 120.0
 PROPERTIES = """\
 clusters = A, B
 A.bootstrap.servers = {source}
@@ -49,11 +49,11 @@ def after_mirrormaker(room: Path) -> Mapping[str, str]:
     storage = {f"{name}.storage.replication.factor": "1" for name in ("offset", "status", "config")}
     own = {name: value for name, value in lines.items() if not name.startswith("ferry.")}
     with MirrorMaker.start({**own, **factors, **storage, "tasks.max": "1"}, room / "mirrormaker.properties") as mirror:
-        deadline = time.monotonic() + WAIT_SECONDS
+        deadline = time.monotonic() + NEVER_SECONDS
         while _ends(pair.target, "A.orders") < RECORDS or _ends(pair.target, "A.payments") < RECORDS:
             mirror.check()
             if time.monotonic() > deadline:
-                raise TimeoutError(f"MirrorMaker 2 did not copy in {WAIT_SECONDS:.0f} s:\n{mirror.log_tail()}")
+                raise TimeoutError(f"MirrorMaker 2 did not copy in {NEVER_SECONDS:.0f} s:\n{mirror.log_tail()}")
             time.sleep(0.5)
     return {}
 

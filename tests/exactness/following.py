@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from tests.waiting import NEVER_SECONDS
 from tools.kafka import RecordSeen, SandboxCluster
 
 Place = tuple[str, int]
@@ -19,10 +20,6 @@ ANSWER_SECONDS = 15.0
 # A poll returns only when it is full or this has passed.
 POLL_SECONDS = 0.03
 POLL_RECORDS = 2000
-# Replicators create remote topics after they were started.
-APPEARING_SECONDS = 120.0
-# A sampled position is read to the end of a log that does not grow.
-READ_SECONDS = 30.0
 
 
 class Follower:
@@ -32,7 +29,7 @@ class Follower:
         self._check = check
         self._consumer = Consumer({**cluster.client_settings(), **SETTINGS, "group.id": "follower", "isolation.level": "read_committed"})
         self.records: dict[Place, list[RecordSeen]] = {place: [] for place in places}
-        deadline = time.monotonic() + APPEARING_SECONDS
+        deadline = time.monotonic() + NEVER_SECONDS
         while not {topic for topic, _ in self.records} <= set(self._consumer.list_topics(timeout=ANSWER_SECONDS).topics):
             self._patient(deadline, "its remote topics are not all there")
             time.sleep(0.3)
@@ -76,7 +73,7 @@ class Reader:
         """(offset, key, value) of what follows."""
         self._consumer.assign([TopicPartition(*place, start)])
         found = []
-        deadline = time.monotonic() + READ_SECONDS
+        deadline = time.monotonic() + NEVER_SECONDS
         while time.monotonic() < deadline:
             for message in self._consumer.consume(POLL_RECORDS, POLL_SECONDS):
                 error = message.error()

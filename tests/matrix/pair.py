@@ -12,12 +12,10 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from tests.matrix.source_data import AGAIN, HISTORY, TOPICS
 from tests.matrix.stage import Stage
+from tests.waiting import NEVER_SECONDS
 from tools.kafka.releases import NEWEST, OLDEST
 
 FERRY = str(Path(sys.executable).parent / "ferry")
-COMMAND_SECONDS = 120.0
-# A run that begins to write within this is slow, not stuck.
-WRITING_SECONDS = 60.0
 DONE = 0
 LINES = (
     "replication.factor = 1",
@@ -91,14 +89,14 @@ class Pair:
     def _done(self, command: str, *options: str, late: bool = False) -> subprocess.CompletedProcess[str]:
         config, alias = (self.late, self._late) if late else (self.config, self._alias)
         arguments = [FERRY, command, str(config), *options, "--flow", f"{alias}->B", "--json"]
-        return subprocess.run(arguments, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False)
+        return subprocess.run(arguments, capture_output=True, text=True, timeout=NEVER_SECONDS, check=False)
 
     def run_and_kill(self) -> int:
         """A run that is killed once some of it is committed; how many records those are."""
         arguments = [FERRY, "run", str(self.slow), "--flow", f"{self._alias}->B", "--master", "inline"]
         started = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
         try:
-            deadline = time.monotonic() + WRITING_SECONDS
+            deadline = time.monotonic() + NEVER_SECONDS
             while not (found := self._committed()):
                 assert started.poll() is None, f"the run ended: {started.communicate()[1][-3000:]}"
                 assert time.monotonic() < deadline, "nothing was committed"

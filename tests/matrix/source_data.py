@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from tests.waiting import NEVER_SECONDS
 from tools.kafka import SandboxCluster
 from tools.kafka.topics import delete_topics
 
@@ -73,7 +74,7 @@ def recreate(cluster: SandboxCluster, topic: str) -> None:
     """Delete a topic of one partition and create it again; with ZooKeeper its name is taken for a while."""
     delete_topics(cluster.client_settings(), topic)
     admin = AdminClient(cluster.client_settings())
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + NEVER_SECONDS
     while True:
         try:
             admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(SECONDS)

@@ -16,6 +16,7 @@ from urllib.parse import urlencode, urlsplit
 
 import httpx
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from tests.waiting import NEVER_SECONDS
 
 from ferry.sandbox.ports import free_ports
 
@@ -32,10 +33,7 @@ FLAGS = (
     # What asks for another machine fails, rather than leaves.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
-# Importing Airflow takes five seconds of a core; where many others use it too, it took more than 90.
-START_SECONDS = 300.0
-# A page on a busy machine; a failing test takes so long.
-LOOK_MS = 60_000
+LOOK_MS = NEVER_SECONDS * 1000
 STOP_SECONDS = 10.0
 SCREENSHOTS = "FERRY_PAGE_SCREENSHOTS"
 numbers = itertools.count()
@@ -83,7 +81,7 @@ class FixtureServer:
         command = [sys.executable, "-W", "ignore", "-m", "tests.page.fixture_server", str(self.port)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, cwd=ROOT, env=self._environment, stdout=log, stderr=log)
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + NEVER_SECONDS
         while True:
             try:
                 httpx.get(f"{self.url}/fixture/posted", trust_env=False)

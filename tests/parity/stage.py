@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from landscape import differences, look
+from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.properties_file import write_properties
 
@@ -152,10 +153,8 @@ class Stage:
     def _create(client: AdminClient, topics: Sequence[NewTopic]) -> None:
         """Returns when the broker tells of them: a run before that would find nothing to do."""
         _all(client.create_topics(list(topics)))
-        deadline = time.monotonic() + SECONDS
-        while not {topic.topic for topic in topics} <= client.list_topics(timeout=SECONDS).topics.keys():
-            assert time.monotonic() < deadline, "the broker does not tell of topics that were created"
-            time.sleep(POLL_SECONDS / 10)
+        names = {topic.topic for topic in topics}
+        until(lambda: names <= client.list_topics(timeout=SECONDS).topics.keys(), lambda: f"not every topic was created: {sorted(names)}")
 
     def run_ferry(self) -> dict[str, list[str]]:
         """One run of every flow, some at a time; by mark, what failed."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.waiting import NEVER_SECONDS
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
@@ -157,7 +158,7 @@ def pasted(tmp_path: Path, lines: list[str]) -> list[list[str]]:
     tool.write_text(f'#!/bin/bash\nprintf "%s\\0" "$@" END >> {told}\n')
     tool.chmod(0o755)
     done = subprocess.run(
-        ["/bin/bash"], input="\n".join(lines), capture_output=True, text=True, env={"PATH": str(tools)}, timeout=30, check=False
+        ["/bin/bash"], input="\n".join(lines), capture_output=True, text=True, env={"PATH": str(tools)}, timeout=NEVER_SECONDS, check=False
     )
     assert (done.stdout, done.stderr) == ("", "")
     calls: list[list[str]] = [[]]

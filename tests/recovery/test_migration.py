@@ -13,6 +13,8 @@ from pathlib import Path
 import javaproperties
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from tests.log_ends import until_markers
+from tests.waiting import NEVER_SECONDS, until
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.jars import tools_jars
 from tools.kafka.mirror_maker import MirrorMaker
@@ -32,10 +34,6 @@ pytestmark = pytest.mark.migration
 
 CopyFlow = Callable[[Flow], RunReport]
 PARTITIONS = 3
-# MM2 needs 15 to 30 s to its first record on a busy machine.
-COPYING_SECONDS = 120
-# A member of a Connect group that was killed stays in it for ten.
-LEAVING_SECONDS = 40
 RECORDS = 300
 ONE_BROKER = [
     f"{name}.replication.factor = 1"
@@ -125,24 +123,17 @@ def remote(flow: Flow, topic: str) -> str:
 
 def wait_for_copies(mirror: MirrorMaker, cluster: SandboxCluster, topic: str, records: int) -> None:
     """Until what is committed in every partition of a remote topic ends at `records` offsets or later."""
-    deadline = time.monotonic() + COPYING_SECONDS
-    while min(ends(cluster, topic, "read_committed"), default=0) < records:
+
+    def there() -> bool:
         mirror.check()
-        assert time.monotonic() < deadline, mirror.log_tail()
-        time.sleep(0.2)
+        return min(ends(cluster, topic), default=0) >= records
+
+    until(there, mirror.log_tail)
 
 
-def wait_for_the_aborted(cluster: SandboxCluster, topic: str) -> None:
-    """Until no transaction is open in a remote topic."""
-    deadline = time.monotonic() + COPYING_SECONDS
-    while ends(cluster, topic, "read_committed") != ends(cluster, topic, "read_uncommitted"):
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
-
-
-def ends(cluster: SandboxCluster, topic: str, isolation: str) -> list[int]:
+def ends(cluster: SandboxCluster, topic: str) -> list[int]:
     """Where the partitions of a topic end; nothing where it does not exist."""
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "look", "isolation.level": isolation})
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "look", "isolation.level": "read_committed"})
     try:
         if topic not in consumer.list_topics(timeout=15).topics:
             return []
@@ -157,15 +148,12 @@ def ends(cluster: SandboxCluster, topic: str, isolation: str) -> list[int]:
 
 def wait_for_offsets(flow: Flow) -> None:
     """Until MM2 has written down at least one position."""
-    deadline = time.monotonic() + COPYING_SECONDS
-    while not last_offsets(read_connect_offsets(flow, default_offsets_topic(flow))):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    until(lambda: last_offsets(read_connect_offsets(flow, default_offsets_topic(flow))))
 
 
 def positions_of_the_stopped(flow: Flow) -> GivenPositions:
     """What MM2 left, as soon as the cluster has noticed that it is gone."""
-    deadline = time.monotonic() + LEAVING_SECONDS
+    deadline = time.monotonic() + NEVER_SECONDS
     while True:
         try:
             return read_mm2_positions(flow)
@@ -217,7 +205,7 @@ def test_from_mirror_maker_to_ferry_and_back_with_exactly_once(
         assert all(len(partition) > count for partition, count in zip(copied, before, strict=True))
         go_on(flow, positions_of_the_stopped(flow))
     assert copy_flow(flow).exit_code is ExitCode.DONE
-    wait_for_the_aborted(target_cluster, remote(flow, topic))
+    until_markers(target_cluster, remote(flow, topic))
     assert values(target_cluster, remote(flow, topic)) == values(source_cluster, topic)
 
 
@@ -237,12 +225,12 @@ def test_what_is_printed_is_what_would_be_written(
     copy_flow(flow)
     ours, theirs = (topic_factory(target_cluster, partitions=25, config={"cleanup.policy": "compact"}) for _ in range(2))
     shell = [str(Path(sys.executable).with_name("ferry")), "export-offsets", str(tmp_path / "mm2.properties"), "--flow", flow.name]
-    printed = subprocess.run([*shell, "--offsets-topic", theirs], capture_output=True, check=True, timeout=60)
+    printed = subprocess.run([*shell, "--offsets-topic", theirs], capture_output=True, check=True, timeout=NEVER_SECONDS)
     assert printed.stdout.count(b"\n") == PARTITIONS
     console = [java(), "-cp", f"{tools_jars()}/*", "org.apache.kafka.tools.ConsoleProducer", "--topic", theirs]
     console += ["--bootstrap-server", target_cluster.bootstrap, "--reader-property", "parse.key=true"]
-    subprocess.run(console, input=printed.stdout, capture_output=True, check=True, timeout=60)
-    subprocess.run([*shell, "--offsets-topic", ours, "--write"], capture_output=True, check=True, timeout=60)
+    subprocess.run(console, input=printed.stdout, capture_output=True, check=True, timeout=NEVER_SECONDS)
+    subprocess.run([*shell, "--offsets-topic", ours, "--write"], capture_output=True, check=True, timeout=NEVER_SECONDS)
     found = [
         [[(record.key, record.value) for record in partition] for partition in read_all(target_cluster.bootstrap, name)]
         for name in (ours, theirs)

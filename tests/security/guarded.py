@@ -12,6 +12,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 from tests.certificates import Authority, authority_of_tests, certified
 from tests.security.token_endpoint import AUDIENCE, TokenEndpoint
+from tests.waiting import NEVER_SECONDS
 from tools.kafka import SandboxCluster
 
 from ferry.sandbox.ports import free_ports
@@ -79,7 +80,7 @@ def write_materials(directory: Path) -> Authority:
 
 
 def _run(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, check=True, capture_output=True, timeout=NEVER_SECONDS)
 
 
 def start_guarded(directory: Path, names: list[str], endpoint: TokenEndpoint, running: ExitStack) -> list[Guarded]:

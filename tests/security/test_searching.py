@@ -8,13 +8,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.parse
 from pathlib import Path
 
 import pytest
 from tests.security.guarded import PASSWORD
 from tests.security.searching import Search, Watch
+from tests.waiting import until
 
 pytestmark = pytest.mark.unit
 
@@ -41,15 +41,13 @@ def test_every_form_is_found(form: str) -> None:
 
 def test_arguments_environment_and_files_are_watched(tmp_path: Path) -> None:
     search = Search({"argument": "argument-s3cret", "variable": "variable-s3cret", "file": "file-s3cret", "allowed": "allowed-s3cret"})
-    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)', 'argument-s3cret'])"
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(3600)', 'argument-s3cret'])"
     process = subprocess.Popen([sys.executable, "-c", code], env={"V": "variable-s3cret", "W": "allowed-s3cret"}, start_new_session=True)
     try:
         with Watch(search, process.pid, tmp_path, leave=["allowed"]):
             passing = tmp_path / "passing"
             passing.write_text("file-s3cret")
-            deadline = time.monotonic() + 20
-            while len({line.split()[0] for line in search.found}) < 3 and time.monotonic() < deadline:
-                time.sleep(0.05)
+            until(lambda: len({line.split()[0] for line in search.found}) == 3, lambda: search.found)
             passing.unlink()
     finally:
         os.killpg(process.pid, signal.SIGKILL)

@@ -16,6 +16,7 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.faults.processes import command_of, tree_of
+from tests.waiting import until
 from tools.kafka import SandboxCluster, compare_topics
 from tools.spark.standalone import Standalone, kill, standalone
 
@@ -28,8 +29,6 @@ BINARIES = Path(sys.executable).parent
 PARTITIONS, RECORDS, SIZE = 8, 1_600, 4_000
 # Two megabytes a second, so a run takes a few seconds: long enough to be struck.
 SLOW = ("ferry.max.rate.mb = 1.5", "ferry.transaction.mb = 1", "tasks.max = 2", "ferry.lanes = 8")
-# A machine that others load starts Airflow and Spark slowly.
-WRITING_SECONDS = 300.0
 RUN_SECONDS = 400.0
 # Longer than executors take to start on a loaded machine.
 WAIT_SECONDS = 45
@@ -99,11 +98,9 @@ def committed(cluster: SandboxCluster, remote: str) -> int:
 
 def wait_for_more(cluster: SandboxCluster, remote: str, process: subprocess.Popen[str]) -> None:
     """Return when the run has committed something and is not done."""
-    before, deadline = committed(cluster, remote), time.monotonic() + WRITING_SECONDS
-    while committed(cluster, remote) <= before:
-        assert process.poll() is None, f"the run ended before it was struck: {process.communicate()[0][-4000:]}"
-        assert time.monotonic() < deadline, "nothing was committed"
-        time.sleep(0.05)
+    before = committed(cluster, remote)
+    until(lambda: committed(cluster, remote) > before or process.poll() is not None, lambda: "nothing was committed")
+    assert process.poll() is None, f"the run ended before it was struck: {process.communicate()[0][-4000:]}"
 
 
 def below(worker: subprocess.Popen[bytes]) -> list[psutil.Process]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import secrets
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.both_clusters import both_clusters
+from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.jars import tools_jars
 
@@ -275,10 +275,7 @@ def forbid(cluster: SandboxCluster, principal: str, topic: str) -> None:
 
 def wait_for_acls(client: AdminClient, wanted: AclBindingFilter, count: int) -> None:
     """The controller answers before the broker's authorizer has the change."""
-    deadline = time.monotonic() + TOOL_SECONDS
-    while len(client.describe_acls(wanted).result(30)) != count:
-        assert time.monotonic() < deadline, wanted
-        time.sleep(0.01)
+    until(lambda: len(client.describe_acls(wanted).result(30)) == count, lambda: wanted)
 
 
 def settle(cluster: SandboxCluster) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-import time
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.waiting import until
 from tools.kafka import SandboxBrokers, read_all
 
 pytestmark = pytest.mark.brokers
@@ -32,10 +32,7 @@ def test_brokers_come_and_go(tmp_path: Path) -> None:
         cluster.wait_until_in_sync()
         added = cluster.add()
         assert added.node == 4
-        deadline = time.monotonic() + 30
-        while len(admin.list_topics(timeout=10).brokers) < 4:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until(lambda: len(admin.list_topics(timeout=10).brokers) == 4)
         assert [[record.value for record in partition] for partition in read_all(cluster.bootstrap, topic)] == [
             [b"whole", b"without one"],
             [b"whole", b"without one"],

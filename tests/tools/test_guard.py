@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 from tools.kafka import SandboxCluster
 
 pytestmark = pytest.mark.brokers
@@ -65,9 +65,7 @@ def test_a_broker_ends_with_its_process(directory: Path, end: str, code: int) ->
     try:
         cluster = SandboxCluster.load(directory)
         assert cluster is not None
-        deadline = time.monotonic() + SECONDS
-        while cluster.running:
-            assert time.monotonic() < deadline, "the broker outlives its process"
+        until(lambda: not cluster.running, lambda: "the broker outlives its process")
     finally:
         for child in lines[1:]:
             os.kill(int(child), signal.SIGKILL)

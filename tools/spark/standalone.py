@@ -17,7 +17,7 @@ import psutil
 from ferry.sandbox.ports import free_ports
 from ferry.spark.submit import spark_home
 
-START_SECONDS = 60.0
+START_SECONDS = 900.0
 STOP_SECONDS = 20.0
 POLL_SECONDS = 0.2
 LOOPBACK = "127.0.0.1"
