@@ -80,7 +80,7 @@ def test_a_run_that_follows_runs_until_its_time_is_over_also_beside_a_newer_one(
     until = datetime.fromtimestamp(NOW + 60, UTC).isoformat()
     follows = kept("opened", RunOpened("r", BEGIN, "following", follow_until=until))
     later = kept("opened", RunOpened("s", BEGIN, "latest"), age=5.0)
-    for now, state in ((NOW, "running"), (NOW + 61, "failed")):
+    for now, state in ((NOW, "following"), (NOW + 61, "failed")):
         assert {run["run_id"]: run["state"] for run in sorted_out([follows, later], "", now)["runs"]}["r"] == state
 
 
@@ -143,6 +143,9 @@ def facts(run_id: str, state: str, started: str | None = BEGIN) -> DagRunFacts:
         ("done", "running", "running"),
         ("failed", "running", "running"),
         ("running", "success", "done"),
+        ("following", "running", "following"),
+        ("following", "failed", "failed"),
+        ("following", "success", "done"),
         (None, "queued", "running"),
         (None, "failed", "failed"),
         (None, "success", "done"),

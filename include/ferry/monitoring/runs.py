@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-RUNNING, FAILED, DRY = "running", "failed", "dry run"
+RUNNING, FOLLOWING, FAILED, DRY = "running", "following", "failed", "dry run"
 # States that say nothing about a flow's health: the run has not ended, or it copied nothing on purpose.
-NO_NEWS = frozenset({RUNNING, DRY})
+NO_NEWS = frozenset({RUNNING, FOLLOWING, DRY})
 # States in which nothing failed.
 _WELL = frozenset({"done", "nothing new"})
+# What the runs topic says of a run without a result; "": it does not know the run.
+_WITHOUT_RESULT = frozenset({RUNNING, FOLLOWING, ""})
 LIMITS_TASK = "check_limits"
 _AIRFLOW_RUNS = frozenset({"queued", "running"})
 
@@ -44,15 +46,15 @@ def _with_airflow(run: dict[str, Any] | None, facts: DagRunFacts) -> dict[str, A
         run = {**empty_run(facts.run_id), "started": facts.started, "finished": facts.finished}
     run = {**run, "dag_run_url": facts.url, "airflow_state": facts.state}
     if facts.state in _AIRFLOW_RUNS:
-        return {**run, "state": RUNNING, "finished": None}
-    if facts.state == FAILED and run["state"] in {*_WELL, RUNNING, ""}:
+        return {**run, "state": FOLLOWING if run["state"] == FOLLOWING else RUNNING, "finished": None}
+    if facts.state == FAILED and run["state"] in _WELL | _WITHOUT_RESULT:
         if run["state"] in _WELL and facts.failed_tasks == (LIMITS_TASK,):
             return run  # a limit is broken or could not be checked; the copy itself did not fail
         named = [
             {"topic": "", "partition": -1, "error": f"task {task} failed", "problem": "its log says why"} for task in facts.failed_tasks
         ]
         return {**run, "state": FAILED, "failed": [*run["failed"], *named], "failed_total": run["failed_total"] + len(named)}
-    if run["state"] in {RUNNING, ""}:
+    if run["state"] in _WITHOUT_RESULT:
         return {**run, "state": DRY if facts.dry else "done"}
     return run
 

@@ -16,7 +16,7 @@ from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.run_summary import KEY_PREFIX, LAG_PREFIX, RunLag, RunSummary, decode_run_part, state_of, sync_counts
 from ferry.ledger.runs_topic import RunRecords, fold_run_record, follows
-from ferry.monitoring.runs import FAILED, RUNNING, empty_run
+from ferry.monitoring.runs import FAILED, FOLLOWING, RUNNING, empty_run
 from ferry.verify.report import VerifyReport
 from ferry.verify.results_topic import fold_report
 
@@ -75,8 +75,11 @@ def sorted_out(records: Iterable[InternalRecord], where: str, now: float) -> dic
         _unsummarised(
             run_id,
             run,
-            alive=(run_id in last_two and run.opened is not None and follows(run.opened, now))
-            or (run_id == latest and now - begun[run_id] / 1000 < RUNNING_SECONDS),
+            FOLLOWING
+            if run_id in last_two and run.opened is not None and follows(run.opened, now)
+            else RUNNING
+            if run_id == latest and now - begun[run_id] / 1000 < RUNNING_SECONDS
+            else FAILED,
         )
         for run_id, run in runs.items()
         if run_id not in summaries
@@ -93,13 +96,16 @@ def _summarised(summary: RunSummary) -> dict[str, Any]:
     return {**empty_run(summary.run_id), **fields, "topics": topics, **known}
 
 
-def _unsummarised(run_id: str, run: RunRecords, *, alive: bool) -> dict[str, Any]:
-    """A run without a summary: it has not ended yet, it died, or an older Ferry made it. What it copied is not known."""
+def _unsummarised(run_id: str, run: RunRecords, open_state: str) -> dict[str, Any]:
+    """A run without a summary: it has not ended yet, it died, or an older Ferry made it. What it copied is not known.
+
+    `open_state`: its state if it has no result.
+    """
     document = {**empty_run(run_id), "syncs": {name: sync_counts(outcome) for name, outcome in run.syncs.items()}}
     if run.opened is not None:
         document |= {"started": run.opened.started, "bound": run.opened.bound}
     if run.result is None:
-        return {**document, "state": RUNNING if alive else FAILED}
+        return {**document, "state": open_state}
     result = run.result
     report = RunReport("", run_id, "", "", "", failed=result.failed, superseded=result.superseded, syncs=run.syncs)
     state = state_of(report)
