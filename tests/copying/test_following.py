@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-from tools.kafka import SandboxCluster, compare_topics
+from tests.waiting import until
+from tools.kafka import SandboxCluster, compare_topics, read_all
 from tools.kafka.reading import NotReadable, partition_bounds
 from tools.kafka.topics import delete_topics
 
@@ -217,15 +219,52 @@ def test_a_topic_that_is_deleted_stops_alone(
     assert (found.equal, found.records) == (True, 30), found.differences[:3]
 
 
-def test_topics_that_keep_their_names_are_not_followed(topic: str, config_file: Callable[..., Path], copy_only: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("other_way", ["from the beginning", "later", "never"])
+def test_topics_that_keep_their_names_do_not_go_round(
+    other_way: str,
+    topic: str,
+    config_file: Callable[..., Path],
+    copy_only: tuple[str, ...],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    """Both clusters get records of their own while a flow in each direction follows."""
     policy = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
-    config = config_file(f"A->B.topics = {topic}", policy, *copy_only)
-    flow = load_config(config).flows[0]
-    with following(config, flow.name) as run:
-        _, said = run.process.communicate(timeout=WAIT_SECONDS)
-    assert run.process.returncode == ExitCode.BAD_INPUT
-    assert "cannot follow" in said
-    assert f"{flow.target.alias}->{flow.source.alias}" in said
+    config = config_file(f"A->B.topics = {topic}", f"B->A.topics = {topic}", "B->A.enabled = true", policy, *copy_only)
+    there, back = (flow.name for flow in load_config(config).flows)
+    clusters, written = (source_cluster, target_cluster), Counter[bytes]()
+
+    def write(cluster: SandboxCluster, records: int) -> None:
+        producer = Producer({**cluster.client_settings(), "linger.ms": 5, "acks": "all"})
+        for number in range(records):
+            value = f"{cluster.name} {len(written)}".encode()
+            written[value] += 1
+            producer.produce(topic, value, partition=number % 3)
+        assert producer.flush(60) == 0
+
+    def found() -> list[Counter[bytes]]:
+        return [Counter(record.value or b"" for part in read_all(cluster.bootstrap, topic) for record in part) for cluster in clusters]
+
+    write(source_cluster, 50)
+    with following(config, there) as run, ExitStack() as scope:
+        wait_for_more(run, target_cluster, topic, 0)
+        if other_way == "from the beginning":
+            scope.enter_context(following(config, back))
+        for number in range(6):
+            write(source_cluster, 40)
+            if other_way == "later" and number == 3:
+                scope.enter_context(following(config, back))
+            if other_way != "never":
+                write(target_cluster, 40)
+        until(lambda: found()[1] == written, lambda: written - found()[1])
+        if other_way != "never":
+            until(lambda: found()[0] == written, lambda: written - found()[0])
+        write(source_cluster, 1)  # what had gone round once more would be before it
+        until(lambda: all(counter >= written for counter in found()[other_way == "never" :]))
+        assert found()[1] == written
+        assert run.process.poll() is None
+    if other_way != "never":
+        assert found() == [written, written]
 
 
 def test_another_try_does_not_take_the_flow_back(

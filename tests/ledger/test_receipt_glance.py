@@ -145,7 +145,7 @@ def test_the_guard_against_loops_passes_over_nothing_that_it_needs(receipt: Rece
     record = InternalRecord(0, 0, 0, *encode_receipt(receipt))
     pairs = {name: TopicPair(name, ID, "t", ID) for name in ("A.t", 'od"d')}
     drafts = {(name, number): GuardDraft(low) for name in pairs for number in (0, 1)}
-    found = guard_reading._concerned(record, pairs, drafts, "there")
+    found = guard_reading.concerned(record, pairs, drafts, "there")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(guard_reading, "glance", lambda *_: None)
-        assert guard_reading._concerned(record, pairs, drafts, "there") == found
+        assert guard_reading.concerned(record, pairs, drafts, "there") == found

@@ -270,7 +270,7 @@ class InternalTopicReader:
         topic, partition, position = part.asked[:3]
         if not part.error:
             try:
-                records, position = _records(part, bound)
+                records, position = records_of(part, bound)
             except MalformedBatch as problem:
                 raise UnreadableRecord(f"cluster {self._cluster.alias}: {topic}-{partition}: {problem}") from problem
             end = part.last_stable_offset if self._committed else part.high_watermark
@@ -309,7 +309,7 @@ def spans_of(offsets: Iterable[int]) -> list[Range]:
     return spans
 
 
-def _records(part: Fetched, bound: int) -> tuple[list[InternalRecord], int]:
+def records_of(part: Fetched, bound: int) -> tuple[list[InternalRecord], int]:
     """The committed records of an answer below `bound`, and the offset after the last batch that was looked at. MalformedBatch."""
     partition, position = part.asked.partition, part.asked.offset
     tracker, found = AbortedTracker(part.aborted), []

@@ -18,7 +18,7 @@ from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.leader_epochs import epoch_ends
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.copying.loop_guard import DECLARED, GuardDraft, PartitionGuard, TopicPair, both_ways, unexplained_partitions
+from ferry.copying.loop_guard import DECLARED, GuardDraft, LedgerRead, PartitionGuard, TopicPair, both_ways, unexplained_partitions
 from ferry.copying.plan import PartitionFacts
 from ferry.errors import ConfigError
 from ferry.ledger.formats import place_of
@@ -42,15 +42,16 @@ def guarded(
     pairs = {entry.topic: TopicPair(entry.topic, ids[entry.topic][0], entry.remote_topic, ids[entry.topic][1]) for entry in found}
     drafts = {entry.key: GuardDraft(_lowest(entry)) for entry in found}
     ledger = ledger_topic(flow.target.alias)
-    where, shares = place_of(flow.source, ledger), set[int]()
+    where, shares, positions = place_of(flow.source, ledger), set[int](), dict[int, int]()
     with InternalTopicReader(flow.source, committed=False) as reader:
         _refuse_other_alias(flow, reader, pairs, source_topics)
         other = _state(flow, reader)
         two_way = both_ways(other.heads.values(), pairs)
         _refuse_at_least_once(flow, other, two_way)
         for record in reader.read(ledger):
-            if concerned := _concerned(record, pairs, drafts, where):
-                draft, receipt = concerned
+            positions[record.partition] = record.offset + 1
+            if told := concerned(record, pairs, drafts, where):
+                draft, receipt = told
                 draft.add(receipt)
                 shares.update({record.partition} if receipt.kind in DECLARED else ())
     broken: frozenset[tuple[str, int]] = frozenset()
@@ -59,9 +60,10 @@ def guarded(
             heads = _state(flow, reader).heads.values()
             broken = unexplained_partitions(heads, pairs, _ledger_id(flow, reader, source_topics, heads))
             for record in reader.read(ledger, only=shares, complete=settled):
-                if concerned := _concerned(record, pairs, drafts, where):
-                    draft, receipt = concerned
+                if told := concerned(record, pairs, drafts, where):
+                    draft, receipt = told
                     draft.declare(receipt)
+    read = LedgerRead((source_topics[ledger].topic_id or "") if ledger in source_topics else "", positions)
     ends = epoch_ends(flow.source, {key: draft.epochs for key, draft in drafts.items() if draft.epochs})
     guards = {key: draft.finish(ends.get(key)) for key, draft in drafts.items()}
     return tuple(
@@ -73,6 +75,7 @@ def guarded(
                 broken=entry.key in broken,
                 two_way=entry.topic in two_way,
                 unasked=bool(drafts[entry.key].epochs) and entry.key not in ends,
+                read=read,
             ),
         )
         for entry in found
@@ -93,7 +96,7 @@ def _lowest(facts: PartitionFacts) -> int:
     return first if facts.since is None else min(first, max(facts.since, facts.log_start))
 
 
-def _concerned(
+def concerned(
     record: InternalRecord, pairs: Mapping[str, TopicPair], drafts: Mapping[TopicPartition, GuardDraft], where: str
 ) -> tuple[GuardDraft, Receipt] | None:
     """A receipt and the draft that needs it, if any. Most receipts of a long ledger matter to none, and decoding all of them costs time."""

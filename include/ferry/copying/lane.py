@@ -25,6 +25,7 @@ from ferry.copying.abandoned_transactions import fence_zombie_requests, stop_han
 from ferry.copying.appender import Accepted, Appender
 from ferry.copying.buffer_limits import RateLimiter, buffer_limits
 from ferry.copying.cursor import PartitionCursor
+from ferry.copying.guard_tail import guard_tail
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.signals import StopSignals
@@ -71,8 +72,9 @@ class Lane:
         writing: RateLimiter,
         stop_signals: StopSignals,
         beside: int = 1,
+        shared_source: ClusterConnection | None = None,
     ) -> None:
-        """`reading` and `writing`: rate limiters that the lanes of a process share. `beside`: how many of them run at a time."""
+        """The lanes of a process share both rate limiters and `shared_source` (see GuardTail). `beside`: how many run at a time."""
         self._stop_signals, self._writing = stop_signals, writing
         self._loop, self._source, self._target, self._job, self._task = loop, source, target, job, task
         self._wakeup, self._meter = Wakeup(loop), source.meter
@@ -83,19 +85,18 @@ class Lane:
         remote_ids = {partition.remote_topic: partition.remote_topic_id for partition in task.partitions}
         self._source_leaders = Leaders(source, source_ids, source_ids)
         self._target_leaders = Leaders(target, [*remote_ids, job.flow.ledger_topic, job.flow.state_topic], remote_ids)
-        self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._cursors.values(), handle, self._limits, reading)
-        self._identity = task.identity
-        self._state = TransactionState.READY
-        self._mark, self._in_doubt = "", False
-        self._opened, self._sent_bytes = 0.0, 0
+        leaders, cursors = self._source_leaders, self._cursors.values()
+        guard = guard_tail(shared_source or source, leaders, job.flow, cursors)
+        self._feed = SourceFeed(loop, source, leaders, self._wakeup, cursors, handle, self._limits, reading, guard)
+        self._identity, self._state = task.identity, TransactionState.READY
+        self._mark, self._in_doubt, self._opened, self._sent_bytes = "", False, 0.0, 0
         self._registered: set[TopicPartition] = set()
         self._transaction_partitions = TransactionPartitions()
         self._epochs = AppendEpochs(target, self._target_leaders, task.partitions)
         # Partitions whose leader has not said yet whether an older transaction hangs there.
         self._unchecked: set[TopicPartition] = set()
         self._blamed: Counter[tuple[TopicPartition, int]] = Counter()
-        until = job.follow_until
-        self._follows_until = None if until is None else time.monotonic() + until - time.time()
+        self._follows_until = None if job.follow_until is None else time.monotonic() + job.follow_until - time.time()
         self._commit_seconds = job.flow.follow_commit_ms / 1000
         self._transactions_v2 = True
         self._records: Appender

@@ -106,4 +106,5 @@ def partition_task(plan: PartitionPlan, offset_bytes: float, *, follows: bool = 
         record_bytes=facts.head.record_bytes if facts.head is not None else 0,
         offset_bytes=offset_bytes,
         follows=follows,
+        other_ledger=facts.guard.read if follows else None,
     )

@@ -226,6 +226,7 @@ class _Lanes:
             writing=writing,
             stop_signals=self.stop_signals,
             beside=beside,
+            shared_source=self.source.connection,
         )
         return await listened(self.listener, task, lane.run)
 

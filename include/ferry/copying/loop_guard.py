@@ -25,12 +25,21 @@ DECLARED = frozenset({ReceiptKind.FOREIGN, ReceiptKind.SEED})
 
 
 @dataclass(frozen=True)
+class LedgerRead:
+    """How far the other flow's ledger was read: the topic's id ("": there was none), and by partition the offset after the last record."""
+
+    topic_id: str
+    positions: Mapping[int, int]
+
+
+@dataclass(frozen=True)
 class PartitionGuard:
     """What is known about one source partition.
 
     `excluded`: offsets of records that came from the target. `unclear_below`: other records below this offset may have come from there too.
     `broken`: the ledger that named them was deleted. `two_way`: the other flow copies between the same two topics, so an operator has
-    decided about the other records in them. `unasked`: the leader did not say which records of the other flow its log still holds.
+    decided about the other records in them. `unasked`: the leader did not say which records of the other flow its log still holds. `read`:
+    None if no other flow can write the partition.
     """
 
     excluded: Ranges = ()
@@ -38,6 +47,7 @@ class PartitionGuard:
     broken: bool = False
     two_way: bool = False
     unasked: bool = False
+    read: LedgerRead | None = None
 
 
 @dataclass

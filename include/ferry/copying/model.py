@@ -8,6 +8,7 @@ from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.internal_batches import KeyValue
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
+from ferry.copying.loop_guard import LedgerRead
 from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt, split_receipt
 from ferry.ledger.state import Head, encode_state
 from ferry.ledger.topic_ids import TopicIds
@@ -67,7 +68,8 @@ class PartitionTask(PartitionPair):
     transaction. `batch_limit`: the remote topic's max.message.bytes. `excluded`: source offsets that the flow in the other direction wrote.
     `settles`: an operator's seed replaces the group's offset, whatever it is. `series`: of the receipts to write (Receipt.series).
     `record_bytes`: Head.record_bytes until records are copied. `offset_bytes`: about how many bytes each offset has that is left to copy.
-    `follows`: after its segments, what arrives is copied too.
+    `follows`: after its segments, what arrives is copied too. `other_ledger`: then, how far `excluded` is known (None: no other flow can
+    write the partition).
     """
 
     remote_topic_id: UUID
@@ -83,6 +85,7 @@ class PartitionTask(PartitionPair):
     record_bytes: int = 0
     offset_bytes: float = 0.0
     follows: bool = False
+    other_ledger: LedgerRead | None = None
 
     @property
     def offsets(self) -> int:

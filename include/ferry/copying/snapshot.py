@@ -90,8 +90,6 @@ def take_snapshot(
     asked_state = ask_own_state(flow, settled=True) if settled else None
     source_topics, target_topics = source.topics(), target.topics()
     selection = flow.topic_rules.select(source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
-    if request.follow_until is not None:
-        _refuse_same_names(flow, selection)
     places = [
         (TopicPartition(topic, number), TopicPartition(name, number))
         for topic, name in selection.selected
@@ -173,17 +171,6 @@ def lacking_features(flow: Flow) -> tuple[Lack, ...]:
         *lacking(flow.source, needs=SOURCE_NEEDS, wishes=SOURCE_WISHES),
         *lacking(flow.target, needs=TARGET_NEEDS, wishes=TARGET_WISHES),
     )
-
-
-def _refuse_same_names(flow: Flow, selection: Selection) -> None:
-    """ArgumentError: which records came from the target is read before a copy; a run that follows would send back what comes later."""
-    same = [topic for topic, name in selection.selected if topic == name]
-    if same or not flow.policy.renames:
-        named = f"topic {same[0]} keeps its name" if same else "topics may keep their names"
-        back = f"{flow.target.alias}->{flow.source.alias}"
-        raise ArgumentError(
-            f"flow {flow.name} cannot follow: {named}, so flow {back} could write to it while the run follows: set follow to 0"
-        )
 
 
 def _with_hidden(selection: Selection, hidden: Iterable[Hidden]) -> Selection:

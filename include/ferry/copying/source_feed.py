@@ -30,6 +30,7 @@ from ferry.clusters.leaders import Leaders
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.copying.buffer_limits import BufferLimits, RateLimiter
 from ferry.copying.cursor import PartitionCursor
+from ferry.copying.guard_tail import GuardTail
 from ferry.copying.model import OPEN_END, Segment
 from ferry.errors import (
     BatchTooLarge,
@@ -68,8 +69,10 @@ class SourceFeed:
         handle: Handle | None,
         limits: BufferLimits,
         rate_limiter: RateLimiter,
+        guard: GuardTail | None = None,
     ) -> None:
-        self._loop = loop
+        """`guard`: what is fetched is taken after it has caught up."""
+        self._loop, self._guard = loop, guard
         self._connection = connection
         self._leaders = leaders
         self._wakeup = wakeup
@@ -174,12 +177,30 @@ class SourceFeed:
 
         def answered(_: Any) -> None:
             meter.reserved -= needed
-            if generation == self._generation:
-                self._fetching.discard(node)
-                self._arrived.append((wanted, future))
-                self._wakeup.fire()
+            if self._guard is not None and future.exception is None and _has_records(future.value):
+                self._loop.start(self._arrive_guarded, self._guard, generation, node, wanted, future)
+            else:
+                self._arrive(generation, node, wanted, future)
 
         future.add_both(answered)
+
+    def _arrive(self, generation: int, node: int, asked: list[FetchPosition], future: Future) -> None:
+        if generation == self._generation:
+            self._fetching.discard(node)
+            self._arrived.append((asked, future))
+            self._wakeup.fire()
+
+    async def _arrive_guarded(self, guard: GuardTail, generation: int, node: int, asked: list[FetchPosition], future: Future) -> None:
+        """Take the response when it is known which of its records came from the target. If that cannot be known now, fetch it again."""
+        try:
+            await guard.catch_up()
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the records must not be taken
+            if generation == self._generation:
+                self._fetching.discard(node)
+                self._lost(asked, problem)
+                self._wakeup.fire()
+        else:
+            self._arrive(generation, node, asked, future)
 
     def _take(self, cursor: PartitionCursor, fetched: Fetched) -> list[ProduceBatch]:
         segment = cursor.segment
@@ -200,7 +221,7 @@ class SourceFeed:
                 position=cursor.fetched,
                 end=segment.end,
                 aborted=fetched.aborted,
-                excluded=task.excluded,
+                excluded=cursor.excluded,
                 max_batch_bytes=task.batch_limit,
                 handling=self._handlings.get((task.topic, task.partition)),
                 max_opened_bytes=self._limits.opened,
@@ -308,3 +329,7 @@ class SourceFeed:
             cursor.forget_epoch()
         else:
             self._postpone(cursor, f"the source does not give offset {cursor.fetched}, although its log goes from {start} to {end}")
+
+
+def _has_records(answer: Any) -> bool:
+    return any(part.records for topic in answer.responses or () for part in topic.partitions or ())
