@@ -19,7 +19,7 @@ EXAMPLES ?= 5000
 ROOM ?= wire
 MINUTES ?= 5
 
-.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix spark-drill exactness endings faults bounces soak hours page coverage mutants bench latency scale width tiered distance docs how-tos lock pythons spark-environment clean
+.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix spark-drill exactness endings faults bounces soak hours page coverage mutants bench latency quiet scale width tiered distance docs how-tos lock pythons spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -122,6 +122,9 @@ bench: setup ## Side by side with MirrorMaker 2
 
 latency: setup ## How old records are on the target while runs follow, beside MirrorMaker 2: a table
 	python -m benchmarks.latency
+
+quiet: setup ## What a run costs that follows and has nothing to copy: a table
+	python -m benchmarks.quiet
 
 width: setup ## Throughput with 1, 2 and 4 Spark tasks on each kind of Spark master: a table
 	python -m benchmarks.width

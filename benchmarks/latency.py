@@ -2,8 +2,9 @@
 
 A producer writes to the source at a fixed rate; a read_committed consumer (librdkafka) reads the target. A record's delay is the time from
 the producer's acknowledgement to the consumer. Ferry runs follow, and the next one takes over every `--handover` seconds; MirrorMaker 2
-runs with exactly-once. `--commit-ms` (may be repeated) sets ferry.follow.commit.ms: then Ferry runs once for each. Prints a Markdown table;
-`--docs` puts it into docs/benchmarks.md.
+runs with exactly-once. `--commit-ms` (may be repeated) sets ferry.follow.commit.ms: then Ferry runs once for each. With `--far` the copiers
+reach one of the clusters through a proxy that delays everything; producer and consumer do not. Prints a Markdown table; `--docs` puts it
+into docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -17,20 +18,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
 import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
-from tools.kafka import SandboxCluster
 from tools.kafka.properties_file import write_properties
+from tools.proxy.rules import Link
 
 from benchmarks import ferry_side, mm2
 from benchmarks.flow import Clusters, Flow
 from benchmarks.process_tree import ProcessTree
-from benchmarks.run import BROKER_JAVA, DOCS, WORK
+from benchmarks.proxied import proxied_clusters
+from benchmarks.run import DOCS, WORK
 from benchmarks.table import put_between_markers
 from benchmarks.topics import Topics
 
@@ -149,22 +151,22 @@ def main(arguments: list[str] | None = None) -> int:
     load = Load(options.rate, options.bytes, options.partitions, options.minutes * 60)
     machine_load, rows = os.getloadavg()[0], list[str]()
     directory = WORK / f"latency-{time.time_ns()}"
-    with (
-        SandboxCluster.start(directory / "source", "source", java_options=BROKER_JAVA) as source,
-        SandboxCluster.start(directory / "target", "target", java_options=BROKER_JAVA) as target,
-    ):
-        clusters = Clusters(source.bootstrap, target.bootstrap)
+    with proxied_clusters(directory) as both:
+        near, seen, target_pid = both.clusters(), both.clusters(options.far), both.target.cluster.pid
+        if options.far:
+            getattr(both, options.far).proxy.link = Link(delay=options.round_trip_ms / 2_000)
         for commit in options.commit_ms or [100]:
-            with _flow(clusters, load) as flow:
-                rows.append(_measure(_ferry(flow, directory, options, commit), flow, load, target.pid))
+            with _flow(near, load) as flow:
+                rows.append(_measure(_ferry(replace(flow, clusters=seen), directory, options, commit), flow, load, target_pid))
         if not options.without_mm2:
-            with _flow(clusters, load) as flow:
-                job = mm2.job(flow, "none", directory, tuned=False)
+            with _flow(near, load) as flow:
+                job = mm2.job(replace(flow, clusters=seen), "none", directory, tuned=False)
                 copier = Copier("MirrorMaker 2, exactly-once", "", lambda: ProcessTree(job.command, job.log))
-                rows.append(_measure(copier, flow, load, target.pid))
+                rows.append(_measure(copier, flow, load, target_pid))
     shutil.rmtree(directory, ignore_errors=True)
     what = f"{load.rate:,} records/s of {load.size:,} B over {load.partitions} partitions, {options.minutes:g} minutes each"
     runs = f"Ferry's runs with {options.master}, hand-over every {options.handover:g} s"
+    runs += f"; the {options.far} is {options.round_trip_ms:g} ms away" if options.far else ""
     caption = f"{datetime.now(UTC).date()}, {what}; {runs}; {os.cpu_count()} cores, load {machine_load:.1f} before."
     text = "\n".join((caption, "", HEAD, "|---|---|---|---|---|---|---|---|---|", *rows, ""))
     print(text, flush=True)
@@ -233,6 +235,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--handover", type=float, default=120.0, help="seconds between two runs of Ferry; 0: one run")
     parser.add_argument("--commit-ms", type=int, action="append", help="ferry.follow.commit.ms (default 100)")
+    parser.add_argument("--far", choices=("source", "target"), help="this cluster is far away from the copiers")
+    parser.add_argument("--round-trip-ms", type=float, default=100.0, help="how far (default %(default)g)")
     parser.add_argument("--master", default=ferry_side.MASTER)
     parser.add_argument("--without-mm2", action="store_true")
     parser.add_argument("--docs", action="store_true", help=f"put the table into {DOCS.name}")

@@ -7,10 +7,10 @@ from pathlib import Path
 from types import TracebackType
 
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.proxy.broker_proxy import BrokerProxy
-from tests.proxy.listener import proxied_properties
-from tests.proxy.rules import Link
 from tools.kafka import SandboxBrokers
+from tools.proxy.broker_proxy import BrokerProxy
+from tools.proxy.listener import proxied_properties
+from tools.proxy.rules import Link
 
 from ferry.sandbox.jars import KAFKA_VERSION
 from ferry.sandbox.ports import free_ports

@@ -19,8 +19,8 @@ from tests.bounces.feeding import seed
 from tests.bounces.flow import FlowUnderTest
 from tests.bounces.results import Row, note
 from tests.bounces.test_transactions import IN_TRANSACTION, PARTITIONS, QUICK, SLOW, VALUE_BYTES, any_open, bounce
-from tests.proxy.rules import Link
 from tools.kafka.jars import tools_jars
+from tools.proxy.rules import Link
 
 from ferry.sandbox.jars import KAFKA_VERSION, java
 

@@ -16,11 +16,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.both_clusters import both_clusters
 from tests.cli.inside import ferry
-from tests.proxy.broker_proxy import BrokerProxy
-from tests.proxy.listener import proxied_properties
-from tests.proxy.round_trips import connections, serial_requests
-from tests.proxy.rules import Link
 from tools.kafka.properties_file import write_properties
+from tools.proxy.broker_proxy import BrokerProxy
+from tools.proxy.listener import proxied_properties
+from tools.proxy.round_trips import connections, serial_requests
+from tools.proxy.rules import Link
 
 from ferry.sandbox.ports import free_ports
 from ferry.syncs.names import SyncName

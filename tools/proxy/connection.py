@@ -16,7 +16,7 @@ from asyncio import Event, Queue, StreamReader, StreamWriter
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.proxy.rules import Action, Link, Request, Rule, Way
+from tools.proxy.rules import Action, Link, Request, Rule, Way
 
 LENGTH = 4
 # Frames under way in one direction: more than any client has in flight.

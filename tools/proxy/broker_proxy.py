@@ -21,8 +21,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TypeVar
 
-from tests.proxy.connection import Conditions, Connection, Exchange
-from tests.proxy.rules import Link, Rule, Way
+from tools.proxy.connection import Conditions, Connection, Exchange
+from tools.proxy.rules import Link, Rule, Way
 
 HOST = "127.0.0.1"
 Answer = TypeVar("Answer")
@@ -37,7 +37,7 @@ class BrokerProxy:
         self.behind, self.port = behind, port
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=f"proxy-{port}", daemon=True)
-        self._conditions = Conditions(random.Random(seed))
+        self._conditions = Conditions(random.Random(seed))  # noqa: S311 - it draws faults, not secrets
         self._connections: dict[Connection, asyncio.Task[None]] = {}
         self._server: Server | None = None
         for event in self._conditions.open.values():

@@ -15,11 +15,11 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from kafka.admin import KafkaAdminClient
-from tests.proxy.broker_proxy import BrokerProxy
-from tests.proxy.listener import proxied_properties
-from tests.proxy.rules import END_TXN, INIT_PRODUCER_ID, METADATA, PRODUCE, Action, Link, Rule, Way
 from tests.waiting import until
 from tools.kafka import SandboxCluster, read_all
+from tools.proxy.broker_proxy import BrokerProxy
+from tools.proxy.listener import proxied_properties
+from tools.proxy.rules import END_TXN, INIT_PRODUCER_ID, METADATA, PRODUCE, Action, Link, Rule, Way
 
 from ferry.sandbox.ports import free_ports
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.proxy.connection import Exchange
+from tools.proxy.connection import Exchange
 
 
 def serial_requests(exchanges: Sequence[Exchange], way_back: float) -> int:
