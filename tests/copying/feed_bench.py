@@ -131,12 +131,14 @@ class Source:
 class Bench:
     """A feed of some partitions of topic t, and its source."""
 
-    def __init__(self, *tasks: PartitionTask, limits: BufferLimits = LIMITS, rate: float | None = None, handle: Any = None) -> None:
+    def __init__(
+        self, *tasks: PartitionTask, limits: BufferLimits = LIMITS, rate: float | None = None, handle: Any = None, guard: Any = None
+    ) -> None:
         self.source = Source()
         self.cursors = [PartitionCursor(task) for task in tasks]
         source: Any = self.source
         rate_limiter = RateLimiter(rate, self.source.now)
-        self.feed = SourceFeed(source, source, source, source, self.cursors, handle, limits, rate_limiter)
+        self.feed = SourceFeed(source, source, source, source, self.cursors, handle, limits, rate_limiter, guard)
 
     def asked(self) -> list[tuple[int, list[tuple[int, int]]]]:
         """Of every request: the broker, and (partition, offset)."""

@@ -251,6 +251,9 @@ def test_what_may_not_run_together_is_refused(pair: Pair, run_flow: RunFlow, tmp
     config.write_text(text.replace(pair.back.source.alias, "west"))
     with pytest.raises(ConfigError, match=rf"the cluster called west here is called {pair.back.source.alias} by the flow"):
         run_flow(load_config(config).flows[0])
+    alias = pair.there.source.alias
+    with pytest.raises(ConfigError, match=rf"is copied back by flow {pair.there.name}, which should be called {alias}->west"):
+        run_flow(load_config(config).flows[1])
     one = text.replace(pair.b.cluster.bootstrap, pair.a.cluster.bootstrap.replace("127.0.0.1", "localhost"))
     config.write_text(one)
     with pytest.raises(ConfigError, match="are the same cluster"):

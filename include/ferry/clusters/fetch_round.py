@@ -46,7 +46,8 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True)
 class FetchRound:
-    """`positions`: where to fetch from. `partition_bytes`: what one partition may answer. `isolation` as of Kafka.
+    """`positions`: where to fetch from. `partition_bytes`: what one partition may answer. `isolation` as of Kafka. `epochs`: leader epochs
+    of the records before the positions, if known: then answers say whether the log has diverged.
 
     `wait`: how many ms a broker may wait for records. `seconds`: how long to wait for brokers. `ending`: the partitions whose high
     watermarks are wanted. `anew`: ask for the leaders of the one topic too. A leader that was replaced, and does not know it, lacks
@@ -60,6 +61,7 @@ class FetchRound:
     seconds: float = math.inf
     ending: Collection[TopicPartition] = ()
     anew: bool = False
+    epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
     topics: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -91,7 +93,7 @@ class FetchRound:
     async def _fetched(self, connection: ClusterConnection, deadline: float) -> list[Fetched]:
         submitted, found = list[tuple[list[FetchPosition], Future]](), list[Fetched]()
         for node, keys in connection.leaders.by_node(self.positions).items():
-            asked = [FetchPosition(*key, self.positions[key], -1) for key in keys]
+            asked = [FetchPosition(*key, self.positions[key], self.epochs.get(key, -1)) for key in keys]
             request = fetch_request(
                 asked,
                 connection.leaders,

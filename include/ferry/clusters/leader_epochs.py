@@ -73,18 +73,11 @@ def epoch_ends(cluster: Cluster, wanted: Mapping[TopicPartition, Collection[int]
 
     0: the log holds no record of the epoch any more. NO_END: its leader does not know so late an epoch, which proves nothing.
     """
-    return ask_cluster(cluster, ask_epoch_ends, wanted) if any(wanted.values()) else {key: {} for key in wanted}
-
-
-async def ask_epoch_ends(
-    connection: ClusterConnection, wanted: Mapping[TopicPartition, Collection[int]]
-) -> dict[TopicPartition, dict[int, int]]:
-    """As `epoch_ends`."""
     found: dict[TopicPartition, dict[int, int]] = {key: {} for key in wanted}
     left = {key: sorted(epochs) for key, epochs in wanted.items() if epochs}
     while left:
         asked = {key: ReadTo(0, epochs.pop()) for key, epochs in left.items()}
-        told = await _ask_all(connection, asked, _ends, None)
+        told = _of_all(cluster, asked, _ends)
         for key, (_, epoch) in asked.items():
             if key in told:
                 latest, end = told[key]

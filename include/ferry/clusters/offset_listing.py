@@ -192,7 +192,7 @@ async def _partitions(connection: ClusterConnection, topic: str) -> tuple[int, .
         try:
             await leaders.known([topic])
             if leaders.is_missing(topic):
-                await _vote(connection, topic)
+                await vote(connection, topic)
             found = leaders.partitions(topic) or KafkaError(leaders.code(topic) or KafkaError.LEADER_NOT_AVAILABLE)
         except (RequestNotSent, RequestLost) as problem:
             found = KafkaError(KafkaError._TRANSPORT, str(problem))  # noqa: SLF001 - a public name
@@ -202,7 +202,7 @@ async def _partitions(connection: ClusterConnection, topic: str) -> tuple[int, .
         await connection.loop.sleep(LEADER_PAUSE_SECONDS)
 
 
-async def _vote(connection: ClusterConnection, topic: str) -> None:
+async def vote(connection: ClusterConnection, topic: str) -> None:
     """Take the answer of any broker that knows the topic: a broker that has just started may not know it yet."""
     for vote in [connection.submit(metadata_request([topic]), node, VOTE_MILLISECONDS) for node in connection.brokers()]:
         with suppress(RequestNotSent, RequestLost):

@@ -90,7 +90,6 @@ class _Committed:
 class PartitionCursor:
     def __init__(self, task: PartitionTask) -> None:
         self.task = task
-        self.excluded = task.excluded
         self._segments = _with_open_end(task) if task.follows else task.segments
         # Following: the source has committed more than what is fetched. The receipt that the last commit wrote, if it may grow.
         self.is_behind = True
@@ -170,25 +169,20 @@ class PartitionCursor:
         """The next offset of the segment that is being copied, as of the last commit."""
         return self._committed.offset
 
-    def exclude(self, offsets: Ranges) -> None:
-        """Exclude these offsets too. Those before the last commit are forgotten."""
-        if offsets:
-            self.excluded = within(union([*self.excluded, *offsets]), self._committed.offset, OPEN_END)
-
     def fetch_position(self) -> FetchPosition:
         """Where to fetch next, without an epoch where none is known, as at the start of a backfilled segment."""
         limit = None
-        if self.excluded:
-            before = next_start(self.excluded, self.fetched) - self.fetched
+        if self.task.excluded:
+            before = next_start(self.task.excluded, self.fetched) - self.fetched
             limit = max(SMALLEST_FETCH_BYTES, before * BYTES_AN_OFFSET)
         return FetchPosition(self.task.topic, self.task.partition, self.fetched, self._fetched_epoch, limit)
 
     def pass_excluded(self) -> None:
         """Skip excluded offsets at the fetch offset without fetching them: they may be most of a log. The epoch after them is not known."""
         segment = self.segment
-        if not self.excluded or segment is None or self.failure is not None:
+        if not self.task.excluded or segment is None or self.failure is not None:
             return
-        after = min(segment.end, end_of_range_at(self.excluded, self.fetched))
+        after = min(segment.end, end_of_range_at(self.task.excluded, self.fetched))
         if after > self.fetched:
             self.fetched, self._fetched_epoch = after, -1
 
@@ -241,24 +235,26 @@ class PartitionCursor:
         if self.settled >= segment.end:
             self._next_segment()
 
-    def lose(self, log_start: int, reason: str) -> None:
+    def lose(self, log_start: int, reason: str, excluded: Ranges = ()) -> None:
         """The source deleted `[settled, log_start)` before it was copied: within the segment a loss, unless all of it is excluded.
 
         There is one loss, from the first offset that is not excluded to the last one: most offsets in between hold transaction markers.
+        `excluded`: offsets that are excluded beside those of the task.
         """
         segment = self.segment
         if segment is None:
             return
         end = min(log_start, segment.end)
-        lost = outside(self.excluded, self.settled, end)
+        excluded = union([*self.task.excluded, *excluded])
+        lost = outside(excluded, self.settled, end)
         if lost:
             first, last = lost[0][0], lost[-1][1]
             if first > self.settled:
                 self._open_draft()
                 self._settle(first, -1)
             self._close_draft()
-            excluded = size(within(self.excluded, first, last))
-            reason += f"; {excluded:,} of these offsets held what the flow in the other direction wrote" if excluded else ""
+            returned = size(within(excluded, first, last))
+            reason += f"; {returned:,} of these offsets held what the flow in the other direction wrote" if returned else ""
             kind = ReceiptKind.LOSS if segment.kind == ReceiptKind.COPIED else ReceiptKind.SKIPPED
             self._receipts.append(self._receipt(kind, first, last, reason))
             self._settle(last, -1)
@@ -363,7 +359,7 @@ class PartitionCursor:
                 downstream_end=draft.downstream_end,
                 runs=tuple(draft.runs),
                 counters=counters._replace(
-                    from_target=size(within(self.excluded, draft.start, self.settled)),
+                    from_target=size(within(self.task.excluded, draft.start, self.settled)),
                     replication_latency_ms=None if draft.timestamps is None else draft.timestamps.until(_now()),
                 ),
                 written=union(draft.written),

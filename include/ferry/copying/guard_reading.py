@@ -47,6 +47,7 @@ def guarded(
         _refuse_other_alias(flow, reader, pairs, source_topics)
         other = _state(flow, reader)
         two_way = both_ways(other.heads.values(), pairs)
+        _refuse_other_name(flow, other, two_way)
         _refuse_at_least_once(flow, other, two_way)
         for record in reader.read(ledger):
             positions[record.partition] = record.offset + 1
@@ -63,7 +64,7 @@ def guarded(
                 if told := concerned(record, pairs, drafts, where):
                     draft, receipt = told
                     draft.declare(receipt)
-    read = LedgerRead((source_topics[ledger].topic_id or "") if ledger in source_topics else "", positions)
+    ledger_id = (source_topics[ledger].topic_id or "") if ledger in source_topics else ""
     ends = epoch_ends(flow.source, {key: draft.epochs for key, draft in drafts.items() if draft.epochs})
     guards = {key: draft.finish(ends.get(key)) for key, draft in drafts.items()}
     return tuple(
@@ -75,7 +76,7 @@ def guarded(
                 broken=entry.key in broken,
                 two_way=entry.topic in two_way,
                 unasked=bool(drafts[entry.key].epochs) and entry.key not in ends,
-                read=read,
+                read=LedgerRead(ledger_id, positions, drafts[entry.key].beyond(entry.end)),
             ),
         )
         for entry in found
@@ -135,6 +136,16 @@ def _refuse_at_least_once(flow: Flow, other: FlowState, two_way: Iterable[str]) 
         raise ConfigError(
             f"flow {flow.name}: {back} writes to topic {topics[0]} too, and names stay as they are: both flows must copy exactly once, or "
             f"records would go round; set transaction.producer=true for {' and '.join(wrong)} (and run it), or leave the topic out of one"
+        )
+
+
+def _refuse_other_name(flow: Flow, other: FlowState, two_way: Iterable[str]) -> None:
+    """ConfigError if the flow from the target calls this flow's source otherwise: it would not find this flow's ledger."""
+    expected, topics = f"{flow.target.alias}->{flow.source.alias}", sorted(two_way)
+    if topics and other.flow is not None and other.flow.flow != expected:
+        raise ConfigError(
+            f"flow {flow.name}: topic {topics[0]} is copied back by flow {other.flow.flow}, which should be called {expected}: use one "
+            "alias for each cluster everywhere, or records would go round"
         )
 
 

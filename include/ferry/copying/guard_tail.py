@@ -1,66 +1,122 @@
 """Keeps a lane's guard up to date while it follows: what the flow in the other direction has written since the run was planned.
 
-A fetched response waits until the other flow's ledger was read to the high watermark that it has after the response. The records in the
-response lie below a last stable offset of before, so their receipts were appended before, as in guard_reading.py. Only then does the lane
-take the records, without those that the receipts name.
+A fetched response waits until the other flow's ledger was read up to a high watermark that was asked for after the response came. Its
+records lie below a last stable offset taken before, so their receipts are all there, as in guard_reading.py. Only then does the lane take
+the records, without those that receipts name. A receipt names offsets under a leader epoch, and a batch has the epoch under which it was
+appended: where both agree, it is the other flow's batch.
 
-The ledger need not exist: as long as the cluster has no such topic, no other flow of Ferry writes into this flow's topics.
+The ledger need not exist. As long as no broker knows it, the other flow has never run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from kafka.future import Future
 
 from ferry.clusters.answers import FETCH, METADATA, Action
 from ferry.clusters.connections import ClusterConnection, RequestNotSent
 from ferry.clusters.fetch_round import FetchRound, key_of
+from ferry.clusters.fetching import Fetched, log_bounds
 from ferry.clusters.internal_reader import PARTITION_BYTES, InternalRecord, records_of
-from ferry.clusters.leader_epochs import ask_epoch_ends
-from ferry.clusters.leaders import Leaders
-from ferry.clusters.offset_listing import READ_UNCOMMITTED
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.offset_listing import READ_UNCOMMITTED, vote
+from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.config import Flow
-from ferry.copying.cursor import PartitionCursor
 from ferry.copying.guard_reading import concerned
 from ferry.copying.loop_guard import DECLARED, GuardDraft, TopicPair
-from ferry.errors import OriginUnclear, PartitionUnavailable
+from ferry.copying.model import PartitionTask
+from ferry.errors import OriginUnclear, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.policy.naming import ledger_topic
+from ferry.wire.batch import MalformedBatch, iterate_batches
+from ferry.wire.ranges import Ranges, union, within
 
-# Rounds without news after which the fetched records are given up and fetched again.
+# Rounds without news after which the caller tries again.
 ROUNDS = 20
 PAUSE_SECONDS = 0.05
+# A lane without records reads on so often, or it would have much to read at once.
+QUIET_SECONDS = 5.0
+# Of a receipt that does not name its leader epoch.
+NO_EPOCH = -1
 
 
-def guard_tail(connection: ClusterConnection, leaders: Leaders, flow: Flow, cursors: Iterable[PartitionCursor]) -> GuardTail | None:
-    """For the cursors of a lane; None if no other flow can write its partitions. As of GuardTail."""
-    writable = [cursor for cursor in cursors if cursor.task.other_ledger is not None]
-    return GuardTail(connection, leaders, flow, writable) if writable else None
+@dataclass
+class _Place:
+    """The next offset to read in a partition of the ledger, and the leader epoch of the record before it."""
+
+    offset: int
+    epoch: int = NO_EPOCH
 
 
 class GuardTail:
-    """Excludes offsets in the cursors of one lane. `connection`: to the source, and not one that waits for records."""
+    """Of the partitions of one lane. `connection`: to the source, and not one that waits for records."""
 
-    def __init__(self, connection: ClusterConnection, leaders: Leaders, flow: Flow, cursors: Iterable[PartitionCursor]) -> None:
-        """`leaders`: of the lane's source topics."""
-        self._connection, self._leaders = connection, leaders
-        self._cursors = {cursor.task.key: cursor for cursor in cursors}
-        tasks = [cursor.task for cursor in self._cursors.values()]
-        self._pairs = {
-            task.topic: TopicPair(task.topic, str(task.topic_id), task.remote_topic, str(task.remote_topic_id)) for task in tasks
-        }
-        self._topic = ledger_topic(flow.target.alias)
+    def __init__(self, connection: ClusterConnection, flow: Flow, tasks: Iterable[PartitionTask]) -> None:
+        guarded = {task.key: (task, task.other_ledger) for task in tasks if task.other_ledger is not None}
+        self._connection, self._topic = connection, ledger_topic(flow.target.alias)
         self._where, self._back = place_of(flow.source, self._topic), f"{flow.target.alias}->{flow.source.alias}"
-        reads = [task.other_ledger for task in tasks if task.other_ledger is not None]
+        found = (task for task, _ in guarded.values())
+        self._pairs = {
+            task.topic: TopicPair(task.topic, str(task.topic_id), task.remote_topic, str(task.remote_topic_id)) for task in found
+        }
+        # By source partition: the offsets that the other flow wrote, by leader epoch.
+        self._written: dict[TopicPartition, dict[int, Ranges]] = {key: {} for key in guarded}
+        self._low = dict.fromkeys(guarded, 0)
+        for key, (_, read) in guarded.items():
+            self._add(key, read.ahead)
+        reads = [read for _, read in guarded.values()]
         self._ids = {read.topic_id for read in reads} - {""}
-        self._positions = {number: min(read.positions.get(number, 0) for read in reads) for read in reads for number in read.positions}
+        numbers = {number for read in reads for number in read.positions}
+        self._places = {number: _Place(min(read.positions.get(number, 0) for read in reads)) for number in numbers}
+        # Partitions about whose records an operator has said something.
+        self.declared: set[TopicPartition] = set()
         self._asked = self._covered = 0
+        self._read_at = time.monotonic()
         self._reading: Future | None = None
 
+    @classmethod
+    def of(cls, connection: ClusterConnection, flow: Flow, tasks: Collection[PartitionTask]) -> GuardTail | None:
+        """None if no other flow can write any of the partitions."""
+        return cls(connection, flow, tasks) if any(task.other_ledger is not None for task in tasks) else None
+
+    def __contains__(self, key: TopicPartition) -> bool:
+        """Whether another flow can write the source partition."""
+        return key in self._written
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the ledger was not read for a while."""
+        return time.monotonic() - self._read_at > QUIET_SECONDS
+
+    def written(self, key: TopicPartition, records: memoryview) -> Ranges:
+        """The offsets of these records, as fetched, that the other flow wrote. MalformedBatch."""
+        by_epoch = self._written[key]
+        if not by_epoch:
+            return ()
+        return union(
+            span
+            for header, _ in iterate_batches(records)
+            for epoch in (header.leader_epoch, NO_EPOCH)
+            for span in within(by_epoch.get(epoch, ()), header.base_offset, header.next_offset)
+        )
+
+    def ever_written(self, key: TopicPartition) -> Ranges:
+        """All offsets that receipts name, under whatever epoch."""
+        return union(span for ranges in self._written.get(key, {}).values() for span in ranges)
+
+    def forget(self, key: TopicPartition, before: int) -> None:
+        """Nobody asks any more for offsets of the source partition before this one."""
+        self._low[key] = before
+        for epoch, ranges in list(self._written[key].items()):
+            if ranges[-1][1] <= before:
+                del self._written[key][epoch]
+            elif ranges[0][1] <= before:
+                self._written[key][epoch] = within(ranges, before, ranges[-1][1])
+
     async def catch_up(self) -> None:
-        """Exclude what the ledger says now or later. RequestNotSent, RequestLost and FerryError: nobody knows what it says."""
+        """Read everything that the ledger holds at the time of the call. RequestNotSent, RequestLost and FerryError."""
         self._asked += 1
         wanted = self._asked
         while self._covered < wanted:
@@ -71,69 +127,83 @@ class GuardTail:
     async def _read(self, covers: int) -> None:
         try:
             left = await self._partitions()
-            records, positions = await self._news(left) if left else ([], {})
-            await self._exclude(records)
-            self._positions |= positions
-            self._covered = covers
+            if left:
+                await self._read_on(left)
+                await self._partitions()  # it may be another ledger by now
+            self._covered, self._read_at = covers, time.monotonic()
         finally:
             self._reading = None
 
-    async def _partitions(self) -> dict[TopicPartition, int]:
-        """Where to read on in each partition of the ledger; none if there is no ledger."""
+    async def _partitions(self) -> set[TopicPartition]:
+        """The partitions of the ledger; none if there is none, and never was. OriginUnclear if it is another ledger than before."""
         leaders = self._connection.leaders
         await leaders.known({self._topic})
+        if leaders.is_missing(self._topic):
+            await vote(self._connection, self._topic)
         if code := leaders.refused(self._topic):
             raise self._connection.denied(f"reading {self._topic}", METADATA.right(code, topic=self._topic))
         topic_id = leaders.topic_id(self._topic)
-        if topic_id is not None:
-            self._ids.add(str(topic_id))
-        if len(self._ids) > (topic_id is not None):
-            self._stop(f"the ledger of flow {self._back} was deleted: nobody knows which records came from there")
-            return {}
-        return {TopicPartition(self._topic, number): self._positions.get(number, 0) for number in leaders.partitions(self._topic)}
+        self._ids |= {str(topic_id)} - {"None"}
+        if leaders.is_missing(self._topic) and not self._ids:
+            return set()
+        if len(self._ids) > 1 or leaders.is_gone(self._topic):
+            topic, partition = next(iter(self._written))
+            raise OriginUnclear(
+                topic, partition, f"the ledger of flow {self._back} was deleted: nobody knows which records came from there"
+            )
+        if topic_id is None or not leaders.partitions(self._topic):
+            raise RequestNotSent(f"{self._where} has no leader")
+        return {TopicPartition(self._topic, number) for number in leaders.partitions(self._topic)}
 
-    async def _news(self, left: dict[TopicPartition, int]) -> tuple[list[InternalRecord], dict[int, int]]:
-        """The records up to the high watermarks of now, and the positions after them."""
-        found, ends, positions, silent = list[InternalRecord](), dict[TopicPartition, int](), dict[int, int](), 0
+    async def _read_on(self, left: set[TopicPartition]) -> None:
+        """Read to the high watermarks of now."""
+        ends, silent = dict[TopicPartition, int](), 0
         while left:
-            unknown = [key for key in left if key not in ends]
-            told = await FetchRound(left, PARTITION_BYTES, READ_UNCOMMITTED, ending=unknown, anew=bool(unknown)).ask(self._connection)
-            ends |= told.ends
-            before, left = left, dict(left)
+            unknown = left - ends.keys()
+            places = {key: self._places.setdefault(key.partition, _Place(0)) for key in left}
+            positions, epochs = {key: place.offset for key, place in places.items()}, {key: place.epoch for key, place in places.items()}
+            fetch = FetchRound(positions, PARTITION_BYTES, READ_UNCOMMITTED, epochs=epochs, ending=unknown, anew=bool(unknown))
+            told = await fetch.ask(self._connection)
+            for key, end in told.ends.items():
+                ends.setdefault(key, end)
+            left |= {TopicPartition(self._topic, number) for number in told.partitions} - ends.keys()
+            before = [place.offset for place in places.values()]
             for part in told.fetched:
-                if not part.error:
-                    records, left[key_of(part)] = records_of(part, ends.get(key_of(part), 0))
-                    found += records
-                elif FETCH.action(part.error) is Action.DENIED:
-                    raise self._connection.denied(f"reading {self._topic}", FETCH.right(part.error, topic=self._topic))
-            silent = silent + 1 if left == before else 0
-            positions |= {key.partition: position for key, position in left.items()}
-            left = {key: position for key, position in left.items() if key not in ends or position < ends[key]}
-            if left and silent > ROUNDS:
-                raise RequestNotSent(f"{self._where} cannot be read to its end")
-            if silent:
+                await self._take(part, ends)
+            silent = silent + 1 if before == [place.offset for place in places.values()] and not told.ends else 0
+            left = {key for key in left if key not in ends or self._places.setdefault(key.partition, _Place(0)).offset < ends[key]}
+            if left and silent:
+                if silent > ROUNDS:
+                    raise RequestNotSent(f"{self._where} cannot be read to its end")
                 await self._connection.loop.sleep(PAUSE_SECONDS)
-        return found, positions
 
-    async def _exclude(self, records: Iterable[InternalRecord]) -> None:
-        drafts = {key: GuardDraft(cursor.committed_offset) for key, cursor in self._cursors.items()}
+    async def _take(self, part: Fetched, ends: Mapping[TopicPartition, int]) -> None:
+        key = key_of(part)
+        place = self._places[key.partition]
+        if not part.error and not part.diverged:
+            if key in ends:
+                try:
+                    records, place.offset = records_of(part, ends[key])
+                except MalformedBatch as problem:
+                    raise UnreadableRecord(f"{self._where}, partition {key.partition}: {problem}") from problem
+                place.epoch = records[-1].epoch if records else place.epoch
+                self._note(records)
+        elif part.diverged or FETCH.action(part.error) is Action.BOUNDS:  # records were lost, at the end or at the beginning
+            place.offset, place.epoch = (await log_bounds(self._connection, self._connection.leaders, *key))[0], NO_EPOCH
+        elif FETCH.action(part.error) is Action.DENIED:
+            raise self._connection.denied(f"reading {self._topic}", FETCH.right(part.error, topic=self._topic))
+
+    def _note(self, records: Sequence[InternalRecord]) -> None:
+        drafts = {key: GuardDraft(low) for key, low in self._low.items()} if records else {}
         for record in records:
-            if found := concerned(record, self._pairs, drafts, self._where):
-                draft, receipt = found
+            if told := concerned(record, self._pairs, drafts, self._where):
+                draft, receipt = told
                 draft.add(receipt)
                 if receipt.kind in DECLARED and max(receipt.found, receipt.downstream_end) >= 0:
-                    key = TopicPartition(receipt.remote_topic, receipt.partition)
-                    problem = f"an operator told flow {self._back} which records of it came from there: the run plans it again"
-                    self._cursors[key].stop(PartitionUnavailable, problem)
-        # The leader's own epoch has no end yet.
-        older = {key: draft.epochs - {self._leaders.of(*key).epoch} for key, draft in drafts.items()}
-        asked = {key: epochs for key, epochs in older.items() if epochs}
-        ends = await ask_epoch_ends(self._connection, asked) if asked else {}
-        if ends.keys() != asked.keys():
-            raise RequestNotSent(f"the leaders of {sorted(asked.keys() - ends.keys())} do not say where older epochs end")
+                    self.declared.add(TopicPartition(receipt.remote_topic, receipt.partition))
         for key, draft in drafts.items():
-            self._cursors[key].exclude(draft.finish(ends.get(key))[0])
+            self._add(key, draft.beyond(draft.low))
 
-    def _stop(self, problem: str) -> None:
-        for cursor in self._cursors.values():
-            cursor.stop(OriginUnclear, problem)
+    def _add(self, key: TopicPartition, written: Iterable[tuple[int, int, int]]) -> None:
+        for epoch, ranges in grouped((epoch, (start, end)) for epoch, start, end in written).items():
+            self._written[key][epoch] = union([*self._written[key].get(epoch, ()), *ranges])

@@ -25,7 +25,7 @@ from ferry.copying.abandoned_transactions import fence_zombie_requests, stop_han
 from ferry.copying.appender import Accepted, Appender
 from ferry.copying.buffer_limits import RateLimiter, buffer_limits
 from ferry.copying.cursor import PartitionCursor
-from ferry.copying.guard_tail import guard_tail
+from ferry.copying.guard_tail import GuardTail
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.signals import StopSignals
@@ -86,7 +86,7 @@ class Lane:
         self._source_leaders = Leaders(source, source_ids, source_ids)
         self._target_leaders = Leaders(target, [*remote_ids, job.flow.ledger_topic, job.flow.state_topic], remote_ids)
         leaders, cursors = self._source_leaders, self._cursors.values()
-        guard = guard_tail(shared_source or source, leaders, job.flow, cursors)
+        guard = GuardTail.of(shared_source or source, job.flow, task.partitions)
         self._feed = SourceFeed(loop, source, leaders, self._wakeup, cursors, handle, self._limits, reading, guard)
         self._identity, self._state = task.identity, TransactionState.READY
         self._mark, self._in_doubt, self._opened, self._sent_bytes = "", False, 0.0, 0

@@ -26,10 +26,14 @@ DECLARED = frozenset({ReceiptKind.FOREIGN, ReceiptKind.SEED})
 
 @dataclass(frozen=True)
 class LedgerRead:
-    """How far the other flow's ledger was read: the topic's id ("": there was none), and by partition the offset after the last record."""
+    """How far the other flow's ledger was read: the topic's id ("": there was none), and by partition the offset after the last record.
+
+    `ahead`: what receipts name beyond the end up to which the source partition was looked at, as (leader epoch, start, end).
+    """
 
     topic_id: str
     positions: Mapping[int, int]
+    ahead: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,10 @@ class GuardDraft:
     def epochs(self) -> frozenset[int]:
         """The known leader epochs under which the ranges were appended."""
         return frozenset(epoch for epoch, ranges in self._ranges.items() if ranges and epoch >= 0)
+
+    def beyond(self, offset: int) -> tuple[tuple[int, int, int], ...]:
+        """The ranges from `offset` on, each with the leader epoch under which it was appended: (epoch, start, end)."""
+        return tuple((epoch, max(offset, start), end) for epoch, ranges in self._ranges.items() for start, end in ranges if end > offset)
 
     def finish(self, ends: Mapping[int, int] | None = None) -> tuple[Ranges, int]:
         """Excluded ranges, and the offset below which it is unclear where records come from.

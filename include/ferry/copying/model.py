@@ -88,6 +88,11 @@ class PartitionTask(PartitionPair):
     other_ledger: LedgerRead | None = None
 
     @property
+    def planned_end(self) -> int:
+        """The end up to which the run was planned."""
+        return max([self.position, *(segment.end for segment in self.segments if segment.kind is ReceiptKind.COPIED)])
+
+    @property
     def offsets(self) -> int:
         """Offsets left to copy."""
         return sum(segment.end - segment.start for segment in self.segments)

@@ -5,6 +5,7 @@ appending overlap. The feed handles what the source answers for each partition: 
 unreadable, it stops with a named error; expired ranges become losses; if a leader moved, the new one is asked.
 """
 
+import logging
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -43,12 +44,16 @@ from ferry.errors import (
     SourceRecreated,
     SourceTruncated,
     UnreadableBatch,
+    UnreadableRecord,
 )
 from ferry.handling.calling import HandlerStopped, PartitionHandling
 from ferry.handling.loading import Handle
 from ferry.wire.batch import MalformedBatch, OversizedBatch
 from ferry.wire.produce_batch import ProduceBatch
+from ferry.wire.ranges import union
 from ferry.wire.transform import transform
+
+log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.1
 # A lane that follows asks again so often where nothing arrives. What arrives is answered at once, except in a partition that was not among
@@ -71,7 +76,6 @@ class SourceFeed:
         rate_limiter: RateLimiter,
         guard: GuardTail | None = None,
     ) -> None:
-        """`guard`: what is fetched is taken after it has caught up."""
         self._loop, self._guard = loop, guard
         self._connection = connection
         self._leaders = leaders
@@ -84,7 +88,8 @@ class SourceFeed:
         self._largest = max((cursor.task.batch_limit for cursor in self._cursors.values()), default=0)
         self._follows = any(cursor.task.follows for cursor in self._cursors.values())
         self._fetching: set[int] = set()
-        self._arrived: deque[tuple[list[FetchPosition], Future]] = deque()
+        # The third: whether the guard knows what the other flow wrote among these records.
+        self._arrived: deque[tuple[list[FetchPosition], Future, bool]] = deque()
         self._generation = 0
         self._stale = False
 
@@ -126,7 +131,7 @@ class SourceFeed:
         """The batches of the responses that have arrived, in upstream order per partition. Moves the cursors on."""
         found = []
         while self._arrived:
-            asked, future = self._arrived.popleft()
+            asked, future, known = self._arrived.popleft()
             if future.exception is not None:
                 self._lost(asked, self._connection.classified(future.exception))
                 continue
@@ -134,7 +139,7 @@ class SourceFeed:
                 (self._cursors[fetched.asked.topic, fetched.asked.partition], fetched)
                 for fetched in fetched_partitions(future.value, asked, self._leaders)
             ]
-            taken = [(cursor, self._take(cursor, fetched)) for cursor, fetched in answers]
+            taken = [(cursor, self._take(cursor, fetched, known=known)) for cursor, fetched in answers]
             found += [(cursor, batches) for cursor, batches in taken if batches]
             self._note_silence(answers)
         return found
@@ -177,32 +182,51 @@ class SourceFeed:
 
         def answered(_: Any) -> None:
             meter.reserved -= needed
-            if self._guard is not None and future.exception is None and _has_records(future.value):
-                self._loop.start(self._arrive_guarded, self._guard, generation, node, wanted, future)
+            if future.exception is None and self._must_catch_up(wanted, future.value):
+                self._loop.start(self._arrive_known, self._guard, generation, node, wanted, future)
             else:
-                self._arrive(generation, node, wanted, future)
+                self._arrive(generation, node, wanted, future, known=False)
 
         future.add_both(answered)
 
-    def _arrive(self, generation: int, node: int, asked: list[FetchPosition], future: Future) -> None:
+    def _arrive(self, generation: int, node: int, asked: list[FetchPosition], future: Future, *, known: bool) -> None:
         if generation == self._generation:
             self._fetching.discard(node)
-            self._arrived.append((asked, future))
+            self._arrived.append((asked, future, known))
             self._wakeup.fire()
 
-    async def _arrive_guarded(self, guard: GuardTail, generation: int, node: int, asked: list[FetchPosition], future: Future) -> None:
-        """Take the response when it is known which of its records came from the target. If that cannot be known now, fetch it again."""
-        try:
-            await guard.catch_up()
-        except Exception as problem:  # noqa: BLE001 - whatever it is, the records must not be taken
-            if generation == self._generation:
-                self._fetching.discard(node)
+    def _must_catch_up(self, asked: Iterable[FetchPosition], answer: Any) -> bool:
+        """Whether the plan does not know what the other flow wrote among these records."""
+        if self._guard is None:
+            return False
+        tasks = ((self._cursors[position.topic, position.partition].task, position.offset) for position in asked)
+        beyond = any(task.key in self._guard and offset >= task.planned_end for task, offset in tasks)
+        has_records = any(part.records for topic in answer.responses or () for part in topic.partitions or ())
+        return beyond and (has_records or self._guard.is_old)
+
+    async def _arrive_known(self, guard: GuardTail, generation: int, node: int, asked: list[FetchPosition], future: Future) -> None:
+        """Let the response arrive when it is known which of its records the other flow wrote."""
+        cursors = [self._cursors[position.topic, position.partition] for position in asked]
+        known = False
+        while not known and generation == self._generation and any(cursor.failure is None for cursor in cursors):
+            try:
+                await guard.catch_up()
+                known = True
+            except Exception as problem:
+                if not isinstance(problem, FerryError | RequestNotSent | RequestLost):
+                    log.exception("reading the ledger of the other flow")
+                    problem = UnreadableRecord(f"reading the ledger of the other flow: {type(problem).__name__}: {problem}")
                 self._lost(asked, problem)
                 self._wakeup.fire()
-        else:
-            self._arrive(generation, node, asked, future)
+                await self._loop.sleep(PAUSE_SECONDS)
+        for cursor in cursors:
+            if cursor.task.key in guard.declared:
+                said = "an operator said which records of it came from the target"
+                cursor.stop(PartitionUnavailable, f"{said}: Ferry plans it again when it next looks for new topics")
+        self._arrive(generation, node, asked, future, known=known)
 
-    def _take(self, cursor: PartitionCursor, fetched: Fetched) -> list[ProduceBatch]:
+    def _take(self, cursor: PartitionCursor, fetched: Fetched, *, known: bool) -> list[ProduceBatch]:
+        """`known`: whether the guard knows what the other flow wrote beyond what was planned."""
         segment = cursor.segment
         self._rate_limiter.spend(len(fetched.records))
         self._largest = max(self._largest, len(fetched.records))
@@ -215,13 +239,18 @@ class SourceFeed:
         if fetched.diverged:
             cursor.doubted = True
             return []
+        end, excluded = segment.end, task.excluded
         try:
+            if self._guard is not None and task.key in self._guard:
+                self._guard.forget(task.key, cursor.committed_offset)
+                excluded = union([*excluded, *self._guard.written(task.key, fetched.records)])
+                end = end if known else min(end, task.planned_end)
             transformed = transform(
                 fetched.records,
                 position=cursor.fetched,
-                end=segment.end,
+                end=end,
                 aborted=fetched.aborted,
-                excluded=cursor.excluded,
+                excluded=excluded,
                 max_batch_bytes=task.batch_limit,
                 handling=self._handlings.get((task.topic, task.partition)),
                 max_opened_bytes=self._limits.opened,
@@ -308,6 +337,8 @@ class SourceFeed:
         key, epoch, diverged = cursor.task.key, cursor.fetch_position().last_epoch, None
         try:
             start, end = await log_bounds(self._connection, self._leaders, *key)
+            if cursor.fetched < start and self._guard is not None:
+                await self._guard.catch_up()
             if epoch >= 0 and start <= cursor.fetched:
                 diverged = await divergence_of(self._connection, self._leaders, key, ReadTo(cursor.fetched, epoch))
         except (RequestNotSent, RequestLost) as problem:
@@ -319,7 +350,8 @@ class SourceFeed:
             return
         cursor.doubted = False
         if cursor.fetched < start:
-            cursor.lose(start, f"expired at the source: its log starts at {start}")
+            written = self._guard.ever_written(key) if self._guard is not None else ()
+            cursor.lose(start, f"expired at the source: its log starts at {start}", written)
         elif diverged is not None and diverged.proven:
             text = f"the source log was truncated to offset {diverged.end}; copied up to {cursor.fetched}"
             cursor.stop(SourceTruncated, f"{text}; {WHERE_A_RESTART_GOES_ON}")
@@ -329,7 +361,3 @@ class SourceFeed:
             cursor.forget_epoch()
         else:
             self._postpone(cursor, f"the source does not give offset {cursor.fetched}, although its log goes from {start} to {end}")
-
-
-def _has_records(answer: Any) -> bool:
-    return any(part.records for topic in answer.responses or () for part in topic.partitions or ())
