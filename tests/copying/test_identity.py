@@ -7,7 +7,7 @@ import random
 import secrets
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +151,7 @@ def pair(
 
 def copy(flow: Flow, runner: InlineLaneRunner | None = None, **interval: datetime) -> RunReport:
     """The copying half of a run, without a look before; topics are there."""
-    request = RunRequest(flow.name, f"run-{secrets.token_hex(4)}", backfill=bool(interval), **interval)  # type: ignore[arg-type]
+    request = RunRequest(flow.name, f"run-{secrets.token_hex(4)}", backfill="since" in interval, **interval)  # type: ignore[arg-type]
     Run(flow, request).copy(runner or InlineLaneRunner(), lambda _: None)
     return assemble_report(flow, request)
 
@@ -212,6 +212,26 @@ def done(*flows: Flow, **interval: datetime) -> int:
     reports = [copy(flow, **interval) for flow in flows]
     assert [report.exit_code for report in reports] == [ExitCode.DONE] * len(flows)
     return sum(report.from_target for report in reports)
+
+
+@pytest.mark.long
+def test_a_run_that_follows_knows_what_was_written_between_its_end_and_its_look_into_the_ledger(
+    pair: Pair, run_flow: RunFlow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both_done(pair, run_flow)
+    pair.b.write(30)
+    written: list[int] = []
+
+    def overtaken(flow: Flow, *arguments: Any, **options: Any) -> Any:
+        if flow is pair.there and not written:
+            written.append(copy(pair.back).records)
+        return guarded(flow, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ferry.copying.snapshot.guarded", overtaken)
+        assert copy(pair.there, follow_until=datetime.now(UTC) + timedelta(seconds=10)).exit_code is ExitCode.DONE
+    assert written == [30]
+    assert_once(pair.a, pair.b)
 
 
 @pytest.mark.long
