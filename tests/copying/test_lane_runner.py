@@ -53,6 +53,9 @@ class Connection:
         if self.problem is not None:
             raise self.problem
 
+    def disconnect(self) -> None:
+        """Nothing waits."""
+
     def close(self) -> None:
         if self in self.opened:
             self.opened.remove(self)
@@ -195,3 +198,23 @@ def test_lanes_that_follow_end_when_the_driver_raises(monkeypatch: pytest.Monkey
     with pytest.raises(Superseded):
         list(run_lanes(lanes.job, lanes.tasks, taken_over))
     assert lanes.cluster.opened == []
+
+
+def test_lanes_with_a_listener_run_one_after_the_other(monkeypatch: pytest.MonkeyPatch, loop: EventLoop) -> None:
+    """Its calls would hold up the requests of the others."""
+    running, most = 0, 0
+
+    async def work(lane: LaneTask) -> LaneResult:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await loop.sleep(0.01)
+        running -= 1
+        return LaneResult(lane.lane)
+
+    lanes = Lanes(monkeypatch, loop, work)
+    lanes.job.flow.handling = SimpleNamespace(message_handler="", assignment_listener="a:b", assignment_listener_args={})
+    monkeypatch.setattr(lane_runner, "make_listener", lambda *_: SimpleNamespace())
+    monkeypatch.setattr(lane_runner._Lanes, "_lane", lane_runner._Lanes._run)  # over the shared connections, which are none here
+    assert [result.failure for result in lanes.results()] == [None] * 3
+    assert most == 1

@@ -30,6 +30,7 @@ from ferry.clusters.answers import (
 )
 from ferry.clusters.committed_offsets import GroupAnswer, OffsetBatches, fetch_request, fetched_offsets, topics_to_commit
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.event_loop import together
 from ferry.clusters.failures import granting
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupListing, GroupMember, GroupState, GroupType
 from ferry.clusters.group_requests import (
@@ -175,8 +176,9 @@ class ConsumerGroups:
         connection = self._connections[0]
         await connection.refresh_brokers()
         found: dict[str, GroupListing] = {}
-        for broker in connection.brokers():
-            answer = await connection.send(ListGroupsRequest(), broker, ANSWER_MILLISECONDS)
+        send, brokers = connection.send, connection.brokers()
+        answers = await together([self._loop.start(send, ListGroupsRequest(), broker, ANSWER_MILLISECONDS) for broker in brokers])
+        for broker, answer in zip(brokers, answers, strict=True):
             if LIST_GROUPS.action(answer.error_code) is not Action.GO_ON:
                 raise RequestNotSent(f"broker {broker}: {LIST_GROUPS.told(answer.error_code)}")
             for entry in answer.groups:

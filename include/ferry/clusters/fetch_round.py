@@ -32,7 +32,7 @@ Led: TypeAlias = tuple[UUID | None, Leader]
 
 # A leader that hangs is given up after this, and the new one is asked.
 ANSWER_MILLISECONDS = 10_000
-# What all partitions of one broker may answer at once; a whole batch always comes.
+# What all partitions of one broker may answer at once, unless that takes too long; a whole batch always comes.
 ANSWER_BYTES = 8 << 20
 
 
@@ -47,7 +47,8 @@ class Told(NamedTuple):
 @dataclass(frozen=True)
 class FetchRound:
     """`positions`: where to fetch from. `partition_bytes`: what one partition may answer. `isolation` as of Kafka. `epochs`: leader epochs
-    of the records before the positions, if known: then answers say whether the log has diverged.
+    of the records before the positions, if known: then answers say whether the log has diverged. `total_bytes`: what all partitions of one
+    broker may answer.
 
     `wait`: how many ms a broker may wait for records. `seconds`: how long to wait for brokers. `ending`: the partitions whose high
     watermarks are wanted. `anew`: ask for the leaders of the one topic too. A leader that was replaced, and does not know it, lacks
@@ -57,6 +58,7 @@ class FetchRound:
     positions: Mapping[TopicPartition, int]
     partition_bytes: int
     isolation: int
+    total_bytes: int = ANSWER_BYTES
     wait: int = 0
     seconds: float = math.inf
     ending: Collection[TopicPartition] = ()
@@ -97,7 +99,7 @@ class FetchRound:
             request = fetch_request(
                 asked,
                 connection.leaders,
-                total_bytes=ANSWER_BYTES,
+                total_bytes=self.total_bytes,
                 partition_bytes=self.partition_bytes,
                 isolation=self.isolation,
                 wait_milliseconds=self.wait,

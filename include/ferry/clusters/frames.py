@@ -80,6 +80,10 @@ class FrameParser(KafkaProtocol):  # type: ignore[misc]
         self._frame: memoryview | None = None
         self._filled = 0
 
+    def abandon(self) -> None:
+        """The connection is closed: the response that was arriving is no longer held."""
+        self._frame = None
+
     def send_bytes(self) -> list[Buffer]:
         """The buffers of all requests that wait."""
         waiting: list[Buffer | list[Buffer]] = self.bytes_to_send

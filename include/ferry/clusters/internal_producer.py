@@ -17,6 +17,7 @@ from ferry.clusters.answers import PRODUCE, Action
 from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.coordination import NO_IDENTITY, Coordinator, ProducerIdentity
 from ferry.clusters.error_codes import CODES
+from ferry.clusters.event_loop import together
 from ferry.clusters.failures import explained
 from ferry.clusters.internal_batches import BATCH_BYTES, RECORD_OVERHEAD_BYTES, InternalBatch, KeyValue, internal_batches
 from ferry.clusters.partitions import TopicPartition, grouped
@@ -93,10 +94,9 @@ def append_to_topics(
 
     async def write(connection: ClusterConnection, deadline: float) -> list[str]:
         writings = {topic: _Writing(cluster, topic, known) for topic in listed}
-        done = {
-            topic: connection.loop.start(writing.run, connection, partial(divided, topic), deadline) for topic, writing in writings.items()
-        }
-        return [topic for topic, written in done.items() if not await written]
+        start = connection.loop.start
+        done = [start(writing.run, connection, partial(divided, topic), deadline) for topic, writing in writings.items()]
+        return [topic for topic, written in zip(writings, await together(done), strict=True) if not written]
 
     contact = min(BOOTSTRAP_MILLISECONDS, seconds * 1_000)
     if listed and (left := ask_cluster(cluster, write, time.monotonic() + seconds, role=ClientRole.PRODUCER, milliseconds=contact)):

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError
 
 from ferry.clusters.answers import FETCH, Action
 from ferry.clusters.failures import explained
-from ferry.clusters.fetch_round import FetchRound, Told, key_of
+from ferry.clusters.fetch_round import ANSWER_BYTES, FetchRound, Told, key_of
 from ferry.clusters.fetching import Fetched
 from ferry.clusters.kept import kept_clients
 from ferry.clusters.offset_listing import (
@@ -155,11 +155,13 @@ class InternalTopicReader:
         Left out: partitions that could not be read in `seconds`, because their leader hangs or there are too many.
         """
         deadline, found = time.monotonic() + seconds, dict[TopicPartition, InternalRecord | FerryError | None]()
-        positions, size = {key: start for key, (start, _) in spans.items()}, FIRST_BYTES
+        positions, size, total = {key: start for key, (start, _) in spans.items()}, FIRST_BYTES, ANSWER_BYTES
         while positions and (left := deadline - time.monotonic()) > 0:
             asked, known = dict(islice(positions.items(), FIRSTS_A_ROUND)), len(found)
             # Half of the time that is left: a leader that hangs leaves time for the partitions of the next rounds.
-            for part in self._asked(asked, size, seconds=left / 2).answer().fetched:
+            told = self._asked(asked, size, total_bytes=total, seconds=left / 2).answer()
+            total = total if told.fetched else smaller(total)
+            for part in told.fetched:
                 key = key_of(part)
                 first, positions[key], is_known = self._first_in(part, spans[key][1])
                 if is_known:
@@ -199,13 +201,14 @@ class InternalTopicReader:
         """
         positions = {key: start for key, (start, bound) in spans.items() if start < bound}
         bounds = {key: bound for key, (_, bound) in spans.items()}
+        size = ANSWER_BYTES
 
         def ask(wait: int) -> Asked[Told]:
             ending = {key for key in positions if bounds[key] == NOW}
-            return self._asked(positions, PARTITION_BYTES, wait=wait, ending=ending, anew=anew is not None)
+            return self._asked(positions, PARTITION_BYTES, total_bytes=size, wait=wait, ending=ending, anew=anew is not None)
 
         def rounds(asked: Asked[Told]) -> Iterator[tuple[str, InternalRecord]]:
-            nonlocal anew
+            nonlocal anew, size
             deadline = math.inf if seconds is None else time.monotonic() + seconds
             # Only time at the cluster counts: between two rounds the caller may take any time to decode.
             waited = 0.0
@@ -214,6 +217,7 @@ class InternalTopicReader:
                 told = asked.answer()
                 waited += time.monotonic() - begun + PAUSE_SECONDS
                 bounds.update(told.ends)
+                size = size if told.fetched else smaller(size)
                 if anew is not None:
                     now = anew(told.partitions)
                     if not now:
@@ -296,6 +300,11 @@ class InternalTopicReader:
 
     def _problem(self, topic: str, error: KafkaError) -> FerryError:
         return explained(self._cluster, f"reading {topic}", error, grant=f"Read on topic {topic}", role=ClientRole.CONSUMER)
+
+
+def smaller(answer_bytes: int) -> int:
+    """What to ask of a broker after it gave no answer in time: a line with a long round trip carries little."""
+    return max(FIRST_BYTES, answer_bytes // 4)
 
 
 def spans_of(offsets: Iterable[int]) -> list[Range]:

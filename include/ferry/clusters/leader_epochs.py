@@ -9,7 +9,7 @@ An offset and the leader epoch of its record together name one record permanentl
 again, but under a later epoch.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
@@ -18,6 +18,7 @@ from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from ferry.clusters.answers import OFFSET_FOR_LEADER_EPOCH, Action
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.event_loop import ended
 from ferry.clusters.fetching import epoch_before, log_bounds
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition, grouped
@@ -54,7 +55,7 @@ class Divergence(NamedTuple):
 
 
 # Asks one broker about partitions that it leads.
-Asking = Callable[[ClusterConnection, Leaders, Mapping[TopicPartition, ReadTo]], Awaitable[Mapping[TopicPartition, T]]]
+Asking = Callable[[ClusterConnection, Leaders, Mapping[TopicPartition, ReadTo]], Coroutine[Any, Any, Mapping[TopicPartition, T]]]
 
 
 def diverged_logs(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo]) -> dict[TopicPartition, Divergence]:
@@ -101,9 +102,7 @@ async def _ask_all(
     for _ in range(TRIES):
         with suppress(RequestNotSent, RequestLost):
             await leaders.refresh()
-        for keys in leaders.by_node(key for key in wanted if key not in found).values():
-            with suppress(RequestNotSent, RequestLost):
-                found.update(await ask(connection, leaders, {key: wanted[key] for key in keys}))
+        found |= await _of_each(connection, leaders, {key: wanted[key] for key in wanted if key not in found}, ask)
         if len(found) == len(wanted):
             break
     return found
@@ -111,10 +110,21 @@ async def _ask_all(
 
 async def still_led(connection: ClusterConnection, leaders: Leaders, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
     """The partitions whose leader epoch is still the one that `leaders` knows: a leader refuses a request with an older one."""
-    found: set[TopicPartition] = set()
-    for keys in leaders.by_node(partitions).values():
+    led = {key: ReadTo(0, leaders.of(*key).epoch) for key in partitions}
+    return set(await _of_each(connection, leaders, led, _ends))
+
+
+async def _of_each(
+    connection: ClusterConnection, leaders: Leaders, wanted: Mapping[TopicPartition, ReadTo], ask: Asking[T]
+) -> dict[TopicPartition, T]:
+    """What the leaders answer, side by side; without partitions whose leader does not."""
+    by_node = leaders.by_node(wanted).values()
+    asked = [connection.loop.start(ask, connection, leaders, {key: wanted[key] for key in keys}) for keys in by_node]
+    await ended(asked)
+    found: dict[TopicPartition, T] = {}
+    for told in asked:
         with suppress(RequestNotSent, RequestLost):
-            found.update(await _ends(connection, leaders, {key: ReadTo(0, leaders.of(*key).epoch) for key in keys}))
+            found.update(await told)
     return found
 
 

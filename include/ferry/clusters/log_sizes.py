@@ -13,10 +13,14 @@ ANSWER_MILLISECONDS = 3_000
 
 
 async def log_sizes(connection: ClusterConnection, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-    """The size of the largest replica, without partitions of which no broker tells it, for example because the user may not ask."""
-    topic = DescribeLogDirsRequest.DescribableLogDirTopic
-    topics = [topic(topic=name, partitions=numbers) for name, numbers in grouped(partitions).items()]
-    asked = [connection.submit(DescribeLogDirsRequest(topics=topics), node, ANSWER_MILLISECONDS) for node in connection.brokers()]
+    """The size at the leader, without partitions whose leader does not tell it, for example because the user may not ask."""
+    topic, leaders = DescribeLogDirsRequest.DescribableLogDirTopic, connection.leaders
+    with suppress(RequestNotSent, RequestLost):
+        await leaders.known({key.topic for key in partitions})
+    asked = []
+    for node, keys in leaders.by_node(partitions).items():
+        topics = [topic(topic=name, partitions=numbers) for name, numbers in grouped(keys).items()]
+        asked.append(connection.submit(DescribeLogDirsRequest(topics=topics), node, ANSWER_MILLISECONDS))
     found: dict[TopicPartition, int] = {}
     for future in asked:
         with suppress(RequestNotSent, RequestLost):

@@ -40,9 +40,9 @@ async def cluster_id(connection: ClusterConnection) -> str:
 
 
 async def exists(connection: ClusterConnection, topic: str) -> bool:
-    """Whether there is such a topic, or was some seconds ago (KNOWN_SECONDS). RequestNotSent, RequestLost."""
+    """Whether there is such a topic that the user may describe, or was some seconds ago (KNOWN_SECONDS). RequestNotSent, RequestLost."""
     await connection.leaders.known([topic])
-    return not connection.leaders.is_missing(topic)
+    return not connection.leaders.is_missing(topic) and not connection.leaders.refused(topic)
 
 
 async def brokers_up(connection: ClusterConnection) -> frozenset[int]:

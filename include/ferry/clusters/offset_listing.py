@@ -105,6 +105,9 @@ class OffsetListing:
         self, connection: ClusterConnection, keys: list[TopicPartition], asked: list[tuple[int, int]]
     ) -> list[tuple[dict[TopicPartition, Listed], Codes]]:
         loop = connection.loop
+        if len(asked) > 1:
+            with suppress(RequestNotSent, RequestLost):  # each question would ask for the leaders by itself
+                await connection.leaders.known({key.topic for key in keys})
         return await together([loop.start(self._offsets, connection, keys, at, isolation) for at, isolation in asked])
 
     async def _offsets(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Generic, TypeVar
 
 from kafka.future import Future
 
-from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection
+from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.kept import shared
 from ferry.config import ClientRole, Cluster
@@ -35,10 +35,18 @@ class Connected:
 
     def start(self, ask: Callable[..., Coroutine[Any, Any, object]], *arguments: Any) -> Future:
         """Start `ask(connection, *arguments)`."""
+        return self._start(ask, self.connection, *arguments)
+
+    def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+        """Run to the end what asks over the connection; its result."""
+        found: T = self.result(self._start(coroutine, *arguments))
+        return found
+
+    def _start(self, coroutine: Callable[..., Coroutine[Any, Any, object]], *arguments: Any) -> Future:
         self._started = [future for future in self._started if not future.is_done]
         if not self._started and time.monotonic() - self._used > IDLE_SECONDS:
             self.connection.disconnect()  # the other end may have done so already
-        self._started.append(self.loop.start(ask, self.connection, *arguments))
+        self._started.append(self.loop.start(coroutine, *arguments))
         return self._started[-1]
 
     def result(self, started: Future) -> Any:
@@ -50,7 +58,13 @@ class Connected:
 
     @property
     def round_trip(self) -> float:
-        """Seconds of the shortest round trip that the kernel has seen on its connections; 0: not known."""
+        """Seconds of the shortest round trip that the kernel has seen on its connections; 0: no broker answers.
+
+        The connections to bootstrap servers that are no brokers themselves are closed by now.
+        """
+        if not self.connection.round_trip():
+            with suppress(RequestNotSent, RequestLost):
+                self.run(self.connection.refresh_brokers)
         return self.connection.round_trip()
 
     def close(self) -> None:

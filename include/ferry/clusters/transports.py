@@ -78,6 +78,8 @@ def _parser(transport: PlainTransport | EncryptedTransport) -> FrameParser:
     connection = transport.get_protocol()
     if not isinstance(connection.parser, FrameParser):
         connection.parser = FrameParser(connection.parser, transport.meter)
+        # The connection and what logs it in refer to each other: only a full garbage collection would free the frame.
+        connection.close_future.add_both(lambda _, parser=connection.parser: parser.abandon())
     parser: FrameParser = connection.parser
     return parser
 

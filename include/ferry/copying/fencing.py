@@ -68,7 +68,7 @@ class FencedWriter:
     def __enter__(self) -> Self:
         with ExitStack() as scope:
             client = scope.enter_context(connected(self._flow.target, ClientRole.PRODUCER))
-            self._loop, self._connection = client.loop, client.connection
+            self._client, self._loop, self._connection = client, client.loop, client.connection
             self._coordinator = Coordinator(self._loop, self._connection, self._name, self._flow.position_group, self._beside)
             self._leaders = Leaders(self._connection, {self._flow.ledger_topic, self._flow.state_topic})
             if self._looked_up is not None:
@@ -120,7 +120,7 @@ class FencedWriter:
                     self._connection.disconnect()
                     self._leaders.forget({topic for topic, _ in records})
                     self.identity, self._unused = self._call(self._settle), True
-                return self._loop.run(self._write, records)
+                return self._client.run(self._write, records)
             except PositionsRefused as failure:
                 if failure.right:
                     topic, _ = failure.partitions[0]
@@ -149,7 +149,7 @@ class FencedWriter:
 
     def _call(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         try:
-            return self._loop.run(coroutine, *arguments)
+            return self._client.run(coroutine, *arguments)
         except Fenced as problem:
             raise Superseded(f"flow {self._flow.name}: a newer run took over ({problem})") from problem
 

@@ -147,6 +147,7 @@ class _Lanes:
     def _run_all(self, waiting: deque[LaneTask], running: dict[int, Future]) -> Generator[LaneResult]:
         loop = self.source.loop
         beside = lanes_beside(self.job.flow.memory_bytes, waiting, max(self.source.round_trip, self.target.round_trip))
+        beside = 1 if self.listener is not None else beside  # its calls may take long, and would hold up the others
         while waiting or running:
             while waiting and len(running) < beside and not self.outages:
                 task = waiting.popleft()
@@ -199,9 +200,10 @@ class _Lanes:
             is_down = problem.retry is RetryRule.RETRY
             result = LaneResult(task.lane, failure=replace(_failure(problem), silent=is_down))
         finally:
-            source.close()
-            target.close()
-        if is_down and result.failure is not None:
+            for connection in (source, target):
+                connection.disconnect()  # what waits for answers is told now
+                connection.close()
+        if is_down and result.failure is not None and result.failure.silent:
             self.outages.append(result.failure)
         return result
 

@@ -20,7 +20,7 @@ T = TypeVar("T", bound=Weighted)
 MOST_PARTITIONS = 1_000
 # If the config gives no number, there are at least this many.
 FEWEST_LANES = 8
-# And at most this many: every later run calls InitProducerId for each, one after the other, some ms each. With more than MOST_PARTITIONS
+# And at most this many: every later run calls InitProducerId for each, some ms of a broker's time each. With more than MOST_PARTITIONS
 # partitions, a lane commits them in several transactions.
 MOST_LANES = 128
 # A tenth of a second of copying, longer than a transaction takes: for less, another lane costs more than it saves.

@@ -130,7 +130,7 @@ class LaneTask:
 
 @dataclass(frozen=True)
 class CopyJob:
-    """What all lanes of a run share. `bytes_per_second`: rate limit for reading, and for writing, of lanes that run one after the other
+    """What all lanes of a run share. `bytes_per_second`: rate limit for reading, and for writing, of the lanes of one process
     (None: no limit). `producers`: the producer ids of all lanes that the flow ever had, as the run got them. `follow_until`: lanes follow
     until this time of the clock in seconds (None: they end with their segments)."""
 

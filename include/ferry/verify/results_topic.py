@@ -30,7 +30,7 @@ from ferry.wire.documents import number, read_as, read_document, text
 log = logging.getLogger(__name__)
 
 RECORD_VERSION = 1
-# A writer connects for each write; after a kill the work of so much time is repeated.
+# Each write costs a round trip; after a kill the work of so much time is repeated.
 WRITE_EVERY_SECONDS = 5.0
 # Compressed text in one record, which must be well below the usual max.message.bytes of 1 MiB.
 PART_BYTES = 500_000

@@ -45,6 +45,7 @@ def unopened(directory: Path) -> Any:
     writer: Any = FencedWriter(flow, "ferry-A->B-run")
     writer.identity = ProducerIdentity(1, 0)
     writer._loop = EventLoop()
+    writer._client = SimpleNamespace(run=writer._loop.run)
     writer._connection = ClusterConnection(writer._loop, flow.target, ClientRole.PRODUCER)
     writer._leaders = Leaders(writer._connection)
     writer._coordinator = Coordinator(writer._loop, writer._connection, "ferry-A->B-run", flow.position_group)
