@@ -107,7 +107,7 @@ target. You may kill a run at any moment and start it again: nothing is lost, du
 | `sync_…` | configs, ACLs, heartbeat, offset syncs, checkpoints, group offsets, the source group; each is skipped when not due | \
 the message says what failed and why; the other syncs go on |
 | `announce_topics` | an event for the asset of each remote topic with new records; skipped when nothing was copied | retried |
-| `check_limits` | sends lag and headroom as metrics; fails if a limit is exceeded | the message names topic, value and limit |
+| `check_limits` | sends lag and headroom as metrics; fails if a limit is broken | the message names topic, value and limit |
 | `report_outcome` | reports what was copied, lost, left out and synced | see below; not retried |
 
 | the report says | do this |
