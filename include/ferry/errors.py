@@ -359,7 +359,6 @@ class PartitionUnavailable(PartitionError):
     retry = RetryRule.RETRY
 
 
-def next_step_of(name: str) -> str:
-    """What to do about an error, by the name of its class."""
-    found = globals().get(name)
-    return found.next_step if isinstance(found, type) and issubclass(found, FerryError) else FerryError.next_step
+def error_named(name: str) -> type[FerryError]:
+    """The class of an error that a report names; PartitionsFailed if no class has this name."""
+    return next((kind for kind in all_errors() if kind.__name__ == name), PartitionsFailed)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from ferry.clusters.describe import ConfigOrigin, ConfigValue
 from ferry.policy.filters import DefaultConfigPropertyFilter
-from ferry.syncs.config_plan import DEFAULT_BATCH_LIMIT, ConfigRules, creation_config, needs_default_limit, plan_configs
+from ferry.syncs.config_plan import ConfigRules, creation_config, needs_default_limit, plan_configs
+from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 
 pytestmark = pytest.mark.unit
 

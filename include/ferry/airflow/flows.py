@@ -12,6 +12,7 @@ from ferry.alerting.delivering import check_callbacks
 from ferry.config import Flow, load_config
 from ferry.config.settings import CALLBACK, AlertSettings
 from ferry.errors import ConfigError
+from ferry.monitoring.runs import SYNC_TASKS
 from ferry.syncs.names import AFTER_THE_COPY, not_enabled
 
 CONFIG_VARIABLE = "FERRY_CONFIG"
@@ -87,7 +88,7 @@ def flow_asset(flow: Flow) -> Asset:
 
 def sync_tasks(flow: Flow) -> dict[str, str]:
     """The enabled syncs of the flow, by task id. Each is a task of its own, so a failed sync stops no other."""
-    return {f"sync_{name.value.replace('-', '_')}": name.value for name in AFTER_THE_COPY if not not_enabled(flow, name)}
+    return {f"{SYNC_TASKS}{name.value.replace('-', '_')}": name.value for name in AFTER_THE_COPY if not not_enabled(flow, name)}
 
 
 def runbook(flow: Flow) -> str:

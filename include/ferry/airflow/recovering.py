@@ -22,6 +22,7 @@ from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import RecoveryStopped
 from ferry.ledger.run_report import RunReport
+from ferry.pipeline.report import UNFINISHED
 from ferry.pipeline.run import Run, copied
 from ferry.pipeline.tables import Table
 from ferry.recovery import failover as failing_over
@@ -198,7 +199,7 @@ def _copy_told(flow: Flow, command: str, run_id: str, checked: Mapping[str, Any]
     if checked["away"]:
         return f"none: {flow.source.alias} does not answer"
     report = Run(flow, RunRequest(flow.name, f"{run_id}__copy")).report(idle=False)
-    if any(failure.error == "RunUnfinished" for failure in report.failed):
+    if UNFINISHED in report.failed:
         return "none: not asked for, not needed, or failed; the log of its task says which"
     problems = "".join(f"; {problem.named}" for problem in report.problems())
     return f"{report.records:,} records{problems}"

@@ -17,13 +17,13 @@ from ferry.airflow.params import run_params
 from ferry.airflow.tasks import EarlierTaskFailed, emit, say, typed_retries
 from ferry.clusters.kept import kept_clients
 from ferry.copying.request import RunRequest
-from ferry.ledger.run_report import PartitionFailure, RunReport
+from ferry.ledger.run_report import RunReport
 from ferry.ledger.sync_outcome import LISTED
 from ferry.monitoring.limits import limits_broken
 from ferry.monitoring.measurements import run_measurements, status_measurements
 from ferry.monitoring.status import status_after_run
 from ferry.pipeline.plan import plan_run
-from ferry.pipeline.report import keep_lag, keep_run
+from ferry.pipeline.report import UNFINISHED, keep_lag, keep_run
 from ferry.pipeline.run import Run
 from ferry.pipeline.syncs import Syncs
 from ferry.pipeline.tables import Table as ShownTable
@@ -147,7 +147,7 @@ def check_limits(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]
 def with_unended_syncs(found: RunReport, tasks: Mapping[str, str]) -> RunReport:
     """The report with a failure for each sync (`tasks`: sync by task) without an outcome: its task died or could not write it."""
     unended = [(task, name) for task, name in tasks.items() if name not in found.syncs]
-    failures = (PartitionFailure("", -1, "RunUnfinished", f"sync {name} did not end: see the log of task {task}") for task, name in unended)
+    failures = (replace(UNFINISHED, problem=f"sync {name} did not end: see the log of task {task}") for task, name in unended)
     return replace(found, failed=(*found.failed, *failures))
 
 

@@ -11,6 +11,7 @@ from ferry.config import Flow
 from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt, split_receipt
 from ferry.ledger.state import Head, encode_state
 from ferry.ledger.topic_ids import TopicIds
+from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 from ferry.wire.ranges import Ranges
 
 
@@ -70,7 +71,7 @@ class PartitionTask(PartitionPair):
     last_epoch: int = -1
     seed: Receipt | None = None
     foreign: tuple[Receipt, ...] = ()
-    batch_limit: int = 1_048_588
+    batch_limit: int = DEFAULT_BATCH_LIMIT
     excluded: Ranges = ()
     settles: bool = False
     series: str = ""

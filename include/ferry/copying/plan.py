@@ -30,6 +30,7 @@ from ferry.errors import (
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.state import Head
+from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 from ferry.wire.ranges import outside, size, within
 
 
@@ -58,7 +59,7 @@ class PartitionFacts(PartitionPair):
     compacted: bool = False
     stamps_itself: bool = False
     ledger_topic_id: str = ""
-    batch_limit: int = 1_048_588
+    batch_limit: int = DEFAULT_BATCH_LIMIT
     guard: PartitionGuard = field(default_factory=PartitionGuard)
     truncation: Truncation | None = None
 

@@ -33,6 +33,7 @@ from ferry.permissions.hidden import Hidden, hidden_topics
 from ferry.policy.naming import is_ferry_topic
 from ferry.policy.selection import Selection
 from ferry.syncs.context import refuse_same_cluster
+from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 
 # How often positions are read that disagree, perhaps because a run commits just now.
 LOOKS = 4
@@ -149,7 +150,7 @@ def take_snapshot(
                 compacted="compact" in limits.get("cleanup.policy", ""),
                 stamps_itself=limits.get("message.timestamp.type") == "LogAppendTime",
                 ledger_topic_id=(ledger.topic_id or "") if ledger else "",
-                batch_limit=int(limits.get("max.message.bytes", 1_048_588)),
+                batch_limit=int(limits.get("max.message.bytes", DEFAULT_BATCH_LIMIT)),
                 truncation=truncations.get(key),
             )
         )

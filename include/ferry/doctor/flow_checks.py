@@ -11,7 +11,7 @@ from ferry.doctor.finding import Finding, Verdict, failure, ok, warning
 from ferry.doctor.flow_facts import FlowFacts
 from ferry.doctor.granted import Granted, granted
 from ferry.doctor.machine import MachineFacts
-from ferry.errors import ExitCode, NotAuthorized, next_step_of
+from ferry.errors import ExitCode, NotAuthorized, error_named
 from ferry.monitoring.durations import span
 from ferry.monitoring.status import FlowStatus
 from ferry.permissions.commands import commands
@@ -175,7 +175,7 @@ def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Fin
         return
     yield from _headroom(where, facts.status, UNSCHEDULED_SECONDS if pause is None else pause, scheduled=pause is not None)
     for stopped in facts.status.stopped[:NAMES_SHOWN]:
-        yield failure(where, "partitions", str(stopped), next_step_of(stopped.error))
+        yield failure(where, "partitions", str(stopped), error_named(stopped.error).next_step)
     if len(facts.status.stopped) > NAMES_SHOWN:
         yield failure(where, "partitions", f"{len(facts.status.stopped) - NAMES_SHOWN} more are stopped", "ferry status names them all")
     for held in facts.status.last_stable_lags:

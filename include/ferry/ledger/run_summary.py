@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 SUMMARY_VERSION = 1
 KEY_PREFIX, LAG_PREFIX = b"summary:", b"lag:"
+# The runs topic keeps its records for so many days.
+DAYS_KEPT = 30
 TOPICS_NAMED = 20
 TROUBLES_NAMED = 20
 CHARACTERS_NAMED = 300

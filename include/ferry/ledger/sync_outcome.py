@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from ferry import errors
-from ferry.errors import ExitCode, FerryError, PartitionsFailed, RetryRule, worst_exit_code
+from ferry.errors import ExitCode, FerryError, PartitionsFailed, RetryRule, error_named, worst_exit_code
 from ferry.ledger.run_report import Skipped
 
 # Lists are cut here, so that a record of the runs topic and an XCom stay small. Counts are of all entries.
@@ -75,16 +74,15 @@ class SyncOutcome:
     @property
     def exit_code(self) -> ExitCode:
         """Of a command that only does this sync: that of the failure, or 5 if only a part failed."""
-        failed = [getattr(errors, failure.error, PartitionsFailed) for failure in self.failed]
-        whole = failed and not self.changes and all(failure.what == f"sync {self.sync}" for failure in self.failed)
-        return worst_exit_code([error.exit_code if whole else ExitCode.PARTLY_FAILED for error in failed])
+        whole = not self.changes and all(failure.what == f"sync {self.sync}" for failure in self.failed)
+        return worst_exit_code(error_named(failure.error).exit_code if whole else ExitCode.PARTLY_FAILED for failure in self.failed)
 
     def raise_for_failures(self) -> None:
         """PartitionsFailed when something failed; worth trying again when at least one of the failures is."""
         if not self.failed:
             return
         problem = PartitionsFailed(f"{self.sync}: {len(self.failed)} failed: {'; '.join(str(failure) for failure in self.failed)}")
-        rules = {getattr(errors, failure.error, PartitionsFailed).retry for failure in self.failed}
+        rules = {error_named(failure.error).retry for failure in self.failed}
         problem.retry = RetryRule.RETRY if RetryRule.RETRY in rules else RetryRule.FAIL
         raise problem
 

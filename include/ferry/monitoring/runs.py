@@ -13,7 +13,8 @@ RUNNING, FAILED, DRY = "running", "failed", "dry run"
 NO_NEWS = frozenset({RUNNING, DRY})
 # States in which nothing failed.
 _WELL = frozenset({"done", "nothing new"})
-LIMITS_TASK = "check_limits"
+# Ids of tasks of a flow's DAG; the ids of syncs begin with SYNC_TASKS.
+COPY_TASK, LIMITS_TASK, REPORT_TASK, SYNC_TASKS = "copy_records", "check_limits", "report_outcome", "sync_"
 _AIRFLOW_RUNS = frozenset({"queued", "running"})
 
 

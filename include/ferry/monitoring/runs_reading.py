@@ -14,14 +14,12 @@ from ferry.config import Flow
 from ferry.errors import FerryError, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
-from ferry.ledger.run_summary import KEY_PREFIX, LAG_PREFIX, RunLag, RunSummary, decode_run_part, state_of, sync_counts
+from ferry.ledger.run_summary import DAYS_KEPT, KEY_PREFIX, LAG_PREFIX, RunLag, RunSummary, decode_run_part, state_of, sync_counts
 from ferry.ledger.runs_topic import RunRecords, fold_run_record
 from ferry.monitoring.runs import FAILED, RUNNING, empty_run
 from ferry.verify.report import VerifyReport
 from ferry.verify.results_topic import fold_report
 
-# As long as the topic keeps them.
-DAYS = 30
 RUNS_KEPT = 2_000
 VERIFIES_KEPT = 20
 ENTRIES_NAMED = 50
@@ -36,7 +34,7 @@ def read_runs(flow: Flow) -> dict[str, Any]:
     """`runs` (as of runs.empty_run) and `verifies`, both newest first; `unreadable`: how many records were left out."""
     topic = flow.runs_topic
     with InternalTopicReader(flow.target) as reader:
-        since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - DAYS * 24 * 3600 * 1000)
+        since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - DAYS_KEPT * 24 * 3600 * 1000)
         records = (record for record in reader.read(topic, since, complete=False) if not (record.value or b"").startswith(_RANGE_RESULT))
         return sorted_out(records, place_of(flow.target, topic), time.time())
 

@@ -20,7 +20,7 @@ from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags
 from ferry.copying.plan import PartitionFacts, plan_partitions
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
-from ferry.errors import AuthenticationFailed, ClusterUnreachable
+from ferry.errors import AuthenticationFailed, ClusterUnreachable, TargetTooNarrow
 from ferry.ledger.losses import read_losses, unacknowledged
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.recovery_record import Stage
@@ -33,7 +33,7 @@ from ferry.wire.ranges import end_of_range_at, within
 from ferry.wire.ranges import size as held
 
 # No reason to stop: a run adds partitions to the remote topic before it copies.
-_MENDED_BY_A_RUN = "TargetTooNarrow"
+_MENDED_BY_A_RUN = TargetTooNarrow.__name__
 _SEEMS_SO_WHILE_A_RUN_COMMITS = frozenset({"PositionDisagrees", "SourceTruncated"})
 # Longer than a commit takes.
 SECOND_LOOK_SECONDS = 2.0

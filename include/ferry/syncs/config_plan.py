@@ -13,11 +13,10 @@ from dataclasses import dataclass
 
 from ferry.clusters.describe import ConfigOrigin, ConfigValue
 from ferry.policy.filters import ConfigPropertyRule
+from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 
 Entries = Mapping[str, ConfigValue]
 
-# Kafka's default of max.message.bytes.
-DEFAULT_BATCH_LIMIT = 1_048_588
 BATCH_LIMIT = "max.message.bytes"
 TIMESTAMP_TYPE = "message.timestamp.type"
 _REPLACES_TIMESTAMPS = "a remote topic that replaces timestamps is not copied to"

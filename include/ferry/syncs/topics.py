@@ -18,8 +18,9 @@ from ferry.errors import ClusterUnreachable, FerryError
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.permissions.required import rights_on_topic
-from ferry.syncs.config_plan import DEFAULT_BATCH_LIMIT, ConfigRules, creation_config
+from ferry.syncs.config_plan import ConfigRules, creation_config
 from ferry.syncs.context import SyncContext, sync_scope
+from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 
 
 @dataclass(frozen=True)
