@@ -7,7 +7,7 @@ what is wrong, where, and what to change. It never holds a secret.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, IntEnum
 from typing import Any
 
@@ -43,6 +43,12 @@ EXIT_CODE_PRECEDENCE = (
 def worst_exit_code(codes: Iterable[ExitCode]) -> ExitCode:
     seen = set(codes)
     return next((code for code in EXIT_CODE_PRECEDENCE if code in seen), ExitCode.DONE)
+
+
+def some_of(names: Sequence[str], most: int, between: str = ", ") -> str:
+    """At most so many of the names for a message, and how many others there are."""
+    others = len(names) - most
+    return between.join(names[:most]) + (f" and {others:,} more" if others > 0 else "")
 
 
 class RetryRule(Enum):

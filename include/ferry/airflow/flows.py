@@ -50,7 +50,7 @@ def refuse_same_ids(flows: Iterable[Flow]) -> None:
 
 
 def flows_told_elsewhere() -> tuple[Flow, ...]:
-    """The same for a second DAG file: none if the config cannot be read, because the first file's import error says so."""
+    """The enabled flows, for a second DAG file. None if Ferry cannot read the config: Airflow shows the import error of the first file."""
     try:
         return flows_for_parsing()
     except ConfigError:

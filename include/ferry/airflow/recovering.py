@@ -28,7 +28,7 @@ from ferry.pipeline.tables import Table
 from ferry.recovery import failover as failing_over
 from ferry.recovery import switch_over as planned_move
 from ferry.recovery.not_copied import drain, refuse_movement
-from ferry.recovery.report import Confirmation, RecoveryPlan, RecoveryReport, group_table, missing_table, notes
+from ferry.recovery.report import Confirmation, RecoveryPlan, group_table, missing_table, notes, outcome_lines
 from ferry.recovery.reverse import find_reverse
 from ferry.recovery.switch_over import SwitchOver
 from ferry.spark.submit import COPY_JOB, VERIFY_JOB
@@ -92,9 +92,7 @@ def drain_rest(flow: str, command: str) -> dict[str, Any]:
         options, given = options_of(command, context), recovery_given(command, context)
         switch = switch_over_of(command, *both(flow))
         refuse_movement(switch.active, float(given["quiet_seconds"]))
-        records = drain(switch.active, options.run_id, _copy)
-    say(f"{switch.active.name}: {records:,} records drained, nothing is left")
-    return {"records": records}
+        return {"records": drain(switch.active, options.run_id, _copy, say)}
 
 
 def plan_groups(flow: str, command: str, checked: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -136,7 +134,8 @@ def write_groups(
             switch = switch_over_of(command, settings, reverse)
             proven = _proven(switch, options.run_id) if recovery_given(command, context)["verify"] else "not asked for"
             outcome = planned_move.carry_out_switch_over(switch, plan, confirmed, proven)
-    _log(outcome)
+    for text in (*outcome_lines(outcome), *outcome.undone, *outcome.problems):
+        say(text)
     found = shortened(outcome.document())
     kept = {name: planned["document"][name] for name in ("missing", "missing_offsets", "known_until", "losses", "positions_from")}
     return {**found, **kept, "checkpoints_as_of": planned["document"]["checkpoints_as_of"]}
@@ -227,13 +226,6 @@ def _table(table: Table) -> list[str]:
 def _cell(text: str) -> str:
     """Escaped for a table: names may hold any character."""
     return "".join(f"\\{character}" if character in "\\|`*_[]<>#!" else character if character.isprintable() else " " for character in text)
-
-
-def _log(outcome: RecoveryReport) -> None:
-    for entry in outcome.groups:
-        say(f"group {entry.move.group}: {'done' if entry.done else '; '.join(entry.problems)}, {entry.written} offsets written")
-    for text in (*outcome.reverse, *outcome.problems):
-        say(text)
 
 
 class RecoveryCopyOperator(FerrySparkOperator):

@@ -55,6 +55,11 @@ class Lag:
     unknown_ages: int
 
     @property
+    def totals(self) -> dict[str, float]:
+        """As documents hold it."""
+        return {"lag_records": self.records, "lag_bytes": self.bytes, "lag_seconds": round(self.seconds, 3)}
+
+    @property
     def of_run(self) -> RunLag:
         """As the history keeps it."""
         headroom = self.headroom_seconds

@@ -73,8 +73,7 @@ class FlowStatus:
         fields["lacking"] = [lack._asdict() for lack in self.lacking]
         fields["open_transactions"] = [entry.document() for entry in self.last_stable_lags]
         fields["limits_broken"] = list(fields.pop("broken"))
-        totals = {"lag_records": self.lag.records, "lag_bytes": self.lag.bytes, "lag_seconds": self.lag.seconds}
-        return {"version": STATUS_VERSION, **fields, "totals": totals}
+        return {"version": STATUS_VERSION, **fields, "totals": self.lag.totals}
 
 
 def flow_status(flow: Flow) -> FlowStatus:

@@ -18,7 +18,7 @@ from ferry.page.problem import Problem
 from ferry.page.snapshots import Snapshot
 
 VERSION = 1
-# What answers are made of before the first read.
+# The page answers with this until Ferry has read the flow for the first time.
 NOT_READ = Overview(())
 
 

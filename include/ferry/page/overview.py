@@ -81,13 +81,7 @@ def overview_from(document: Mapping[str, Any]) -> Overview:
 
 
 def _shown(lag: Lag) -> dict[str, Any]:
-    """-1: not known for some partition (bytes), or for every partition with lag (seconds)."""
-    return {
-        "lag_records": lag.records,
-        "lag_bytes": lag.bytes,
-        "lag_seconds": round(lag.seconds, 3),
-        "headroom_seconds": lag.headroom_seconds,
-    }
+    return {**lag.totals, "headroom_seconds": lag.headroom_seconds}
 
 
 def _topic(name: str, rows: Sequence[PartitionStatus], losses: int) -> TopicRow:

@@ -92,7 +92,7 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
 
 
 def plan_remote_topics(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin) -> TopicPlan:
-    """Which remote topics a run creates or grows. Those that heads still speak of are not created again unless the flow says so."""
+    """Which remote topics a run creates or grows. One that Ferry has copied to and that is gone: only if the flow restarts such topics."""
     lost = {
         facts.topic
         for facts in seen.facts

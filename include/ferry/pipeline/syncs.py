@@ -59,7 +59,7 @@ class Syncs:
         return outcome if self._dry_run or not_enabled(self._flow, name) else self._kept(name, outcome)
 
     def _refuse_newer(self) -> None:
-        """NewerFormat. A target that cannot be read is no reason here: the sync itself says what it cannot do without."""
+        """NewerFormat if a newer Ferry wrote the state topic. If Ferry cannot read that topic, a sync that needs the target fails later."""
         try:
             _ = self._done
         except NewerFormat:

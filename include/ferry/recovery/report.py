@@ -161,6 +161,16 @@ def notes(plan: RecoveryPlan) -> list[str]:
     return texts + ([f"lost at the source before, and not acknowledged: {'; '.join(plan.losses)}"] if plan.losses else [])
 
 
+def outcome_lines(outcome: RecoveryReport) -> Iterator[str]:
+    """What was done, in lines. The caller shows what is undone, and the problems."""
+    written = sum(entry.written for entry in outcome.groups)
+    done = sum(entry.done for entry in outcome.groups)
+    yield f"{outcome.plan.flow} is {outcome.record.stage}: {done} of {len(outcome.groups)} groups done, {written} offsets written"
+    yield from outcome.reverse
+    if outcome.verified:
+        yield f"verified: {outcome.verified}"
+
+
 def group_table(plan: RecoveryPlan) -> Table:
     """The table that a person confirms: one row for each partition of each group."""
     rows: list[tuple[str, ...]] = []

@@ -14,7 +14,7 @@ from ferry.clusters.describe import TopicDescription
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import FerryConfig, Flow
 from ferry.copying.request import RunRequest
-from ferry.errors import ArgumentError, ClusterUnreachable, NotAuthorized, RecoveryStopped
+from ferry.errors import ArgumentError, ClusterUnreachable, NotAuthorized, RecoveryStopped, some_of
 from ferry.ledger.reading import read_own_state
 from ferry.ledger.recovery_record import Stage, current_record, read_recovery, stage_of
 from ferry.ledger.state import CutEnds, RecoveryRecord
@@ -138,8 +138,7 @@ def refuse_another_source(flow: Flow, record: RecoveryRecord, identity: str, *, 
             differing.add(f"{head.topic}-{head.partition} ends at {end}, and was copied up to {head.position}")
     found += sorted(differing)
     if found and not rebuilt:
-        more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
-        raise RecoveryStopped(f"{alias} is not what it was: {'; '.join(found[:NAMED])}{more}; {_what_then(flow)}")
+        raise RecoveryStopped(f"{alias} is not what it was: {some_of(found, NAMED, '; ')}; {_what_then(flow)}")
     return tuple(found)
 
 

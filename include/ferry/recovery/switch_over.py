@@ -103,15 +103,12 @@ def copy_ahead(flow: Flow, options: RecoveryOptions, copy: Copy, what: str) -> s
     return f"{flow.name}: {report.records:,} records in {report.seconds:.1f} s"
 
 
-def drain_and_verify(
-    switch: SwitchOver, options: RecoveryOptions, copy: Copy, say: Callable[[str], None], *, compare: bool
-) -> tuple[str, str]:
-    """Copy the rest and compare both clusters; returns what was done, in words. RecoveryStopped when something is left or differs."""
-    records = drain(switch.active, options.run_id, copy)
-    told = f"{switch.active.name}: {records:,} records drained, nothing is left"
+def drain_and_verify(switch: SwitchOver, options: RecoveryOptions, copy: Copy, say: Callable[[str], None], *, compare: bool) -> str:
+    """Copy the rest and compare both clusters; returns what verify found, in words. RecoveryStopped when something is left or differs."""
+    drain(switch.active, options.run_id, copy, say)
     if not compare:
-        return told, "not asked for"
-    return told, verified(verify(switch.active, VerifyRequest(switch.active.name, f"{options.run_id}__verify"), verify_inline, say))
+        return "not asked for"
+    return verified(verify(switch.active, VerifyRequest(switch.active.name, f"{options.run_id}__verify"), verify_inline, say))
 
 
 def verified(outcome: VerifyReport) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ferry.clusters.describe import Brokers, TopicDescription
 from ferry.config import Flow
 from ferry.config.settings import CHECKPOINTS, HEARTBEATS, OFFSET_SYNCS, OWN_TOPICS, REMOTE_TOPICS, WantedReplicas
+from ferry.errors import some_of
 from ferry.ledger.topics import internal_topics
 
 # Keeps the command short enough to paste. With more partitions, run the doctor again after it.
@@ -76,6 +77,5 @@ def reassignment(bootstrap: str, found: Sequence[FewReplicas], brokers: Iterable
 
 def told(found: Sequence[FewReplicas]) -> str:
     """Some topics of one key, for people."""
-    named = ", ".join(f"{entry.topic} ({entry.has})" for entry in found[:NAMES_SHOWN])
-    more = f" and {len(found) - NAMES_SHOWN} more" if len(found) > NAMES_SHOWN else ""
-    return f"fewer replicas than {found[0].key} wants ({found[0].wanted}): {named}{more}"
+    named = some_of([f"{entry.topic} ({entry.has})" for entry in found], NAMES_SHOWN)
+    return f"fewer replicas than {found[0].key} wants ({found[0].wanted}): {named}"
