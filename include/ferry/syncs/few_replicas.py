@@ -75,7 +75,7 @@ def reassignment(bootstrap: str, found: Sequence[FewReplicas], brokers: Iterable
 
 
 def told(found: Sequence[FewReplicas]) -> str:
-    """Some topics of one key, for people."""
+    """What people read about topics of one config key that have too few replicas. It names the first NAMES_SHOWN of them."""
     named = ", ".join(f"{entry.topic} ({entry.has})" for entry in found[:NAMES_SHOWN])
     more = f" and {len(found) - NAMES_SHOWN} more" if len(found) > NAMES_SHOWN else ""
     return f"fewer replicas than {found[0].key} wants ({found[0].wanted}): {named}{more}"
