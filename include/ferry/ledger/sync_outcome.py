@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from ferry import errors
 from ferry.errors import ExitCode, FerryError, PartitionsFailed, RetryRule, worst_exit_code
@@ -37,11 +37,15 @@ class SyncFailure:
     problem: str
 
     @classmethod
-    def of(cls, what: str, problem: FerryError) -> SyncFailure:
+    def of(cls, what: str, problem: FerryError) -> Self:
         return cls(what, type(problem).__name__, str(problem))
 
     def __str__(self) -> str:
         return f"{self.what}: {self.error}: {self.problem}"
+
+
+class WholeSyncFailure(SyncFailure):
+    """The sync as a whole failed: it could do nothing, or Ferry could not write down that it was done."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +60,12 @@ class Measurement:
 
 @dataclass(frozen=True)
 class SyncOutcome:
-    """One sync of one run. `notices`: for people. `counts`: by what is counted.
+    """One sync of one run. `sync`: its name, which `Syncs.carry_out` sets. `notices`: for people. `counts`: by what is counted.
 
     `left_out`: why the whole sync was not done (not enabled, not due); then nothing else is set. `seconds`: wall time.
     """
 
-    sync: str
+    sync: str = field(default="", kw_only=True)
     changes: tuple[Change, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     failed: tuple[SyncFailure, ...] = ()
@@ -76,7 +80,7 @@ class SyncOutcome:
     def exit_code(self) -> ExitCode:
         """Of a command that only does this sync: that of the failure, or 5 if only a part failed."""
         failed = [getattr(errors, failure.error, PartitionsFailed) for failure in self.failed]
-        whole = failed and not self.changes and all(failure.what == f"sync {self.sync}" for failure in self.failed)
+        whole = failed and not self.changes and all(isinstance(failure, WholeSyncFailure) for failure in self.failed)
         return worst_exit_code([error.exit_code if whole else ExitCode.PARTLY_FAILED for error in failed])
 
     def raise_for_failures(self) -> None:
