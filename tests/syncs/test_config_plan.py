@@ -173,6 +173,8 @@ def test_the_sync_never_makes_a_remote_topic_replace_timestamps(here: ConfigValu
     plan = plan_configs({"message.timestamp.type": here}, {"message.timestamp.type": there}, rules())
     assert [change.value for change in plan.alterations] == ([] if after is None else [after])
     assert len(plan.left) == (1 if after is None else 0)
+    if here.origin is ConfigOrigin.DEFAULT:
+        assert plan.left[0][1].endswith("and Ferry cannot know the brokers' default, so the topic keeps CreateTime")
 
 
 @pytest.mark.parametrize(

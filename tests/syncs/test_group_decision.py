@@ -66,7 +66,7 @@ def test_groups_that_are_not_touched(found: TargetGroup, reason: str) -> None:
     decision = decide(found, position(), position(1))
     assert reason in decision.untouched
     assert not decision.writes
-    assert {entry.reason for entry in decision.partitions} == {decision.untouched}
+    assert {(entry.reason, entry.untouched) for entry in decision.partitions} == {(decision.untouched, True)}
 
 
 def test_each_partition_on_its_own() -> None:

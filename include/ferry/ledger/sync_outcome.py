@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from ferry.errors import ExitCode, FerryError, PartitionsFailed, RetryRule, error_named, worst_exit_code
 from ferry.ledger.run_report import Skipped
@@ -36,11 +36,15 @@ class SyncFailure:
     problem: str
 
     @classmethod
-    def of(cls, what: str, problem: FerryError) -> SyncFailure:
+    def of(cls, what: str, problem: FerryError) -> Self:
         return cls(what, type(problem).__name__, str(problem))
 
     def __str__(self) -> str:
         return f"{self.what}: {self.error}: {self.problem}"
+
+
+class WholeSyncFailure(SyncFailure):
+    """The sync as a whole failed: it could do nothing, or Ferry could not write down that it was done."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +59,12 @@ class Measurement:
 
 @dataclass(frozen=True)
 class SyncOutcome:
-    """One sync of one run. `notices`: for people. `counts`: by what is counted.
+    """One sync of one run. `sync`: its name, which `Syncs.carry_out` sets. `notices`: for people. `counts`: by what is counted.
 
     `left_out`: why the whole sync was not done (not enabled, not due); then nothing else is set. `seconds`: wall time.
     """
 
-    sync: str
+    sync: str = field(default="", kw_only=True)
     changes: tuple[Change, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     failed: tuple[SyncFailure, ...] = ()
@@ -74,7 +78,7 @@ class SyncOutcome:
     @property
     def exit_code(self) -> ExitCode:
         """Of a command that only does this sync: that of the failure, or 5 if only a part failed."""
-        whole = not self.changes and all(failure.what == f"sync {self.sync}" for failure in self.failed)
+        whole = not self.changes and all(isinstance(failure, WholeSyncFailure) for failure in self.failed)
         return worst_exit_code(error_named(failure.error).exit_code if whole else ExitCode.PARTLY_FAILED for failure in self.failed)
 
     def raise_for_failures(self) -> None:

@@ -154,7 +154,7 @@ def count_missing(flow: Flow, options: RecoveryOptions, *, away: bool) -> tuple[
         planned = plan_run(flow, RunRequest(flow.name, options.run_id))
     except FerryError as problem:
         return (*perhaps_not_copied(flow), (f"what is not copied cannot be counted: {problem.named}",))
-    return not_copied(planned), None, tuple(str(failure) for failure in planned.failed)
+    return not_copied(planned, flow), None, tuple(str(failure) for failure in planned.failed)
 
 
 def _way_back(flow: Flow, reverse: Flow | None, away: str) -> tuple[str, ...]:

@@ -43,10 +43,10 @@ class NotCopied:
     reason: str = ""
 
 
-def not_copied(planned: RunPlan) -> tuple[NotCopied, ...]:
-    """By the plan of a run of now (pure); partitions of which everything is copied are left out."""
+def not_copied(planned: RunPlan, flow: Flow) -> tuple[NotCopied, ...]:
+    """By the plan of a run of the flow (pure); partitions of which everything is copied are left out."""
     # Where names stay as they are, the remote partition has the same name, and its open transactions do not matter here.
-    lags = (entry for entry in planned.last_stable_lags if planned.flow.startswith(f"{entry.cluster}->"))
+    lags = (entry for entry in planned.last_stable_lags if entry.cluster == flow.source.alias)
     open_at = {(entry.topic, entry.partition): entry for entry in lags}
     found = []
     for plan in planned.partitions:
@@ -137,7 +137,7 @@ def refuse_rest(flow: Flow, run_id: str) -> None:
 def left(flow: Flow, run_id: str) -> list[str]:
     """What a run would still do, in words. Positions that only have to pass records of the other cluster count too."""
     planned = plan_run(flow, RunRequest(flow.name, run_id))
-    rest = [f"{entry.topic}-{entry.partition} [{entry.start}, {entry.end}) {entry.reason}".strip() for entry in not_copied(planned)]
+    rest = [f"{entry.topic}-{entry.partition} [{entry.start}, {entry.end}) {entry.reason}".strip() for entry in not_copied(planned, flow)]
     rest += [str(failure) for failure in planned.failed]
     rest += [
         f"{plan.facts.topic}-{plan.facts.partition}: position {plan.position} of {plan.facts.end}"

@@ -25,7 +25,7 @@ from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import ArgumentError, ClusterUnreachable, ExitCode, worst_exit_code
 from ferry.ledger.reading import read_receipts
-from ferry.ledger.receipts import Receipt, ReceiptKind, covered
+from ferry.ledger.receipts import BY_OPERATOR, Receipt, ReceiptKind, covered
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped
 from ferry.ledger.topic_ids import TopicIds, valid_receipts
 from ferry.pipeline.report import assemble_report
@@ -33,7 +33,7 @@ from ferry.pipeline.run import Run
 from ferry.recovery.positions import GivenPositions
 from ferry.wire.ranges import Ranges, outside
 
-FOREIGN_REASON = "operator: written by another replicator"
+FOREIGN_REASON = f"{BY_OPERATOR}written by another replicator"
 SEED_VERSION = 1
 _PUT_THERE = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind.FOREIGN})
 
@@ -124,7 +124,7 @@ def plan_seeds(given: GivenPositions, facts: Iterable[PartitionFacts], rules: Pl
             continue
         # A seed keeps what the seed that it replaces had noted.
         found = target.explained[key].found
-        plans.append(seeded(known[key], position, rules, given.origin, target.foreign(key, position), found))
+        plans.append(seeded(known[key], position, rules, given.reason, target.foreign(key, position), found))
     others = [entry for key, entry in sorted(known.items()) if key not in given.positions and entry.head is None]
     if given.binding:
         _refuse_gaps(given, others, target)
@@ -245,7 +245,7 @@ def declare_foreign(flow: Flow, request: RunRequest, *, dry_run: bool = False) -
     def decide(seen: FlowSnapshot, topics: tuple[str, ...] | None) -> SeedPlan:
         return plan_foreign(seen.facts, rules_of(flow, request), _remote(flow, seen, topics is not None))
 
-    return _carry_out(flow, request, decide, GivenPositions("operator: foreign records", {}), dry_run=dry_run)
+    return _carry_out(flow, request, decide, GivenPositions("foreign records", {}, binding=True), dry_run=dry_run)
 
 
 def _without_local(flow: Flow, seen: FlowSnapshot, remote: TargetRecords) -> TargetRecords:
@@ -305,7 +305,7 @@ def _carry_out(flow: Flow, request: RunRequest, decide: Decide, given: GivenPosi
     return SeedOutcome(
         flow=flow.name,
         run_id=request.run_id,
-        origin=given.origin,
+        origin=given.reason,
         dry_run=dry_run,
         seeds=_entries(plan.partitions, failed),
         left_out=plan.left_out,

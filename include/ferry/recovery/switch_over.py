@@ -208,7 +208,7 @@ def _missing(switch: SwitchOver, options: RecoveryOptions) -> tuple[tuple[NotCop
             raise
         return (), (f"{switch.active.name}: {problem.named}",)
     starts = _starts(switch)[0] if switch.back and not options.writes else {}
-    rest = tuple(_begun_at(entry, starts.get(TopicPartition(entry.topic, entry.partition))) for entry in not_copied(planned))
+    rest = [_begun_at(one, starts.get(TopicPartition(one.topic, one.partition))) for one in not_copied(planned, switch.active)]
     return tuple(entry for entry in rest if entry.offsets or entry.reason), tuple(str(failure) for failure in planned.failed)
 
 
@@ -234,4 +234,4 @@ def _why(members: int, switch: SwitchOver) -> str:
 
 def tail(flow: Flow, options: RecoveryOptions) -> Iterable[NotCopied]:
     """What of the source was never copied to the target before the failover."""
-    return not_copied(plan_run(flow, RunRequest(flow.name, options.run_id)))
+    return not_copied(plan_run(flow, RunRequest(flow.name, options.run_id)), flow)

@@ -177,7 +177,7 @@ def _outcome(flow: Flow, plan: AclPlan, problems: Problems, source: Collection[A
         skipped += [Skipped(f"ACL {binding}", reason) for binding in plan.surplus]
     failed = [SyncFailure.of(f"ACL {binding}", problem) for binding, problem in sorted(problems.items())]
     counts = {"source": len(source), "present": plan.present, "missing": len(plan.missing), "surplus": len(plan.surplus)}
-    return SyncOutcome("acls", tuple(changes), tuple(skipped), tuple(failed), counts=counts)
+    return SyncOutcome(tuple(changes), tuple(skipped), tuple(failed), counts=counts)
 
 
 def _creation(wanted: OwnedAcl) -> Change:
@@ -191,4 +191,4 @@ def _creation(wanted: OwnedAcl) -> Change:
 
 def _without_authorizer(cluster: Cluster, consequence: str) -> SyncOutcome:
     notice = f"cluster {cluster.alias} has no authorizer: {consequence}; sync.topic.acls.enabled=false leaves this sync out"
-    return SyncOutcome("acls", notices=(notice,))
+    return SyncOutcome(notices=(notice,))

@@ -88,7 +88,7 @@ def plan_configs(source: Entries, target: Entries, rules: ConfigRules) -> Config
             if wish.value is not None:
                 left.append((name, f"the target's brokers do not know it: {_shown(entry)} at the source"))
         elif name == TIMESTAMP_TYPE and wish.value is None and own is not None:
-            left.append((name, f"{_REPLACES_TIMESTAMPS}, and what the target's brokers do by default is theirs: {own} stays"))
+            left.append((name, f"{_REPLACES_TIMESTAMPS}, and Ferry cannot know the brokers' default, so the topic keeps {own}"))
         elif wish.value != own:
             alterations.append(Alteration(name, wish.value, _shown(found), wish.reason))
     return ConfigPlan(tuple(alterations), tuple(left))

@@ -37,13 +37,8 @@ def sync_configs(context: SyncContext) -> SyncOutcome:
     left = [Skipped(f"topic {topic} {name}", reason) for topic, plan in plans.items() for name, reason in plan.left]
     failed = [SyncFailure.of(f"topic {name}", problem) for name, problem in (unread_here | unread_there).items()]
     failed += [SyncFailure.of(f"topic {topic} {name}", problem) for (topic, name), problem in refusals.items()]
-    return SyncOutcome(
-        "configs",
-        tuple(changes),
-        (*scope.claimed, *missing, *left),
-        (*scope.failed, *failed),
-        counts={"topics": len(plans), "topics_that_differ": sum(1 for plan in plans.values() if plan.alterations)},
-    )
+    counts = {"topics": len(plans), "topics_that_differ": sum(1 for plan in plans.values() if plan.alterations)}
+    return SyncOutcome(tuple(changes), (*scope.claimed, *missing, *left), (*scope.failed, *failed), counts=counts)
 
 
 def _plans(flow: Flow, target: ClusterAdmin, both: Mapping[str, tuple[Entries, Entries]]) -> dict[str, ConfigPlan]:

@@ -76,6 +76,6 @@ def reassignment(bootstrap: str, found: Sequence[FewReplicas], brokers: Iterable
 
 
 def told(found: Sequence[FewReplicas]) -> str:
-    """Some topics of one key, for people."""
+    """What people read about topics of one config key that have too few replicas. It names the first NAMES_SHOWN of them."""
     named = some_of([f"{entry.topic} ({entry.has})" for entry in found], NAMES_SHOWN)
     return f"fewer replicas than {found[0].key} wants ({found[0].wanted}): {named}"

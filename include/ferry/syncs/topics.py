@@ -102,14 +102,10 @@ def sync_topics(context: SyncContext) -> SyncOutcome:
         for _, remote in sorted(gone)
     ]
     skipped += [Skipped(f"topic {new.remote_topic} {name}", reason) for new in plan.create for name, reason in new.left]
-    return SyncOutcome(
-        "topics",
-        tuple(changes),
-        (*scope.skipped, *scope.claimed, *skipped),
-        (*scope.failed, *(SyncFailure(f"topic {failure.remote_topic}", failure.error, failure.problem) for failure in done.failed)),
-        notices=tuple(_wider(growth) for growth in plan.wider),
-        counts={"topics": len(scope.pairs), "created": len(plan.create), "grown": len(plan.grow), "wider": len(plan.wider)},
-    )
+    failed = (SyncFailure(f"topic {failure.remote_topic}", failure.error, failure.problem) for failure in done.failed)
+    notices = tuple(_wider(growth) for growth in plan.wider)
+    counts = {"topics": len(scope.pairs), "created": len(plan.create), "grown": len(plan.grow), "wider": len(plan.wider)}
+    return SyncOutcome(tuple(changes), (*scope.skipped, *scope.claimed, *skipped), (*scope.failed, *failed), notices, counts)
 
 
 def plan_topics(

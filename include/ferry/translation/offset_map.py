@@ -169,8 +169,8 @@ def seeded_again(receipts: Iterable[Receipt]) -> bool:
     Then the target may hold records twice, and new receipts replace older ones under the same keys. So no gap counts as that of an aborted
     transaction, and the position may be lower than what was copied.
     """
-    seeds = {receipt.upstream_start: receipt.reason for receipt in receipts if receipt.kind is ReceiptKind.SEED}
-    return len(seeds) > 1 or any(reason.startswith("operator") for reason in seeds.values())
+    seeds = {receipt.upstream_start: receipt.by_operator for receipt in receipts if receipt.kind is ReceiptKind.SEED}
+    return len(seeds) > 1 or any(seeds.values())
 
 
 def _uncopied_to(ranges: tuple[Range, ...], position: int) -> int:
