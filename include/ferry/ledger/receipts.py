@@ -27,7 +27,7 @@ RUNS_PER_RECEIPT = 10_000
 
 # How reasons begin that readers tell apart: of a `skipped` receipt of a refused record (other skipped ranges had expired before a backfill
 # copied them), and of what an operator said.
-REFUSED, BY_OPERATOR = "refused by the target", "operator: "
+REFUSED, BY_OPERATOR = "refused by the target", "operator"
 
 
 class ReceiptKind(StrEnum):

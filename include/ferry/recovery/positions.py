@@ -36,7 +36,7 @@ class GivenPositions:
     @property
     def reason(self) -> str:
         """For the receipts."""
-        return f"{BY_OPERATOR}{self.origin}" if self.binding else self.origin
+        return f"{BY_OPERATOR}: {self.origin}" if self.binding else self.origin
 
     def place(self, key: TopicPartition) -> str:
         """The partition, and where its position was read."""

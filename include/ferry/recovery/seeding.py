@@ -33,7 +33,7 @@ from ferry.pipeline.run import Run
 from ferry.recovery.positions import GivenPositions
 from ferry.wire.ranges import Ranges, outside
 
-FOREIGN_REASON = f"{BY_OPERATOR}written by another replicator"
+FOREIGN_REASON = f"{BY_OPERATOR}: written by another replicator"
 SEED_VERSION = 1
 _PUT_THERE = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind.FOREIGN})
 
