@@ -77,7 +77,7 @@ def is_away(cluster: Cluster) -> str:
     return ""
 
 
-def read_groups(flow: Flow, *, away: bool, back: bool = False, only: str | None = None) -> GroupReading:
+def groups_to_move(flow: Flow, *, away: bool, back: bool = False, only: str | None = None) -> GroupReading:
     """Positions of all groups of the filter on the target; with `back`, those of the target's groups on the source.
 
     `away`: the source does not answer, so the newest checkpoints count. `only`: groups whose whole name the expression matches.

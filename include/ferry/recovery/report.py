@@ -16,7 +16,7 @@ from ferry.recovery.moving import GroupMove, GroupOutcome, PartitionMove, PlaceS
 from ferry.recovery.not_copied import NotCopied
 from ferry.syncs.group_decision import Placement
 
-RECOVERY_VERSION = 1
+RECOVERY_REPORT_VERSION = 1
 LONGEST_QUIET_SECONDS = 24 * 3600.0
 
 
@@ -93,7 +93,7 @@ class RecoveryPlan:
 
     def document(self) -> dict[str, Any]:
         return {
-            "version": RECOVERY_VERSION,
+            "version": RECOVERY_REPORT_VERSION,
             "command": self.options.command,
             "flow": self.flow,
             "run_id": self.options.run_id,

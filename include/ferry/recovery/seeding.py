@@ -57,7 +57,7 @@ class Explained:
     found: int = -1
 
 
-def explained(facts: Collection[PartitionFacts], receipts: Iterable[Receipt]) -> dict[TopicPartition, Explained]:
+def explained_by_ledger(facts: Collection[PartitionFacts], receipts: Iterable[Receipt]) -> dict[TopicPartition, Explained]:
     """By source partition (pure). Receipts of an older source topic explain records of the remote topic, but no offsets of today."""
     valid = valid_receipts(receipts, {entry.key: TopicIds(None, str(entry.remote_topic_id)) for entry in facts})
     return {entry.key: _explained(valid.get(entry.key, []), str(entry.topic_id)) for entry in facts}
@@ -225,7 +225,7 @@ class SeedOutcome:
 
 
 # Decides from a snapshot. `topics` None: about all topics, without waiting for open transactions.
-Decide = Callable[[FlowSnapshot, "tuple[str, ...] | None"], SeedPlan]
+DecideSeeds = Callable[[FlowSnapshot, "tuple[str, ...] | None"], SeedPlan]
 
 
 def seed(flow: Flow, request: RunRequest, given: GivenPositions, *, dry_run: bool = False) -> SeedOutcome:
@@ -255,7 +255,7 @@ def _without_local(flow: Flow, seen: FlowSnapshot, remote: TargetRecords) -> Tar
 
 
 def _remote(flow: Flow, seen: FlowSnapshot, settled: bool) -> TargetRecords:
-    known = explained(seen.facts, read_receipts(flow, [facts.key for facts in seen.facts]))
+    known = explained_by_ledger(seen.facts, read_receipts(flow, [facts.key for facts in seen.facts]))
     return TargetRecords(known, _external(flow, seen.facts, known, settled=settled))
 
 
@@ -289,7 +289,7 @@ def _external(
     return found
 
 
-def _carry_out(flow: Flow, request: RunRequest, decide: Decide, given: GivenPositions, *, dry_run: bool) -> SeedOutcome:
+def _carry_out(flow: Flow, request: RunRequest, decide: DecideSeeds, given: GivenPositions, *, dry_run: bool) -> SeedOutcome:
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         seen = take_snapshot(flow, request, source, target, settled=False)
     plan = decide(seen, None)
@@ -315,7 +315,7 @@ def _carry_out(flow: Flow, request: RunRequest, decide: Decide, given: GivenPosi
     )
 
 
-def _write(flow: Flow, request: RunRequest, decide: Decide, topics: tuple[str, ...]) -> tuple[SeedPlan, RunReport]:
+def _write(flow: Flow, request: RunRequest, decide: DecideSeeds, topics: tuple[str, ...]) -> tuple[SeedPlan, RunReport]:
     Run(flow, request).prepare(spark_follows=True)
     decided: list[SeedPlan] = []
 
