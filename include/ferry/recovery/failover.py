@@ -23,7 +23,7 @@ from ferry.pipeline.plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
 from ferry.recovery.moving import plan_moves, refused_groups
 from ferry.recovery.not_copied import Copy, NotCopied, not_copied, perhaps_not_copied
-from ferry.recovery.readings import age_notices, cluster_id_of, is_away, groups_to_move
+from ferry.recovery.readings import age_notices, cluster_id_of, groups_to_move, is_away
 from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport, Stopwatch
 from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, reverse_name, seed_reverse, start_positions
 
