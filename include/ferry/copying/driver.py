@@ -40,7 +40,7 @@ from ferry.syncs.topics import plan_topics, why_missing
 
 log = logging.getLogger(__name__)
 
-# Before lost lanes are taken back; doubled each time that they are lost without a commit in between.
+# Ferry waits so long before it takes lost lanes back, and twice as long each time that they are lost again without a commit.
 FIRST_PAUSE_SECONDS = 1.0
 
 # For a cluster that Ferry has already waited for.
@@ -203,7 +203,7 @@ class CopyDriver:
                 lease.confirm()  # raises if a newer run has taken over; else another process compacts, and the next run may do it
                 log.warning("another process compacts the ledger: %s", problem)
                 return held_ever
-            # The records of this compaction are not new ones.
+            # The next compaction is due by the records that are written after this one.
             held_ever = sum(reader.end_offsets(self._ledger).values())
         lease.write_record(tidied=held_ever, receipts=done.left)
         self._say(f"ledger: {len(done.replaced) + len(done.merged)} receipts became {len(done.merged)}")

@@ -147,7 +147,7 @@ def prepare_reverse(reverse: Flow | None, keeper: RecoveryKeeper, plan: Recovery
 
 
 def count_missing(flow: Flow, options: RecoveryOptions, *, away: bool) -> tuple[tuple[NotCopied, ...], int | None, tuple[str, ...]]:
-    """What is not on the target; when (ms) records were last copied, where it cannot be counted; and problems. None stops a failover."""
+    """What the target lacks; if Ferry cannot count it, when (ms) a record was last copied; and problems, which do not stop a failover."""
     if away:
         return (*perhaps_not_copied(flow), ())
     try:

@@ -46,7 +46,7 @@ class RecoveryOptions:
 def check_quiet(seconds: float) -> None:
     """Check how long nothing may arrive before producers count as stopped. ArgumentError for anything but 0 to 24 h."""
     if not 0 <= seconds <= LONGEST_QUIET_SECONDS:  # refuses not-a-number too
-        raise ArgumentError(f"nothing can be measured for {seconds} s: give 0 to {LONGEST_QUIET_SECONDS:.0f} seconds of quiet")
+        raise ArgumentError(f"the seconds of quiet must be 0 to {LONGEST_QUIET_SECONDS:.0f}, not {seconds}")
 
 
 @dataclass(frozen=True)

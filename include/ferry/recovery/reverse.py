@@ -112,9 +112,9 @@ def _renamed(flow: Flow, topics: Mapping[str, TopicDescription]) -> list[str]:
 
 
 def refuse_another_source(flow: Flow, record: RecoveryRecord, identity: str, *, rebuilt: bool) -> tuple[str, ...]:
-    """In which way the source is another one than it was, for people: by cluster id, topic ids and log ends.
+    """Find what has changed at the source since it was copied, in its cluster id, topic ids and log ends; the changes, as texts for people.
 
-    RecoveryStopped for any difference, unless it was `rebuilt`. ClusterUnreachable when a log end is not known.
+    RecoveryStopped for any change, unless the source was `rebuilt`. ClusterUnreachable when a log end is not known.
     """
     alias, found = flow.source.alias, []
     if record.source_cluster and record.source_cluster != identity:
@@ -139,7 +139,7 @@ def refuse_another_source(flow: Flow, record: RecoveryRecord, identity: str, *, 
     found += sorted(differing)
     if found and not rebuilt:
         more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
-        raise RecoveryStopped(f"{alias} is not what it was: {'; '.join(found[:NAMED])}{more}; {_what_then(flow)}")
+        raise RecoveryStopped(f"{alias} has changed since it was copied: {'; '.join(found[:NAMED])}{more}; {_what_then(flow)}")
     return tuple(found)
 
 

@@ -278,7 +278,7 @@ def _external(
         for key, entry in present.items():
             written = known[entry.key].written
             unexplained = outside(written, starts[key], ends[key])
-            # Where Ferry never wrote, it wrote not even in a transaction that was aborted.
+            # Without a claim, Ferry never wrote here, not even what it aborted: every offset of the log is external.
             untouched = not written and entry.claimed_by is None and bool(unexplained)
             if untouched or any(
                 record.offset < end

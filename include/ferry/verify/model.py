@@ -195,7 +195,7 @@ class RangeResult:
     cpu_seconds: float = 0.0
 
     def document(self) -> dict[str, Any]:
-        """As JSON, without the problem: a range that has one is looked at again. Nor is the time of an earlier try another one's."""
+        """As JSON, without the problem, because another try compares such a range again, and without the CPU time, which is of this try."""
         fields = asdict(self)
         del fields["problem"], fields["cpu_seconds"]
         return {**fields, "not_covered": [entry.document() for entry in self.not_covered]}
