@@ -14,7 +14,7 @@ from ferry.errors import ArgumentError
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
 from ferry.recovery.positions import GivenPositions, read_seed_file
-from ferry.recovery.seeding import Explained, SeedPlan, TargetRecords, check_positions, explained, plan_foreign, plan_seeds
+from ferry.recovery.seeding import Explained, SeedPlan, TargetRecords, check_positions, explained_by_ledger, plan_foreign, plan_seeds
 from ferry.wire.ranges import Range
 
 pytestmark = pytest.mark.unit
@@ -116,7 +116,7 @@ def test_a_repeated_seed_remembers_what_the_first_one_found() -> None:
     (first,) = plan_seeds(given, [KNOWN], RULES, EMPTY).partitions
     assert first.seed
     assert first.seed.found == 40
-    ledger = explained([KNOWN], [first.seed])
+    ledger = explained_by_ledger([KNOWN], [first.seed])
     (second,) = plan_seeds(given, [replace(KNOWN, remote_end=0)], RULES, TargetRecords(ledger, {})).partitions
     assert second.seed
     assert second.seed.found == 40
@@ -162,9 +162,9 @@ def test_only_what_no_receipt_settles_is_declared() -> None:
 
 def test_what_the_ledger_explains_of_a_remote_log() -> None:
     copied = receipt(ReceiptKind.COPIED, 10, 20, 5)
-    assert explained([NEW], [copied]) == {("t", 0): Explained(((10, 20),), ((5, 15),))}
-    assert explained([NEW], [copied, receipt(ReceiptKind.FOREIGN, 0, 10, -5)]) == {("t", 0): Explained(((0, 20),), ((0, 15),))}
-    assert explained([NEW], [receipt(ReceiptKind.LOSS, 0, 10, -11)]) == {("t", 0): Explained(((0, 10),))}
+    assert explained_by_ledger([NEW], [copied]) == {("t", 0): Explained(((10, 20),), ((5, 15),))}
+    assert explained_by_ledger([NEW], [copied, receipt(ReceiptKind.FOREIGN, 0, 10, -5)]) == {("t", 0): Explained(((0, 20),), ((0, 15),))}
+    assert explained_by_ledger([NEW], [receipt(ReceiptKind.LOSS, 0, 10, -11)]) == {("t", 0): Explained(((0, 10),))}
     # Another remote topic's receipts say nothing; another source topic's explain records, but no offsets.
-    assert explained([NEW], [receipt(ReceiptKind.COPIED, 10, 20, 5, remote=OLD)]) == {("t", 0): Explained()}
-    assert explained([NEW], [receipt(ReceiptKind.COPIED, 10, 20, 5, source=OLD)]) == {("t", 0): Explained((), ((5, 15),))}
+    assert explained_by_ledger([NEW], [receipt(ReceiptKind.COPIED, 10, 20, 5, remote=OLD)]) == {("t", 0): Explained()}
+    assert explained_by_ledger([NEW], [receipt(ReceiptKind.COPIED, 10, 20, 5, source=OLD)]) == {("t", 0): Explained((), ((5, 15),))}

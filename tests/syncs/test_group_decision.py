@@ -22,7 +22,7 @@ def position(
     partition: int = 0, image: int | None = 100, *, upstream: int | None = 90, metadata: str = "", **fields: object
 ) -> TranslatedPosition:
     reason = fields.get("reason")
-    translation = None if image is None else Translation(upstream or 0, image, reason)  # type: ignore[arg-type]
+    translation = None if image is None else Translation(image, reason)  # type: ignore[arg-type]
     return TranslatedPosition("g", "t", partition, "A.t", upstream, translation, metadata, str(fields.get("problem", "")))
 
 

@@ -27,7 +27,7 @@ from ferry.pipeline.run import Run, copied
 from ferry.pipeline.tables import Table
 from ferry.recovery import failover as failing_over
 from ferry.recovery import switch_over as planned_move
-from ferry.recovery.not_copied import drain, refuse_movement
+from ferry.recovery.not_copied import drain, refuse_active_producers
 from ferry.recovery.report import Confirmation, RecoveryPlan, group_table, missing_table, notes, outcome_lines
 from ferry.recovery.reverse import find_reverse
 from ferry.recovery.switch_over import SwitchOver
@@ -91,7 +91,7 @@ def drain_rest(flow: str, command: str) -> dict[str, Any]:
     with typed_retries():
         options, given = options_of(command, context), recovery_given(command, context)
         switch = switch_over_of(command, *both(flow))
-        refuse_movement(switch.active, float(given["quiet_seconds"]))
+        refuse_active_producers(switch.active, float(given["quiet_seconds"]))
         return {"records": drain(switch.active, options.run_id, _copy, say)}
 
 

@@ -198,7 +198,7 @@ def cutover(call: Call, compare: Compare = True, quiet: Quiet = QUIET_SECONDS) -
 
 def _move(switch: SwitchOver, options: RecoveryOptions, checked: RecoveryPlan, call: Call, quiet: float, *, compare: bool) -> None:
     from ferry.recovery import switch_over as planned_move
-    from ferry.recovery.not_copied import refuse_movement
+    from ferry.recovery.not_copied import refuse_active_producers
     from ferry.recovery.report import Stopwatch
 
     watch = Stopwatch(checked.steps)
@@ -209,7 +209,7 @@ def _move(switch: SwitchOver, options: RecoveryOptions, checked: RecoveryPlan, c
         where = active.source.alias
         ask(f"are all producers on {where}, and all consumers of the groups there, stopped?", yes=call.yes)
         with watch.step("measure that nothing arrives"):
-            refuse_movement(active, quiet)
+            refuse_active_producers(active, quiet)
         with watch.step("drain and verify"):
             proven = planned_move.drain_and_verify(switch, options, call.copy, notice, compare=compare)
         notice(f"verified: {proven}")

@@ -20,7 +20,6 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.config.keys import nearest_name
 from ferry.copying.guard_reading import guarded
-from ferry.copying.loop_guard import NO_ID
 from ferry.copying.plan import PartitionFacts, PlanRules
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.truncation import Truncation, is_believed, truncation_of
@@ -132,7 +131,7 @@ def take_snapshot(
             PartitionFacts(
                 topic=key.topic,
                 partition=key.partition,
-                topic_id=UUID(ids[key.topic].source or NO_ID),
+                topic_id=UUID(ids[key.topic].source),
                 remote_topic=remote_topic,
                 remote_topic_id=UUID(ids[key.topic].remote) if description else None,
                 remote_partitions=description.partitions if description else 0,

@@ -100,8 +100,8 @@ def history_points(kept: Iterable[Mapping[str, Any]], since: str) -> list[dict[s
     ]
 
 
-def copy_speed(kept: Iterable[Mapping[str, Any]], runs: int = 5) -> float | None:
-    """Records per second of the newest `runs` runs that copied something; None: none did."""
-    copied = sorted((run for run in kept if run["records"] and run["seconds"]), key=lambda run: run["finished"] or "")[-runs:]
+def copy_speed(kept: Iterable[Mapping[str, Any]]) -> float | None:
+    """Records per second of the five newest runs that copied something; None: none did."""
+    copied = sorted((run for run in kept if run["records"] and run["seconds"]), key=lambda run: run["finished"] or "")[-5:]
     seconds = sum(run["seconds"] for run in copied)
     return sum(run["records"] for run in copied) / seconds if seconds else None

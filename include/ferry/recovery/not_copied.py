@@ -76,7 +76,7 @@ def perhaps_not_copied(flow: Flow) -> tuple[tuple[NotCopied, ...], int | None]:
         return rest, max((record.timestamp for record in records if record.key.startswith(HEAD_KEY)), default=None)
 
 
-def refuse_movement(flow: Flow, seconds: float) -> None:
+def refuse_active_producers(flow: Flow, seconds: float) -> None:
     """RecoveryStopped when a log of the flow's source topics grows within `seconds`: a producer that still runs writes within that time, or
     has nothing to write."""
     before = source_ends(flow)

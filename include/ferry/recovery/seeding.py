@@ -27,7 +27,7 @@ from ferry.errors import ArgumentError, ClusterUnreachable, ExitCode, worst_exit
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import BY_OPERATOR, Receipt, ReceiptKind, covered
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped
-from ferry.ledger.topic_ids import TopicIds, valid_receipts
+from ferry.ledger.topic_ids import of_source, valid_receipts
 from ferry.pipeline.report import assemble_report
 from ferry.pipeline.run import Run
 from ferry.recovery.positions import GivenPositions
@@ -57,14 +57,14 @@ class Explained:
     found: int = -1
 
 
-def explained(facts: Collection[PartitionFacts], receipts: Iterable[Receipt]) -> dict[TopicPartition, Explained]:
+def explained_by_ledger(facts: Collection[PartitionFacts], receipts: Iterable[Receipt]) -> dict[TopicPartition, Explained]:
     """By source partition (pure). Receipts of an older source topic explain records of the remote topic, but no offsets of today."""
-    valid = valid_receipts(receipts, {entry.key: TopicIds(None, str(entry.remote_topic_id)) for entry in facts})
-    return {entry.key: _explained(valid.get(entry.key, []), str(entry.topic_id)) for entry in facts}
+    valid = valid_receipts(receipts, {entry.key: entry.topic_ids for entry in facts}, any_source=True)
+    return {entry.key: _explained(valid.get(entry.key, []), entry.topic_ids.source) for entry in facts}
 
 
 def _explained(receipts: list[Receipt], source_topic_id: str) -> Explained:
-    ranges = covered(receipt for receipt in receipts if receipt.source_topic_id == source_topic_id)
+    ranges = covered(of_source(receipts, source_topic_id))
     written = [receipt for receipt in receipts if receipt.kind in _PUT_THERE and receipt.downstream_end >= 0]
     found = max((receipt.found for receipt in receipts), default=-1)
     if not written:
@@ -225,7 +225,7 @@ class SeedOutcome:
 
 
 # Decides from a snapshot. `topics` None: about all topics, without waiting for open transactions.
-Decide = Callable[[FlowSnapshot, "tuple[str, ...] | None"], SeedPlan]
+DecideSeeds = Callable[[FlowSnapshot, "tuple[str, ...] | None"], SeedPlan]
 
 
 def seed(flow: Flow, request: RunRequest, given: GivenPositions, *, dry_run: bool = False) -> SeedOutcome:
@@ -255,7 +255,7 @@ def _without_local(flow: Flow, seen: FlowSnapshot, remote: TargetRecords) -> Tar
 
 
 def _remote(flow: Flow, seen: FlowSnapshot, settled: bool) -> TargetRecords:
-    known = explained(seen.facts, read_receipts(flow, [facts.key for facts in seen.facts]))
+    known = explained_by_ledger(seen.facts, read_receipts(flow, [facts.key for facts in seen.facts]))
     return TargetRecords(known, _external(flow, seen.facts, known, settled=settled))
 
 
@@ -278,7 +278,7 @@ def _external(
         for key, entry in present.items():
             written = known[entry.key].written
             unexplained = outside(written, starts[key], ends[key])
-            # Where Ferry never wrote, it wrote not even in a transaction that was aborted.
+            # Without a claim, Ferry never wrote here, not even what it aborted: every offset of the log is external.
             untouched = not written and entry.claimed_by is None and bool(unexplained)
             if untouched or any(
                 record.offset < end
@@ -289,7 +289,7 @@ def _external(
     return found
 
 
-def _carry_out(flow: Flow, request: RunRequest, decide: Decide, given: GivenPositions, *, dry_run: bool) -> SeedOutcome:
+def _carry_out(flow: Flow, request: RunRequest, decide: DecideSeeds, given: GivenPositions, *, dry_run: bool) -> SeedOutcome:
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         seen = take_snapshot(flow, request, source, target, settled=False)
     plan = decide(seen, None)
@@ -315,7 +315,7 @@ def _carry_out(flow: Flow, request: RunRequest, decide: Decide, given: GivenPosi
     )
 
 
-def _write(flow: Flow, request: RunRequest, decide: Decide, topics: tuple[str, ...]) -> tuple[SeedPlan, RunReport]:
+def _write(flow: Flow, request: RunRequest, decide: DecideSeeds, topics: tuple[str, ...]) -> tuple[SeedPlan, RunReport]:
     Run(flow, request).prepare(spark_follows=True)
     decided: list[SeedPlan] = []
 

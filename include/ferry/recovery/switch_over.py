@@ -31,7 +31,7 @@ from ferry.pipeline.plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
 from ferry.recovery.moving import GroupMove, GroupOutcome, members_of, plan_moves, refused_groups
 from ferry.recovery.not_copied import Copy, NotCopied, drain, not_copied, refuse_rest
-from ferry.recovery.readings import GroupReading, cluster_id_of, read_groups
+from ferry.recovery.readings import GroupReading, cluster_id_of, groups_to_move
 from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport, Stopwatch
 from ferry.recovery.reverse import cut_ends, refuse_another_source, refuse_other_way, require_reverse, seed_reverse, start_positions
 from ferry.verify.range_runner import verify_inline
@@ -173,7 +173,7 @@ def _read(switch: SwitchOver, options: RecoveryOptions) -> GroupReading:
     """Positions on the other cluster, without groups that this movement has already written."""
     state = read_recovery(switch.flow, settled=options.writes)
     record = current_record(switch.flow, state)
-    reading = read_groups(switch.flow, away=False, back=switch.back, only=options.only)
+    reading = groups_to_move(switch.flow, away=False, back=switch.back, only=options.only)
     moving = {Stage.FAILING_BACK} if switch.back else {Stage.CUTTING_OVER, Stage.CUT_OVER}
     return reading.without(done_groups(state, record)) if stage_of(record) in moving else reading
 

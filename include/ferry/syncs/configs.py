@@ -17,7 +17,7 @@ from ferry.syncs.config_plan import Alteration, ConfigPlan, ConfigRules, Entries
 from ferry.syncs.context import SyncContext, sync_scope
 from ferry.syncs.topics import batch_limit
 
-Refusals = Mapping[tuple[str, str], FerryError]
+ConfigErrors = Mapping[tuple[str, str], FerryError]
 
 
 def sync_configs(context: SyncContext) -> SyncOutcome:
@@ -48,7 +48,7 @@ def _plans(flow: Flow, target: ClusterAdmin, both: Mapping[str, tuple[Entries, E
     return {topic: plan_configs(here, there, with_limit if topic in limited else rules) for topic, (here, there) in sorted(both.items())}
 
 
-def _apply(plans: Mapping[str, ConfigPlan], target: ClusterAdmin) -> Refusals:
+def _apply(plans: Mapping[str, ConfigPlan], target: ClusterAdmin) -> ConfigErrors:
     """What went wrong, by topic and name."""
     problems = target.alter_topic_configs({topic: _entries(*plan.alterations) for topic, plan in plans.items() if plan.alterations})
     refusals = {(topic, entry.name): problem for topic, problem in problems.items() for entry in plans[topic].alterations}

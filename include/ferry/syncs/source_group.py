@@ -14,6 +14,7 @@ from ferry.errors import FerryError, GroupFailed
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.state import Head
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
+from ferry.ledger.topic_ids import created_again
 from ferry.syncs.context import SyncContext
 from ferry.syncs.group_placing import has_members, refused_commit
 from ferry.syncs.names import SyncName, not_enabled
@@ -56,7 +57,7 @@ def published(
         today = topics.get(topic)
         if today is None or partition >= today.partitions:
             skipped.append(Skipped(f"{topic}-{partition}", "the source has no such partition"))
-        elif today.topic_id is not None and today.topic_id != head.source_topic_id:
+        elif created_again(head.source_topic_id, today.topic_id):
             skipped.append(Skipped(f"{topic}-{partition}", "the topic was deleted and created again since it was copied"))
         else:
             wanted[key] = CommittedOffset(head.position, metadata=METADATA)

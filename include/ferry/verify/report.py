@@ -139,7 +139,7 @@ def result_of(
         if count
     ]
     return RangeResult(
-        key=wanted.key,
+        key=wanted.identity,
         topic=wanted.topic,
         partition=wanted.partition,
         records=tally.records,

@@ -198,7 +198,7 @@ class _MergingBuilder(BatchBuilder):
         self._codec = header.codec
 
     def finish(self) -> int:
-        """End the open group. 0: without a handler no record is dropped."""
+        """End the open group. Returns how many records a handler dropped: 0, because there is no handler."""
         self._flush()
         return 0
 
