@@ -56,7 +56,7 @@ class Lag:
 
     @property
     def totals(self) -> dict[str, float]:
-        """As documents hold it."""
+        """The sums as JSON documents hold them."""
         return {"lag_records": self.records, "lag_bytes": self.bytes, "lag_seconds": round(self.seconds, 3)}
 
     @property
