@@ -28,7 +28,7 @@ pytestmark = pytest.mark.unit
     ],
 )
 def test_the_reason_of_the_group_comes_first_and_once(state: str, reasons: list[str]) -> None:
-    copied = [TranslatedPosition("g", "t", number, "A.t", 5, Translation(5, 5)) for number in range(4)]
+    copied = [TranslatedPosition("g", "t", number, "A.t", 5, Translation(5)) for number in range(4)]
     other = [TranslatedPosition("g", "u", number, "", 5, None, problem="not copied") for number in range(2)]
     there = {TopicPartition("A.t", 0): CommittedOffset(5), TopicPartition("A.t", 1): CommittedOffset(9)}
     target = TargetGroup(GroupDescription("g", state, "classic"), there)
