@@ -16,7 +16,6 @@ from ferry.clusters.admin import ClusterAdmin, require_contact
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.kept import kept_clients
-from ferry.clusters.leaders import NO_TOPIC_ID
 from ferry.clusters.log_sizes import log_sizes
 from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.clusters.shared_connection import Asked, ask_cluster
@@ -40,11 +39,12 @@ from ferry.ledger.reading import ask_syncs_done
 from ferry.ledger.run_report import PartitionFailure, Skipped, time_now
 from ferry.ledger.runs_topic import RunOpened, RunResult, read_run_records, write_run_record
 from ferry.ledger.state import Claim, encode_state
+from ferry.ledger.topic_ids import NO_ID
 from ferry.syncs.topics import plan_topics, why_missing
 
 log = logging.getLogger(__name__)
 
-# Before lost lanes are taken back; doubled each time that they are lost without a commit in between.
+# Ferry waits so long before it takes lost lanes back, and twice as long each time that they are lost again without a commit.
 FIRST_PAUSE_SECONDS = 1.0
 
 # For a cluster that Ferry has already waited for.
@@ -213,7 +213,7 @@ class CopyDriver:
             lease.confirm()  # raises if a newer run has taken over; else another process compacts, and the next run may do it
             log.warning("another process compacts the ledger: %s", problem)
             return held_ever
-        # The records of this compaction are not new ones.
+        # The next compaction is due by the records that are written after this one.
         held_ever = self._ask_held_ever().answer()
         lease.write_record(tidied=held_ever, receipts=done.left)
         self._say(f"ledger: {len(done.replaced) + len(done.merged)} receipts became {len(done.merged)}")
@@ -221,7 +221,7 @@ class CopyDriver:
 
     def _index_losses(self, lease: RunLease, ledger_topic_id: str, held_ever: int) -> None:
         # Without topic ids Ferry cannot tell whether the ledger was deleted and created again.
-        if ledger_topic_id not in {"", str(NO_TOPIC_ID)} and loss_index.is_due(held_ever, lease.record.losses):
+        if ledger_topic_id not in {"", NO_ID} and loss_index.is_due(held_ever, lease.record.losses):
             lease.write_record(losses=index_losses(self._flow, lease.record.losses, ledger_topic_id, held_ever))
 
     def _decide(self, seen: FlowSnapshot) -> list[PartitionPlan]:
@@ -355,14 +355,8 @@ class CopyDriver:
 def partition_task(plan: PartitionPlan, offset_bytes: float) -> PartitionTask:
     """The lane's task for a planned partition, whose remote topic must exist. `offset_bytes` as of PartitionTask."""
     facts = plan.facts
-    if facts.remote_topic_id is None:
-        raise ValueError(f"{facts.topic}-{facts.partition}: planned before its remote topic exists")
     return PartitionTask(
-        topic=facts.topic,
-        partition=facts.partition,
-        topic_id=facts.topic_id,
-        remote_topic=facts.remote_topic,
-        remote_topic_id=facts.remote_topic_id,
+        *facts.existing,
         position=plan.position,
         segments=plan.segments,
         last_epoch=plan.last_epoch,

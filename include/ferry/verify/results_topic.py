@@ -30,6 +30,7 @@ from ferry.wire.documents import number, read_as, read_document, text
 log = logging.getLogger(__name__)
 
 RECORD_VERSION = 1
+KEY_PREFIX = b"verify:"
 # Each write costs a round trip; after a kill the work of so much time is repeated.
 WRITE_EVERY_SECONDS = 5.0
 # Compressed text in one record, which must be well below the usual max.message.bytes of 1 MiB.
@@ -169,7 +170,12 @@ def _values(flow: Flow, run_id: str) -> list[tuple[int, bytes]]:
 
 
 def _key(run_id: str) -> bytes:
-    return f"verify:{run_id}".encode()
+    return KEY_PREFIX + run_id.encode()
+
+
+def is_range_result(value: bytes) -> bool:
+    """Whether the value of a record is the result of a single range, by its first bytes: in any version, and without decoding it."""
+    return b'"kind":"range"' in value[:40]
 
 
 def _value(kind: str, result: Mapping[str, Any]) -> bytes:
