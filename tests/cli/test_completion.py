@@ -128,6 +128,7 @@ def test_several_sources_that_do_not_answer_take_the_time_of_one(tmp_path: Path,
     assert list(completing._topics_of_all(flows)) == ["orders"]
     assert (len(flows), len(asked) >= completing.MOST_AT_ONCE) == (19, True)
     assert not beside.broken  # so many were asked at the same time
+    assert len(set(given)) == len(given)  # each has what is left of one limit
     assert max(given) <= NEVER_SECONDS
 
 

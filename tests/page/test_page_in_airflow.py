@@ -143,9 +143,7 @@ def test_a_gap_is_found_and_closed_in_airflow(stage: Stage, browser: Browser, pi
         page.locator("a[href$='plugin/ferry-flow']").click()
         expect(ferry.get_by_text(flow.name).first).to_be_visible()
         expect(ferry.get_by_role("tab", name="Runs")).to_have_attribute("aria-selected", "true")
-        expect(ferry.get_by_role("table", name="Last runs").locator("tbody tr")).to_have_count(
-            3,
-        )
+        expect(ferry.get_by_role("table", name="Last runs").locator("tbody tr")).to_have_count(3)
         drawn(page)
         visit.picture("airflow-dag-tab")
         page.evaluate("document.documentElement.classList.replace('light', 'dark')")

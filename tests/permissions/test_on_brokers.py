@@ -30,8 +30,8 @@ from ferry.sandbox.jars import java
 
 pytestmark = pytest.mark.brokers
 
-# An error that takes longer is a retry until a time-out of Kafka's clients (60 s). A whole run on a loaded machine needs up to ten.
-LONGEST_SECONDS = 55.0
+# An error that takes longer is a retry until some time-out. A whole run on a loaded machine needs up to ten.
+LONGEST_SECONDS = 30.0
 IMPLIED = {
     Operation.READ: {"Read", "Describe"},
     Operation.WRITE: {"Write", "Describe"},

@@ -20,8 +20,8 @@ from ferry.errors import AuthenticationFailed, ClusterUnreachable, ExitCode, Fer
 
 pytestmark = pytest.mark.brokers
 
-# Below the time-outs of Kafka's clients (30 s and more); a refused login takes about one.
-SOON_SECONDS = 28.0
+# Far below every time-out; a refused login takes about one.
+SOON_SECONDS = 14.0
 CREDENTIALS = "SASL OAUTHBEARER with client credentials"
 NOBODY = 'password="not it, ${file:/etc/ferry/secrets.properties:key}"'
 
