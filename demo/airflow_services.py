@@ -31,6 +31,8 @@ SERVICES: dict[str, list[str]] = {
 # Airflow answers after about 15 s on two cores; a cold, loaded machine may need several times that.
 START_SECONDS = 180.0
 STOP_SECONDS = 15.0
+# How long a service waits for others that write into SQLite. After its default of 5 s, on a busy machine, the scheduler would end.
+DATABASE_SECONDS = 100
 POLL_SECONDS = 0.5
 STATE_FILE = "services.json"
 LOG_TAIL_LINES = 15
@@ -95,12 +97,14 @@ class DemoAirflow:
     def environment(self) -> dict[str, str]:
         """What a shell needs to use this Airflow's own commands."""
         binaries = str(Path(sys.executable).parent)
+        sqlite = f"sqlite:///{self._home / 'airflow.db'}?timeout={DATABASE_SECONDS}"
         settings = {
             "AIRFLOW_HOME": str(self._home),
             "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
             "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__PARALLELISM": "4",
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": os.environ.get("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", sqlite),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{self.user}:admin",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._home / "passwords.json"),
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
