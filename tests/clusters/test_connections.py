@@ -104,6 +104,33 @@ def test_one_broker_without_answer_does_not_delay_others(
             assert loop.run(connection.send, ApiVersionsRequest(client_software_name="ferry", client_software_version="1")).error_code == 0
 
 
+def test_while_an_answer_arrives_no_other_broker_is_asked(
+    flow_factory: Callable[..., Flow], source_cluster: SandboxCluster, silent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ferry.clusters.connections.NEXT_BROKER_SECONDS", 0.05)
+    looks: list[int] = []
+    arrived = [0, 100, 200, 300, 300]
+    with connected(flow_factory()) as (loop, connection):
+        connection.learn_brokers(knowing({2: silent, 3: silent}))
+        submit, asked_at = connection.submit, list[int]()
+
+        def look(_: object) -> int:
+            looks.append(arrived[min(len(looks), len(arrived) - 1)])
+            return looks[-1]
+
+        def counted(*arguments: Any) -> Future:
+            asked_at.append(len(looks))
+            if len(asked_at) > 1:
+                raise RequestNotSent("enough")
+            return submit(*arguments)
+
+        monkeypatch.setattr(connection, "_arrived", look)
+        monkeypatch.setattr(connection, "submit", counted)
+        with pytest.raises(RequestNotSent, match="enough"):
+            loop.run(connection.send, MetadataRequest(topics=[]))
+    assert asked_at == [1, len(arrived)]
+
+
 def test_a_broker_that_came_back_is_known_with_its_partitions(
     flow_factory: Callable[..., Flow], source_cluster: SandboxCluster, topic_factory: Callable[..., str]
 ) -> None:

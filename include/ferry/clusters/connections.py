@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from itertools import cycle
 from types import SimpleNamespace
@@ -306,11 +306,14 @@ class ClusterConnection:
         return await self.answer_to(self.submit(copy(request), node, milliseconds))
 
     async def _answer_of_any(self, request: Any, milliseconds: int | None) -> Any:
-        """The first answer. If a broker fails or does not answer for NEXT_BROKER_SECONDS, asks another. The last failure if all fail."""
+        """The first answer. If a broker fails or sends nothing for NEXT_BROKER_SECONDS, asks another. The last failure if all fail."""
         wakeup = Wakeup(self.loop)
         asked: dict[int, Future] = {}
+        arrived = 0
         while True:
-            node = self._any_node(asked)
+            before, arrived = arrived, self._arrived(node for node, future in asked.items() if not future.is_done)
+            # An answer of megabytes takes its time, and a second one would take the same link.
+            node = None if arrived > before else self._any_node(asked)
             if node is not None:
                 asked[node] = self.submit(copy(request), node, milliseconds).add_both(lambda _: wakeup.fire())
             elif all(future.failed() for future in asked.values()):
@@ -320,6 +323,11 @@ class ClusterConnection:
             for future in asked.values():
                 if future.succeeded():
                     return future.value
+
+    def _arrived(self, nodes: Iterable[int]) -> int:
+        """How many bytes these brokers have sent over the connections that are open."""
+        connections = [self._manager._conns.get(node) for node in nodes]  # noqa: SLF001 - as below
+        return sum(getattr(connection.parser, "bytes_received", 0) for connection in connections if connection is not None)
 
     async def answer_to(self, submitted: Future) -> Any:
         """The answer to a request that was submitted. Raises as `send` does."""

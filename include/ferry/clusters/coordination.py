@@ -296,14 +296,14 @@ class Coordinator:
         _, name = key = self._key(kind)
         if key not in self._connection.coordinators:
             beside = self._beside if kind == TRANSACTION_COORDINATOR else ()
-            (_, code, node), *others = await find_coordinators(self._connection, [name, *beside], kind)
-            self._connection.coordinators |= {(kind, other): place for other, problem, place in others if not problem}
+            found = await find_coordinators(self._connection, [name, *beside], kind)
+            self._connection.coordinators |= {(kind, other): place for other, problem, place in found if not problem}
+            code = next(code for other, code, _ in found if other == name)
             if FIND_COORDINATOR.action(code) in ASKED_AGAIN:
                 told = FIND_COORDINATOR.told(code)
                 raise RequestNotSent(f"cluster {self._connection.alias}: no coordinator yet for {name}: {told}")
             if code:
                 raise self._refusal(FIND_COORDINATOR, [("", -1, code)], code)
-            self._connection.coordinators[key] = node
         return self._connection.coordinators[key]
 
     def _key(self, kind: int) -> tuple[int, str]:
