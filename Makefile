@@ -28,7 +28,7 @@ help: ## Show this
 setup: ## Install everything into .venv (and Java 17 where it is missing)
 	@setup/install.sh
 
-demo: setup ## Two clusters, sample topics, Airflow, one run: then look at the UI
+demo: setup ## Two clusters, sample topics, Airflow and its first runs: then look at the UI
 	@python -m demo up
 
 demo-stop: setup ## Stop the demo and remove what it made

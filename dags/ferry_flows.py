@@ -10,6 +10,7 @@ from airflow.sdk import DAG, dag, task
 from ferry.airflow import alerts, assets, flows, params, steps, verifying
 from ferry.airflow.spark_operators import CopyRecordsOperator, VerifyCopiesOperator
 from ferry.config import Flow
+from ferry.monitoring.runs import COPY_TASK
 
 
 def defaults(flow: Flow) -> dict[str, Any]:
@@ -63,7 +64,7 @@ def replication(flow: Flow) -> DAG:
         planned = plan_run()
         prepared = prepare_topics(planned)
         copied = CopyRecordsOperator(
-            task_id="copy_records",
+            task_id=COPY_TASK,
             flow=flow.name,
             planned=planned,
             conn_id=flow.spark_connection,

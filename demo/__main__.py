@@ -1,4 +1,4 @@
-"""`make demo`: two clusters with sample topics, Airflow, one run of the DAG, and a comparison of both sides.
+"""`make demo`: two clusters with sample topics, Airflow, three runs of the DAG, and a comparison of both sides.
 
     python -m demo up|down
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ferry import errors
-from ferry.errors import EXIT_CODE_PRECEDENCE, ExitCode, FerryError, next_step_of, worst_exit_code
+from ferry.errors import EXIT_CODE_PRECEDENCE, ExitCode, FerryError, error_named, worst_exit_code
 
 pytestmark = pytest.mark.unit
 
@@ -36,6 +36,6 @@ def test_every_error_has_a_next_step_of_its_own() -> None:
     assert len({kind.next_step for kind in kinds}) == len(kinds)
 
 
-def test_the_name_of_an_error_leads_to_its_next_step() -> None:
-    assert next_step_of("SourceRecreated") == errors.SourceRecreated.next_step
-    assert next_step_of("ExitCode") == next_step_of("no such name") == FerryError.next_step
+def test_the_name_of_an_error_leads_to_its_class() -> None:
+    assert error_named("SourceRecreated") is errors.SourceRecreated
+    assert error_named("ExitCode") is error_named("no such name") is errors.PartitionsFailed

@@ -7,7 +7,7 @@ what is wrong, where, and what to change. It never holds a secret.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, IntEnum
 from typing import Any
 
@@ -43,6 +43,12 @@ EXIT_CODE_PRECEDENCE = (
 def worst_exit_code(codes: Iterable[ExitCode]) -> ExitCode:
     seen = set(codes)
     return next((code for code in EXIT_CODE_PRECEDENCE if code in seen), ExitCode.DONE)
+
+
+def some_of(names: Sequence[str], most: int, between: str = ", ") -> str:
+    """At most so many of the names for a message, and how many others there are."""
+    others = len(names) - most
+    return between.join(names[:most]) + (f" and {others:,} more" if others > 0 else "")
 
 
 class RetryRule(Enum):
@@ -359,7 +365,6 @@ class PartitionUnavailable(PartitionError):
     retry = RetryRule.RETRY
 
 
-def next_step_of(name: str) -> str:
-    """What to do about an error, by the name of its class."""
-    found = globals().get(name)
-    return found.next_step if isinstance(found, type) and issubclass(found, FerryError) else FerryError.next_step
+def error_named(name: str) -> type[FerryError]:
+    """The class of an error that a report names; PartitionsFailed if no class has this name."""
+    return next((kind for kind in all_errors() if kind.__name__ == name), PartitionsFailed)

@@ -15,7 +15,7 @@ TASKS = {"sync_configs": "configs", "sync_acls": "acls"}
 
 
 def report(*ended: str) -> RunReport:
-    syncs = {name: SyncOutcome(name).document(LISTED) for name in ended}
+    syncs = {name: SyncOutcome(sync=name).document(LISTED) for name in ended}
     return RunReport("A->B", "run", "then", "now", "latest", syncs=syncs)
 
 

@@ -11,16 +11,19 @@ from hypothesis import strategies as st
 
 from ferry.clusters.leader_epochs import NO_END
 from ferry.copying.ledger_compaction import merge_receipts
-from ferry.copying.loop_guard import GuardDraft, PartitionGuard, TopicPair, both_ways, unexplained_partitions
+from ferry.copying.loop_guard import GuardDraft, PartitionGuard, both_ways, tells_of, unexplained_partitions
 from ferry.copying.plan import PartitionFacts, PlanRules, plan_partitions
 from ferry.ledger.counters import ZERO, Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.ledger.state import Head
+from ferry.ledger.topic_ids import NO_ID, PartitionPair
 from ferry.wire.ranges import Ranges, within
 
 pytestmark = pytest.mark.unit
 
-BLANK = Receipt(ReceiptKind.COPIED, "t", 0, "b-id", "t", "a-id", 0, 0)
+A_ID, B_ID = str(UUID(int=1)), str(UUID(int=2))
+PAIR = PartitionPair("t", 0, UUID(A_ID), "t", UUID(B_ID))
+BLANK = Receipt(ReceiptKind.COPIED, "t", 0, B_ID, "t", A_ID, 0, 0)
 
 
 @dataclass
@@ -193,25 +196,24 @@ def test_what_a_seed_found_is_unclear_until_it_is_declared(foreign_end: int, unc
     assert draft.finish()[1] == unclear
 
 
-def head(partition: int = 0, *, remote_id: str = "a-id", source_id: str = "b-id", ledger: str = "l") -> Head:
+def head(partition: int = 0, *, remote_id: str = A_ID, source_id: str = B_ID, ledger: str = "l") -> Head:
     return Head("t", partition, 5, source_id, "t", remote_id, ledger)
 
 
 def test_heads_count_between_todays_topics_only() -> None:
-    pairs = {"t": TopicPair("t", "a-id", "t", "b-id")}
+    pairs = {"t": PAIR}
     assert both_ways([head()], pairs) == {"t"}
     assert both_ways([head(remote_id="older"), head(source_id="older")], pairs) == frozenset()
-    assert both_ways([Head("t", 0, 5, "b-id", "B.t", "a-id")], pairs) == frozenset(), "the other flow gives it another name"
+    assert both_ways([Head("t", 0, 5, B_ID, "B.t", A_ID)], pairs) == frozenset(), "the other flow gives it another name"
     assert unexplained_partitions([head(0), head(1, ledger="gone"), head(2, remote_id="older", ledger="gone")], pairs, "l") == {("t", 1)}
 
 
 def test_receipts_count_between_todays_topics_only() -> None:
-    pair = TopicPair("t", "a-id", "t", "b-id")
-    assert pair.is_told_of("a-id", "t", "b-id")
-    assert pair.is_told_of("a-id", "t", str(UUID(int=0))), "the target had no topic ids then"
-    assert pair.is_told_of("a-id", "other", "another id"), "the other flow gives it another name"
-    assert not pair.is_told_of("older", "t", "b-id")
-    assert not pair.is_told_of("a-id", "t", "older"), "what came from a deleted topic is not on today's"
+    assert tells_of(BLANK, PAIR)
+    assert tells_of(replace(BLANK, source_topic_id=NO_ID), PAIR), "the target had no topic ids then"
+    assert tells_of(replace(BLANK, topic="other", source_topic_id="another id"), PAIR), "the other flow gives it another name"
+    assert not tells_of(replace(BLANK, remote_topic_id="older"), PAIR)
+    assert not tells_of(replace(BLANK, source_topic_id="older"), PAIR), "what came from a deleted topic is not on today's"
 
 
 LEDGER = "ledger"

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from ferry.ledger.receipts import ReceiptKind
+from ferry.ledger.run_summary import DAYS_KEPT
 from ferry.ledger.state import CLAIM_KEY, FLOW_KEY, HEAD_KEY, SYNC_KEY
-from ferry.ledger.topics import COMPACTED, EXPIRING, RUNS_RETENTION_MILLISECONDS
+from ferry.ledger.topics import COMPACTED, EXPIRING
 from ferry.policy.naming import ledger_topic, position_group, runs_topic, state_topic
 
 pytestmark = pytest.mark.unit
@@ -47,4 +48,4 @@ def test_the_page_of_topics_says_what_the_code_does() -> None:
     assert [kind for kind in ReceiptKind if f"| `{kind.value}` |" not in page] == []
     assert [key for key in (HEAD_KEY, FLOW_KEY, CLAIM_KEY, SYNC_KEY) if f"`{key.decode()}`" not in page] == []
     assert f"cleanup.policy={COMPACTED['cleanup.policy']}" in page
-    assert f"cleanup.policy={EXPIRING['cleanup.policy']}`, kept for {RUNS_RETENTION_MILLISECONDS // 86_400_000} days" in page
+    assert f"cleanup.policy={EXPIRING['cleanup.policy']}`, kept for {DAYS_KEPT} days" in page

@@ -57,19 +57,19 @@ def ending(translation: Translation | None, checkpoint: int | None) -> Ending:
     at = ("g", "A.t", 0)
     checkpoints = {FERRY: {} if checkpoint is None else {at: checkpoint}, MM2: {at: 11}}
     copies = {name: {("A.t", 0): COPIES} for name in (FERRY, MM2)}
-    wanted, later = [record.content for record in COPIES[2:]], Translation(2, 12)
+    wanted, later = [record.content for record in COPIES[2:]], Translation(12)
     return Ending([GROUP], {"g": wanted}, {"g": translation}, checkpoints, copies, {"g": later}, {at: 12}, {("A.t", 0): 14})
 
 
 @pytest.mark.parametrize(
     ("translation", "checkpoint", "right"),
     [
-        (Translation(2, 12), 12, True),
-        (Translation(2, 10, Inexact.BACKFILLED), 10, True),
-        (Translation(2, 11), 11, False),
-        (Translation(2, 13, Inexact.AHEAD), 13, False),
-        (Translation(2, 12), 11, False),
-        (Translation(2, 12), None, False),
+        (Translation(12), 12, True),
+        (Translation(10, Inexact.BACKFILLED), 10, True),
+        (Translation(11), 11, False),
+        (Translation(13, Inexact.AHEAD), 13, False),
+        (Translation(12), 11, False),
+        (Translation(12), None, False),
         (None, 12, False),
     ],
     ids=["exact", "told", "not told", "skips", "another checkpoint", "no checkpoint", "no translation"],
@@ -81,23 +81,21 @@ def test_what_ferry_may_not_say(translation: Translation | None, checkpoint: int
     assert found.exact_later == 1
 
 
-@pytest.mark.parametrize("later", [Translation(2, 11), Translation(2, 12, Inexact.AHEAD), None])
+@pytest.mark.parametrize("later", [Translation(11), Translation(12, Inexact.AHEAD), None])
 def test_what_ferry_may_not_say_after_its_last_run(later: Translation | None) -> None:
-    before = ending(Translation(2, 12), 12)
+    before = ending(Translation(12), 12)
     checkpoints = {} if later is None else {("g", "A.t", 0): later.image}
     assert len(find(replace(before, later_translations={"g": later}, later_checkpoints=checkpoints)).problems) == 1
 
 
 def test_a_consumer_behind_the_end_of_the_log_would_start_anywhere() -> None:
-    behind = replace(
-        ending(Translation(2, 15), 15), wanted={"g": []}, later_translations={"g": Translation(2, 14)}, later_checkpoints=AT_END
-    )
+    behind = replace(ending(Translation(15), 15), wanted={"g": []}, later_translations={"g": Translation(14)}, later_checkpoints=AT_END)
     assert len(find(behind).problems) == 1
 
 
 def test_the_page_keeps_other_seeds(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
-    found = find(ending(Translation(2, 12), 12))
+    found = find(ending(Translation(12), 12))
     for seed in (7, 2, 7):
         write_section(path, seed, [f"run of {seed}", "", *table(found), "", *notes(found)])
     text = path.read_text()

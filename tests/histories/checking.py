@@ -4,8 +4,8 @@ A write counts as lost when something behind it in its source partition was seen
 behind it was seen, but its partition should be complete. Records of unknown outcome may be seen or not, at most once, and those of one
 transaction all or none. Readers are read_committed and start at the beginning of each partition. What the source's own log holds more than
 once may be seen as often; only the order of such a record is not judged, as nobody can say which of them its producer meant. What that
-log shows as committed must be copied, whatever the producer was told: a broker that is killed around EndTxn may forget the markers of an
-abort, and commit those records with the producer's next transaction.
+log shows as committed must be copied, whatever the producer was told, and nothing else can be: a broker that is killed around EndTxn may
+forget the markers of an abort or of a commit, and end those records with the producer's next transaction.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ def _missing(history: History, sends: Sends, logs: Logs) -> Iterator[Anomaly]:
         place: max((send.offset for record in found if (send := sends.get(record)) and send.offset is not None), default=-1)
         for place, found in seen.items()
     }
-    newest = _newest_of_keys(history, seen)
+    newest, lost_before = _newest_of_keys(history, seen), lost_at_source(history)
     for send in history.sends:
         place = send.place
-        if send.offset is None or send.id in seen.get(place, {}) or history.outcome(send) is not Outcome.OK:
+        if send.offset is None or send.id in lost_before or send.id in seen.get(place, {}) or history.outcome(send) is not Outcome.OK:
             continue
         if place[0] in history.compacted and newest.get((place, send.key), -1) > send.offset:
             continue
@@ -115,6 +115,26 @@ def _newest_of_keys(history: History, seen: Mapping[Place, Mapping[RecordId, int
 def revived_at_source(history: History) -> int:
     """Records that were refused or aborted, and that the source's own log shows as committed."""
     return sum(send.id in history.source_times and history.outcome(send) is Outcome.FAILED for send in history.sends)
+
+
+def lost_at_source(history: History) -> frozenset[RecordId]:
+    """Records that were acknowledged and committed, and that the source's own log does not show, although it shows later ones.
+
+    Without those of compacted topics.
+    """
+    shown: dict[Place, int] = {}
+    for send in history.sends:
+        if send.offset is not None and send.id in history.source_times:
+            shown[send.place] = max(send.offset, shown.get(send.place, -1))
+    return frozenset(
+        send.id
+        for send in history.sends
+        if send.offset is not None
+        and send.id not in history.source_times
+        and send.place[0] not in history.compacted
+        and send.offset < shown.get(send.place, -1)
+        and history.outcome(send) is Outcome.OK
+    )
 
 
 def torn_at_source(history: History) -> list[str]:

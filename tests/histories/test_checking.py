@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.histories.anomalies import Kind, counted
-from tests.histories.checking import check, revived_at_source, torn_at_source
+from tests.histories.checking import check, lost_at_source, revived_at_source, torn_at_source
 from tests.histories.model import History, Outcome, Poll, Seen, Send
 from tests.histories.worlds import World, make_world, without
 
@@ -223,6 +223,20 @@ def test_of_what_the_source_itself_tore_the_same_part_is_asked_for() -> None:
     assert {anomaly.kind for anomaly in check(replace(world.history(random.Random(1)), source_times=held))} == {Kind.TORN}
     whole = replace(history, source_times=dict.fromkeys(ids, 1))
     assert {anomaly.kind for anomaly in check(whole)} == {Kind.TORN}
+
+
+def test_a_committed_record_that_the_source_itself_does_not_show_is_not_asked_for() -> None:
+    world = plain_world()
+    ids = [send.id for send in world.sends]
+    history = without(world.history(random.Random(1)), ids[0])
+    assert {anomaly.kind for anomaly in check(history)} == {Kind.LOST}
+    shown = replace(history, source_times=dict.fromkeys(ids, 1))
+    assert {anomaly.kind for anomaly in check(shown)} == {Kind.LOST}
+    lost = replace(history, source_times=dict.fromkeys(ids[1:], 1))
+    assert lost_at_source(lost) == {ids[0]}
+    assert check(lost) == []
+    nothing_later = replace(without(history, ids[-1]), source_times=dict.fromkeys(ids[1:-1], 1))
+    assert {anomaly.kind for anomaly in check(nothing_later)} == {Kind.UNSEEN}
 
 
 @given(SEEDS)

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from ferry.clusters.internal_reader import InternalRecord
 from ferry.copying import guard_reading
-from ferry.copying.loop_guard import GuardDraft, TopicPair
+from ferry.copying.loop_guard import GuardDraft
 from ferry.errors import FerryError
 from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.formats import FORMAT_VERSION
 from ferry.ledger.receipts import KEY_FIELDS, VALUE_FIELDS, Glance, Receipt, ReceiptKind, decode_receipt, encode_receipt, glance, holds_more
+from ferry.ledger.topic_ids import PartitionPair
 
 pytestmark = pytest.mark.unit
 
@@ -143,7 +144,7 @@ def test_anything_else_is_read_whole(key: dict[str, Any], value: dict[str, Any])
 @given(receipts(), st.integers(0, 9))
 def test_the_guard_against_loops_passes_over_nothing_that_it_needs(receipt: Receipt, low: int) -> None:
     record = InternalRecord(0, 0, 0, *encode_receipt(receipt))
-    pairs = {name: TopicPair(name, ID, "t", ID) for name in ("A.t", 'od"d')}
+    pairs = {name: PartitionPair(name, 0, UUID(ID), "t", UUID(ID)) for name in ("A.t", 'od"d')}
     drafts = {(name, number): GuardDraft(low) for name in pairs for number in (0, 1)}
     found = guard_reading.concerned(record, pairs, drafts, "there")
     with pytest.MonkeyPatch.context() as patch:

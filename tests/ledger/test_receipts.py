@@ -219,6 +219,15 @@ def test_what_is_a_loss(kind: ReceiptKind, reason: str, loss: bool) -> None:
     assert is_loss(Receipt(kind, "t", 0, "s", "A.t", "r", 5, 9, reason=reason)) == loss
 
 
+@pytest.mark.parametrize(
+    ("reason", "by_operator"),
+    [("operator: seeds.csv", True), ("start policy earliest", False), ("MirrorMaker 2: connector operator: x", False), ("", False)],
+)
+def test_what_an_operator_wrote(reason: str, by_operator: bool) -> None:
+    """Ledgers hold these words: they may not change from release to release."""
+    assert Receipt(ReceiptKind.SEED, "t", 0, "s", "A.t", "r", 5, 5, reason=reason).by_operator == by_operator
+
+
 def test_the_same_receipt_has_the_same_bytes() -> None:
     """Compaction and tombstones go by the key: it may not change from release to release."""
     assert KEY == b'{"id":"s","kind":"copied","partition":0,"start":5,"topic":"t"}'

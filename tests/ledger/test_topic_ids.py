@@ -9,7 +9,7 @@ import pytest
 
 from ferry.clusters.describe import TopicDescription
 from ferry.ledger.receipts import Receipt, ReceiptKind
-from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
+from ferry.ledger.topic_ids import TopicIds, created_again, id_of, valid_receipts
 
 pytestmark = pytest.mark.unit
 
@@ -27,7 +27,7 @@ def test_only_receipts_of_both_topics_of_today_count() -> None:
 
 
 def test_receipts_of_an_older_source_topic_count_where_only_the_remote_topic_matters() -> None:
-    assert valid_receipts([*OTHERS, TODAY], {("t", 0): TopicIds(None, "remote")}) == {("t", 0): [OTHERS[0], TODAY]}
+    assert valid_receipts([*OTHERS, TODAY], {("t", 0): TopicIds("source", "remote")}, any_source=True) == {("t", 0): [OTHERS[0], TODAY]}
 
 
 def test_ids_are_written_as_in_receipts() -> None:
@@ -35,3 +35,10 @@ def test_ids_are_written_as_in_receipts() -> None:
     assert id_of(topic) == str(UUID(int=0))
     assert id_of(replace(topic, topic_id=str(UUID(int=7)).upper())) == str(UUID(int=7))
     assert id_of(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("recorded", "today", "again"), [("a", "a", False), ("a", "b", True), ("a", None, False), ("", "b", False), ("", None, False)]
+)
+def test_only_two_known_ids_tell_that_a_topic_was_created_again(recorded: str, today: str | None, *, again: bool) -> None:
+    assert created_again(recorded, today) == again

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from ferry.clusters.internal_reader import InternalRecord
-from ferry.config.settings import AlertSettings
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.run_summary import RunLag, RunSummary, encode_run_part
 from ferry.ledger.runs_topic import RECORD_VERSION, RunOpened, RunResult, RunSync
@@ -177,7 +176,7 @@ def test_a_dry_run_is_no_copy_that_went_well() -> None:
     failed = {**empty_run("r"), "started": BEGIN, "state": "failed"}
     dry = replace(facts("look", "success", "2026-11-21T10:09:00.000+00:00"), dry=True)
     seen, runs = Snapshot(Overview(()), NOW), Snapshot({"runs": [failed]}, NOW)
-    flow = PageFlow("A->B", "A", "B", "ferry.A.B", "ferry.A.B.verify", None, None, copies=True, limits=AlertSettings())
+    flow = PageFlow("A->B", "A", "B", "ferry.A.B", "ferry.A.B.verify", None, None, copies=True)
     (found,) = overview([FlowView(flow, seen, runs, (dry,))], NOW)["flows"]
     assert (found["last_run"]["state"], found["health"]) == ("dry run", "failing")
 

@@ -241,10 +241,10 @@ def drift(*, differs: bool = True) -> dict[str, Any]:
         ),
     }
     left = (Skipped("topic A.audit.log min.insync.replicas", "config.properties.exclude"),)
-    off = SyncOutcome("acls", left_out="sync.topic.acls.enabled is false", dry_run=True)
+    off = SyncOutcome(sync="acls", left_out="sync.topic.acls.enabled is false", dry_run=True)
     outcomes: Mapping[str, SyncOutcome] = {
-        "topics": SyncOutcome("topics", changes["topics"] if differs else (), dry_run=True),
-        "configs": SyncOutcome("configs", changes["configs"] if differs else (), left, dry_run=True),
+        "topics": SyncOutcome(changes["topics"] if differs else (), sync="topics", dry_run=True),
+        "configs": SyncOutcome(changes["configs"] if differs else (), left, sync="configs", dry_run=True),
         "acls": off,
     }
     return drift_of(outcomes)

@@ -12,6 +12,7 @@ from tests.page import made_up_reads as made_up
 from ferry.airflow.page_flows import Known
 from ferry.config.settings import AlertSettings
 from ferry.ledger.runs_topic import RunOpened
+from ferry.monitoring.limits import broken_limits
 from ferry.monitoring.runs import DagRunFacts
 from ferry.page.documents import PageFlow
 from ferry.page.overview import Overview
@@ -32,10 +33,10 @@ RUN_SECONDS = 1.5
 MANY = 2_000
 
 
-def facts(source: str = "A", target: str = "B", limits: AlertSettings | None = None) -> PageFlow:
+def facts(source: str = "A", target: str = "B") -> PageFlow:
     """An hourly flow."""
     dag = f"ferry.{source}.{target}"
-    return PageFlow(f"{source}->{target}", source, target, dag, f"{dag}.verify", "0 * * * *", 3600.0, True, limits or AlertSettings())
+    return PageFlow(f"{source}->{target}", source, target, dag, f"{dag}.verify", "0 * * * *", 3600.0, True)
 
 
 def reads(**changed: Any) -> Reads:
@@ -98,8 +99,9 @@ def healthy() -> Stage:
 def lagging() -> Stage:
     """Beyond a limit, and behind its schedule."""
     behind = [made_up.run_summary(number) for number in range(3, 72)]
-    found = {"overview": made_up.overview(lag=5_000), "runs": made_up.runs(behind)}
-    return Stage(Known((facts(limits=AlertSettings(lag_records=10_000)),)), {"A->B": reads(**found)})
+    seen = made_up.overview(lag=5_000)
+    seen = replace(seen, broken=broken_limits(AlertSettings(lag_records=10_000), seen.partitions))
+    return Stage(Known((facts(),)), {"A->B": reads(overview=seen, runs=made_up.runs(behind))})
 
 
 def following() -> Stage:

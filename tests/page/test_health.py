@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from ferry.config.settings import AlertSettings
+from ferry.config.settings import DEADLINE_SECONDS, LAG_RECORDS
 from ferry.monitoring.lag import PartitionStatus
+from ferry.monitoring.limits import BrokenLimit
 from ferry.page.health import Health, Signs, health_of
 from ferry.page.overview import Overview
 from ferry.page.problem import Problem
@@ -82,27 +83,20 @@ def run(state: str, *, failed: list[dict[str, Any]] | None = None, syncs: dict[s
         ),
         (Signs(lagging(seconds=1e6)), Health.HEALTHY, None),
         (
-            Signs(Overview((replace(BEHIND, lag_seconds=1e6, heartbeats=True),)), limits=AlertSettings(0, 0), interval_seconds=600.0),
+            Signs(Overview((replace(BEHIND, lag_seconds=1e6, heartbeats=True),)), interval_seconds=600.0),
             Health.HEALTHY,
             None,
         ),
-        (Signs(lagging(records=10), limits=AlertSettings(lag_records=10)), Health.HEALTHY, None),
         (
-            Signs(lagging(records=11), limits=AlertSettings(lag_records=10)),
+            Signs(Overview((IDLE,), broken=(BrokenLimit(LAG_RECORDS, "clicks", 12, 10), BrokenLimit(LAG_RECORDS, "orders", 11, 10)))),
             Health.LAGGING,
-            "1 topic beyond ferry.alert.lag.records=10: clicks",
+            "2 topics beyond ferry.alert.lag.records=10: clicks; orders",
         ),
         (
-            Signs(lagging(seconds=61.0), limits=AlertSettings(lag_seconds=60)),
+            Signs(Overview((IDLE,), broken=(BrokenLimit(DEADLINE_SECONDS, "", 7200.0, 300),))),
             Health.LAGGING,
-            "1 topic beyond ferry.alert.lag.seconds=60: clicks",
+            "a run was due 7,200 s ago, and none has ended since; a run has 300 s to end",
         ),
-        (
-            Signs(lagging(headroom=99.0), limits=AlertSettings(headroom_seconds=100)),
-            Health.LAGGING,
-            "1 topic beyond ferry.alert.headroom.seconds=100: clicks",
-        ),
-        (Signs(lagging(headroom=100.0), limits=AlertSettings(headroom_seconds=100)), Health.HEALTHY, None),
         (
             Signs(lagging(records=1000, headroom=500.0), interval_seconds=600.0, records_per_second=100.0),
             Health.LAGGING,

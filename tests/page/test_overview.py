@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import astuple, replace
+from dataclasses import asdict, astuple, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferry.config.settings import LAG_RECORDS
 from ferry.monitoring.lag import PartitionStatus
+from ferry.monitoring.limits import BrokenLimit
 from ferry.page.overview import SORTS, Overview, overview_from, page_of_topics
 
 pytestmark = pytest.mark.unit
+
+LIMIT = BrokenLimit(LAG_RECORDS, "a", 11, 10)
 
 
 def row(
@@ -71,9 +75,11 @@ def test_an_overview_travels_as_json(partitions: list[PartitionStatus]) -> None:
         "stopped_total": 0,
         "open_transactions": [],
         "losses_by_topic": {"a": 2},
+        "broken": [asdict(LIMIT)],
     }
     found = overview_from(json.loads(json.dumps(document)))
     assert found.partitions == tuple(beside_heartbeats)
+    assert found.broken == (LIMIT,)
     assert found.totals["lag_records"] == sum(entry.lag_records for entry in partitions if entry.topic != "a")
     assert (found.totals["topics"], found.totals["partitions"]) == (len(found.by_topic), len(partitions))
     assert {entry.topic: entry.losses for entry in found.topics} == {name: 2 if name == "a" else 0 for name in found.by_topic}

@@ -83,7 +83,7 @@ def unready(tmp_path: Path) -> Flow:
 
 @pytest.fixture
 def readers() -> Iterator[Readers]:
-    found = Readers(2)
+    found = Readers()
     yield found
     for reader in found._idle:
         reader.end()
@@ -140,9 +140,9 @@ def test_an_error_of_the_read_travels_and_the_process_stays(unready: Flow, reade
     assert len(pids) == 1
 
 
-def test_an_idle_process_ends_after_a_while(unready: Flow) -> None:
-    readers = Readers(2, idle_seconds=0.3)
-    _, problem, _ = readers.read(ReadRequest(ReadName.GROUP, unready, "billing"), 60.0)
+def test_an_idle_process_ends_after_a_while(monkeypatch: pytest.MonkeyPatch, unready: Flow) -> None:
+    monkeypatch.setattr("ferry.page.readers.IDLE_SECONDS", 0.3)
+    _, problem, _ = Readers().read(ReadRequest(ReadName.GROUP, unready, "billing"), 60.0)
     assert problem is not None
     until(lambda: not processes())
 

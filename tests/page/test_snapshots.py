@@ -163,8 +163,9 @@ def test_many_requests_for_one_flow_do_not_block_others() -> None:
     assert begun.index("overview") == 2, "what everybody sees did not come first"
 
 
-def test_memory_is_bounded_and_what_was_used_last_stays() -> None:
-    cache = Snapshots(2, kept_bytes=1000)
+def test_memory_is_bounded_and_what_was_used_last_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ferry.page.snapshots.KEPT_BYTES", 1000)
+    cache = Snapshots(2)
     calls: list[int] = []
 
     def reading(number: int) -> Callable[[], tuple[Any, Problem | None, int]]:

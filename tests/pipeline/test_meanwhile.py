@@ -44,7 +44,7 @@ class Played:
                 if played.done["groups"] >= 3 and played.done["heartbeat"] >= 2:
                     played.enough.set()
                 failed = (SyncFailure("heartbeat", "NotAuthorized", "no"),) if name is SyncName.HEARTBEAT else ()
-                return SyncOutcome(name.value, failed=failed)
+                return SyncOutcome(sync=name.value, failed=failed)
 
             def keep(self) -> None:
                 played.kept[self.name] += 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import pytest
 from confluent_kafka import KafkaError, Producer
@@ -18,7 +17,7 @@ from ferry.config.settings import MirroringSettings
 from ferry.errors import ClusterUnreachable, ExitCode
 from ferry.ledger.runs_topic import read_run_records
 from ferry.ledger.state import SyncDone, encode_state
-from ferry.ledger.sync_outcome import LISTED, Change, SyncOutcome
+from ferry.ledger.sync_outcome import LISTED, Change, SyncOutcome, WholeSyncFailure
 from ferry.pipeline import syncs
 from ferry.pipeline.syncs import Syncs
 from ferry.syncs.context import SyncContext
@@ -34,18 +33,19 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Stands for every sync: notes whether it was a dry run, changes one thing."""
     seen: list[bool] = []
 
-    def sync(name: SyncName, context: SyncContext) -> SyncOutcome:
+    def sync(context: SyncContext) -> SyncOutcome:
         seen.append(context.dry_run)
-        return SyncOutcome(name.value, changes=(Change("topic t", "set"),) * (LISTED + 1))
+        return SyncOutcome(changes=(Change("topic t", "set"),) * (LISTED + 1))
 
-    monkeypatch.setattr(syncs, "_function", lambda name: partial(sync, name))
+    monkeypatch.setattr(syncs, "_function", lambda _: sync)
     return seen
 
 
 @pytest.mark.long
 def test_a_sync_is_done_once_in_its_interval_and_kept_for_the_report(flow_factory: FlowFactory, calls: list[bool]) -> None:
     flow = flow_factory()
-    assert not Syncs(flow, run_id="one").carry_out(SyncName.CONFIGS).left_out
+    done = Syncs(flow, run_id="one").carry_out(SyncName.CONFIGS)
+    assert (done.sync, done.left_out) == ("configs", "")
     assert "sync.topic.configs.interval.seconds=600" in Syncs(flow, run_id="two").carry_out(SyncName.CONFIGS).left_out
     assert not Syncs(flow, run_id="two").carry_out(SyncName.ACLS).left_out
     assert not Syncs(flow, run_id="three").carry_out(SyncName.CONFIGS, on_request=True).left_out
@@ -88,6 +88,7 @@ def test_a_sync_that_can_do_nothing_has_failed_and_is_due_again(flow_factory: Fl
     flow = flow_factory()
     (failure,) = Syncs(flow, run_id="one").carry_out(SyncName.CONFIGS).failed
     assert str(failure) == "sync configs: ClusterUnreachable: cluster A: away"
+    assert isinstance(failure, WholeSyncFailure)
     assert Syncs(flow, run_id="two").carry_out(SyncName.CONFIGS).failed, "it was due"
 
 

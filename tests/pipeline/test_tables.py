@@ -1,12 +1,13 @@
-"""What people read about a run is short, however many partitions it copied."""
+"""What people read about a run: short, however many partitions it copied, and the same on the command line and in Airflow."""
 
 from __future__ import annotations
 
 import pytest
 
 from ferry.ledger.counters import Counters
-from ferry.ledger.run_report import PartitionReport, RunReport
-from ferry.pipeline.tables import LISTED_PARTITIONS, Table, report_parts
+from ferry.ledger.run_report import PartitionReport, RunReport, Skipped
+from ferry.ledger.sync_outcome import Change, SyncOutcome
+from ferry.pipeline.tables import LISTED_PARTITIONS, Table, report_parts, sync_line
 
 pytestmark = pytest.mark.unit
 
@@ -24,3 +25,14 @@ def test_the_partitions_with_most_bytes_are_listed_in_order(partitions: int, lef
     assert [line for line in lines if "2,000 partitions with fewer bytes" in line] == lines[:-1]
     assert len(lines) == 1 + bool(left_out)
     assert str(lines[-1]).startswith(f"{partitions:,} records")
+
+
+def test_a_cell_of_none_is_empty_and_a_truth_is_no_number() -> None:
+    table = Table("t", ("a", "b", "c", "d"), [(None, True, 1_000, 0.5)])
+    assert table.texts == [["", "True", "1,000", "0.5"]]
+
+
+def test_a_sync_in_one_line() -> None:
+    done = SyncOutcome((Change("topic t", "set"),) * 2, (Skipped("topic u", "excluded"),), sync="configs")
+    assert sync_line(done.document()) == "configs: 2 changed, 1 left alone, 0 failed"
+    assert sync_line(SyncOutcome(sync="acls", left_out="not due").document()) == "acls: left out: not due"

@@ -33,7 +33,7 @@ def decided(present: dict[int, int], images: dict[int, int], *, members: int = 0
     state = "Stable" if members else GroupState.EMPTY
     description = GroupDescription("g", state, "classic", tuple(GroupMember(f"c{n}", "h") for n in range(members)))
     there = {TopicPartition("A.t", number): CommittedOffset(offset) for number, offset in present.items()}
-    positions = [TranslatedPosition("g", "t", number, "A.t", 10, Translation(10, image, reason)) for number, image in images.items()]
+    positions = [TranslatedPosition("g", "t", number, "A.t", 10, Translation(image, reason)) for number, image in images.items()]
     return decide_group("g", positions, TargetGroup(description, there), {"A.t": 9}, alias="B", marker=MARKER)
 
 
@@ -64,10 +64,10 @@ def test_each_partition_has_its_own_placement() -> None:
 @pytest.mark.parametrize(
     ("translation", "most"),
     [
-        (Translation(10, 7), 0),
-        (Translation(10, 7, Inexact.MERGED), 13),
-        (Translation(10, 7, Inexact.AHEAD, 4), 17),
-        (Translation(10, 25, Inexact.AHEAD, 4), 4),
+        (Translation(7), 0),
+        (Translation(7, Inexact.MERGED), 13),
+        (Translation(7, Inexact.AHEAD, 4), 17),
+        (Translation(25, Inexact.AHEAD, 4), 4),
     ],
 )
 def test_how_many_offsets_are_read_again_at_most(translation: Translation, most: int) -> None:
@@ -89,7 +89,7 @@ def test_a_group_with_members_is_never_written() -> None:
 
 def test_a_group_is_not_done_while_a_cluster_does_not_answer_for_a_partition() -> None:
     """A partition without a position on the other side begins by the consumer's reset policy: it could skip records."""
-    known = TranslatedPosition("g", "t", 0, "A.t", 10, Translation(10, 7))
+    known = TranslatedPosition("g", "t", 0, "A.t", 10, Translation(7))
     kept_back = TranslatedPosition("g", "t", 1, "A.t", 10, None, problem="A: no leader", unread=True)
     never_copied = TranslatedPosition("g", "other", 0, "", 10, None, problem="the flow does not copy the topic")
     target = TargetGroup(DESCRIPTION, {TopicPartition("A.t", 0): CommittedOffset(7)})
@@ -143,11 +143,11 @@ def receipt(upstream: int, downstream: int, count: int) -> Receipt:
     ("receipts", "end", "expected"),
     [
         # Copied without records of the target's own between: what was copied since the checkpoint counts.
-        ([receipt(0, 0, 10), receipt(10, 11, 10)], 22, Translation(15, 16)),
+        ([receipt(0, 0, 10), receipt(10, 11, 10)], 22, Translation(16)),
         # The target's own records at 11 to 14: the group may not have read them, so its place of then counts.
-        ([receipt(0, 0, 10), receipt(10, 15, 10)], 26, Translation(15, 10, Inexact.MERGED)),
+        ([receipt(0, 0, 10), receipt(10, 15, 10)], 26, Translation(10, Inexact.MERGED)),
         # They lie behind all copies.
-        ([receipt(0, 0, 10), receipt(10, 11, 10)], 40, Translation(15, 10, Inexact.MERGED)),
+        ([receipt(0, 0, 10), receipt(10, 11, 10)], 40, Translation(10, Inexact.MERGED)),
     ],
 )
 def test_the_image_of_a_checkpoint_where_names_stay(receipts: list[Receipt], end: int, expected: Translation) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from tests.copying.test_plan import KNOWN, plan
@@ -28,7 +29,7 @@ def test_only_open_transactions_at_the_source_hold_records_back(cluster: str, le
     held = LastStableLag("t", 0, cluster, "servers", TopicPartition("t", 0), 40, 60)
     seen = FlowSnapshot(Selection((), ()), {}, {}, (DRAINED,), FlowState(), {})
     planned = RunPlan("A->B", RunRequest("A->B", "run"), TopicPlan(), (plan(DRAINED),), (), (), seen, last_stable_lags=(held,))
-    found = not_copied(planned)
+    found = not_copied(planned, SimpleNamespace(source=SimpleNamespace(alias="A")))  # type: ignore[arg-type]
     assert [entry.reason for entry in found] == ["a transaction is open from 40 on, and the log ends at 60"] * left
 
 

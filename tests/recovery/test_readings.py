@@ -27,9 +27,7 @@ RECORD = RecoveryRecord("A->B", "failover 1", "failback 2", "failing-back", "con
 
 
 def position(group: str, *, translated: bool = True) -> TranslatedPosition:
-    return TranslatedPosition(
-        group, "t", 0, "A.t", 5, Translation(5, 7) if translated else None, problem="" if translated else "not copied"
-    )
+    return TranslatedPosition(group, "t", 0, "A.t", 5, Translation(7) if translated else None, problem="" if translated else "not copied")
 
 
 def found(*positions: TranslatedPosition, left_out: tuple[GroupLeftOut, ...] = ()) -> TranslatedGroups:

@@ -14,7 +14,7 @@ from ferry.errors import ArgumentError
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
 from ferry.recovery.positions import GivenPositions, read_seed_file
-from ferry.recovery.seeding import Explained, SeedPlan, TargetRecords, check_positions, explained, plan_foreign, plan_seeds
+from ferry.recovery.seeding import Explained, SeedPlan, TargetRecords, check_positions, explained_by_ledger, plan_foreign, plan_seeds
 from ferry.wire.ranges import Range
 
 pytestmark = pytest.mark.unit
@@ -44,7 +44,7 @@ def receipt(kind: ReceiptKind, start: int, end: int, downstream: int, *, source:
 
 def test_positions_by_partition(tmp_path: Path) -> None:
     found = read_seed_file(write(tmp_path, "topic,partition,position\nt,0,7\n\nt,1,8\n"))
-    assert (found.positions, found.origin, found.binding) == ({("t", 0): 7, ("t", 1): 8}, "operator: seeds.csv", True)
+    assert (found.positions, found.reason, found.binding) == ({("t", 0): 7, ("t", 1): 8}, "operator: seeds.csv", True)
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,20 @@ def test_another_replicator_never_moves_ferry_back() -> None:
     assert seeded(plan_seeds(replicator(10), [replace(KNOWN, committed=7)], RULES, EMPTY)) == [(10, [])]
 
 
+@pytest.mark.parametrize("binding", [True, False])
+def test_a_seed_says_whether_an_operator_wrote_it(*, binding: bool) -> None:
+    given = GivenPositions("from the middle on", {("t", 0): 70}, binding=binding)
+    (found,) = plan_seeds(given, [NEW], RULES, ALIEN).partitions
+    assert [entry.by_operator for entry in (found.seed, *found.foreign) if entry] == [binding, binding]
+
+
 def test_a_repeated_seed_remembers_what_the_first_one_found() -> None:
     """The second one replaces the first one in the ledger, which by then has heads that explain it."""
     given = replace(replicator(50), binding=True)
     (first,) = plan_seeds(given, [KNOWN], RULES, EMPTY).partitions
     assert first.seed
     assert first.seed.found == 40
-    ledger = explained([KNOWN], [first.seed])
+    ledger = explained_by_ledger([KNOWN], [first.seed])
     (second,) = plan_seeds(given, [replace(KNOWN, remote_end=0)], RULES, TargetRecords(ledger, {})).partitions
     assert second.seed
     assert second.seed.found == 40
@@ -155,9 +162,9 @@ def test_only_what_no_receipt_settles_is_declared() -> None:
 
 def test_what_the_ledger_explains_of_a_remote_log() -> None:
     copied = receipt(ReceiptKind.COPIED, 10, 20, 5)
-    assert explained([NEW], [copied]) == {("t", 0): Explained(((10, 20),), ((5, 15),))}
-    assert explained([NEW], [copied, receipt(ReceiptKind.FOREIGN, 0, 10, -5)]) == {("t", 0): Explained(((0, 20),), ((0, 15),))}
-    assert explained([NEW], [receipt(ReceiptKind.LOSS, 0, 10, -11)]) == {("t", 0): Explained(((0, 10),))}
+    assert explained_by_ledger([NEW], [copied]) == {("t", 0): Explained(((10, 20),), ((5, 15),))}
+    assert explained_by_ledger([NEW], [copied, receipt(ReceiptKind.FOREIGN, 0, 10, -5)]) == {("t", 0): Explained(((0, 20),), ((0, 15),))}
+    assert explained_by_ledger([NEW], [receipt(ReceiptKind.LOSS, 0, 10, -11)]) == {("t", 0): Explained(((0, 10),))}
     # Another remote topic's receipts say nothing; another source topic's explain records, but no offsets.
-    assert explained([NEW], [receipt(ReceiptKind.COPIED, 10, 20, 5, remote=OLD)]) == {("t", 0): Explained()}
-    assert explained([NEW], [receipt(ReceiptKind.COPIED, 10, 20, 5, source=OLD)]) == {("t", 0): Explained((), ((5, 15),))}
+    assert explained_by_ledger([NEW], [receipt(ReceiptKind.COPIED, 10, 20, 5, remote=OLD)]) == {("t", 0): Explained()}
+    assert explained_by_ledger([NEW], [receipt(ReceiptKind.COPIED, 10, 20, 5, source=OLD)]) == {("t", 0): Explained((), ((5, 15),))}

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 )
 from tests.exactness.judging import judge
 from tests.histories.anomalies import counted
-from tests.histories.checking import check, revived_at_source, torn_at_source
+from tests.histories.checking import check, lost_at_source, revived_at_source, torn_at_source
 from tests.histories.model import Place
 from tests.soak.landscape import CONFIGS, GROUPS
 from tests.soak.recording import Recorder
@@ -97,6 +97,8 @@ class Ending:
         text = f"{len(history.sends):,} sends, {len(history.transactions):,} transactions, {seen:,} records polled: {kinds}"
         repeated, torn = sum(times > 1 for times in history.source_times.values()), len(torn_at_source(history))
         revived = revived_at_source(history)
+        if lost := lost_at_source(history):
+            text += f"; {len(lost):,} records of committed transactions are not in the source's own log"
         if repeated:
             text += f"; {repeated:,} records stand more than once in the source's own log, and as often on the target"
         if torn:

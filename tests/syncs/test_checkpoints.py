@@ -23,7 +23,7 @@ Place = tuple[int, int]  # upstream, downstream
 
 
 def position(upstream: int | None, downstream: int | None, **fields: object) -> TranslatedPosition:
-    translation = None if downstream is None else Translation(upstream or 0, downstream)
+    translation = None if downstream is None else Translation(downstream)
     given = {"group": "g", "topic": "t", "partition": 3, "remote_topic": "A.t", "metadata": "m"} | fields
     return TranslatedPosition(upstream_offset=upstream, translation=translation, **given)  # type: ignore[arg-type]
 
@@ -87,7 +87,7 @@ def test_positions_without_a_translation_are_named() -> None:
 
 @pytest.mark.unit
 def test_an_inexact_position_is_written_by_the_same_rule() -> None:
-    inexact = TranslatedPosition("g", "t", 3, "A.t", 12, Translation(12, 6, Inexact.BACKFILLED))
+    inexact = TranslatedPosition("g", "t", 3, "A.t", 12, Translation(6, Inexact.BACKFILLED))
     plan = plan_checkpoints(groups(inexact), {("g", "A.t", 3): checkpoint((10, 7))})
     assert (plan.due, plan.unchanged, plan.skipped) == ((), 1, ())
     (first,) = plan_checkpoints(groups(inexact), {}).due

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from ferry.clusters.describe import ConfigOrigin, ConfigValue
 from ferry.policy.filters import DefaultConfigPropertyFilter
 from ferry.syncs.config_plan import (
-    DEFAULT_BATCH_LIMIT,
     ConfigRules,
     creation_config,
     needs_default_limit,
     plan_configs,
     wants_remote_storage,
 )
+from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 
 pytestmark = pytest.mark.unit
 
@@ -196,6 +196,8 @@ def test_the_sync_never_makes_a_remote_topic_replace_timestamps(here: ConfigValu
     plan = plan_configs({"message.timestamp.type": here}, {"message.timestamp.type": there}, rules())
     assert [change.value for change in plan.alterations] == ([] if after is None else [after])
     assert len(plan.left) == (1 if after is None else 0)
+    if here.origin is ConfigOrigin.DEFAULT:
+        assert plan.left[0][1].endswith("and Ferry cannot know the brokers' default, so the topic keeps CreateTime")
 
 
 @pytest.mark.parametrize(

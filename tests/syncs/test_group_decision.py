@@ -22,7 +22,7 @@ def position(
     partition: int = 0, image: int | None = 100, *, upstream: int | None = 90, metadata: str = "", **fields: object
 ) -> TranslatedPosition:
     reason = fields.get("reason")
-    translation = None if image is None else Translation(upstream or 0, image, reason)  # type: ignore[arg-type]
+    translation = None if image is None else Translation(image, reason)  # type: ignore[arg-type]
     return TranslatedPosition("g", "t", partition, "A.t", upstream, translation, metadata, str(fields.get("problem", "")))
 
 
@@ -66,7 +66,7 @@ def test_groups_that_are_not_touched(found: TargetGroup, reason: str) -> None:
     decision = decide(found, position(), position(1))
     assert reason in decision.untouched
     assert not decision.writes
-    assert {entry.reason for entry in decision.partitions} == {decision.untouched}
+    assert {(entry.reason, entry.untouched) for entry in decision.partitions} == {(decision.untouched, True)}
 
 
 def test_each_partition_on_its_own() -> None:

@@ -48,7 +48,7 @@ def test_a_group_is_explained(
 
     def translated(_: object, groups: list[str]) -> TranslatedGroups:
         positions = (
-            TranslatedPosition(groups[0], topic, 0, remote, 7, Translation(7, 5, Inexact.AHEAD)),
+            TranslatedPosition(groups[0], topic, 0, remote, 7, Translation(5, Inexact.AHEAD)),
             TranslatedPosition(groups[0], topic, 1, remote, None, None, problem="never copied"),
         )
         return TranslatedGroups(tuple(groups), positions, ())

@@ -50,8 +50,7 @@ def translate(monkeypatch: pytest.MonkeyPatch) -> Translate:
 
 def positions(group: str, topic: str, images: Images, *, metadata: str = "", reason: Inexact | None = None) -> list[TranslatedPosition]:
     return [
-        TranslatedPosition(group, "t", partition, topic, image, Translation(image, image, reason), metadata)
-        for partition, image in images.items()
+        TranslatedPosition(group, "t", partition, topic, image, Translation(image, reason), metadata) for partition, image in images.items()
     ]
 
 

@@ -23,7 +23,7 @@ KEYS = [TopicPartition("A.t", 0), TopicPartition("A.t", 1)]
 
 
 def positions(group: str) -> tuple[TranslatedPosition, ...]:
-    return tuple(TranslatedPosition(group, "t", number, "A.t", 5, Translation(5, 5)) for number in range(2))
+    return tuple(TranslatedPosition(group, "t", number, "A.t", 5, Translation(5)) for number in range(2))
 
 
 def result(group: str, *present: int, state: str = GroupState.EMPTY, whole: NotWritten | None = None, **failed: NotWritten) -> GroupResult:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from tools.kafka import SandboxCluster
 
+from ferry.clusters.answers import OFFSET_COMMIT
 from ferry.clusters.describe import TopicDescription
+from ferry.clusters.error_codes import CODES
 from ferry.clusters.partitions import TopicPartition as Partition
 from ferry.config import Flow
 from ferry.copying.lane_runner import InlineLaneRunner
@@ -18,6 +22,7 @@ from ferry.ledger.state import Head
 from ferry.pipeline.plan import plan_run
 from ferry.pipeline.run import Run
 from ferry.pipeline.syncs import SyncName, Syncs
+from ferry.syncs.group_placing import refused_commit
 from ferry.syncs.source_group import METADATA, published
 
 FlowFactory = Callable[..., Flow]
@@ -35,6 +40,19 @@ def test_positions_of_todays_topics() -> None:
     wanted, skipped = published({(entry.topic, entry.partition): entry for entry in heads}, topics)
     assert {key: (committed.offset, committed.metadata) for key, committed in wanted.items()} == {Partition("t", 0): (5, METADATA)}
     assert [entry.what for entry in skipped] == ["again-0", "gone-0", "t-1"]
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("TOPIC_AUTHORIZATION_FAILED", "NotAuthorized: cluster A does not allow writing offsets of t-3; grant Read on topic t"),
+        ("OFFSET_METADATA_TOO_LARGE", f"GroupFailed: cluster A refused t-3: {OFFSET_COMMIT.told(CODES['OFFSET_METADATA_TOO_LARGE'])}"),
+    ],
+)
+def test_why_an_offset_was_refused(name: str, told: str) -> None:
+    groups: Any = SimpleNamespace(granting=lambda right: f"grant {right}")
+    assert refused_commit(groups, "A", Partition("t", 3), CODES[name]).named == told
 
 
 def fill(cluster: SandboxCluster, topic: str, count: int) -> None:

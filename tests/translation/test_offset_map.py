@@ -44,7 +44,6 @@ def test_no_image_skips_a_record_and_an_exact_one_repeats_none(world: World) -> 
     on_target = [(upstream, place) for upstream, place in [*world.copies, *world.strangers] if place >= world.target_start]
     for offset in OFFSETS:
         said = found.translate(offset)
-        assert said.offset == offset
         assert (said.reason is Inexact.AHEAD) == (offset > world.position)
         # What lies behind a position that was taken back is copied again, unless it is lost by then.
         wanted = {upstream for upstream, _ in on_target if offset <= upstream < world.position} - world.lost
@@ -98,7 +97,6 @@ def test_no_origin_skips_a_record_and_an_exact_one_repeats_none(world: World) ->
     found = map_of(world)
     for place in range(world.target_start, world.end + 3):
         said = found.invert(place)
-        assert said.offset == place
         assert (said.reason is Inexact.AHEAD) == (place > world.end)
         behind = {upstream for upstream, downstream in [*world.copies, *world.strangers] if downstream >= place and upstream >= 0}
         assert all(upstream >= said.image for upstream in behind if upstream >= world.source_start)

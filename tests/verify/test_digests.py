@@ -6,6 +6,7 @@ import hashlib
 import json
 import struct
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -93,8 +94,8 @@ def test_every_byte_counts(data: st.DataObject, world: World, kind: DigestKind) 
 
 
 def test_a_range_of_another_digest_is_another_range() -> None:
-    wanted = VerifyRange("t", 0, "a", "r", "b", (0, 1), (0, 1), encode_runs(()), ())
-    assert wanted.key != replace(wanted, digest=DigestKind.RECORDS).key
+    wanted = VerifyRange("t", 0, UUID(int=1), "r", UUID(int=2), (0, 1), (0, 1), encode_runs(()), ())
+    assert wanted.identity != replace(wanted, digest=DigestKind.RECORDS).identity
 
 
 @pytest.mark.parametrize("count", [1_000_000, (1 << 31) - 1])

@@ -34,6 +34,6 @@ def test_a_remote_log_that_ends_before_what_the_ledger_names_was_truncated(end: 
 
 def test_topics_without_ids_do_not_share_their_results() -> None:
     """Of clusters older than 2.8: one result for two ranges would leave one of them out."""
-    nobody = str(UUID(int=0))
+    nobody = UUID(int=0)
     one, other = (VerifyRange(name, 0, nobody, f"A.{name}", nobody, (0, 5), (0, 5), b"", ((0, 5),)) for name in ("a", "b"))
-    assert one.key != other.key
+    assert one.identity != other.identity

@@ -15,7 +15,7 @@ from ferry.errors import NewerFormat
 from ferry.verify import results_topic
 from ferry.verify.model import RangeResult
 from ferry.verify.report import VerifyReport
-from ferry.verify.results_topic import counts, fold_report, fold_results, report_records, result_record
+from ferry.verify.results_topic import counts, fold_report, fold_results, is_range_result, report_records, result_record
 
 pytestmark = pytest.mark.unit
 
@@ -50,6 +50,13 @@ def test_a_result_that_cannot_be_used_is_compared_anew(record: bytes, caplog: py
         assert fold_results([record, result_record(other), *report_records(REPORT)], "topic x") == {"other": other}
     (said,) = caplog.messages
     assert said.startswith("topic x: 1 results of an earlier try cannot be used")
+
+
+def test_a_result_of_a_range_is_known_by_its_first_bytes_in_any_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_range_result(result_record(RESULT))
+    assert not any(map(is_range_result, report_records(REPORT)))
+    monkeypatch.setattr(results_topic, "RECORD_VERSION", 12)
+    assert is_range_result(result_record(RESULT))
 
 
 @pytest.mark.parametrize(("hours", "stands"), [(0, True), (23, True), (25, False), (24 * 300, False), (-1, False)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 from hypothesis import strategies as st
 
@@ -89,9 +90,9 @@ class World:
         found = PartitionEvidence(
             "t",
             0,
-            SOURCE_ID,
+            UUID(SOURCE_ID),
             "r",
-            REMOTE_ID,
+            UUID(REMOTE_ID),
             self.source_start,
             self.source_end,
             self.target_start,

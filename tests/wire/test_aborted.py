@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.wire.aborted import ABORT, COMMIT, AbortedTracker, control_type
+from ferry.wire.aborted import ABORT, AbortedTracker, control_type
 from ferry.wire.batch import MalformedBatch, iterate_batches
 
 pytestmark = pytest.mark.unit
+
+COMMIT = 1
 
 
 def dropped(data: bytes, aborted: list[tuple[int, int]]) -> list[int]:

@@ -60,5 +60,5 @@ def _rows(request: RequestKind) -> Iterator[tuple[str, str]]:
 def _what(meaning: Meaning) -> str:
     names_no_error = meaning.error is FerryError or meaning.action is Action.DENIED
     kind = "" if names_no_error else f" (`{meaning.error.__name__}`)"
-    told = re.sub(r" ?\{(topic|group|id)\}", "", meaning.told).replace("{timeout}", "60000")
+    told = re.sub(r" ?\(?\{(topic|group|id)\}\)?", "", meaning.told).replace("{timeout}", "60000")
     return f"{meaning.action.value}{kind}" + (f": {told}" if told else "")

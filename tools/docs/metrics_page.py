@@ -70,7 +70,8 @@ METRICS: tuple[Metric, ...] = (
         "gauge",
         "s",
         PARTITION,
-        "time until the source deletes that record; if there is no lag, the topic's retention; not sent if the topic deletes none by time",
+        "time until the source deletes the first uncopied record; if there is no lag, the topic's retention; "
+        "not sent if the topic deletes none by time",
     ),
     Metric(
         "open-transactions",
@@ -101,7 +102,7 @@ METRICS: tuple[Metric, ...] = (
         "gauge",
         "groups",
         FLOW,
-        "consumer groups of which Ferry left a partition alone or could not write it; `ferry explain` says why",
+        "consumer groups with a partition that Ferry left out or could not write; `ferry explain` says why",
     ),
     Metric("verify-records", "gauge", "records", FLOW, "records that a verify compared"),
     Metric("verify-differences", "gauge", "differences", FLOW, "differences that it found"),

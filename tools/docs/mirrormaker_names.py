@@ -59,7 +59,7 @@ MODES = (
     _honoured("active/active", "with the default policy. Ferry also supports the same names on both sides, which MM2 does not"),
     _honoured("aggregation",
         "one flow from each source. With the identity policy Ferry refuses a second flow into the same remote topic (`AlreadyClaimed`)"),
-    _honoured("cycle detection", "MM2's rules of Kafka 4.4, over any number of clusters"),
+    _honoured("cycle detection", "the rules of MM2 in Kafka 4.4, over any number of clusters"),
     _honoured("exactly-once, transaction.producer (KIP-656)", "on by default"),
     _honoured("at-least-once (KIP-656)", "`transaction.producer=false`"),
     _instead("sink mode, connector.type (KIP-656)",

@@ -34,9 +34,9 @@ The file is a Java properties file:
 - Its encoding is ISO-8859-1, with `\\uXXXX` escapes.
 - A line that begins with `#` or `!` is a comment. A `#` later in a line is part of the value.
 - A backslash at the end of a line continues the line. Elsewhere it escapes the next character, so regular expressions need `\\\\.`.
-- Blanks before a value are dropped; blanks after it are kept. Ferry trims numbers, lists, texts and booleans when it reads them. One
-  exception comes from MM2: when it decides whether to start a flow without heartbeats, it reads `A->B.enabled` with a blank after `true` as
-  false, and so does Ferry.
+- Blanks before a value are dropped; blanks after it are kept. Ferry trims numbers, lists, texts and booleans when it reads them. There
+  is one exception: MM2 reads `A->B.enabled` with a blank after `true` as false when it decides whether to start a flow without heartbeats,
+  and Ferry does the same.
 - If a key occurs several times, the last one wins, with a warning.
 
 ### A connector's file
@@ -47,7 +47,7 @@ Ferry reads a file with `source.cluster.alias` or `connector.class`, and without
 - `source.cluster.x`, `consumer.x` and `source.consumer.x` configure the source's clients; the last of these wins. The target's keys work
   the same way.
 - `enabled` is true unless the file sets it.
-- The file is one flow, and only the part of it that the connector has in MM2. `MirrorSourceConnector` copies records, topic configs and
+- The file is one flow. Ferry does only the work that the connector does in MM2. `MirrorSourceConnector` copies records, topic configs and
   ACLs, and writes offset syncs. `MirrorCheckpointConnector` writes checkpoints and group offsets. `MirrorHeartbeatConnector` writes
   heartbeats. A file without `connector.class` is a whole flow.
 - `rename.topics=false` (KIP-382) means the IdentityReplicationPolicy.
@@ -76,8 +76,8 @@ like a misspelt known key, that is an error.
 | `A->B.consumer.x`, `A->B.source.consumer.x`, `A->B.target.admin.x` | clients of one flow |
 | `A->B.producer.override.x` | the producer on the flow's target |
 
-A client of a flow's source uses the first of these keys that is set. Where the list says `consumer`, it means any kind of client. For the
-target the order is the same.
+A client of a flow's source uses the first of these keys that is set. In this list, `consumer` can be any of `consumer`,
+`producer` and `admin`. For the target the order is the same.
 
 1. `A->B.producer.override.x` (producer on the target only)
 2. `A->B.source.consumer.x`

@@ -23,9 +23,9 @@ from ferry.config import Flow
 from ferry.config.settings import DEADLINE_SECONDS
 from ferry.errors import ExitCode, FerryError, LimitsBroken, PartitionsFailed, Superseded
 from ferry.monitoring.limits import limit_alerts
+from ferry.monitoring.runs import COPY_TASK, REPORT_TASK, SYNC_TASKS
 
 TASK_DIED = "TaskDied"
-REPORT_TASK, COPY_TASK, SYNC_TASKS = "report_outcome", "copy_records", "sync_"
 ENDED = frozenset({"success", "failed"})
 SEE_THE_LOG = "read the log of the task"
 

@@ -12,6 +12,7 @@ from ferry.alerting.delivering import check_callbacks
 from ferry.config import Flow, load_config
 from ferry.config.settings import CALLBACK, AlertSettings
 from ferry.errors import ConfigError
+from ferry.monitoring.runs import SYNC_TASKS
 from ferry.syncs.names import AFTER_THE_COPY, not_enabled
 
 CONFIG_VARIABLE = "FERRY_CONFIG"
@@ -49,7 +50,7 @@ def refuse_same_ids(flows: Iterable[Flow]) -> None:
 
 
 def flows_told_elsewhere() -> tuple[Flow, ...]:
-    """The same for a second DAG file: none if the config cannot be read, because the first file's import error says so."""
+    """The enabled flows, for a second DAG file. None if Ferry cannot read the config: Airflow shows the import error of the first file."""
     try:
         return flows_for_parsing()
     except ConfigError:
@@ -97,7 +98,7 @@ def flow_asset(flow: Flow) -> Asset:
 
 def sync_tasks(flow: Flow) -> dict[str, str]:
     """The enabled syncs of the flow, by task id. Each is a task of its own, so a failed sync stops no other."""
-    return {f"sync_{name.value.replace('-', '_')}": name.value for name in AFTER_THE_COPY if not not_enabled(flow, name)}
+    return {f"{SYNC_TASKS}{name.value.replace('-', '_')}": name.value for name in AFTER_THE_COPY if not not_enabled(flow, name)}
 
 
 def runbook(flow: Flow) -> str:
@@ -117,7 +118,7 @@ target. You may kill a run at any moment and start it again: nothing is lost, du
 | `sync_…` | configs, ACLs, heartbeat, offset syncs, checkpoints, group offsets, the source group; each is skipped when not due | \
 the message says what failed and why; the other syncs go on |
 | `announce_topics` | an event for the asset of each remote topic with new records; skipped when nothing was copied | retried |
-| `check_limits` | sends lag and headroom as metrics; fails if a limit is exceeded | the message names topic, value and limit |
+| `check_limits` | sends lag and headroom as metrics; fails if a limit is broken | the message names topic, value and limit |
 | `report_outcome` | reports what was copied, lost, left out and synced | see below; not retried |
 
 | the report says | do this |

@@ -20,6 +20,7 @@ from starlette.concurrency import run_in_threadpool
 import ferry.page
 from ferry.airflow.page_dags import dag_runs, may_read, may_read_errors, may_read_runs, may_trigger
 from ferry.airflow.page_flows import Known, ServerFlows
+from ferry.ledger.run_summary import DAYS_KEPT
 from ferry.page import documents
 from ferry.page.documents import FlowView, PageFlow
 from ferry.page.overview import SORTS
@@ -147,7 +148,7 @@ async def coverage(request: Request, user: User, facts: ReadableFlow, topic: Top
 
 
 @api.get("/history")
-async def history(request: Request, facts: ReadableFlow, days: Annotated[int, Query(ge=1, le=30)] = 7) -> dict[str, Any]:
+async def history(request: Request, facts: ReadableFlow, days: Annotated[int, Query(ge=1, le=DAYS_KEPT)] = 7) -> dict[str, Any]:
     """Lag, throughput and headroom at the end of each run."""
     return documents.history(await _read(request, facts, ReadName.RUNS), time.time(), days)
 

@@ -22,12 +22,13 @@ from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import RecoveryStopped
 from ferry.ledger.run_report import RunReport
+from ferry.pipeline.report import UNFINISHED
 from ferry.pipeline.run import Run, copied
 from ferry.pipeline.tables import Table
 from ferry.recovery import failover as failing_over
 from ferry.recovery import switch_over as planned_move
-from ferry.recovery.not_copied import drain, refuse_movement
-from ferry.recovery.report import Confirmation, RecoveryPlan, RecoveryReport, group_table, missing_table, notes
+from ferry.recovery.not_copied import drain, refuse_active_producers
+from ferry.recovery.report import Confirmation, RecoveryPlan, group_table, missing_table, notes, outcome_lines
 from ferry.recovery.reverse import find_reverse
 from ferry.recovery.switch_over import SwitchOver
 from ferry.spark.submit import COPY_JOB, VERIFY_JOB
@@ -90,10 +91,8 @@ def drain_rest(flow: str, command: str) -> dict[str, Any]:
     with typed_retries():
         options, given = options_of(command, context), recovery_given(command, context)
         switch = switch_over_of(command, *both(flow))
-        refuse_movement(switch.active, float(given["quiet_seconds"]))
-        records = drain(switch.active, options.run_id, _copy)
-    say(f"{switch.active.name}: {records:,} records drained, nothing is left")
-    return {"records": records}
+        refuse_active_producers(switch.active, float(given["quiet_seconds"]))
+        return {"records": drain(switch.active, options.run_id, _copy, say)}
 
 
 def plan_groups(flow: str, command: str, checked: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -135,7 +134,8 @@ def write_groups(
             switch = switch_over_of(command, settings, reverse)
             proven = _proven(switch, options.run_id) if recovery_given(command, context)["verify"] else "not asked for"
             outcome = planned_move.carry_out_switch_over(switch, plan, confirmed, proven)
-    _log(outcome)
+    for text in (*outcome_lines(outcome), *outcome.undone, *outcome.problems):
+        say(text)
     found = shortened(outcome.document())
     kept = {name: planned["document"][name] for name in ("missing", "missing_offsets", "known_until", "losses", "positions_from")}
     return {**found, **kept, "checkpoints_as_of": planned["document"]["checkpoints_as_of"]}
@@ -198,7 +198,7 @@ def _copy_told(flow: Flow, command: str, run_id: str, checked: Mapping[str, Any]
     if checked["away"]:
         return f"none: {flow.source.alias} does not answer"
     report = Run(flow, RunRequest(flow.name, f"{run_id}__copy")).report(idle=False)
-    if any(failure.error == "RunUnfinished" for failure in report.failed):
+    if UNFINISHED in report.failed:
         return "none: not asked for, not needed, or failed; the log of its task says which"
     problems = "".join(f"; {problem.named}" for problem in report.problems())
     return f"{report.records:,} records{problems}"
@@ -226,13 +226,6 @@ def _table(table: Table) -> list[str]:
 def _cell(text: str) -> str:
     """Escaped for a table: names may hold any character."""
     return "".join(f"\\{character}" if character in "\\|`*_[]<>#!" else character if character.isprintable() else " " for character in text)
-
-
-def _log(outcome: RecoveryReport) -> None:
-    for entry in outcome.groups:
-        say(f"group {entry.move.group}: {'done' if entry.done else '; '.join(entry.problems)}, {entry.written} offsets written")
-    for text in (*outcome.reverse, *outcome.problems):
-        say(text)
 
 
 class RecoveryCopyOperator(FerrySparkOperator):

@@ -10,11 +10,10 @@ from ferry.airflow.flows import dag_id
 from ferry.airflow.params import given_params
 from ferry.config import Flow
 from ferry.errors import ArgumentError
+from ferry.recovery import QUIET_SECONDS
 from ferry.recovery.report import Mode, RecoveryOptions, check_quiet
 
 FAILOVER, FAILBACK, CUTOVER = "failover", "failback", "cutover"
-# Longer than a restart of a client takes; the same as for `ferry failback`.
-QUIET_SECONDS = 5
 
 
 def recovery_dag_id(flow: Flow, command: str) -> str:

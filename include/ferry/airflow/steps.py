@@ -16,19 +16,16 @@ from rich.text import Text
 from ferry.airflow.flows import flow_asset, flow_for_running, follow_seconds_of, sync_tasks
 from ferry.airflow.params import run_params
 from ferry.airflow.tasks import EarlierTaskFailed, emit, say, typed_retries
-from ferry.clusters.kept import kept_clients
 from ferry.copying.request import RunRequest
-from ferry.ledger.run_report import PartitionFailure, RunReport
+from ferry.ledger.run_report import RunReport
 from ferry.ledger.sync_outcome import LISTED
 from ferry.monitoring.limits import limits_broken
 from ferry.monitoring.measurements import run_measurements, status_measurements
 from ferry.monitoring.status import status_after_run
-from ferry.pipeline.plan import plan_run
-from ferry.pipeline.report import keep_lag, keep_run
+from ferry.pipeline.report import UNFINISHED, keep_lag, keep_run
 from ferry.pipeline.run import Run
-from ferry.pipeline.syncs import Syncs
 from ferry.pipeline.tables import Table as ShownTable
-from ferry.pipeline.tables import plan_parts, report_parts, sync_parts
+from ferry.pipeline.tables import plan_parts, report_parts, sync_line, sync_parts
 from ferry.syncs.names import SyncName
 
 LOG_WIDTH = 160
@@ -58,7 +55,7 @@ def plan(flow: str) -> dict[str, Any]:
     context = get_current_context()
     with typed_retries():
         dry_run = run_params(context).dry_run
-        planned = plan_run(flow_for_running(flow), request_of(flow, context))
+        planned = Run(flow_for_running(flow), request_of(flow, context)).plan
     document = planned.document()
     _show(plan_parts(planned))
     # Airflow keeps the XCom of each run, so it must be small: the partitions are in the log.
@@ -97,10 +94,9 @@ def sync(flow: str, name: str, planned: Mapping[str, Any] | None) -> dict[str, A
         raise AirflowSkipException("an earlier task failed: its log names the reason")
     request = request_of(flow, get_current_context())
     with typed_retries():
-        settings = flow_for_running(flow)
-        skip_if_taken_over(Run(settings, request))
-        with kept_clients():
-            outcome = Syncs(settings, run_id=request.run_id, dry_run=planned["dry_run"]).carry_out(SyncName(name))
+        with Run(flow_for_running(flow), request) as run:
+            skip_if_taken_over(run)
+            (outcome,) = run.sync([SyncName(name)], dry_run=planned["dry_run"])
         _show(sync_parts(outcome, LISTED))
         for line in (*outcome.notices, *(str(failure) for failure in outcome.failed)):
             say(line)
@@ -125,7 +121,9 @@ def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, 
             found = run.report(idle=not (planned["needs_copy"] or planned["needs_preparation"]))
         if found.taken_over is None:
             found = with_unended_syncs(found, sync_tasks(settings))
-        _log_report(found)
+        _show(report_parts(found))
+        for text in (*map(sync_line, found.syncs.values()), *(problem.named for problem in found.problems())):
+            say(text)
         if trouble := keep_run(settings, found):
             say(trouble)
         emit(run_measurements(found, settings.source.alias, settings.target.alias))
@@ -148,8 +146,7 @@ def check_limits(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]
         if trouble := keep_lag(settings, request.run_id, status.lag.of_run):
             say(trouble)
         emit(status_measurements(status, settings.source.alias, settings.target.alias))
-        totals: dict[str, Any] = status.document()["totals"]
-        headroom = status.lag.headroom_seconds
+        totals, headroom = status.lag.totals, status.lag.headroom_seconds
         say(f"lag after the run: {totals}; least headroom: {'unlimited' if headroom is None else f'{headroom:.0f} s'}")
         if status.broken:
             raise limits_broken(flow, status.broken)
@@ -159,18 +156,8 @@ def check_limits(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]
 def with_unended_syncs(found: RunReport, tasks: Mapping[str, str]) -> RunReport:
     """The report with a failure for each sync (`tasks`: sync by task) without an outcome: its task died or could not write it."""
     unended = [(task, name) for task, name in tasks.items() if name not in found.syncs]
-    failures = (PartitionFailure("", -1, "RunUnfinished", f"sync {name} did not end: see the log of task {task}") for task, name in unended)
+    failures = (replace(UNFINISHED, problem=f"sync {name} did not end: see the log of task {task}") for task, name in unended)
     return replace(found, failed=(*found.failed, *failures))
-
-
-def _log_report(found: RunReport) -> None:
-    _show(report_parts(found))
-    for name, outcome in found.syncs.items():
-        counts = outcome["counts"]
-        done = f"{counts['changes']} changed, {counts['skipped']} left alone, {counts['failed']} failed"
-        say(f"{name}: {'left out: ' + outcome['left_out'] if outcome['left_out'] else done}")
-    for problem in found.problems():
-        say(problem.named)
 
 
 def _show(parts: Iterable[str | ShownTable]) -> None:
@@ -181,6 +168,6 @@ def _show(parts: Iterable[str | ShownTable]) -> None:
             say(f"{part.title}: nothing")
         else:
             table = Table(*part.columns, title=escape(part.title), title_justify="left")
-            for row in part.rows:
-                table.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row))
+            for row in part.texts:
+                table.add_row(*map(Text, row))
             Console(width=LOG_WIDTH, highlight=False, no_color=True).print(table)

@@ -34,7 +34,7 @@ class JobFailed(AirflowException):
 
 
 class JobFailedForGood(AirflowFailException, JobFailed):
-    """The same, where another try would end in the same way."""
+    """A Spark job ended with an `exit_code` with which every other try would end too."""
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from ferry.cli.options import (
 from ferry.cli.output import Aside, Part, answer, complaint, notice
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError, worst_exit_code
-from ferry.pipeline.tables import plan_parts, report_parts, sync_parts
+from ferry.pipeline.tables import plan_parts, report_parts, sync_line, sync_parts
 from ferry.syncs.names import SyncName
 
 if TYPE_CHECKING:
@@ -89,10 +89,10 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show what a run would do. Writes nothing."""
-    from ferry.pipeline.plan import plan_run
+    from ferry.pipeline.run import Run
 
     bound = moment("--until", None if until == "latest" else until)
-    planned = plan_run(load_flow(config, flow), RunRequest(flow, run_id("plan"), until=bound, topics=tuple(topic or ())))
+    planned = Run(load_flow(config, flow), RunRequest(flow, run_id("plan"), until=bound, topics=tuple(topic or ()))).plan
     answer(planned.document(), plan_parts(planned), as_json=as_json)
     raise typer.Exit(ExitCode.PARTLY_FAILED if planned.failed else ExitCode.DONE)
 
@@ -173,16 +173,8 @@ def show_changes(changes: TopicChanges) -> None:
 
 def _sync(run: Run) -> None:
     for outcome in run.sync():
-        for text in (_summary(outcome), *(f"{outcome.sync}: {entry}" for entry in outcome.notices)):
+        for text in (sync_line(outcome.document()), *(f"{outcome.sync}: {entry}" for entry in outcome.notices)):
             notice(text)
-
-
-def _summary(outcome: SyncOutcome) -> str:
-    if outcome.left_out:
-        return f"{outcome.sync}: left out: {outcome.left_out}"
-    counts = [f"{len(outcome.changes)} changed"]
-    counts += [f"{len(entries)} {word}" for word, entries in (("left alone", outcome.skipped), ("failed", outcome.failed)) if entries]
-    return f"{outcome.sync}: {', '.join(counts)}"
 
 
 def _look_back(run: Run, outcome: RunReport, *, judge: bool) -> ExitCode:

@@ -23,7 +23,7 @@ from ferry.doctor.finding import Finding, Verdict
 from ferry.doctor.flow_checks import rights_findings
 from ferry.doctor.flow_facts import rights_of, source_rights
 from ferry.ending import temporary_directory
-from ferry.errors import ConfigError, FerryError
+from ferry.errors import ConfigError, FerryError, some_of
 from ferry.permissions.required import required_rights
 
 _SERVERS = re.compile(r"[^\s,:]+:\d{1,5}(\s*,\s*[^\s,:]+:\d{1,5})*|(\[[0-9a-fA-F:]+\]:\d{1,5}(\s*,\s*)?)+")
@@ -166,8 +166,7 @@ class InitDialog:
                 names = tuple(name for name in admin.topic_names() if flow.topic_rules.why_not(name) is None)
         except FerryError:
             return ()
-        more = f" and {len(names) - TOPICS_SHOWN} more" if len(names) > TOPICS_SHOWN else ""
-        notice(f"  {flow.source.alias} has {len(names)} topics to copy: {', '.join(names[:TOPICS_SHOWN])}{more}")
+        notice(f"  {flow.source.alias} has {len(names)} topics to copy: {some_of(names, TOPICS_SHOWN)}")
         return names
 
     def _topics(self, answers: FirstFile, text: str) -> str:
@@ -182,7 +181,7 @@ class InitDialog:
     def _again(self, problem: FerryError, *, keep: bool = False) -> bool:
         """Tell what is wrong, and return whether to ask once more. Raises with --no-input."""
         if self.asker.no_input:
-            kind = ConfigError if isinstance(problem, ConfigError) else type(problem)  # those of properties take more than a text
+            kind = ConfigError if isinstance(problem, ConfigError) else type(problem)  # a PropertyError takes more than a text
             raise kind(self._own(problem)) from problem
         notice(f"  {self._own(problem)}")
         return not (keep and self.asker.agree("Write the file anyway?", "--no-test", default=False))

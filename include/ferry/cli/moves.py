@@ -20,6 +20,7 @@ from ferry.cli.copies import copy_records, show_changes
 from ferry.cli.options import INLINE, AsJson, Config, FlowName, check_report_file, load, run_id, write_report_file
 from ferry.cli.output import Aside, Part, answer, complaint, notice, show
 from ferry.errors import ArgumentError, ExitCode, RecoveryStopped
+from ferry.recovery import QUIET_SECONDS
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -105,7 +106,10 @@ class Call:
         return Confirmation(by, plan.ahead if self.backwards else ())
 
     def end(self, outcome: RecoveryReport) -> NoReturn:
-        answer(outcome.document(), _outcome(outcome), as_json=self.as_json)
+        from ferry.recovery.report import outcome_lines
+
+        again = "not done: run the same command again when these groups have no members; groups that are done stay as they are"
+        answer(outcome.document(), [*outcome_lines(outcome), *([again] if outcome.undone else [])], as_json=self.as_json)
         write_report_file(self.report, outcome.document())
         show(map(complaint, (*outcome.undone, *outcome.problems)))
         raise typer.Exit(outcome.exit_code)
@@ -155,7 +159,7 @@ def failback(
         bool, typer.Option("--rebuilt", help="The source was rebuilt: its topics are not the ones that were copied.")
     ] = False,
     compare: Compare = True,
-    quiet: Quiet = 5.0,
+    quiet: Quiet = QUIET_SECONDS,
 ) -> None:
     """Move back after a failover or cut-over. Ferry copies back only newer records, and each group continues where it was."""
     from ferry.recovery import switch_over as planned_move
@@ -181,11 +185,7 @@ def failback(
 
 
 @with_options_of_call
-def cutover(
-    call: Call,
-    compare: Compare = True,
-    quiet: Quiet = 5.0,
-) -> None:
+def cutover(call: Call, compare: Compare = True, quiet: Quiet = QUIET_SECONDS) -> None:
     """Move to the target as planned: producers stop, Ferry copies and compares everything, then groups continue there."""
     from ferry.recovery import switch_over as planned_move
     from ferry.recovery.report import check_quiet
@@ -198,7 +198,7 @@ def cutover(
 
 def _move(switch: SwitchOver, options: RecoveryOptions, checked: RecoveryPlan, call: Call, quiet: float, *, compare: bool) -> None:
     from ferry.recovery import switch_over as planned_move
-    from ferry.recovery.not_copied import refuse_movement
+    from ferry.recovery.not_copied import refuse_active_producers
     from ferry.recovery.report import Stopwatch
 
     watch = Stopwatch(checked.steps)
@@ -209,10 +209,9 @@ def _move(switch: SwitchOver, options: RecoveryOptions, checked: RecoveryPlan, c
         where = active.source.alias
         ask(f"are all producers on {where}, and all consumers of the groups there, stopped?", yes=call.yes)
         with watch.step("measure that nothing arrives"):
-            refuse_movement(active, quiet)
+            refuse_active_producers(active, quiet)
         with watch.step("drain and verify"):
-            told, proven = planned_move.drain_and_verify(switch, options, call.copy, notice, compare=compare)
-        notice(told)
+            proven = planned_move.drain_and_verify(switch, options, call.copy, notice, compare=compare)
         notice(f"verified: {proven}")
     plan = planned_move.plan_switch_over(switch, replace(checked, steps=watch.steps))
     confirmed = call.confirm(plan)
@@ -255,14 +254,3 @@ def _plan(plan: RecoveryPlan, *, aside: bool = False) -> Iterator[Part]:
     for table in (missing, groups):
         if len(table.rows) > ROWS_SHOWN:
             yield f"… and {len(table.rows) - ROWS_SHOWN:,} more rows: see --json or --report"
-
-
-def _outcome(outcome: RecoveryReport) -> Iterator[Part]:
-    written = sum(entry.written for entry in outcome.groups)
-    done = sum(entry.done for entry in outcome.groups)
-    yield f"{outcome.plan.flow} is {outcome.record.stage}: {done} of {len(outcome.groups)} groups done, {written} offsets written"
-    yield from outcome.reverse
-    if outcome.verified:
-        yield f"verified: {outcome.verified}"
-    if outcome.undone:
-        yield "not done: run the same command again when these groups have no members; groups that are done stay as they are"

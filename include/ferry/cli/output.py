@@ -65,14 +65,13 @@ def show(parts: Iterable[Part]) -> None:
 
 
 def _drawn(table: Table) -> DrawnTable:
-    """With numbers aligned to the right. A cell of None stays empty."""
-    content = [["" if cell is None else cell for cell in row] for row in table.rows]
+    """The table as rich draws it, with numbers aligned to the right."""
     drawn = DrawnTable(title=escape(table.title), title_justify="left", header_style="bold", box=SIMPLE_HEAD)
     for index, column in enumerate(table.columns):
-        numeric = bool(content) and all(isinstance(row[index], int | float) or row[index] == "" for row in content)
+        numeric = bool(table.rows) and all(row[index] in (None, "") or isinstance(row[index], int | float) for row in table.rows)
         drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
-    for row in content:
-        drawn.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell)) for cell in row))
+    for row in table.texts:
+        drawn.add_row(*map(Text, row))
     return drawn
 
 

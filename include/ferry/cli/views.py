@@ -27,7 +27,7 @@ from ferry.cli.options import (
     write_report_file,
 )
 from ferry.cli.output import Part, answer, complaint, notice
-from ferry.errors import ArgumentError, ExitCode, PartitionsFailed, UnreadableRecord, next_step_of, worst_exit_code
+from ferry.errors import ArgumentError, ExitCode, PartitionsFailed, UnreadableRecord, error_named, worst_exit_code
 from ferry.pipeline.tables import Table
 from ferry.verify.request import DigestKind, VerifyRequest
 
@@ -157,7 +157,7 @@ def _status(found: FlowStatus) -> Iterator[Part]:
         yield f"{found.flow} follows since {found.following.started} until {found.following.follow_until}: {behind}"
     if found.stage_since:
         yield f"{found.flow} is {found.stage} since {_moment(found.stage_since)}: groups are not synced"
-    yield from (f"STOPPED: {failure}; next: {next_step_of(failure.error)}" for failure in found.stopped)
+    yield from (f"STOPPED: {failure}; next: {error_named(failure.error).next_step}" for failure in found.stopped)
     yield from (f"{'HANGS' if held.overdue else 'open'}: {held.what}; {held.remedy}" for held in found.last_stable_lags)
     yield from (f"over a limit: {broken}" for broken in found.broken)
     yield from (f"{lack.what}: {lack.reason}" for lack in found.lacking)

@@ -29,7 +29,7 @@ def one_line(entry: FlowFrame) -> str:
         return f"{_clock(entry.at)} {entry.flow}: {UNREACHABLE} since {_clock(entry.since)}: {entry.problem}"
     parts = [entry.state, _lag(entry), f"copied {_rate(entry.copied_rate)}", f"headroom {_span(entry.headroom_seconds)}", _run(entry)]
     parts += [f"{entry.losses} losses"] if entry.losses else []
-    first = entry.at == entry.since  # look of this state: one line is enough
+    first = entry.at == entry.since  # the first look that found this state; the lines after it need not repeat the outage
     parts += [f"answers again after {_span(entry.outage_seconds)}"] if first and entry.outage_seconds is not None else []
     return f"{_clock(entry.at)} {entry.flow}: {'; '.join([*parts, *entry.warnings])}"
 

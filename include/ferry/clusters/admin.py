@@ -60,13 +60,13 @@ PARTITIONS_A_REQUEST = 2_000
 _UNANSWERED = frozenset(
     getattr(KafkaError, name) for name in ("_TIMED_OUT", "_TIMED_OUT_QUEUE", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_DESTROY_BROKER")
 )
-# By name: effective configs, and the errors of the others.
+# By name of the topic or broker: its effective configs; and why those of others could not be read.
 Configs = tuple[dict[str, dict[str, ConfigValue]], dict[str, FerryError]]
 Offsets = tuple[dict[TopicPartition, int], dict[TopicPartition, str]]
 
 
 class _Clients:
-    """An AdminClient, which can be replaced by a new one, what it has met, and the questions about offsets."""
+    """An AdminClient, the errors that it has reported, and the OffsetListing. `renew` replaces the client by a new one."""
 
     def __init__(self, cluster: Cluster, role: ClientRole) -> None:
         self._cluster, self._role = cluster, role

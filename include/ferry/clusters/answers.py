@@ -129,9 +129,9 @@ _IN_A_TRANSACTION = (
     Row("INVALID_TXN_STATE TRANSACTION_ABORTABLE UNKNOWN_SERVER_ERROR", Action.UNKNOWN),
 )
 _TOO_MANY = "not even one offset fits a batch of __consumer_offsets: raise max.message.bytes (and segment.bytes) of that topic"
-_METADATA = "the text beside an offset is longer than offset.metadata.max.bytes of the brokers: raise that"
+_METADATA = "the metadata of an offset is longer than offset.metadata.max.bytes of the brokers: raise that"
 _OLD_FORMAT = "message.format.version of __consumer_offsets is older than 0.11: raise it"
-_CONSUMER = "a consumer uses group {group}, which holds Ferry's positions: stop the members of that group"
+_CONSUMER = "a consumer uses the group that holds Ferry's positions ({group}): stop the members of that group"
 _TIMESTAMPS = "widen message.timestamp.before.max.ms / message.timestamp.after.max.ms of the remote topic"
 _NO_SASL_NOW = "the listener does not expect a login by SASL now: check security.protocol"
 _COORDINATOR_LOG = f"the coordinator's log says why; from Kafka 3.7 on it may be that {_TOO_MANY}"

@@ -31,12 +31,12 @@ class SocketSelector(selectors.DefaultSelector):
         self._sockets: WeakSet[socket.socket] = WeakSet()
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        """As of the standard selector, and so are the others."""
+        """Do what the standard selector does. The other methods do so too."""
         watched = self._unawaited.pop(fileobj.fileno(), None)
         if watched is not None and watched.fileobj is fileobj and watched.events == events:
             key = super().modify(fileobj, events, data)
         else:
-            if watched is not None:  # with other events, or an earlier socket of that number
+            if watched is not None:  # it waited for other events, or an earlier socket had the same number
                 super().unregister(watched.fileobj)
             key = super().register(fileobj, events, data)
             if isinstance(fileobj, socket.socket):
@@ -103,7 +103,7 @@ class EventLoop:
         return self.selector.call_soon_with_future(coroutine, *arguments)
 
     async def done_by(self, deadline: float, future: Future) -> bool:
-        """Wait for `future` until `deadline` (monotonic). Whether it is done, or has no deadline: then the caller waits for it."""
+        """Wait for `future` until `deadline` (monotonic), and say whether it is done. True at once if `deadline` is infinite."""
         wakeup = Wakeup(self)
         if deadline < math.inf:
             future.add_both(lambda _: wakeup.fire())

@@ -247,7 +247,7 @@ class InternalTopicReader:
             records, position, end = self._taken(part, bound, complete=complete)
             if position != part.asked.offset or min(end, bound) <= position:
                 news = True
-                del positions[key]  # and to the end: other partitions come first in the next answer
+                del positions[key]  # put back at the end: the next answer has other partitions first
                 if position < min(end, bound):
                     positions[key] = position
             yield from ((key.topic, record) for record in records)

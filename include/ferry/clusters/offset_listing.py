@@ -81,7 +81,7 @@ class OffsetListing:
         return self._begin(self._all, keys, asked).then(offsets) if keys else Asked(lambda: [({}, {}) for _ in asked])
 
     def overlooked(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> dict[TopicPartition, Listed]:
-        """The newest record of those `partitions` that have a (`committed`) record of the time `at` or later: their leader said no.
+        """The newest record of each of these `partitions` whose leader overlooks a (`committed`) record of the time `at` or later.
 
         When compaction removes all records of a producer's last batch, it keeps the empty batch with its time. A leader that searches for
         that time, or an earlier one, finds the segment with that batch but no record in it, and does not search the next segment.

@@ -13,7 +13,7 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import WantedTopic
 from ferry.clusters.pauses import doubling
 from ferry.config.settings import WantedReplicas
-from ferry.errors import ClusterUnreachable, FerryError, TooFewBrokers
+from ferry.errors import ClusterUnreachable, FerryError, TooFewBrokers, some_of
 
 # A new topic can be used when its leaders are elected and all brokers know them. This usually takes milliseconds, but minutes if a broker
 # creates thousands of partitions. So Ferry waits this long for the next topic to become usable.
@@ -67,8 +67,7 @@ def wait_for_leaders(target: ClusterAdmin, widths: Mapping[str, int]) -> None:
             deadline = time.monotonic() + LEADERS_SECONDS
         waiting = left
         if waiting and time.monotonic() > deadline:
-            named = ", ".join(sorted(waiting)[:NAMED_TOPICS])
-            more = f" and {len(waiting) - NAMED_TOPICS:,} more" if len(waiting) > NAMED_TOPICS else ""
-            raise ClusterUnreachable(f"cluster {target.alias}: no leaders within {LEADERS_SECONDS:.0f} s for {named}{more}")
+            named = some_of(sorted(waiting), NAMED_TOPICS)
+            raise ClusterUnreachable(f"cluster {target.alias}: no leaders within {LEADERS_SECONDS:.0f} s for {named}")
         if waiting:
             time.sleep(next(pauses))

@@ -25,7 +25,7 @@ HEARTBEATS = "emit.heartbeats.enabled"
 IDENTITY_CLASS = f"{MM2}IdentityReplicationPolicy"
 _CONSUMED = frozenset({SOURCE_ALIAS, TARGET_ALIAS, CLASS, "name", RENAME})
 
-# What belongs to records and is not records, by the connector that does it.
+# The properties of what a flow does besides copying records, by the connector that does it in MirrorMaker 2.
 AROUND = {
     "heartbeat": (HEARTBEATS,),
     "checkpoint": ("emit.checkpoints.enabled", "sync.group.offsets.enabled"),
@@ -94,7 +94,7 @@ def _part(file: PropertiesFile, problems: Problems) -> str | None:
 
 
 def _places(key: str, pair: str, source: str, target: str) -> tuple[str, ...]:
-    """The keys that mm2.properties has for it."""
+    """The keys of mm2.properties that set what this key sets in a connector's file."""
     if key.startswith("config.providers"):
         return (key,)
     role, _, name = key.partition(".")

@@ -35,9 +35,9 @@ _ALIAS = re.compile(r"[a-zA-Z0-9._-]{1,200}")
 
 @dataclass(frozen=True)
 class FerryConfig:
-    """A whole file. `flows`: the enabled ones; `warnings`: one line for each entry that Ferry reads otherwise than it looks.
+    """A whole file. `flows`: the enabled ones; `warnings`: one line for each entry that Ferry ignores, or reads not as a person expects.
 
-    `top_level`: by cluster, a flow into it that has only the top-level keys. It gives the names of topics where there is no flow.
+    `top_level`: for each cluster, a flow made of the top-level keys alone. MirrorClient takes the names of remote topics from it.
     """
 
     path: Path

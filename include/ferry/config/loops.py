@@ -75,7 +75,7 @@ def _ring_problem(flow: Flow, ring: tuple[str, ...], topic: str) -> LoopProblem:
 def _pair_problem(flow: Flow, other: Flow, topic: str) -> LoopProblem:
     which = f"topic {topic}" if topic else "the same topics"
     what = (
-        f"is false, but {other.name} copies {which} back under the same names: records of {flow.name} that stand in no ledger would come "
-        f"back; set {flow.name}.transaction.producer = true, or disable {other.name}"
+        f"is false, but {other.name} copies {which} back under the same names: records that {flow.name} copied but that are in no ledger "
+        f"would come back; set {flow.name}.transaction.producer = true, or disable {other.name}"
     )
     return flow, "transaction.producer", what

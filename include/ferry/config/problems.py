@@ -54,7 +54,7 @@ class Problems:
     _warnings: dict[tuple[str, int, str, str], None] = field(default_factory=dict)
 
     def add(self, what: str, at: Place | None = None, *, key: str = "", line: int = NO_LINE, nearest: str | None = None) -> None:
-        """Something that must be corrected, `at` an entry or at `key` and `line`; `nearest` is a key that may have been meant."""
+        """Add what a person must correct, `at` an entry or at `key` and `line`. `nearest`: the key that this person may have meant."""
         text = f"{what}; did you mean {nearest}?" if nearest else what
         self._problems[self._place(at, key, line, text)] = None
 
@@ -62,7 +62,7 @@ class Problems:
         self.add(problem.what, key=problem.key if problem.line else self.words(problem.key), line=problem.line)
 
     def warn(self, what: str, at: Place | None = None, *, key: str = "", line: int = NO_LINE) -> None:
-        """Something that Ferry reads otherwise than it looks, or not at all."""
+        """Add a warning about something that Ferry ignores, or reads not as a person expects."""
         self._warnings[self._place(at, key, line, what)] = None
 
     def _place(self, at: Place | None, key: str, line: int, what: str) -> tuple[str, int, str, str]:

@@ -146,7 +146,7 @@ class PartitionCursor:
 
     @property
     def touched(self) -> bool:
-        """Whether the open transaction holds something of this partition, or must: its seed."""
+        """Whether the next commit has something to write for this partition: what was fetched, or a seed."""
         undeclared = not self._declared and self.failure is None
         return bool(self._receipts) or self._draft is not None or undeclared
 

@@ -49,7 +49,7 @@ from ferry.ledger.state import Claim, encode_state
 from ferry.syncs.context import SyncContext
 from ferry.syncs.topics import sync_topics
 
-# Before lost lanes are taken back; doubled each time that they are lost without a commit in between.
+# Ferry waits so long before it takes lost lanes back, and twice as long each time that they are lost again without a commit.
 FIRST_PAUSE_SECONDS = 1.0
 
 # How often a run that follows asks whether it still holds the flow.

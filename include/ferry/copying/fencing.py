@@ -193,7 +193,7 @@ class RunLease(FencedWriter):
         return dict(zip(lanes, self.take([transactional_id(self._flow.name, lane) for lane in lanes]), strict=True))
 
     def _last_record(self) -> FlowRecord:
-        """With the most lanes ever, also from uncommitted records: the lanes' open transactions are not aborted yet."""
+        """The newest flow record, with the most lanes of all of them. Uncommitted ones count: their lanes may have open transactions."""
         state, most = self._flow.state_topic, FlowRecord(self._flow.name, 0)
         with InternalTopicReader(self._flow.target, committed=False) as reader:
             for record in reader.read(state):

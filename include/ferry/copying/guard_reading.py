@@ -16,14 +16,16 @@ from dataclasses import replace
 from ferry.clusters.describe import TopicDescription
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.leader_epochs import epoch_ends
+from ferry.clusters.leaders import NO_TOPIC_ID
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.copying.loop_guard import DECLARED, GuardDraft, LedgerRead, PartitionGuard, TopicPair, both_ways, unexplained_partitions
+from ferry.copying.loop_guard import DECLARED, GuardDraft, LedgerRead, PartitionGuard, both_ways, tells_of, unexplained_partitions
 from ferry.copying.plan import PartitionFacts
 from ferry.errors import ConfigError
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import Receipt, decode_receipt, glance
 from ferry.ledger.state import HEAD_KEY, FlowState, Head, decode_state, fold_state
+from ferry.ledger.topic_ids import PartitionPair
 from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, ledger_topic, state_topic
 from ferry.wire.ranges import within
 
@@ -38,8 +40,7 @@ def guarded(
     found = tuple(facts)
     if not found or (flow.policy.renames and all(entry.topic != entry.remote_topic for entry in found)):
         return found
-    ids = {entry.topic: (str(entry.topic_id), str(entry.remote_topic_id or "")) for entry in found}
-    pairs = {entry.topic: TopicPair(entry.topic, ids[entry.topic][0], entry.remote_topic, ids[entry.topic][1]) for entry in found}
+    pairs = {entry.topic: entry for entry in found}
     drafts = {entry.key: GuardDraft(_lowest(entry)) for entry in found}
     ledger = ledger_topic(flow.target.alias)
     where, shares, positions = place_of(flow.source, ledger), set[int](), dict[int, int]()
@@ -98,7 +99,7 @@ def _lowest(facts: PartitionFacts) -> int:
 
 
 def concerned(
-    record: InternalRecord, pairs: Mapping[str, TopicPair], drafts: Mapping[TopicPartition, GuardDraft], where: str
+    record: InternalRecord, pairs: Mapping[str, PartitionPair], drafts: Mapping[TopicPartition, GuardDraft], where: str
 ) -> tuple[GuardDraft, Receipt] | None:
     """A receipt and the draft that needs it, if any. Most receipts of a long ledger matter to none, and decoding all of them costs time."""
     if record.value is None:
@@ -112,7 +113,7 @@ def concerned(
     draft, pair = drafts.get(TopicPartition(receipt.remote_topic, receipt.partition)), pairs.get(receipt.remote_topic)
     if draft is None or pair is None or max(receipt.downstream_end, receipt.found) <= draft.low:
         return None
-    return (draft, receipt) if pair.is_told_of(receipt.remote_topic_id, receipt.topic, receipt.source_topic_id) else None
+    return (draft, receipt) if tells_of(receipt, pair) else None
 
 
 def _ledger_id(flow: Flow, reader: InternalTopicReader, source_topics: Mapping[str, TopicDescription], heads: Iterable[Head]) -> str:
@@ -150,7 +151,7 @@ def _refuse_other_name(flow: Flow, other: FlowState, two_way: Iterable[str]) -> 
 
 
 def _refuse_other_alias(
-    flow: Flow, reader: InternalTopicReader, pairs: Mapping[str, TopicPair], source_topics: Mapping[str, TopicDescription]
+    flow: Flow, reader: InternalTopicReader, pairs: Mapping[str, PartitionPair], source_topics: Mapping[str, TopicDescription]
 ) -> None:
     """ConfigError if a flow from the target writes here under another alias: Ferry would not find its ledger."""
     names = {
@@ -166,7 +167,7 @@ def _refuse_other_alias(
                 heads.setdefault(name, []).append(entry)
     for name, entries in heads.items():
         # On clusters without topic ids, ids cannot tell whether it is the same topic.
-        topics = [topic for topic in both_ways(entries, pairs) if int(pairs[topic].remote_topic_id.replace("-", ""), 16)]
+        topics = [topic for topic in both_ways(entries, pairs) if pairs[topic].remote_topic_id != NO_TOPIC_ID]
         if topics:
             alias = name.removeprefix(STATE_PREFIX).removesuffix(STATE_SUFFIX)
             raise ConfigError(

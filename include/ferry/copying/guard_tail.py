@@ -25,7 +25,7 @@ from ferry.clusters.offset_listing import READ_UNCOMMITTED, vote
 from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.config import Flow
 from ferry.copying.guard_reading import concerned
-from ferry.copying.loop_guard import DECLARED, GuardDraft, TopicPair
+from ferry.copying.loop_guard import DECLARED, GuardDraft
 from ferry.copying.model import PartitionTask
 from ferry.errors import OriginUnclear, UnreadableRecord
 from ferry.ledger.formats import place_of
@@ -57,10 +57,7 @@ class GuardTail:
         guarded = {task.key: (task, task.other_ledger) for task in tasks if task.other_ledger is not None}
         self._connection, self._topic = connection, ledger_topic(flow.target.alias)
         self._where, self._back = place_of(flow.source, self._topic), f"{flow.target.alias}->{flow.source.alias}"
-        found = (task for task, _ in guarded.values())
-        self._pairs = {
-            task.topic: TopicPair(task.topic, str(task.topic_id), task.remote_topic, str(task.remote_topic_id)) for task in found
-        }
+        self._pairs = {task.topic: task for task, _ in guarded.values()}
         # By source partition: the offsets that the other flow wrote, by leader epoch.
         self._written: dict[TopicPartition, dict[int, Ranges]] = {key: {} for key in guarded}
         self._low = dict.fromkeys(guarded, 0)

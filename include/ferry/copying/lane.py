@@ -197,7 +197,7 @@ class Lane:
             except (OutcomeUnknown, RequestLost, RequestNotSent) as problem:
                 recoveries = 1 if self._committed_total() != known else recoveries + 1
                 if recoveries > 1:
-                    self._transaction_partitions.halve()  # perhaps there were too many partitions for a broker
+                    self._transaction_partitions.halve()  # a broker may not take so many partitions in one transaction
                 known, blamed = self._committed_total(), getattr(problem, "partition", None)
                 self._in_doubt = self._in_doubt or self._state is TransactionState.COMMITTING
                 self._state = advance(self._state, TransactionEvent.OUTCOME_UNKNOWN)
@@ -288,7 +288,7 @@ class Lane:
         quiet = self._follows_until is not None and self._state is TransactionState.READY
         old = quiet and self._target_leaders.age > LOOK_SECONDS
         if (self._records.leaders_stale or old) and self._target_leaders.rested:
-            with suppress(RequestNotSent, RequestLost):  # they stay stale
+            with suppress(RequestNotSent, RequestLost):  # the next round asks again
                 await self._target_leaders.refresh()
                 self._records.leaders_stale = False
                 if self._check_remote_topics():

@@ -86,14 +86,8 @@ class LaneAssignment:
 def partition_task(plan: PartitionPlan, offset_bytes: float, *, follows: bool = False) -> PartitionTask:
     """The lane's task for a planned partition, whose remote topic must exist. `offset_bytes` and `follows` as of PartitionTask."""
     facts = plan.facts
-    if facts.remote_topic_id is None:
-        raise ValueError(f"{facts.topic}-{facts.partition}: planned before its remote topic exists")
     return PartitionTask(
-        topic=facts.topic,
-        partition=facts.partition,
-        topic_id=facts.topic_id,
-        remote_topic=facts.remote_topic,
-        remote_topic_id=facts.remote_topic_id,
+        *facts.existing,
         position=plan.position,
         segments=plan.segments,
         last_epoch=plan.last_epoch,

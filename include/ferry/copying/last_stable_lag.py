@@ -147,7 +147,7 @@ def aged_by_records(hidden: list[LastStableLag], admin: ClusterAdmin, now_ms: in
 
 
 def still_open(hidden: list[LastStableLag], admin: ClusterAdmin) -> list[LastStableLag]:
-    """Without overdue transactions that end within MARKERS_SECONDS."""
+    """The entries, without those whose overdue transaction ends while Ferry waits, MARKERS_SECONDS at most."""
     deadline = time.monotonic() + MARKERS_SECONDS
     while (late := [entry.held for entry in hidden if entry.overdue]) and time.monotonic() < deadline:
         time.sleep(LOOK_SECONDS)

@@ -13,14 +13,13 @@ downstream end that no receipt explains came from the other side. And if an oper
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from uuid import UUID
 
 from ferry.clusters.leader_epochs import NO_END
 from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind
 from ferry.ledger.state import Head
+from ferry.ledger.topic_ids import NO_ID, PartitionPair
 from ferry.wire.ranges import Range, Ranges, union, within
 
-NO_ID = str(UUID(int=0))
 DECLARED = frozenset({ReceiptKind.FOREIGN, ReceiptKind.SEED})
 
 
@@ -107,39 +106,32 @@ class GuardDraft:
         return union([*standing, *declared]), max(0, found) if found > foreign else 0
 
 
-@dataclass(frozen=True)
-class TopicPair:
-    """A topic of this flow's source and its remote topic, by names and today's ids."""
+def tells_of(receipt: Receipt, pair: PartitionPair) -> bool:
+    """Whether a receipt of the other flow names records that came from today's remote topic and were written to today's topic.
 
-    topic: str
-    topic_id: str
-    remote_topic: str
-    remote_topic_id: str
-
-    def is_told_of(self, written_to: str, read_from: str, read_from_id: str) -> bool:
-        """Whether a receipt of the other flow names records that came from today's remote topic and were written to today's topic.
-
-        Records of a remote topic that was deleted since are not on today's: they must be copied. Clusters without topic ids cannot tell.
-        """
-        same = read_from != self.remote_topic or read_from_id in {self.remote_topic_id, NO_ID}
-        return written_to == self.topic_id and same
+    Records of a remote topic that was deleted since are not on today's: they must be copied. Clusters without topic ids cannot tell.
+    """
+    topic_id, remote_topic_id = pair.topic_ids
+    same = receipt.topic != pair.remote_topic or receipt.source_topic_id in {remote_topic_id, NO_ID}
+    return receipt.remote_topic_id == topic_id and same
 
 
-def both_ways(heads: Iterable[Head], pairs: Mapping[str, TopicPair]) -> frozenset[str]:
-    """Topics that the other flow writes, from the remote topic that this flow writes. `heads`: the other flow's."""
+def both_ways(heads: Iterable[Head], pairs: Mapping[str, PartitionPair]) -> frozenset[str]:
+    """Topics that the other flow writes, from the remote topic that this flow writes. `heads`: the other flow's. `pairs`: by topic."""
     return frozenset(
         head.remote_topic
         for head in heads
-        if pairs.get(head.remote_topic) == TopicPair(head.remote_topic, head.remote_topic_id, head.topic, head.source_topic_id)
+        if (pair := pairs.get(head.remote_topic)) is not None
+        and (pair.remote_topic, *pair.topic_ids) == (head.topic, head.remote_topic_id, head.source_topic_id)
     )
 
 
-def unexplained_partitions(heads: Iterable[Head], pairs: Mapping[str, TopicPair], ledger_topic_id: str) -> frozenset[tuple[str, int]]:
+def unexplained_partitions(heads: Iterable[Head], pairs: Mapping[str, PartitionPair], ledger_topic_id: str) -> frozenset[tuple[str, int]]:
     """Source partitions that the other flow wrote under a ledger that was deleted since: nobody knows which offsets it wrote."""
     return frozenset(
         (head.remote_topic, head.partition)
         for head in heads
         if head.remote_topic in pairs
-        and pairs[head.remote_topic].topic_id == head.remote_topic_id
+        and pairs[head.remote_topic].topic_ids.source == head.remote_topic_id
         and head.ledger_topic_id != ledger_topic_id
     )

@@ -11,7 +11,8 @@ from ferry.config import Flow
 from ferry.copying.loop_guard import LedgerRead
 from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt, split_receipt
 from ferry.ledger.state import Head, encode_state
-from ferry.ledger.topic_ids import TopicIds
+from ferry.ledger.topic_ids import PartitionPair
+from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 from ferry.wire.ranges import Ranges
 
 # What a partition takes, however few records it has: requests, a receipt, a head and a position.
@@ -27,36 +28,6 @@ class Segment:
     kind: ReceiptKind
     start: int
     end: int
-
-
-@dataclass(frozen=True)
-class PartitionPair:
-    """A source partition and its remote partition, with the ids of both topics. `remote_topic_id` None: there is no remote topic (yet)."""
-
-    topic: str
-    partition: int
-    topic_id: UUID
-    remote_topic: str
-    remote_topic_id: UUID | None
-
-    @property
-    def key(self) -> TopicPartition:
-        """The source partition."""
-        return TopicPartition(self.topic, self.partition)
-
-    @property
-    def remote(self) -> TopicPartition:
-        return TopicPartition(self.remote_topic, self.partition)
-
-    @property
-    def topic_ids(self) -> TopicIds:
-        """Both ids as text, as in receipts and heads."""
-        return TopicIds(str(self.topic_id), str(self.remote_topic_id))
-
-    def receipt(self, kind: ReceiptKind, start: int, end: int, reason: str) -> Receipt:
-        """A receipt of these partitions for `[start, end)` that copies nothing."""
-        source_id, remote_id = str(self.topic_id), str(self.remote_topic_id)
-        return Receipt(kind, self.topic, self.partition, source_id, self.remote_topic, remote_id, start, end, reason=reason)
 
 
 @dataclass(frozen=True)
@@ -78,7 +49,7 @@ class PartitionTask(PartitionPair):
     last_epoch: int = -1
     seed: Receipt | None = None
     foreign: tuple[Receipt, ...] = ()
-    batch_limit: int = 1_048_588
+    batch_limit: int = DEFAULT_BATCH_LIMIT
     excluded: Ranges = ()
     settles: bool = False
     series: str = ""

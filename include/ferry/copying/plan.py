@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ferry.copying.loop_guard import PartitionGuard
-from ferry.copying.model import PartitionPair, Segment
+from ferry.copying.model import Segment
 from ferry.copying.truncation import Truncation
 from ferry.errors import (
     AlreadyClaimed,
@@ -30,6 +30,8 @@ from ferry.errors import (
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.state import Head
+from ferry.ledger.topic_ids import PartitionPair
+from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 from ferry.wire.ranges import outside, size, within
 
 
@@ -58,7 +60,7 @@ class PartitionFacts(PartitionPair):
     compacted: bool = False
     stamps_itself: bool = False
     ledger_topic_id: str = ""
-    batch_limit: int = 1_048_588
+    batch_limit: int = DEFAULT_BATCH_LIMIT
     guard: PartitionGuard = field(default_factory=PartitionGuard)
     truncation: Truncation | None = None
 

@@ -21,7 +21,6 @@ from ferry.clusters.shared_connection import Asked
 from ferry.config import Flow
 from ferry.config.keys import nearest_name
 from ferry.copying.guard_reading import guarded
-from ferry.copying.loop_guard import NO_ID
 from ferry.copying.plan import PartitionFacts, PlanRules
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.truncation import Truncation, is_believed, truncation_of
@@ -34,6 +33,7 @@ from ferry.permissions.hidden import Hidden, hidden_topics
 from ferry.policy.naming import is_ferry_topic
 from ferry.policy.selection import Selection
 from ferry.syncs.context import refuse_same_cluster
+from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 
 # How often positions are read that disagree, perhaps because a run commits just now.
 LOOKS = 4
@@ -138,7 +138,7 @@ def take_snapshot(
             PartitionFacts(
                 topic=key.topic,
                 partition=key.partition,
-                topic_id=UUID(ids[key.topic].source or NO_ID),
+                topic_id=UUID(ids[key.topic].source),
                 remote_topic=remote_topic,
                 remote_topic_id=UUID(ids[key.topic].remote) if description else None,
                 remote_partitions=description.partitions if description else 0,
@@ -156,7 +156,7 @@ def take_snapshot(
                 compacted="compact" in limits.get("cleanup.policy", ""),
                 stamps_itself=limits.get("message.timestamp.type") == "LogAppendTime",
                 ledger_topic_id=(ledger.topic_id or "") if ledger else "",
-                batch_limit=int(limits.get("max.message.bytes", 1_048_588)),
+                batch_limit=int(limits.get("max.message.bytes", DEFAULT_BATCH_LIMIT)),
                 truncation=truncations.get(key),
             )
         )

@@ -157,7 +157,7 @@ class SourceFeed:
     async def mend(self, idle: Iterable[PartitionCursor]) -> None:
         """Refresh leaders if needed, and check offsets that the source contradicts. `idle`: cursors with nothing in flight."""
         if self._stale and self._leaders.rested and not self._connection.all_throttled():
-            with suppress(RequestNotSent, RequestLost):  # they stay stale
+            with suppress(RequestNotSent, RequestLost):  # the next round asks again
                 await self._leaders.refresh()
                 self._stale = False
                 self.check_identities()

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ferry.clusters.leader_epochs import Divergence
-from ferry.clusters.leaders import NO_TOPIC_ID
 from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind
 from ferry.ledger.state import Head
+from ferry.ledger.topic_ids import NO_ID
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def is_believed(head: Head, divergence: Divergence) -> bool:
     later leader knows that epoch. But if the head has no epoch, or no topic id (the topic may have been created again, with epochs from 0),
     only the end of the log is known, and that is believed.
     """
-    return divergence.proven or head.source_epoch < 0 or head.source_topic_id == str(NO_TOPIC_ID)
+    return divergence.proven or head.source_epoch < 0 or head.source_topic_id == NO_ID
 
 
 def truncation_of(head: Head, divergence: Divergence, receipts: Iterable[Receipt]) -> Truncation:

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable
 
 from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.clusters.leaders import NO_TOPIC_ID
 from ferry.clusters.shared_connection import Asked
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
@@ -15,6 +14,7 @@ from ferry.copying.ledger_compaction import compact_ledger, is_due
 from ferry.errors import Superseded
 from ferry.ledger import loss_index
 from ferry.ledger.losses import index_losses
+from ferry.ledger.topic_ids import NO_ID
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ def keep_up(flow: Flow, lease: RunLease, ledger_topic_id: str, held_ever: int, s
     """Compact the ledger and index losses, each if it is due. `held_ever`: as of ask_held_ever. Superseded if a newer run took over."""
     held_ever = _compact_ledger(flow, lease, held_ever, say)
     # Without topic ids Ferry cannot tell whether the ledger was deleted and created again.
-    if ledger_topic_id not in {"", str(NO_TOPIC_ID)} and loss_index.is_due(held_ever, lease.record.losses):
+    if ledger_topic_id not in {"", NO_ID} and loss_index.is_due(held_ever, lease.record.losses):
         lease.write_record(losses=index_losses(flow, lease.record.losses, ledger_topic_id, held_ever))
 
 
@@ -43,7 +43,7 @@ def _compact_ledger(flow: Flow, lease: RunLease, held_ever: int, say: Callable[[
         lease.confirm()  # raises if a newer run has taken over; else another process compacts, and the next run may do it
         log.warning("another process compacts the ledger: %s", problem)
         return held_ever
-    # The records of this compaction are not new ones.
+    # The next compaction is due by the records that are written after this one.
     held_ever = ask_held_ever(flow).answer()
     lease.write_record(tidied=held_ever, receipts=done.left)
     say(f"ledger: {len(done.replaced) + len(done.merged)} receipts became {len(done.merged)}")

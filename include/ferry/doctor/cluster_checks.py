@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Feature, missing
+from ferry.clusters.coordination import TRANSACTION_MILLISECONDS
 from ferry.doctor.cluster_facts import ClusterFacts
 from ferry.doctor.finding import Finding, failure, ok, warning
 
-# Ferry asks for transactions of a minute (transaction.timeout.ms).
-TRANSACTION_MILLISECONDS = 60_000
 # A smaller skew does not matter for ages and headroom. From an hour on brokers refuse records from the future
 # (message.timestamp.after.max.ms).
 NOTICED_SKEW, REFUSED_SKEW = 5_000, 3_600_000

@@ -11,7 +11,7 @@ from ferry.doctor.finding import Finding, Verdict, failure, ok, warning
 from ferry.doctor.flow_facts import FlowFacts
 from ferry.doctor.granted import Granted, granted
 from ferry.doctor.machine import MachineFacts
-from ferry.errors import ExitCode, NotAuthorized, next_step_of
+from ferry.errors import ExitCode, NotAuthorized, error_named, some_of
 from ferry.monitoring.durations import span
 from ferry.monitoring.status import FlowStatus
 from ferry.permissions.commands import commands
@@ -22,7 +22,7 @@ from ferry.syncs.few_replicas import reassignment, told
 MEBIBYTE = 1 << 20
 # Memory of a worker itself, and of the JVMs of launcher and driver (measured, docs/limits.md).
 WORKER_OWN, DRIVER = 100 * MEBIBYTE, 700 * MEBIBYTE
-# Without a schedule nobody knows when the next run comes: Ferry warns a day ahead.
+# Without a schedule Ferry does not know when the next run comes, so it warns of a headroom below a day.
 UNSCHEDULED_SECONDS = 86_400.0
 NAMES_SHOWN = 5
 NO_LIMIT = (1 << 63) - 1  # Java's largest long
@@ -70,7 +70,7 @@ def rights_findings(check: str, flow: Flow, cluster: Cluster, needed: Iterable[R
         rest = f"{len(told) - COMMANDS_SHOWN} more resources lack rights"
         yield failure(where, check, rest, f"ferry acls {flow.source.path} --flow '{flow.name}'")
     if unknown:
-        names = _names(sorted({f"{right.operation.value} on {right.resource}" for right in unknown}))
+        names = some_of(sorted({f"{right.operation.value} on {right.resource}" for right in unknown}), NAMES_SHOWN)
         fix = f"compare with: ferry acls {flow.source.path} --flow '{flow.name}'"
         yield warning(where, check, f"could not be checked, {_why_unknown(principal, facts)}: {names}", fix)
     if not missing and not unknown:
@@ -125,7 +125,7 @@ def _few_replicas(where: str, flow: Flow, facts: FlowFacts) -> Iterator[Finding]
 def _limits(where: str, facts: FlowFacts) -> Iterator[Finding]:
     """Existing remote topics. Ferry creates new ones with the source's configs."""
     small, stamped, narrow = [], [], []
-    for topic, remote in facts.remote_configs.items():
+    for topic, remote in sorted(facts.remote_configs.items()):
         source = facts.source_configs.get(topic, {})
         if int(remote.get("max.message.bytes", NO_LIMIT)) < int(source.get("max.message.bytes", 0)):
             small.append(topic)
@@ -136,13 +136,17 @@ def _limits(where: str, facts: FlowFacts) -> Iterator[Finding]:
             narrow.append(topic)
     if stamped:
         fix = "kafka-configs.sh --alter --add-config message.timestamp.type=CreateTime on those remote topics"
-        yield failure(where, "timestamps", f"the remote topics of {_names(stamped)} put their own time on records", fix)
+        yield failure(where, "timestamps", f"the remote topics of {some_of(stamped, NAMES_SHOWN)} put their own time on records", fix)
     if narrow:
         fix = "raise message.timestamp.before.max.ms of those remote topics to the source's retention.ms"
-        yield warning(where, "timestamps", f"the remote topics of {_names(narrow)} refuse records that the source still has", fix)
+        yield warning(
+            where, "timestamps", f"the remote topics of {some_of(narrow, NAMES_SHOWN)} refuse records that the source still has", fix
+        )
     if small:
         fix = "raise max.message.bytes of those remote topics to the source's"
-        yield warning(where, "message size", f"the remote topics of {_names(small)} take smaller batches than the source's", fix)
+        yield warning(
+            where, "message size", f"the remote topics of {some_of(small, NAMES_SHOWN)} take smaller batches than the source's", fix
+        )
     if not (stamped or narrow or small):
         yield ok(where, "limits", f"sizes and timestamps fit, of {len(facts.remote_configs)} remote topics that exist")
 
@@ -175,7 +179,7 @@ def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Fin
         return
     yield from _headroom(where, facts.status, UNSCHEDULED_SECONDS if pause is None else pause, scheduled=pause is not None)
     for stopped in facts.status.stopped[:NAMES_SHOWN]:
-        yield failure(where, "partitions", str(stopped), next_step_of(stopped.error))
+        yield failure(where, "partitions", str(stopped), error_named(stopped.error).next_step)
     if len(facts.status.stopped) > NAMES_SHOWN:
         yield failure(where, "partitions", f"{len(facts.status.stopped) - NAMES_SHOWN} more are stopped", "ferry status names them all")
     for held in facts.status.last_stable_lags:
@@ -187,9 +191,10 @@ def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Fin
 
 
 def _headroom(where: str, status: FlowStatus, next_run: float, *, scheduled: bool) -> Iterator[Finding]:
-    unread = [f"{entry.topic}-{entry.partition}" for entry in status.counted if entry.age_unknown]
+    unread = sorted(f"{entry.topic}-{entry.partition}" for entry in status.counted if entry.age_unknown)
     if unread:
-        found = f"unknown for {len(unread)} partitions, because Ferry could not read their first uncopied record: {_names(unread)}"
+        named = some_of(unread, NAMES_SHOWN)
+        found = f"unknown for {len(unread)} partitions, because Ferry could not read their first uncopied record: {named}"
         fix = "check that the source's brokers answer and that Read on the topics is granted, then try again"
         yield warning(where, "headroom", found, fix)
     left = [(entry.headroom_seconds, f"{entry.topic}-{entry.partition}") for entry in status.counted if entry.headroom_seconds is not None]
@@ -205,8 +210,3 @@ def _headroom(where: str, status: FlowStatus, next_run: float, *, scheduled: boo
         yield Finding(where, "headroom", verdict, f"{place}: the source drops records in {span(max(0.0, least))}, before {until}", fix)
     else:
         yield ok(where, "headroom", f"{span(least)} left for {place}, the partition with the least")
-
-
-def _names(names: list[str]) -> str:
-    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    return ", ".join(sorted(names)[:NAMES_SHOWN]) + more

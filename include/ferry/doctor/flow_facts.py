@@ -38,7 +38,7 @@ class FlowFacts:
 
 
 def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFacts) -> FlowFacts:
-    """Ask both clusters for what these facts do not hold. FerryError when a cluster goes away meanwhile."""
+    """Read from both clusters what is not in the facts of each cluster. FerryError when a cluster stops answering."""
     needed = required_rights(flow)
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         source_names, target_names = source.topic_names(), target.topic_names()
@@ -82,7 +82,7 @@ def source_rights(flow: Flow, needed: tuple[Right, ...]) -> RightsFacts:
 
 
 def rights_of(cluster: Cluster, needed: tuple[Right, ...], counts: Callable[[str], bool] = bool) -> RightsFacts:
-    """What the cluster says about the `needed` rights of the user, for topics that count. FerryError when it does not answer."""
+    """What the cluster says about the user's `needed` rights, without topics that `counts` refuses. FerryError when it does not answer."""
     with ClusterAdmin(cluster) as admin:
         names = admin.topic_names()
     topics = [right.resource for right in needed if right.resource.kind is AclResource.TOPIC]
@@ -93,7 +93,7 @@ def rights_of(cluster: Cluster, needed: tuple[Right, ...], counts: Callable[[str
 
 
 def _idle(entry: AclBinding, counts: Callable[[str], bool]) -> bool:
-    """Whether an ACL denies a single topic that does not count."""
+    """Whether an ACL does nothing but deny access to one topic that `counts` refuses."""
     one = entry.resource is AclResource.TOPIC and entry.pattern is AclPattern.LITERAL and entry.name != "*"
     return one and entry.permission == "DENY" and not counts(entry.name)
 

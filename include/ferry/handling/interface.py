@@ -1,7 +1,7 @@
 """The interface of message handlers and assignment listeners.
 
-KIP-3: MirrorMakerMessageHandler and ConsumerRebalanceListener. Ferry has no rebalances: a lane's partitions are fixed for a run, so the
-listener's two calls stand around the work of a lane.
+They replace MirrorMaker 1's MirrorMakerMessageHandler and ConsumerRebalanceListener (KIP-3). Ferry has no rebalances, because a lane keeps
+its partitions for a whole run. So Ferry calls the listener once before a lane works and once after.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,8 +15,8 @@ Headers = tuple[tuple[str, bytes | None], ...]
 class Record:
     """One record. `topic`, `partition` and `offset` are the source's, `timestamp` is in ms since the epoch (-1: none).
 
-    Header keys that are no UTF-8 hold their bytes as surrogate escapes, so that they leave as they came. Change a record with
-    `dataclasses.replace(record, value=…)`. What a handler returns keeps topic and partition; the offset of an output means nothing.
+    Header keys that are no UTF-8 hold their bytes as surrogate escapes, so Ferry writes the same bytes. Change a record with
+    `dataclasses.replace(record, value=…)`. A handler must keep topic and partition; Ferry ignores the offset of what it returns.
     """
 
     topic: str
@@ -29,16 +29,17 @@ class Record:
 
 
 class MessageHandler(Protocol):
-    """Named by `ferry.message.handler = package.module:Class`. A function that takes a record may be named instead of a class.
+    """The class that `ferry.message.handler = package.module:Class` names. The property may also name a function that takes a record.
 
-    Made once in every process that copies: `Class(args)` with the text of `ferry.message.handler.args`, `Class()` without it.
+    Every process that copies makes one object: `Class(args)` with the text of `ferry.message.handler.args`, `Class()` without it.
     """
 
     def handle(self, record: Record) -> Iterable[Record]:
-        """What the target gets instead of `record`, in order: nothing drops it, several multiply it.
+        """Return the records that Ferry writes instead of `record`, in order. Without any, Ferry drops the record.
 
-        Records of a partition come in order. A record may come again, after an aborted transaction or in another process, and only its
-        last outputs count, so a handler should have no effects of its own. An exception stops the partition before the record.
+        Ferry passes the records of a partition in order. It may pass a record again, after an aborted transaction or in another process,
+        and keeps only the outputs of the last call, so a handler should have no side effects. After an exception Ferry stops the partition
+        before this record.
         """
         ...
 
@@ -54,12 +55,12 @@ class Assignment:
 
 
 class AssignmentListener(Protocol):
-    """Named by `ferry.assignment.listener = package.module:Class`, made like a message handler."""
+    """The class that `ferry.assignment.listener = package.module:Class` names. Ferry makes its object as that of a message handler."""
 
     def before_starting(self, assignments: Sequence[Assignment]) -> None:
-        """A lane is about to copy these partitions. An exception keeps it from doing so."""
+        """Ferry calls this before a lane copies these partitions. After an exception the lane does not copy them."""
         ...
 
     def before_releasing(self, assignments: Sequence[Assignment]) -> None:
-        """A lane that was started comes to its end, whether it copied all or not; positions are the committed ones."""
+        """Ferry calls this when a lane that began ends, whether it copied everything or not. Positions are the committed ones."""
         ...

@@ -10,7 +10,6 @@ from uuid import UUID
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leader_epochs import ReadTo, same_logs
-from ferry.clusters.leaders import NO_TOPIC_ID
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.ledger.formats import place_of
@@ -18,6 +17,7 @@ from ferry.ledger.loss_index import IndexedShare, LossFold, LossIndex
 from ferry.ledger.reading import read_own_state
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.state import FlowState, LossAcknowledged, encode_state
+from ferry.ledger.topic_ids import NO_ID
 
 
 def read_losses(flow: Flow, index: LossIndex | None, *, complete: bool = True) -> LossFold:
@@ -80,5 +80,5 @@ def acknowledgement(loss: Receipt) -> LossAcknowledged:
 
     It names the topic only where the source has no topic ids (before 2.8): without a name it would mark losses of other topics too.
     """
-    topic = loss.topic if loss.source_topic_id == str(NO_TOPIC_ID) else ""
+    topic = loss.topic if loss.source_topic_id == NO_ID else ""
     return LossAcknowledged(loss.source_topic_id, loss.partition, loss.upstream_start, topic)

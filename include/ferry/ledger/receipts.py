@@ -25,8 +25,9 @@ from ferry.wire.runs import DOWNSTREAM, OffsetRun, decode_runs, encode_runs, off
 # At most about 100 KB of coded runs: a receipt stays far below the default max.message.bytes of 1 MiB.
 RUNS_PER_RECEIPT = 10_000
 
-# Start of the reason of a `skipped` receipt of a refused record. Other skipped ranges had expired before a backfill copied them.
-REFUSED = "refused by the target"
+# How reasons begin that readers tell apart: of a `skipped` receipt of a refused record (other skipped ranges had expired before a backfill
+# copied them), and of what an operator said.
+REFUSED, BY_OPERATOR = "refused by the target", "operator"
 
 
 class ReceiptKind(StrEnum):
@@ -81,6 +82,11 @@ class Receipt:
     def key(self) -> TopicPartition:
         """The source partition."""
         return TopicPartition(self.topic, self.partition)
+
+    @property
+    def by_operator(self) -> bool:
+        """Whether an operator wrote this seed, or declared these records. Ferry wrote other seeds on its own, or from other positions."""
+        return self.reason.startswith(BY_OPERATOR)
 
 
 def is_loss(receipt: Receipt) -> bool:
@@ -160,8 +166,8 @@ _PARTS = {
     "KIND": "|".join(ReceiptKind),
     "VERSION": str(FORMAT_VERSION),
 }
-# Every field that this Ferry writes, with the shape of its value. RARELY: only where it says something. Readers look at `found` too before
-# they pass over a receipt, so a glance does not take a receipt that has it.
+# Every field that this Ferry writes, with the shape of its value. RARELY: the writer leaves out the field if it has its usual value.
+# `found` has no shape, so `glance` gives None for a receipt that has it: readers need this field, and decode the receipt.
 KEY_FIELDS = {"id": "TEXT", "kind": '"(KIND)"', "partition": "(NUMBER)", "series": "RARELY TEXT", "start": "NUMBER", "topic": "(TEXT)"}
 VALUE_FIELDS = {
     **dict.fromkeys(("bytes", "end", "forwarded", "records", "reframed", "source_epoch", "transactions"), "NUMBER"),
@@ -198,7 +204,7 @@ class Glance(NamedTuple):
 
 
 def glance(key: bytes, value: bytes) -> Glance | None:
-    """These fields, without decoding the others: that takes many times as long as fetching, and most readers of a ledger need few receipts.
+    """Read these fields only: decoding a receipt takes many times as long as fetching it, and most readers of a ledger need few receipts.
 
     A regular expression reads them if the bytes are exactly as `encode_receipt` writes them. Any other record (another format version,
     fields of a newer Ferry, names that JSON escapes) gives None: then call `decode_receipt`, which raises errors.

@@ -10,8 +10,17 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self
 
-from ferry import errors
-from ferry.errors import ExitCode, FerryError, PartitionError, PartitionsFailed, RecordsSkipped, SourceDataLost, Superseded, worst_exit_code
+from ferry.errors import (
+    ExitCode,
+    FerryError,
+    PartitionError,
+    PartitionsFailed,
+    RecordsSkipped,
+    SourceDataLost,
+    Superseded,
+    error_named,
+    worst_exit_code,
+)
 from ferry.ledger.counters import ZERO, Counters
 from ferry.ledger.receipts import Receipt
 
@@ -115,8 +124,8 @@ class RunReport:
     @property
     def exit_code(self) -> ExitCode:
         """The exit code of the run; of several, the first in the order of `worst_exit_code`."""
-        whole = [getattr(errors, failure.error, PartitionsFailed) for failure in self.failed if not failure.topic]
-        return worst_exit_code([*(problem.exit_code for problem in self.problems()), *(error.exit_code for error in whole)])
+        whole = [error_named(failure.error).exit_code for failure in self.failed if not failure.topic]
+        return worst_exit_code([*(problem.exit_code for problem in self.problems()), *whole])
 
     def problems(self) -> list[FerryError]:
         """The errors of the run, one of each kind, worst first."""

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from ferry.errors import UnreadableRecord
+from ferry.ledger.counters import ZERO, Counters
 from ferry.ledger.formats import require_version
 from ferry.ledger.run_report import RunReport
 from ferry.wire.documents import read_as, read_document
@@ -19,6 +20,8 @@ T = TypeVar("T")
 
 SUMMARY_VERSION = 1
 KEY_PREFIX, LAG_PREFIX = b"summary:", b"lag:"
+# The runs topic keeps its records for so many days.
+DAYS_KEPT = 30
 TOPICS_NAMED = 20
 TROUBLES_NAMED = 20
 CHARACTERS_NAMED = 300
@@ -67,11 +70,10 @@ _KINDS: Mapping[type[Any], str] = {RunSummary: "summary", RunLag: "lag"}
 
 
 def summary_of(report: RunReport, lag: RunLag) -> RunSummary:
-    topics: dict[str, tuple[int, int]] = {}
+    topics: dict[str, Counters] = {}
     for partition in report.partitions:
-        records, size = topics.get(partition.topic, (0, 0))
-        topics[partition.topic] = (records + partition.counters.records, size + partition.counters.bytes)
-    biggest = sorted(topics, key=lambda topic: (-topics[topic][1], -topics[topic][0], topic))[:TOPICS_NAMED]
+        topics[partition.topic] = topics.get(partition.topic, ZERO) + partition.counters
+    biggest = sorted(topics, key=lambda topic: (-topics[topic].bytes, -topics[topic].records, topic))[:TOPICS_NAMED]
     return RunSummary(
         run_id=report.run_id,
         started=report.started,
@@ -82,7 +84,7 @@ def summary_of(report: RunReport, lag: RunLag) -> RunSummary:
         bytes=report.bytes,
         seconds=report.seconds,
         cpu_seconds=report.cpu_seconds,
-        topics=tuple((topic, *topics[topic]) for topic in biggest),
+        topics=tuple((topic, topics[topic].records, topics[topic].bytes) for topic in biggest),
         topics_total=len(topics),
         losses=tuple(_cut(asdict(loss)) for loss in report.losses[:TROUBLES_NAMED]),
         losses_total=len(report.losses),

@@ -23,7 +23,8 @@ from ferry.wire.documents import parse_time, read_as, read_document
 RECORD_VERSION = 1
 # Every run reads so many days, because a month of runs with many syncs would be too much.
 RUN_DAYS = 7
-VERIFY_PREFIX = "verify:"
+# Keys of a verify's records begin so. They are not about runs.
+VERIFY_PREFIX = b"verify:"
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def read_recent_runs(flow: Flow) -> dict[str, RunRecords]:
         for record in reader.read(topic, since, complete=False):
             run_id = record.key.decode(errors="replace")
             with suppress(UnreadableRecord):  # summaries too
-                if record.value is not None and not run_id.startswith(VERIFY_PREFIX):
+                if record.value is not None and not record.key.startswith(VERIFY_PREFIX):
                     found[run_id] = fold_run_record(found.get(run_id, RunRecords()), record.value, "")
     return {run_id: run for run_id, run in found.items() if run.opened is not None}
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
-from ferry import errors
-from ferry.errors import ExitCode, FerryError, PartitionsFailed, RetryRule, worst_exit_code
+from ferry.errors import ExitCode, FerryError, PartitionsFailed, RetryRule, error_named, worst_exit_code
 from ferry.ledger.run_report import Skipped
 
 # Lists are cut here, so that a record of the runs topic and an XCom stay small. Counts are of all entries.
@@ -37,11 +36,15 @@ class SyncFailure:
     problem: str
 
     @classmethod
-    def of(cls, what: str, problem: FerryError) -> SyncFailure:
+    def of(cls, what: str, problem: FerryError) -> Self:
         return cls(what, type(problem).__name__, str(problem))
 
     def __str__(self) -> str:
         return f"{self.what}: {self.error}: {self.problem}"
+
+
+class WholeSyncFailure(SyncFailure):
+    """The sync as a whole failed: it could do nothing, or Ferry could not write down that it was done."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,12 @@ class Measurement:
 
 @dataclass(frozen=True)
 class SyncOutcome:
-    """One sync of one run. `notices`: for people. `counts`: by what is counted.
+    """One sync of one run. `sync`: its name, which `Syncs.carry_out` sets. `notices`: for people. `counts`: by what is counted.
 
     `left_out`: why the whole sync was not done (not enabled, not due); then nothing else is set. `seconds`: wall time.
     """
 
-    sync: str
+    sync: str = field(default="", kw_only=True)
     changes: tuple[Change, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     failed: tuple[SyncFailure, ...] = ()
@@ -75,16 +78,15 @@ class SyncOutcome:
     @property
     def exit_code(self) -> ExitCode:
         """Of a command that only does this sync: that of the failure, or 5 if only a part failed."""
-        failed = [getattr(errors, failure.error, PartitionsFailed) for failure in self.failed]
-        whole = failed and not self.changes and all(failure.what == f"sync {self.sync}" for failure in self.failed)
-        return worst_exit_code([error.exit_code if whole else ExitCode.PARTLY_FAILED for error in failed])
+        whole = not self.changes and all(isinstance(failure, WholeSyncFailure) for failure in self.failed)
+        return worst_exit_code(error_named(failure.error).exit_code if whole else ExitCode.PARTLY_FAILED for failure in self.failed)
 
     def raise_for_failures(self) -> None:
         """PartitionsFailed when something failed; worth trying again when at least one of the failures is."""
         if not self.failed:
             return
         problem = PartitionsFailed(f"{self.sync}: {len(self.failed)} failed: {'; '.join(str(failure) for failure in self.failed)}")
-        rules = {getattr(errors, failure.error, PartitionsFailed).retry for failure in self.failed}
+        rules = {error_named(failure.error).retry for failure in self.failed}
         problem.retry = RetryRule.RETRY if RetryRule.RETRY in rules else RetryRule.FAIL
         raise problem
 

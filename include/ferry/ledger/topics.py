@@ -11,9 +11,9 @@ from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
 from ferry.config import Flow
 from ferry.config.settings import OWN_TOPICS
 from ferry.errors import ConfigError
+from ferry.ledger.run_summary import DAYS_KEPT
 from ferry.permissions.required import rights_on_topic
 
-RUNS_RETENTION_MILLISECONDS = 30 * 24 * 3600 * 1000
 # Small segments and early compaction, so that the topics do not grow with the number of runs.
 COMPACTED = {
     "cleanup.policy": "compact",
@@ -24,7 +24,7 @@ COMPACTED = {
 }
 # A run that follows writes the same receipt again and again. A reader that began before must still find the older record.
 LEDGER = {**COMPACTED, "min.compaction.lag.ms": str(10 * 60 * 1000)}
-EXPIRING = {"cleanup.policy": "delete", "retention.ms": str(RUNS_RETENTION_MILLISECONDS), "compression.type": "producer"}
+EXPIRING = {"cleanup.policy": "delete", "retention.ms": str(DAYS_KEPT * 24 * 3600 * 1000), "compression.type": "producer"}
 
 
 def _wanted(flow: Flow) -> dict[str, tuple[int, dict[str, str]]]:

@@ -42,18 +42,22 @@ class PartitionStatus:
 
 @dataclass(frozen=True)
 class Lag:
-    """`known_bytes`: without the partitions whose size is not known, `unknown_sizes` of them.
+    """`bytes`: -1 where the size is not known for some partition, because a sum without it would look complete.
     `seconds`: age of the oldest uncopied record that could be read (-1: none could, 0: there is no lag).
     `headroom_seconds`: the least that is known (None: the source drops nothing by time, or there is no lag).
     `unknown_ages`: partitions whose first uncopied record could not be read.
     """
 
     records: int
-    known_bytes: int
-    unknown_sizes: int
+    bytes: int
     seconds: float
     headroom_seconds: float | None
     unknown_ages: int
+
+    @property
+    def totals(self) -> dict[str, float]:
+        """The sums as JSON documents hold them."""
+        return {"lag_records": self.records, "lag_bytes": self.bytes, "lag_seconds": round(self.seconds, 3)}
 
     @property
     def of_run(self) -> RunLag:
@@ -67,8 +71,7 @@ def lag_of(partitions: Iterable[PartitionStatus]) -> Lag:
     behind = [entry for entry in partitions if entry.lag_records]
     return Lag(
         records=sum(entry.lag_records for entry in behind),
-        known_bytes=sum(max(0, entry.lag_bytes) for entry in behind),
-        unknown_sizes=sum(entry.lag_bytes < 0 for entry in behind),
+        bytes=-1 if any(entry.lag_bytes < 0 for entry in behind) else sum(entry.lag_bytes for entry in behind),
         seconds=max((entry.lag_seconds for entry in behind), default=0.0),
         headroom_seconds=min((entry.headroom_seconds for entry in behind if entry.headroom_seconds is not None), default=None),
         unknown_ages=sum(entry.age_unknown for entry in behind),

@@ -15,7 +15,8 @@ NO_NEWS = frozenset({RUNNING, FOLLOWING, DRY})
 _WELL = frozenset({"done", "nothing new"})
 # What the runs topic says of a run without a result; "": it does not know the run.
 _WITHOUT_RESULT = frozenset({RUNNING, FOLLOWING, ""})
-LIMITS_TASK = "check_limits"
+# Ids of tasks of a flow's DAG; the ids of syncs begin with SYNC_TASKS.
+COPY_TASK, LIMITS_TASK, REPORT_TASK, SYNC_TASKS = "copy_records", "check_limits", "report_outcome", "sync_"
 _AIRFLOW_RUNS = frozenset({"queued", "running"})
 
 
@@ -101,8 +102,8 @@ def history_points(kept: Iterable[Mapping[str, Any]], since: str) -> list[dict[s
     ]
 
 
-def copy_speed(kept: Iterable[Mapping[str, Any]], runs: int = 5) -> float | None:
-    """Records per second of the newest `runs` runs that copied something; None: none did."""
-    copied = sorted((run for run in kept if run["records"] and run["seconds"]), key=lambda run: run["finished"] or "")[-runs:]
+def copy_speed(kept: Iterable[Mapping[str, Any]]) -> float | None:
+    """Records per second of the five newest runs that copied something; None: none did."""
+    copied = sorted((run for run in kept if run["records"] and run["seconds"]), key=lambda run: run["finished"] or "")[-5:]
     seconds = sum(run["seconds"] for run in copied)
     return sum(run["records"] for run in copied) / seconds if seconds else None

@@ -14,30 +14,26 @@ from ferry.config import Flow
 from ferry.errors import FerryError, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
-from ferry.ledger.run_summary import KEY_PREFIX, LAG_PREFIX, RunLag, RunSummary, decode_run_part, state_of, sync_counts
-from ferry.ledger.runs_topic import RunRecords, fold_run_record, follows
+from ferry.ledger.run_summary import DAYS_KEPT, KEY_PREFIX, LAG_PREFIX, RunLag, RunSummary, decode_run_part, state_of, sync_counts
+from ferry.ledger.runs_topic import VERIFY_PREFIX, RunRecords, fold_run_record, follows
 from ferry.monitoring.runs import FAILED, FOLLOWING, RUNNING, empty_run
+from ferry.verify import results_topic
 from ferry.verify.report import VerifyReport
-from ferry.verify.results_topic import fold_report
 
-# As long as the topic keeps them.
-DAYS = 30
 RUNS_KEPT = 2_000
 VERIFIES_KEPT = 20
 ENTRIES_NAMED = 50
 # The newest run counts as running for so long after its beginning, while it has no result.
 RUNNING_SECONDS = 24 * 3600
-VERIFY_PREFIX = b"verify:"
-# Records of single ranges of a verify begin so: there may be thousands, and the page does not show them.
-_RANGE_RESULT = b'{"version":1,"kind":"range"'
 
 
 def read_runs(flow: Flow) -> dict[str, Any]:
     """`runs` (as of runs.empty_run) and `verifies`, both newest first; `unreadable`: how many records were left out."""
     topic = flow.runs_topic
     with InternalTopicReader(flow.target) as reader:
-        since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - DAYS * 24 * 3600 * 1000)
-        records = (record for record in reader.read(topic, since, complete=False) if not (record.value or b"").startswith(_RANGE_RESULT))
+        since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - DAYS_KEPT * 24 * 3600 * 1000)
+        # A verify may have thousands of results of single ranges, and the page does not show them.
+        records = (record for record in reader.read(topic, since, complete=False) if not results_topic.is_range_result(record.value or b""))
         return sorted_out(records, place_of(flow.target, topic), time.time())
 
 
@@ -124,7 +120,7 @@ def _unsummarised(run_id: str, run: RunRecords, open_state: str) -> dict[str, An
 def _verifies(verifies: Mapping[str, list[bytes]], where: str) -> Iterable[dict[str, Any]]:
     for run_id in reversed(list(verifies)):
         try:
-            report = fold_report(verifies[run_id], where)
+            report = results_topic.fold_report(verifies[run_id], where)
         except FerryError:
             continue
         if report is not None:

@@ -20,7 +20,7 @@ from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags
 from ferry.copying.plan import PartitionFacts, plan_partitions
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
-from ferry.errors import AuthenticationFailed, ClusterUnreachable
+from ferry.errors import AuthenticationFailed, ClusterUnreachable, TargetTooNarrow
 from ferry.ledger.losses import read_losses, unacknowledged
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.recovery_record import Stage
@@ -34,7 +34,7 @@ from ferry.wire.ranges import end_of_range_at, within
 from ferry.wire.ranges import size as held
 
 # No reason to stop: a run adds partitions to the remote topic before it copies.
-_MENDED_BY_A_RUN = "TargetTooNarrow"
+_MENDED_BY_A_RUN = TargetTooNarrow.__name__
 _SEEMS_SO_WHILE_A_RUN_COMMITS = frozenset({"PositionDisagrees", "SourceTruncated"})
 # Longer than a commit takes.
 SECOND_LOOK_SECONDS = 2.0
@@ -77,16 +77,12 @@ class FlowStatus:
         fields["limits_broken"] = list(fields.pop("broken"))
         run = self.following
         fields["following"] = None if run is None else {"run_id": run.run_id, "since": run.started, "until": run.follow_until}
-        totals = {"lag_records": self.lag.records, "lag_bytes": self.lag.known_bytes, "lag_seconds": self.lag.seconds}
-        return {"version": STATUS_VERSION, **fields, "totals": totals}
+        return {"version": STATUS_VERSION, **fields, "totals": self.lag.totals}
 
 
 def flow_status(flow: Flow) -> FlowStatus:
     """The status by both clusters and by the losses in the ledger. A missed schedule counts as a broken limit."""
-    status, _, _ = read_flow(flow)
-    status = replace(status, following=following(read_recent_runs(flow), time.time()))
-    missed = overdue_run(flow)
-    return status if missed is None else replace(status, broken=(missed, *status.broken))
+    return replace(read_flow(flow)[0], following=following(read_recent_runs(flow), time.time()))
 
 
 def overdue_run(flow: Flow, now: datetime | None = None) -> BrokenLimit | None:
@@ -111,11 +107,12 @@ def overdue_run(flow: Flow, now: datetime | None = None) -> BrokenLimit | None:
 
 
 def read_flow(flow: Flow) -> tuple[FlowStatus, FlowSnapshot, tuple[Receipt, ...]]:
-    """The status without the missed schedule, with what it was made from: the snapshot, and every loss in the ledger."""
+    """The status of `flow_status`, with what it was made from: the snapshot, and every loss in the ledger."""
     seen, status = _seen(flow, for_a_run=False)
     lost = read_losses(flow, seen.state.flow.losses if seen.state.flow else None).losses
     losses = tuple(loss_report(loss) for loss in unacknowledged(lost, seen.state))
-    return replace(status, losses=losses), seen, lost
+    missed = overdue_run(flow)
+    return replace(status, losses=losses, broken=(*([missed] if missed else []), *status.broken)), seen, lost
 
 
 def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan | None = None) -> FlowStatus:

@@ -27,7 +27,7 @@ MOVED_SECONDS = 15.0
 LATE_SECONDS = 15.0
 # Time between two reads of the ledger (for losses) and the runs topic: reading a large ledger takes seconds.
 WHOLE_SECONDS = 60.0
-# So long frames say how long an outage was: a person does not see what stands there for one look only.
+# After an outage, frames say for this time how long it was: a person may miss what only one frame says.
 OUTAGE_SHOWN_SECONDS = 60.0
 UNREACHABLE = "no answer"
 # As in status documents.

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ferry.config import Flow
-from ferry.config.settings import AlertSettings
 from ferry.monitoring.runs import NO_NEWS, DagRunFacts, copy_speed, history_points, joined_runs
 from ferry.monitoring.schedule import longest_pause
 from ferry.page.health import Signs, health_of
@@ -19,7 +18,7 @@ from ferry.page.problem import Problem
 from ferry.page.snapshots import Snapshot
 
 VERSION = 1
-# What answers are made of before the first read.
+# The page answers with this until Ferry has read the flow for the first time.
 NOT_READ = Overview(())
 
 
@@ -35,14 +34,11 @@ class PageFlow:
     schedule: str | None
     interval_seconds: float | None
     copies: bool
-    limits: AlertSettings
 
 
 def page_flow(flow: Flow, dag_id: str, verify_dag_id: str) -> PageFlow:
     interval = longest_pause(flow.schedule) if flow.schedule else None
-    return PageFlow(
-        flow.name, flow.source.alias, flow.target.alias, dag_id, verify_dag_id, flow.schedule, interval, flow.copies, flow.alerts
-    )
+    return PageFlow(flow.name, flow.source.alias, flow.target.alias, dag_id, verify_dag_id, flow.schedule, interval, flow.copies)
 
 
 @dataclass(frozen=True)
@@ -94,7 +90,6 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         problem=view.overview.problem or view.runs.problem,
         last_run=ended,
         last_verify=next(iter(verifies), None),
-        limits=facts.limits,
         interval_seconds=facts.interval_seconds,
         records_per_second=copy_speed(kept),
     )

@@ -38,6 +38,7 @@ def read_overview(flow: Flow) -> dict[str, Any]:
         "open_transactions": [
             entry.document() for entry in sorted(status.last_stable_lags, key=lambda held: not held.overdue)[:OPEN_NAMED]
         ],
+        "broken": [asdict(limit) for limit in status.broken],
         "losses_by_topic": dict(Counter(loss["topic"] for loss in unseen)),
     }
 

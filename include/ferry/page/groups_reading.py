@@ -94,6 +94,6 @@ def _row(
 
 def _reasons(decision: GroupDecision) -> list[str]:
     """Why partitions are not up to date: each reason once, the most frequent first."""
-    counts = Counter(entry.reason for entry in decision.partitions if entry.placement is not Placement.UP_TO_DATE)
-    found = [reason for reason, _ in counts.most_common() if reason and reason != decision.untouched]
+    left = (entry for entry in decision.partitions if entry.placement is not Placement.UP_TO_DATE and not entry.untouched)
+    found = [reason for reason, _ in Counter(entry.reason for entry in left).most_common() if reason]
     return [decision.untouched, *found] if decision.untouched else found

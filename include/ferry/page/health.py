@@ -10,17 +10,15 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
-from ferry.config.settings import AlertSettings
+from ferry.config.settings import DEADLINE_SECONDS
 from ferry.monitoring.durations import span
-from ferry.monitoring.limits import broken_limits
 from ferry.page.overview import Overview
 from ferry.page.problem import Problem
 
-# A flow that is behind by more than this many intervals of its schedule missed at least one run.
+# The lag of a flow that runs on time stays below this many intervals of its schedule.
 INTERVALS_BEHIND = 2
 # So many names stand in a reason; a number stands for the rest.
 NAMED = 3
-NO_LIMITS = AlertSettings()
 
 
 class Health(StrEnum):
@@ -44,7 +42,6 @@ class Signs:
     problem: Problem | None = None
     last_run: Mapping[str, Any] | None = None
     last_verify: Mapping[str, Any] | None = None
-    limits: AlertSettings = NO_LIMITS
     interval_seconds: float | None = None
     records_per_second: float | None = None
 
@@ -100,10 +97,11 @@ def _failing(signs: Signs) -> Iterator[str]:
 def _lagging(signs: Signs) -> Iterator[str]:
     if signs.overview is None:
         return
-    for key, found in groupby(broken_limits(signs.limits, signs.overview.partitions), lambda broken: broken.key):
+    for key, found in groupby(signs.overview.broken, lambda broken: broken.key):
         broken = list(found)
         names = [entry.topic for entry in broken]
-        yield f"{_count(len(names), 'topic')} beyond {key}={broken[0].limit}: {_named(names, len(names))}"
+        beyond = f"{_count(len(names), 'topic')} beyond {key}={broken[0].limit}: {_named(names, len(names))}"
+        yield str(broken[0]) if key == DEADLINE_SECONDS else beyond
     lag, interval = signs.overview.lag, signs.interval_seconds
     if interval is not None and lag.seconds > INTERVALS_BEHIND * interval:
         yield f"behind by {span(lag.seconds)}, more than {INTERVALS_BEHIND} intervals of its schedule ({span(interval)})"

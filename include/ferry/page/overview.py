@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
+from ferry.monitoring.limits import BrokenLimit
 
 # What the page shows of a partition.
 SHOWN = tuple(entry.name for entry in fields(PartitionStatus) if entry.name not in {"retention_seconds", "heartbeats"})
@@ -33,7 +34,7 @@ class Overview:
 
     `losses`: as LossReport, with `run_id` and `acknowledged`; those that nobody acknowledged come first. `losses_open` counts these, and
     `losses_by_topic` counts them by topic. `stopped`: partitions that the next run will not copy, as PartitionFailure.
-    `open_transactions`: as of LastStableLag.document. The lists may be cut; the totals count everything.
+    `open_transactions`: as of LastStableLag.document. `broken`: as of FlowStatus. The lists may be cut; the totals count everything.
     """
 
     partitions: tuple[PartitionStatus, ...]
@@ -44,6 +45,7 @@ class Overview:
     stopped_total: int = 0
     open_transactions: Sequence[Mapping[str, Any]] = ()
     losses_by_topic: Mapping[str, int] = field(default_factory=dict)
+    broken: tuple[BrokenLimit, ...] = ()
 
     @cached_property
     def by_topic(self) -> dict[str, list[PartitionStatus]]:
@@ -74,17 +76,12 @@ def overview_from(document: Mapping[str, Any]) -> Overview:
     rows = tuple(
         PartitionStatus(names.setdefault(row[0], row[0]), row[1], names.setdefault(row[2], row[2]), *row[3:]) for row in document["rows"]
     )
-    return Overview(rows, **{name: value for name, value in document.items() if name != "rows"})
+    others = {name: value for name, value in document.items() if name not in {"rows", "broken"}}
+    return Overview(rows, broken=tuple(BrokenLimit(**entry) for entry in document["broken"]), **others)
 
 
 def _shown(lag: Lag) -> dict[str, Any]:
-    """-1: not known for some partition (bytes), or for every partition with lag (seconds)."""
-    return {
-        "lag_records": lag.records,
-        "lag_bytes": -1 if lag.unknown_sizes else lag.known_bytes,
-        "lag_seconds": round(lag.seconds, 3),
-        "headroom_seconds": lag.headroom_seconds,
-    }
+    return {**lag.totals, "headroom_seconds": lag.headroom_seconds}
 
 
 def _topic(name: str, rows: Sequence[PartitionStatus], losses: int) -> TopicRow:

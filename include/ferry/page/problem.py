@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ferry import errors
-from ferry.errors import ClusterUnreachable, FerryError
+from ferry.errors import ClusterUnreachable, FerryError, error_named
 
 
 class ReadTimedOut(ClusterUnreachable):
@@ -40,8 +40,7 @@ class Problem:
     @property
     def unreachable(self) -> bool:
         """Whether the problem is that a cluster could not be read at all."""
-        found = {"ReadTimedOut": ReadTimedOut}.get(self.error) or getattr(errors, self.error, None)
-        return isinstance(found, type) and issubclass(found, ClusterUnreachable)
+        return issubclass(error_named(self.error), ClusterUnreachable)
 
     def document(self) -> dict[str, Any]:
         return asdict(self)

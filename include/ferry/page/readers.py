@@ -108,12 +108,9 @@ class Reader:
 
 
 class Readers:
-    """A pool of at most `most` processes. As many threads may call `read` at the same time."""
+    """A pool of processes: as many as threads call `read` at the same time."""
 
-    def __init__(self, most: int = READERS, idle_seconds: float = IDLE_SECONDS, start: Callable[[], Reader] = Reader) -> None:
-        self.most = most
-        self._idle_seconds = idle_seconds
-        self._start = start
+    def __init__(self) -> None:
         self._idle: list[Reader] = []
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
@@ -139,7 +136,7 @@ class Readers:
                 if reader.alive:
                     return reader
                 reader.end()
-        return self._start()
+        return Reader()
 
     def _give_back(self, reader: Reader) -> None:
         if not reader.alive or reader.reads >= READS_A_PROCESS:
@@ -151,13 +148,13 @@ class Readers:
                 self._end_idle_later()
 
     def _end_idle_later(self) -> None:
-        self._timer = threading.Timer(self._idle_seconds, self._end_idle)
+        self._timer = threading.Timer(IDLE_SECONDS, self._end_idle)
         self._timer.daemon = True
         self._timer.start()
 
     def _end_idle(self) -> None:
         with self._lock:
-            limit = time.monotonic() - self._idle_seconds
+            limit = time.monotonic() - IDLE_SECONDS
             old = [reader for reader in self._idle if reader.idle_since <= limit]
             self._idle = [reader for reader in self._idle if reader.idle_since > limit]
             self._timer = None
@@ -180,10 +177,10 @@ class PageService:
     `resolve` gives a flow by name, with its logins. A thread of the cache calls it; it may raise FerryError.
     """
 
-    def __init__(self, resolve: Callable[[str], Flow], readers: Readers | None = None) -> None:
+    def __init__(self, resolve: Callable[[str], Flow]) -> None:
         self._resolve = resolve
-        self._readers = readers or Readers()
-        self._snapshots = Snapshots(self._readers.most)
+        self._readers = Readers()
+        self._snapshots = Snapshots(READERS)
 
     def look(self, flow: str, name: ReadName, argument: str = "") -> Outcome:
         """What is known now, and the read that runs, if one does."""

@@ -80,9 +80,8 @@ class _Entry:
 
 
 class Snapshots:
-    def __init__(self, threads: int, kept_bytes: int = KEPT_BYTES) -> None:
+    def __init__(self, threads: int) -> None:
         self._threads = threads
-        self._kept_bytes = kept_bytes
         self._entries: OrderedDict[ReadKey, _Entry] = OrderedDict()
         self._waiting: list[_Job] = []
         self._running: Counter[str] = Counter()
@@ -124,7 +123,7 @@ class Snapshots:
         """Drop entries that nobody waits for; the newest stays, whatever its size."""
         idle = [key for key, entry in self._entries.items() if entry.job is None]
         total = sum(entry.size for entry in self._entries.values())
-        while len(idle) > 1 and (total > self._kept_bytes or len(self._entries) > KEPT):
+        while len(idle) > 1 and (total > KEPT_BYTES or len(self._entries) > KEPT):
             total -= self._entries.pop(idle.pop(0)).size
 
     def _work(self) -> None:

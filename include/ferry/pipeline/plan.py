@@ -10,6 +10,7 @@ from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags, overd
 from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
+from ferry.errors import TargetTooNarrow
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.topics import internal_topics
 from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
@@ -92,7 +93,7 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
 
 
 def plan_remote_topics(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin) -> TopicPlan:
-    """Which remote topics a run creates or grows. Those that heads still speak of are not created again unless the flow says so."""
+    """Which remote topics a run creates or grows. One that Ferry has copied to and that is gone: only if the flow restarts such topics."""
     lost = {
         facts.topic
         for facts in seen.facts
@@ -109,7 +110,7 @@ def _few_replicas(flow: Flow, seen: FlowSnapshot, target: ClusterAdmin) -> tuple
 
 
 def _will_be_grown(plan: PartitionPlan, failure: PartitionFailure, topics: TopicPlan) -> bool:
-    return failure.error == "TargetTooNarrow" and topics.grows(plan.facts.remote_topic)
+    return failure.error == TargetTooNarrow.__name__ and topics.grows(plan.facts.remote_topic)
 
 
 def _planned(plan: PartitionPlan) -> dict[str, Any]:

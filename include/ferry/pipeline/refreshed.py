@@ -20,7 +20,7 @@ from ferry.ledger.receipts import COPIES, Receipt, decode_receipt
 from ferry.ledger.runs_topic import read_run_records
 
 FACTS_VERSION = 1
-# An event is kept in Airflow's database: of wider topics the totals are told, and that partitions are left out.
+# Airflow keeps events in its database. So an event names this many ranges at most, and says how many it leaves out; its totals count all.
 PARTITIONS_TOLD = 256
 
 
@@ -116,7 +116,7 @@ def _topic(name: str, receipts: Sequence[Receipt], run_id: str) -> RefreshedTopi
 
 
 def _first_place(receipt: Receipt) -> int:
-    """The first downstream offset that it tells of."""
+    """The first downstream offset that the receipt names; its downstream end if it names no other."""
     return min((*(run[1] for run in receipt.runs), *(span[0] for span in receipt.written)), default=receipt.downstream_end)
 
 

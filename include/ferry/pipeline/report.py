@@ -1,8 +1,8 @@
 """A run's report, put together from the target cluster: receipts of the ledger by run id, results of the runs topic.
 
-For the history of runs, Ferry keeps a summary of the report, and how far behind the flow was then, as small records of the runs topic. This
-never fails a run: what could not be kept is said. In Airflow two tasks end a run side by side: the report keeps the summary, the check of
-the limits the lag that it measured.
+For the history of runs, Ferry writes a summary of the report and the lag at that time as small records of the runs topic. A run does not
+fail if Ferry cannot write them: `keep_run` and `keep_lag` return the reason, and their callers show it. In Airflow two tasks end a run side
+by side: `report_outcome` writes the summary, and `check_limits` writes the lag that it measured.
 """
 
 from collections.abc import Iterable, Mapping
@@ -92,12 +92,12 @@ def _added(report: PartitionReport | None, receipt: Receipt) -> PartitionReport:
 
 
 def keep_run(flow: Flow, report: RunReport, lag: RunLag = NOT_KNOWN) -> str:
-    """Write the run's summary; what kept it from being written, for people (empty: nothing did)."""
+    """Write the run's summary. Returns why Ferry could not write it, for people; empty if it did."""
     return _kept(flow, encode_run_part(report.run_id, summary_of(report, lag)))
 
 
 def keep_lag(flow: Flow, run_id: str, lag: RunLag) -> str:
-    """Write how far behind the flow was at the run's end, for a summary that another task keeps; as `keep_run`."""
+    """Write the lag at the run's end, where another task writes the summary. Returns the same as `keep_run`."""
     return _kept(flow, encode_run_part(run_id, lag))
 
 

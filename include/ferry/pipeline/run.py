@@ -6,7 +6,7 @@ Airflow's tasks do, and may be repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import cached_property, partial
 from threading import Event
@@ -25,7 +25,7 @@ from ferry.pipeline.meanwhile import sync_meanwhile
 from ferry.pipeline.plan import RunPlan, plan_remote_topics, plan_run
 from ferry.pipeline.report import assemble_report, report_without_copy
 from ferry.pipeline.syncs import Syncs
-from ferry.syncs.names import AFTER_THE_COPY
+from ferry.syncs.names import AFTER_THE_COPY, SyncName
 from ferry.syncs.topics import TopicChanges, apply_topics
 
 if TYPE_CHECKING:
@@ -103,10 +103,10 @@ class Run:
         if self.plan.needs_copy:
             copy()
 
-    def sync(self) -> Iterator[SyncOutcome]:
-        """Carry out the flow's syncs, those that are enabled and due, each when its outcome is asked for."""
-        syncs = Syncs(self.flow, run_id=self.request.run_id, topics_made=self._prepared, keep_seconds=KEEP_SECONDS)
-        for name in AFTER_THE_COPY:
+    def sync(self, names: Iterable[SyncName] = AFTER_THE_COPY, *, dry_run: bool = False) -> Iterator[SyncOutcome]:
+        """Carry out those of these syncs that are enabled and due, each when the caller asks for its outcome."""
+        syncs = Syncs(self.flow, run_id=self.request.run_id, dry_run=dry_run, topics_made=self._prepared, keep_seconds=KEEP_SECONDS)
+        for name in names:
             yield syncs.carry_out(name)
         syncs.keep()
 

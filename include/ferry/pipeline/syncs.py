@@ -20,7 +20,7 @@ from ferry.errors import FerryError, NewerFormat
 from ferry.ledger.reading import read_syncs_done
 from ferry.ledger.runs_topic import RunSync, encode_run_record
 from ferry.ledger.state import SyncDone, encode_state
-from ferry.ledger.sync_outcome import LISTED, SyncFailure, SyncOutcome
+from ferry.ledger.sync_outcome import LISTED, SyncOutcome, WholeSyncFailure
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.syncs.context import SyncContext
 from ferry.syncs.names import SYNCS, SyncName, not_enabled
@@ -56,21 +56,21 @@ class Syncs:
         `on_request`: a person asked for it, so it is done whatever intervals and (but for `unless_disabled`) settings say. A sync that
         could do nothing has failed as a whole.
         """
-        began = time.monotonic()
+        began, what = time.monotonic(), f"sync {name.value}"
         try:
             self._refuse_newer()
             why_not = not_enabled(self._flow, name) if unless_disabled or not on_request else ""
             why_not = why_not or ("" if on_request else self._not_due(name))
-            outcome = SyncOutcome(name.value, left_out=why_not) if why_not else _function(name)(self._shared)
+            outcome = SyncOutcome(left_out=why_not) if why_not else _function(name)(self._shared)
         except NewerFormat as problem:  # then nothing is written, not even the outcome
-            return SyncOutcome(name.value, failed=(SyncFailure.of(f"sync {name.value}", problem),), dry_run=self._dry_run)
+            return SyncOutcome(sync=name.value, failed=(WholeSyncFailure.of(what, problem),), dry_run=self._dry_run)
         except FerryError as problem:
-            outcome = SyncOutcome(name.value, failed=(SyncFailure.of(f"sync {name.value}", problem),))
-        outcome = replace(outcome, dry_run=self._dry_run, seconds=round(time.monotonic() - began, 3))
-        return outcome if self._dry_run or not_enabled(self._flow, name) else self._kept(name, outcome)
+            outcome = SyncOutcome(failed=(WholeSyncFailure.of(what, problem),))
+        outcome = replace(outcome, sync=name.value, dry_run=self._dry_run, seconds=round(time.monotonic() - began, 3))
+        return outcome if self._dry_run or not_enabled(self._flow, name) else self._kept(outcome)
 
     def _refuse_newer(self) -> None:
-        """NewerFormat. A target that cannot be read is no reason here: the sync itself says what it cannot do without."""
+        """NewerFormat if a newer Ferry wrote the state topic. If Ferry cannot read that topic, a sync that needs the target fails later."""
         try:
             _ = self._done
         except NewerFormat:
@@ -92,13 +92,13 @@ class Syncs:
         age = -1.0 if done is None else time.time() - done.finished / 1000
         return f"done {age:.0f} s ago, {SYNCS[name].interval_key}={interval}" if 0 <= age < interval else ""
 
-    def _kept(self, name: SyncName, outcome: SyncOutcome) -> SyncOutcome:
+    def _kept(self, outcome: SyncOutcome) -> SyncOutcome:
         try:
             self._keep(outcome)
         except FerryError as problem:
             if self._run_id:
                 raise
-            unkept = SyncFailure(f"sync {name.value}", type(problem).__name__, f"when it was done cannot be written down: {problem}")
+            unkept = WholeSyncFailure(f"sync {outcome.sync}", type(problem).__name__, f"when it was done cannot be written down: {problem}")
             return replace(outcome, failed=(*outcome.failed, unkept))
         return outcome
 

@@ -1,11 +1,11 @@
-"""What people read about a plan, a report and a sync: tables and lines. The CLI and Airflow's tasks only render them (pure)."""
+"""The tables and lines that people read about a plan, a report and a sync. The CLI and Airflow's tasks only draw them (pure)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:  # `ferry --help` loads this module
     from ferry.ledger.run_report import RunReport
@@ -22,6 +22,11 @@ class Table(NamedTuple):
     columns: tuple[str, ...]
     rows: Sequence[tuple[object, ...]]
 
+    @property
+    def texts(self) -> list[list[str]]:
+        """The cells of each row as people see them. A cell of None is empty."""
+        return [[_text(cell) for cell in row] for row in self.rows]
+
     @classmethod
     def of(cls, title: str, entries: Iterable[object], *columns: str | tuple[str, str]) -> Table:
         """A row for each entry. A column shows the attribute of its name (`remote topic`: `remote_topic`), or that of a pair."""
@@ -30,8 +35,14 @@ class Table(NamedTuple):
         return cls(title, names, list(map(attrgetter(*attributes), entries)))
 
 
+def _text(cell: object) -> str:
+    if cell is None:
+        return ""
+    return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell)
+
+
 def plan_parts(planned: RunPlan) -> Iterator[str | Table]:
-    """What a run would do, in the order in which it is shown."""
+    """Topics to create and to grow, records to copy, and what stands in the way, in the order in which people see it."""
     for new in planned.topics.create:
         yield f"create {new.remote_topic}: {new.partitions} partitions, replication factor {new.replication_factor}"
     for growth in planned.topics.grow:
@@ -49,7 +60,7 @@ def plan_parts(planned: RunPlan) -> Iterator[str | Table]:
 
 
 def report_parts(report: RunReport) -> Iterator[str | Table]:
-    """What a run copied, at most LISTED_PARTITIONS rows. Its problems and syncs are not among it."""
+    """What a run copied, at most LISTED_PARTITIONS rows. The caller shows its problems and syncs."""
     if report.partitions:
         bounds = ("from", "upstream_start"), ("until", "upstream_end")
         counts = ("records", "counters.records"), ("bytes", "counters.bytes")
@@ -69,7 +80,7 @@ def report_parts(report: RunReport) -> Iterator[str | Table]:
 
 
 def sync_parts(outcome: SyncOutcome, listed: int | None = None) -> Iterator[str | Table]:
-    """What a sync changed and left alone, at most `listed` rows of each. Its notices and failures are not among it."""
+    """What a sync changed and left alone, at most `listed` rows of each. The caller shows its notices and failures."""
     if outcome.left_out:
         yield f"{outcome.sync}: left out: {outcome.left_out}"
         return
@@ -80,3 +91,10 @@ def sync_parts(outcome: SyncOutcome, listed: int | None = None) -> Iterator[str 
         yield f"{outcome.sync}: {'nothing failed, nothing to change' if not outcome.failed else 'nothing changed'}"
     if outcome.skipped:
         yield Table.of(f"{outcome.sync}: left alone", outcome.skipped[:listed], "what", "reason")
+
+
+def sync_line(outcome: Mapping[str, Any]) -> str:
+    """What a sync did, in one line; `outcome`: as of SyncOutcome.document."""
+    counts = outcome["counts"]
+    done = f"{counts['changes']} changed, {counts['skipped']} left alone, {counts['failed']} failed"
+    return f"{outcome['sync']}: {'left out: ' + outcome['left_out'] if outcome['left_out'] else done}"

@@ -1,7 +1,7 @@
-"""Covers: names and prefixes that include every name that an expression matches, as ACLs can say them (pure).
+"""Covers: names and prefixes that include every name that an expression matches (pure). An ACL can be for a name or a prefix.
 
-`orders` stays a name, `orders.*` becomes the prefix `orders`, and alternatives become several names. A cover that nobody can tell is every
-name.
+`orders` stays a name, `orders.*` becomes the prefix `orders`, and alternatives become several names. Where Ferry finds no narrower cover,
+it takes the prefix of every name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Cover:
 
 EVERYTHING = Cover("", open=True)
 EMPTY: tuple[Cover, ...] = (Cover(""),)
-# A place that takes no character, and may leave out names.
+# The cover of an anchor or a look-around: it adds no character to a name, but fewer names may match.
 NARROWED: tuple[Cover, ...] = (Cover("", exact=False),)
 UNKNOWN: tuple[Cover, ...] = (replace(EVERYTHING, exact=False),)
 

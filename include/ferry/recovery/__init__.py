@@ -3,3 +3,6 @@
 Knows whole runs, verify, and the syncs of groups.
 Begin with `failover.py`; `seeding.py` for start positions.
 """
+
+# Longer than a restart of a client takes. Here, because `ferry --help` shows it and loads no other module of this package.
+QUIET_SECONDS = 5.0

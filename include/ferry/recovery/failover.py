@@ -23,7 +23,7 @@ from ferry.pipeline.plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
 from ferry.recovery.moving import plan_moves, refused_groups
 from ferry.recovery.not_copied import Copy, NotCopied, not_copied, perhaps_not_copied
-from ferry.recovery.readings import age_notices, cluster_id_of, is_away, read_groups
+from ferry.recovery.readings import age_notices, cluster_id_of, groups_to_move, is_away
 from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport, Stopwatch
 from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, reverse_name, seed_reverse, start_positions
 
@@ -80,7 +80,7 @@ def plan_failover(flow: Flow, reverse: Flow | None, checked: RecoveryPlan) -> Re
         with watch.step("end a run that was cut off"):
             end_cut_off_run(flow)
     with watch.step("translate groups"):
-        reading = read_groups(flow, away=bool(away), only=options.only)
+        reading = groups_to_move(flow, away=bool(away), only=options.only)
     state = read_recovery(flow, settled=options.writes)
     record = current_record(flow, state)
     if stage_of(record) is not Stage.REPLICATING:
@@ -121,7 +121,7 @@ def carry_out_failover(flow: Flow, reverse: Flow | None, plan: RecoveryPlan, con
         with watch.step("say that groups move"):
             keeper.begin(Event.FAILOVER_BEGINS, plan, confirmed.by, partial(cut_ends, flow, reverse))
         with watch.step("write groups"):
-            reading = read_groups(flow, away=bool(plan.away), only=plan.options.only).without(done_groups(keeper.state, keeper.record))
+            reading = groups_to_move(flow, away=bool(plan.away), only=plan.options.only).without(done_groups(keeper.state, keeper.record))
             outcomes = keeper.move(flow.target, reading.positions, confirmed.back)
         with watch.step("prepare the way back"):
             told, problems = prepare_reverse(reverse, keeper, plan)
@@ -147,14 +147,14 @@ def prepare_reverse(reverse: Flow | None, keeper: RecoveryKeeper, plan: Recovery
 
 
 def count_missing(flow: Flow, options: RecoveryOptions, *, away: bool) -> tuple[tuple[NotCopied, ...], int | None, tuple[str, ...]]:
-    """What is not on the target; when (ms) records were last copied, where it cannot be counted; and problems. None stops a failover."""
+    """What the target lacks; if Ferry cannot count it, when (ms) a record was last copied; and problems, which do not stop a failover."""
     if away:
         return (*perhaps_not_copied(flow), ())
     try:
         planned = plan_run(flow, RunRequest(flow.name, options.run_id))
     except FerryError as problem:
         return (*perhaps_not_copied(flow), (f"what is not copied cannot be counted: {problem.named}",))
-    return not_copied(planned), None, tuple(str(failure) for failure in planned.failed)
+    return not_copied(planned, flow), None, tuple(str(failure) for failure in planned.failed)
 
 
 def _way_back(flow: Flow, reverse: Flow | None, away: str) -> tuple[str, ...]:

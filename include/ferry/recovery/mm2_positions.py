@@ -55,7 +55,7 @@ def read_mm2_positions(flow: Flow, offsets_topic: str | None = None, connector: 
     last = last_offsets(found)
     name = choose_connector(last, flow.source.alias, topic, connector)
     mine = {where: offset for where, offset in last.items() if (where.connector, where.cluster) == (name, flow.source.alias)}
-    refuse_movement(flow, topic, found.ends, mine)
+    refuse_active_mm2(flow, topic, found.ends, mine)
     return GivenPositions(
         origin=f"MirrorMaker 2: connector {name}, {topic}",
         positions={TopicPartition(where.topic, where.partition): offset + 1 for where, offset in mine.items() if offset is not None},
@@ -135,7 +135,7 @@ def refuse_workers(flow: Flow) -> tuple[str, ...]:
     return tuple(sorted(active))
 
 
-def refuse_movement(flow: Flow, topic: str, ends: Mapping[int, int], mine: Collection[SourcePartition]) -> None:
+def refuse_active_mm2(flow: Flow, topic: str, ends: Mapping[int, int], mine: Collection[SourcePartition]) -> None:
     """ReplicatorActive when new offsets of `mine` arrive in the offsets topic after `ends`, or their remote topics grow."""
     policy = flow.policy
     # Under the identity policy producers of the target may write to these topics too.

@@ -13,7 +13,7 @@ from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
-from ferry.errors import ClusterUnreachable, RecoveryStopped
+from ferry.errors import ClusterUnreachable, RecoveryStopped, some_of
 from ferry.ledger.reading import read_own_state
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import HEAD_KEY
@@ -43,10 +43,10 @@ class NotCopied:
     reason: str = ""
 
 
-def not_copied(planned: RunPlan) -> tuple[NotCopied, ...]:
-    """By the plan of a run of now (pure); partitions of which everything is copied are left out."""
+def not_copied(planned: RunPlan, flow: Flow) -> tuple[NotCopied, ...]:
+    """By the plan of a run of the flow (pure); partitions of which everything is copied are left out."""
     # Where names stay as they are, the remote partition has the same name, and its open transactions do not matter here.
-    lags = (entry for entry in planned.last_stable_lags if planned.flow.startswith(f"{entry.cluster}->"))
+    lags = (entry for entry in planned.last_stable_lags if entry.cluster == flow.source.alias)
     open_at = {(entry.topic, entry.partition): entry for entry in lags}
     found = []
     for plan in planned.partitions:
@@ -76,17 +76,16 @@ def perhaps_not_copied(flow: Flow) -> tuple[tuple[NotCopied, ...], int | None]:
         return rest, max((record.timestamp for record in records if record.key.startswith(HEAD_KEY)), default=None)
 
 
-def refuse_movement(flow: Flow, seconds: float) -> None:
+def refuse_active_producers(flow: Flow, seconds: float) -> None:
     """RecoveryStopped when a log of the flow's source topics grows within `seconds`: a producer that still runs writes within that time, or
     has nothing to write."""
     before = source_ends(flow)
     time.sleep(seconds)
     moved = grown(before, source_ends(flow))
     if moved:
-        named = ", ".join(f"{key.topic}-{key.partition}" for key in sorted(moved)[:NAMED])
-        more = f" and {len(moved) - NAMED} more" if len(moved) > NAMED else ""
+        named = some_of([f"{key.topic}-{key.partition}" for key in sorted(moved)], NAMED)
         raise RecoveryStopped(
-            f"records still arrive on {flow.source.alias}: {named}{more} grew within {seconds:.0f} s; stop every producer there, "
+            f"records still arrive on {flow.source.alias}: {named} grew within {seconds:.0f} s; stop every producer there, "
             "end open transactions, then run this again"
         )
 
@@ -109,8 +108,9 @@ def source_ends(flow: Flow) -> dict[TopicPartition, int]:
     return ends
 
 
-def drain(flow: Flow, run_id: str, copy: Copy) -> int:
-    """Copy until nothing is left; returns the number of records. RecoveryStopped, with what is left after DRAIN_RUNS or what failed."""
+def drain(flow: Flow, run_id: str, copy: Copy, say: Callable[[str], object]) -> int:
+    """Copy until nothing is left, and say so; returns the number of records. RecoveryStopped, with what is left after DRAIN_RUNS or what
+    failed."""
     records = 0
     for number in range(DRAIN_RUNS):
         report = copy(flow, RunRequest(flow.name, f"{run_id}__drain{number}"))
@@ -120,8 +120,10 @@ def drain(flow: Flow, run_id: str, copy: Copy) -> int:
             told = "; ".join(problem.named for problem in problems)
             raise RecoveryStopped(f"{flow.name} could not copy everything: {told}")
         if not left(flow, run_id):
-            return records
-    refuse_rest(flow, run_id)
+            break
+    else:
+        refuse_rest(flow, run_id)
+    say(f"{flow.name}: {records:,} records drained, nothing is left")
     return records
 
 
@@ -129,14 +131,13 @@ def refuse_rest(flow: Flow, run_id: str) -> None:
     """RecoveryStopped, with what is not on the target, when something is left to copy."""
     found = left(flow, run_id)
     if found:
-        more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-        raise RecoveryStopped(f"{flow.name}: not everything is on {flow.target.alias}: {'; '.join(found[:NAMED])}{more}; run this again")
+        raise RecoveryStopped(f"{flow.name}: not everything is on {flow.target.alias}: {some_of(found, NAMED, '; ')}; run this again")
 
 
 def left(flow: Flow, run_id: str) -> list[str]:
     """What a run would still do, in words. Positions that only have to pass records of the other cluster count too."""
     planned = plan_run(flow, RunRequest(flow.name, run_id))
-    rest = [f"{entry.topic}-{entry.partition} [{entry.start}, {entry.end}) {entry.reason}".strip() for entry in not_copied(planned)]
+    rest = [f"{entry.topic}-{entry.partition} [{entry.start}, {entry.end}) {entry.reason}".strip() for entry in not_copied(planned, flow)]
     rest += [str(failure) for failure in planned.failed]
     rest += [
         f"{plan.facts.topic}-{plan.facts.partition}: position {plan.position} of {plan.facts.end}"

@@ -11,6 +11,7 @@ from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.errors import ArgumentError, FerryError, ReplicatorActive
+from ferry.ledger.receipts import BY_OPERATOR
 from ferry.ledger.run_report import Skipped
 
 COLUMNS = ("topic", "partition", "position")
@@ -21,8 +22,8 @@ LAST_PARTITION, LAST_OFFSET = (1 << 31) - 1, (1 << 63) - 1
 class GivenPositions:
     """The next upstream offset to copy, by source partition.
 
-    `origin`: for the receipts. `places`: where each position was read, for messages. `binding`: an operator wrote the positions. They must
-    be of partitions of the flow, and also move Ferry back. Positions of other origins never do.
+    `origin`: where they are from. `places`: where each position was read, for messages. `binding`: an operator wrote the positions. They
+    must be of partitions of the flow, and also move Ferry back. Positions of other origins never do.
     """
 
     origin: str
@@ -31,6 +32,11 @@ class GivenPositions:
     binding: bool = False
     left_out: tuple[Skipped, ...] = ()
     notices: tuple[str, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """For the receipts."""
+        return f"{BY_OPERATOR}: {self.origin}" if self.binding else self.origin
 
     def place(self, key: TopicPartition) -> str:
         """The partition, and where its position was read."""
@@ -92,7 +98,7 @@ def read_seed_file(path: Path) -> GivenPositions:
         positions[key], places[key] = offset, place
     if not positions:
         raise ArgumentError(f"{path}: names no partition")
-    return GivenPositions(f"operator: {path.name}", positions, places, binding=True)
+    return GivenPositions(path.name, positions, places, binding=True)
 
 
 def _number(digits: str, last: int) -> int:

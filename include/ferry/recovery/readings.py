@@ -77,7 +77,7 @@ def is_away(cluster: Cluster) -> str:
     return ""
 
 
-def read_groups(flow: Flow, *, away: bool, back: bool = False, only: str | None = None) -> GroupReading:
+def groups_to_move(flow: Flow, *, away: bool, back: bool = False, only: str | None = None) -> GroupReading:
     """Positions of all groups of the filter on the target; with `back`, those of the target's groups on the source.
 
     `away`: the source does not answer, so the newest checkpoints count. `only`: groups whose whole name the expression matches.
@@ -187,7 +187,7 @@ def _position(checkpoint: Checkpoint, origins: Mapping[TopicPartition, Head], ma
     head = origins.get(TopicPartition(checkpoint.topic, checkpoint.partition))
     translation, problem, unread = None, "", False
     if head is None:  # a topic of the target, whose copies the group read; the ledger of these copies is on the source
-        translation = Translation(checkpoint.upstream_offset, checkpoint.downstream_offset, Inexact.UNEXPLAINED)
+        translation = Translation(checkpoint.downstream_offset, Inexact.UNEXPLAINED)
     else:
         known = maps.maps.get(head.key)
         unread = head.key in maps.unread
@@ -216,4 +216,4 @@ def checkpoint_image(known: OffsetMap, checkpoint: Checkpoint, *, one_name: bool
     if not own_records:
         return fresh
     image = max(min(fresh.image, checkpoint.downstream_offset), known.bounds.target_start)
-    return Translation(checkpoint.upstream_offset, image, fresh.reason or Inexact.MERGED)
+    return Translation(image, fresh.reason or Inexact.MERGED)

@@ -16,7 +16,7 @@ from ferry.recovery.moving import GroupMove, GroupOutcome, PartitionMove, PlaceS
 from ferry.recovery.not_copied import NotCopied
 from ferry.syncs.group_decision import Placement
 
-RECOVERY_VERSION = 1
+RECOVERY_REPORT_VERSION = 1
 LONGEST_QUIET_SECONDS = 24 * 3600.0
 
 
@@ -46,7 +46,7 @@ class RecoveryOptions:
 def check_quiet(seconds: float) -> None:
     """Check how long nothing may arrive before producers count as stopped. ArgumentError for anything but 0 to 24 h."""
     if not 0 <= seconds <= LONGEST_QUIET_SECONDS:  # refuses not-a-number too
-        raise ArgumentError(f"nothing can be measured for {seconds} s: give 0 to {LONGEST_QUIET_SECONDS:.0f} seconds of quiet")
+        raise ArgumentError(f"the seconds of quiet must be 0 to {LONGEST_QUIET_SECONDS:.0f}, not {seconds}")
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class RecoveryPlan:
 
     def document(self) -> dict[str, Any]:
         return {
-            "version": RECOVERY_VERSION,
+            "version": RECOVERY_REPORT_VERSION,
             "command": self.options.command,
             "flow": self.flow,
             "run_id": self.options.run_id,
@@ -159,6 +159,16 @@ def notes(plan: RecoveryPlan) -> list[str]:
     texts += [f"last copy: {plan.copy}"] if plan.copy else []
     texts += [*plan.notices, *plan.problems, *plan.unread, *(f"left out: {entry.what}: {entry.reason}" for entry in plan.left_out)]
     return texts + ([f"lost at the source before, and not acknowledged: {'; '.join(plan.losses)}"] if plan.losses else [])
+
+
+def outcome_lines(outcome: RecoveryReport) -> Iterator[str]:
+    """What was done, in lines. The caller shows what is undone, and the problems."""
+    written = sum(entry.written for entry in outcome.groups)
+    done = sum(entry.done for entry in outcome.groups)
+    yield f"{outcome.plan.flow} is {outcome.record.stage}: {done} of {len(outcome.groups)} groups done, {written} offsets written"
+    yield from outcome.reverse
+    if outcome.verified:
+        yield f"verified: {outcome.verified}"
 
 
 def group_table(plan: RecoveryPlan) -> Table:

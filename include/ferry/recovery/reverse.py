@@ -14,10 +14,11 @@ from ferry.clusters.describe import TopicDescription
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import FerryConfig, Flow
 from ferry.copying.request import RunRequest
-from ferry.errors import ArgumentError, ClusterUnreachable, NotAuthorized, RecoveryStopped
+from ferry.errors import ArgumentError, ClusterUnreachable, NotAuthorized, RecoveryStopped, some_of
 from ferry.ledger.reading import read_own_state
 from ferry.ledger.recovery_record import Stage, current_record, read_recovery, stage_of
 from ferry.ledger.state import CutEnds, RecoveryRecord
+from ferry.ledger.topic_ids import created_again
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import SeedOutcome, seed
 
@@ -93,8 +94,7 @@ def start_of(cut: CutEnds | None, topic_id: str | None, partition: int) -> int:
     """Where a partition begins (pure): where it ended at the failover, or 0 if the partition or its topic is newer."""
     if cut is None or partition >= len(cut.ends):
         return 0
-    created_again = topic_id is not None and cut.topic_id not in {"", topic_id}
-    return 0 if created_again else cut.ends[partition]
+    return 0 if created_again(cut.topic_id, topic_id) else cut.ends[partition]
 
 
 def seed_reverse(reverse: Flow, positions: Mapping[TopicPartition, int], run_id: str, recovery: str) -> SeedOutcome | None:
@@ -112,9 +112,9 @@ def _renamed(flow: Flow, topics: Mapping[str, TopicDescription]) -> list[str]:
 
 
 def refuse_another_source(flow: Flow, record: RecoveryRecord, identity: str, *, rebuilt: bool) -> tuple[str, ...]:
-    """In which way the source is another one than it was, for people: by cluster id, topic ids and log ends.
+    """Find what has changed at the source since it was copied, in its cluster id, topic ids and log ends; the changes, as texts for people.
 
-    RecoveryStopped for any difference, unless it was `rebuilt`. ClusterUnreachable when a log end is not known.
+    RecoveryStopped for any change, unless the source was `rebuilt`. ClusterUnreachable when a log end is not known.
     """
     alias, found = flow.source.alias, []
     if record.source_cluster and record.source_cluster != identity:
@@ -132,14 +132,13 @@ def refuse_another_source(flow: Flow, record: RecoveryRecord, identity: str, *, 
         today = topics.get(head.topic)
         if today is None:
             differing.add(f"{alias} has no topic {head.topic}")
-        elif today.topic_id is not None and today.topic_id != head.source_topic_id:
+        elif created_again(head.source_topic_id, today.topic_id):
             differing.add(f"topic {head.topic} had id {head.source_topic_id} and has {today.topic_id}")
         elif (end := ends.get(head.key, 0)) < head.position:
             differing.add(f"{head.topic}-{head.partition} ends at {end}, and was copied up to {head.position}")
     found += sorted(differing)
     if found and not rebuilt:
-        more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
-        raise RecoveryStopped(f"{alias} is not what it was: {'; '.join(found[:NAMED])}{more}; {_what_then(flow)}")
+        raise RecoveryStopped(f"{alias} has changed since it was copied: {some_of(found, NAMED, '; ')}; {_what_then(flow)}")
     return tuple(found)
 
 

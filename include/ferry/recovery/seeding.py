@@ -25,15 +25,15 @@ from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import ArgumentError, ClusterUnreachable, ExitCode, worst_exit_code
 from ferry.ledger.reading import read_receipts
-from ferry.ledger.receipts import Receipt, ReceiptKind, covered
+from ferry.ledger.receipts import BY_OPERATOR, Receipt, ReceiptKind, covered
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped
-from ferry.ledger.topic_ids import TopicIds, valid_receipts
+from ferry.ledger.topic_ids import of_source, valid_receipts
 from ferry.pipeline.report import assemble_report
 from ferry.pipeline.run import Run
 from ferry.recovery.positions import GivenPositions
 from ferry.wire.ranges import Ranges, outside
 
-FOREIGN_REASON = "operator: written by another replicator"
+FOREIGN_REASON = f"{BY_OPERATOR}: written by another replicator"
 SEED_VERSION = 1
 _PUT_THERE = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind.FOREIGN})
 
@@ -57,14 +57,14 @@ class Explained:
     found: int = -1
 
 
-def explained(facts: Collection[PartitionFacts], receipts: Iterable[Receipt]) -> dict[TopicPartition, Explained]:
+def explained_by_ledger(facts: Collection[PartitionFacts], receipts: Iterable[Receipt]) -> dict[TopicPartition, Explained]:
     """By source partition (pure). Receipts of an older source topic explain records of the remote topic, but no offsets of today."""
-    valid = valid_receipts(receipts, {entry.key: TopicIds(None, str(entry.remote_topic_id)) for entry in facts})
-    return {entry.key: _explained(valid.get(entry.key, []), str(entry.topic_id)) for entry in facts}
+    valid = valid_receipts(receipts, {entry.key: entry.topic_ids for entry in facts}, any_source=True)
+    return {entry.key: _explained(valid.get(entry.key, []), entry.topic_ids.source) for entry in facts}
 
 
 def _explained(receipts: list[Receipt], source_topic_id: str) -> Explained:
-    ranges = covered(receipt for receipt in receipts if receipt.source_topic_id == source_topic_id)
+    ranges = covered(of_source(receipts, source_topic_id))
     written = [receipt for receipt in receipts if receipt.kind in _PUT_THERE and receipt.downstream_end >= 0]
     found = max((receipt.found for receipt in receipts), default=-1)
     if not written:
@@ -124,7 +124,7 @@ def plan_seeds(given: GivenPositions, facts: Iterable[PartitionFacts], rules: Pl
             continue
         # A seed keeps what the seed that it replaces had noted.
         found = target.explained[key].found
-        plans.append(seeded(known[key], position, rules, given.origin, target.foreign(key, position), found))
+        plans.append(seeded(known[key], position, rules, given.reason, target.foreign(key, position), found))
     others = [entry for key, entry in sorted(known.items()) if key not in given.positions and entry.head is None]
     if given.binding:
         _refuse_gaps(given, others, target)
@@ -225,7 +225,7 @@ class SeedOutcome:
 
 
 # Decides from a snapshot. `topics` None: about all topics, without waiting for open transactions.
-Decide = Callable[[FlowSnapshot, "tuple[str, ...] | None"], SeedPlan]
+DecideSeeds = Callable[[FlowSnapshot, "tuple[str, ...] | None"], SeedPlan]
 
 
 def seed(flow: Flow, request: RunRequest, given: GivenPositions, *, dry_run: bool = False) -> SeedOutcome:
@@ -245,7 +245,7 @@ def declare_foreign(flow: Flow, request: RunRequest, *, dry_run: bool = False) -
     def decide(seen: FlowSnapshot, topics: tuple[str, ...] | None) -> SeedPlan:
         return plan_foreign(seen.facts, rules_of(flow, request), _remote(flow, seen, topics is not None))
 
-    return _carry_out(flow, request, decide, GivenPositions("operator: foreign records", {}), dry_run=dry_run)
+    return _carry_out(flow, request, decide, GivenPositions("foreign records", {}, binding=True), dry_run=dry_run)
 
 
 def _without_local(flow: Flow, seen: FlowSnapshot, remote: TargetRecords) -> TargetRecords:
@@ -255,7 +255,7 @@ def _without_local(flow: Flow, seen: FlowSnapshot, remote: TargetRecords) -> Tar
 
 
 def _remote(flow: Flow, seen: FlowSnapshot, settled: bool) -> TargetRecords:
-    known = explained(seen.facts, read_receipts(flow, [facts.key for facts in seen.facts]))
+    known = explained_by_ledger(seen.facts, read_receipts(flow, [facts.key for facts in seen.facts]))
     return TargetRecords(known, _external(flow, seen.facts, known, settled=settled))
 
 
@@ -278,7 +278,7 @@ def _external(
         for key, entry in present.items():
             written = known[entry.key].written
             unexplained = outside(written, starts[key], ends[key])
-            # Where Ferry never wrote, it wrote not even in a transaction that was aborted.
+            # Without a claim, Ferry never wrote here, not even what it aborted: every offset of the log is external.
             untouched = not written and entry.claimed_by is None and bool(unexplained)
             if untouched or any(
                 record.offset < end
@@ -289,7 +289,7 @@ def _external(
     return found
 
 
-def _carry_out(flow: Flow, request: RunRequest, decide: Decide, given: GivenPositions, *, dry_run: bool) -> SeedOutcome:
+def _carry_out(flow: Flow, request: RunRequest, decide: DecideSeeds, given: GivenPositions, *, dry_run: bool) -> SeedOutcome:
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         seen = take_snapshot(flow, request, source, target, settled=False)
     plan = decide(seen, None)
@@ -305,7 +305,7 @@ def _carry_out(flow: Flow, request: RunRequest, decide: Decide, given: GivenPosi
     return SeedOutcome(
         flow=flow.name,
         run_id=request.run_id,
-        origin=given.origin,
+        origin=given.reason,
         dry_run=dry_run,
         seeds=_entries(plan.partitions, failed),
         left_out=plan.left_out,
@@ -315,7 +315,7 @@ def _carry_out(flow: Flow, request: RunRequest, decide: Decide, given: GivenPosi
     )
 
 
-def _write(flow: Flow, request: RunRequest, decide: Decide, topics: tuple[str, ...]) -> tuple[SeedPlan, RunReport]:
+def _write(flow: Flow, request: RunRequest, decide: DecideSeeds, topics: tuple[str, ...]) -> tuple[SeedPlan, RunReport]:
     Run(flow, request).prepare(spark_follows=True)
     decided: list[SeedPlan] = []
 

@@ -31,7 +31,7 @@ from ferry.pipeline.plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
 from ferry.recovery.moving import GroupMove, GroupOutcome, members_of, plan_moves, refused_groups
 from ferry.recovery.not_copied import Copy, NotCopied, drain, not_copied, refuse_rest
-from ferry.recovery.readings import GroupReading, cluster_id_of, read_groups
+from ferry.recovery.readings import GroupReading, cluster_id_of, groups_to_move
 from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport, Stopwatch
 from ferry.recovery.reverse import cut_ends, refuse_another_source, refuse_other_way, require_reverse, seed_reverse, start_positions
 from ferry.verify.range_runner import verify_inline
@@ -103,15 +103,12 @@ def copy_ahead(flow: Flow, options: RecoveryOptions, copy: Copy, what: str) -> s
     return f"{flow.name}: {report.records:,} records in {report.seconds:.1f} s"
 
 
-def drain_and_verify(
-    switch: SwitchOver, options: RecoveryOptions, copy: Copy, say: Callable[[str], None], *, compare: bool
-) -> tuple[str, str]:
-    """Copy the rest and compare both clusters; returns what was done, in words. RecoveryStopped when something is left or differs."""
-    records = drain(switch.active, options.run_id, copy)
-    told = f"{switch.active.name}: {records:,} records drained, nothing is left"
+def drain_and_verify(switch: SwitchOver, options: RecoveryOptions, copy: Copy, say: Callable[[str], None], *, compare: bool) -> str:
+    """Copy the rest and compare both clusters; returns what verify found, in words. RecoveryStopped when something is left or differs."""
+    drain(switch.active, options.run_id, copy, say)
     if not compare:
-        return told, "not asked for"
-    return told, verified(verify(switch.active, VerifyRequest(switch.active.name, f"{options.run_id}__verify"), verify_inline, say))
+        return "not asked for"
+    return verified(verify(switch.active, VerifyRequest(switch.active.name, f"{options.run_id}__verify"), verify_inline, say))
 
 
 def verified(outcome: VerifyReport) -> str:
@@ -176,7 +173,7 @@ def _read(switch: SwitchOver, options: RecoveryOptions) -> GroupReading:
     """Positions on the other cluster, without groups that this movement has already written."""
     state = read_recovery(switch.flow, settled=options.writes)
     record = current_record(switch.flow, state)
-    reading = read_groups(switch.flow, away=False, back=switch.back, only=options.only)
+    reading = groups_to_move(switch.flow, away=False, back=switch.back, only=options.only)
     moving = {Stage.FAILING_BACK} if switch.back else {Stage.CUTTING_OVER, Stage.CUT_OVER}
     return reading.without(done_groups(state, record)) if stage_of(record) in moving else reading
 
@@ -211,7 +208,7 @@ def _missing(switch: SwitchOver, options: RecoveryOptions) -> tuple[tuple[NotCop
             raise
         return (), (f"{switch.active.name}: {problem.named}",)
     starts = _starts(switch)[0] if switch.back and not options.writes else {}
-    rest = tuple(_begun_at(entry, starts.get(TopicPartition(entry.topic, entry.partition))) for entry in not_copied(planned))
+    rest = [_begun_at(one, starts.get(TopicPartition(one.topic, one.partition))) for one in not_copied(planned, switch.active)]
     return tuple(entry for entry in rest if entry.offsets or entry.reason), tuple(str(failure) for failure in planned.failed)
 
 
@@ -237,4 +234,4 @@ def _why(members: int, switch: SwitchOver) -> str:
 
 def tail(flow: Flow, options: RecoveryOptions) -> Iterable[NotCopied]:
     """What of the source was never copied to the target before the failover."""
-    return not_copied(plan_run(flow, RunRequest(flow.name, options.run_id)))
+    return not_copied(plan_run(flow, RunRequest(flow.name, options.run_id)), flow)

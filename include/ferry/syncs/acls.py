@@ -61,7 +61,7 @@ class AclPlan:
 
 
 @dataclass(frozen=True)
-class _NotCopied:
+class _NoImage:
     reason: str
 
 
@@ -88,47 +88,47 @@ def plan_acls(
     return AclPlan(missing, surplus, renewed, void, tuple(skipped), len(wanted) - len(missing))
 
 
-def image_of(binding: AclBinding, rules: AclRules) -> AclBinding | _NotCopied:
+def image_of(binding: AclBinding, rules: AclRules) -> AclBinding | _NoImage:
     """What a source ACL becomes on the target, or why it is not copied."""
     if binding.operation not in OPERATIONS or binding.permission not in PERMISSIONS:
-        return _NotCopied(f"Ferry's client cannot write {binding.permission} {binding.operation}")
+        return _NoImage(f"Ferry's client cannot write {binding.permission} {binding.operation}")
     match binding.resource:
         case AclResource.TOPIC:
             return _of_topic(binding, rules)
         case AclResource.GROUP if not rules.settings.groups:
-            return _NotCopied("ACLs of groups are copied with ferry.sync.acls.groups=true")
+            return _NoImage("ACLs of groups are copied with ferry.sync.acls.groups=true")
         case AclResource.GROUP:
             reason = rules.groups.why_not(binding.name) if binding.pattern is AclPattern.LITERAL else None
-            return binding if reason is None else _NotCopied(reason)
+            return binding if reason is None else _NoImage(reason)
         case AclResource.TRANSACTIONAL_ID if rules.settings.transactional_ids:
             return binding
         case AclResource.TRANSACTIONAL_ID:
-            return _NotCopied("ACLs of transactional ids are copied with ferry.sync.acls.transactional.ids=true")
-    return _NotCopied("it is about the cluster itself")
+            return _NoImage("ACLs of transactional ids are copied with ferry.sync.acls.transactional.ids=true")
+    return _NoImage("it is about the cluster itself")
 
 
-def _of_topic(binding: AclBinding, rules: AclRules) -> AclBinding | _NotCopied:
+def _of_topic(binding: AclBinding, rules: AclRules) -> AclBinding | _NoImage:
     literal = binding.pattern is AclPattern.LITERAL
     if not literal and not rules.settings.prefixed:
-        return _NotCopied("ACLs of prefixed topic names are copied with ferry.sync.acls.prefixed=true")
+        return _NoImage("ACLs of prefixed topic names are copied with ferry.sync.acls.prefixed=true")
     drops = rules.settings.write == "drop" and binding.permission == "ALLOW"
     if drops and binding.operation == "WRITE":
-        return _NotCopied("only the flow writes to remote topics; ferry.sync.acls.write=keep copies it")
+        return _NoImage("only the flow writes to remote topics; ferry.sync.acls.write=keep copies it")
     reason = rules.topics.why_not(binding.name) if literal else None
     if reason is not None:
-        return _NotCopied(reason)
+        return _NoImage(reason)
     name = rules.topics.remote_topic(binding.name) if literal else _prefix(binding.name, rules)
-    if isinstance(name, _NotCopied):
+    if isinstance(name, _NoImage):
         return name
     return replace(binding, name=name, operation="READ" if drops and binding.operation == "ALL" else binding.operation)
 
 
-def _prefix(prefix: str, rules: AclRules) -> str | _NotCopied:
+def _prefix(prefix: str, rules: AclRules) -> str | _NoImage:
     """Rights reach no further than the flow: at least one of its topics must have the prefix."""
     if not any(topic.startswith(prefix) for topic in rules.copied):
-        return _NotCopied("no topic that the flow copies begins with this prefix")
+        return _NoImage("no topic that the flow copies begins with this prefix")
     probe = rules.topics.remote_topic(prefix + _PROBE)
-    return probe.removesuffix(_PROBE) if probe.endswith(_PROBE) else _NotCopied("the replication policy does not keep prefixes")
+    return probe.removesuffix(_PROBE) if probe.endswith(_PROBE) else _NoImage("the replication policy does not keep prefixes")
 
 
 def sync_acls(context: SyncContext) -> SyncOutcome:
@@ -177,7 +177,7 @@ def _outcome(flow: Flow, plan: AclPlan, problems: Problems, source: Collection[A
         skipped += [Skipped(f"ACL {binding}", reason) for binding in plan.surplus]
     failed = [SyncFailure.of(f"ACL {binding}", problem) for binding, problem in sorted(problems.items())]
     counts = {"source": len(source), "present": plan.present, "missing": len(plan.missing), "surplus": len(plan.surplus)}
-    return SyncOutcome("acls", tuple(changes), tuple(skipped), tuple(failed), counts=counts)
+    return SyncOutcome(tuple(changes), tuple(skipped), tuple(failed), counts=counts)
 
 
 def _creation(wanted: OwnedAcl) -> Change:
@@ -191,4 +191,4 @@ def _creation(wanted: OwnedAcl) -> Change:
 
 def _without_authorizer(cluster: Cluster, consequence: str) -> SyncOutcome:
     notice = f"cluster {cluster.alias} has no authorizer: {consequence}; sync.topic.acls.enabled=false leaves this sync out"
-    return SyncOutcome("acls", notices=(notice,))
+    return SyncOutcome(notices=(notice,))

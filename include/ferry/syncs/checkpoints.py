@@ -20,8 +20,6 @@ from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic, read_mm2_topic
 from ferry.syncs.translated_groups import TranslatedGroups
 from ferry.wire.internal_records import Checkpoint
 
-NAME = "checkpoints"
-
 CheckpointKey = tuple[str, str, int]  # group, topic as on the target, partition
 
 
@@ -48,16 +46,11 @@ def sync_checkpoints(context: SyncContext) -> SyncOutcome:
         records = [(checkpoint.encode_key(), checkpoint.encode_value()) for checkpoint, _ in plan.due]
         append_records(flow.target, topic, records, partition=PARTITION, timestamp=queried)
         measured = _latencies(flow, plan, time.time_ns() // 1_000_000 - queried)
+    changes += tuple(_change(checkpoint, before) for checkpoint, before in plan.due)
     left_out = [Skipped(f"group {entry.group}", entry.reason) for entry in groups.left_out if not entry.error]
-    return SyncOutcome(
-        NAME,
-        (*changes, *(_change(checkpoint, before) for checkpoint, before in plan.due)),
-        (*left_out, *plan.skipped),
-        tuple(SyncFailure(f"group {entry.group}", entry.error, entry.reason) for entry in groups.left_out if entry.error),
-        contents.notices(),
-        {"groups": len(groups.groups), "written": len(plan.due), "unchanged": plan.unchanged},
-        measured,
-    )
+    failed = tuple(SyncFailure(f"group {entry.group}", entry.error, entry.reason) for entry in groups.left_out if entry.error)
+    counts = {"groups": len(groups.groups), "written": len(plan.due), "unchanged": plan.unchanged}
+    return SyncOutcome(changes, (*left_out, *plan.skipped), failed, contents.notices(), counts, measured)
 
 
 def plan_checkpoints(groups: TranslatedGroups, previous: Mapping[CheckpointKey, Checkpoint]) -> CheckpointPlan:

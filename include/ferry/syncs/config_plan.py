@@ -14,11 +14,10 @@ from dataclasses import dataclass
 
 from ferry.clusters.describe import ConfigOrigin, ConfigValue
 from ferry.policy.filters import ConfigPropertyRule
+from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 
 Entries = Mapping[str, ConfigValue]
 
-# Kafka's default of max.message.bytes.
-DEFAULT_BATCH_LIMIT = 1_048_588
 BATCH_LIMIT = "max.message.bytes"
 TIMESTAMP_TYPE = "message.timestamp.type"
 # The entries about remote storage (KIP-405), and what a broker says of itself.
@@ -97,7 +96,7 @@ def plan_configs(source: Entries, target: Entries, rules: ConfigRules) -> Config
             if wish.value is not None:
                 left.append((name, f"the target's brokers do not know it: {_shown(entry)} at the source"))
         elif name == TIMESTAMP_TYPE and wish.value is None and own is not None:
-            left.append((name, f"{_REPLACES_TIMESTAMPS}, and what the target's brokers do by default is theirs: {own} stays"))
+            left.append((name, f"{_REPLACES_TIMESTAMPS}, and Ferry cannot know the brokers' default, so the topic keeps {own}"))
         elif wish.value != own:
             alterations.append(Alteration(name, wish.value, _shown(found), wish.reason))
     return ConfigPlan(tuple(alterations), tuple(left))

@@ -17,7 +17,7 @@ from ferry.syncs.config_plan import Alteration, ConfigPlan, ConfigRules, Entries
 from ferry.syncs.context import SyncContext, sync_scope
 from ferry.syncs.topics import batch_limit, has_remote_storage
 
-Refusals = Mapping[tuple[str, str], FerryError]
+ConfigErrors = Mapping[tuple[str, str], FerryError]
 
 
 def sync_configs(context: SyncContext) -> SyncOutcome:
@@ -37,13 +37,8 @@ def sync_configs(context: SyncContext) -> SyncOutcome:
     left = [Skipped(f"topic {topic} {name}", reason) for topic, plan in plans.items() for name, reason in plan.left]
     failed = [SyncFailure.of(f"topic {name}", problem) for name, problem in (unread_here | unread_there).items()]
     failed += [SyncFailure.of(f"topic {topic} {name}", problem) for (topic, name), problem in refusals.items()]
-    return SyncOutcome(
-        "configs",
-        tuple(changes),
-        (*scope.claimed, *missing, *left),
-        (*scope.failed, *failed),
-        counts={"topics": len(plans), "topics_that_differ": sum(1 for plan in plans.values() if plan.alterations)},
-    )
+    counts = {"topics": len(plans), "topics_that_differ": sum(1 for plan in plans.values() if plan.alterations)}
+    return SyncOutcome(tuple(changes), (*scope.claimed, *missing, *left), (*scope.failed, *failed), counts=counts)
 
 
 def _plans(flow: Flow, target: ClusterAdmin, both: Mapping[str, tuple[Entries, Entries]]) -> dict[str, ConfigPlan]:
@@ -54,7 +49,7 @@ def _plans(flow: Flow, target: ClusterAdmin, both: Mapping[str, tuple[Entries, E
     return {topic: plan_configs(here, there, with_limit if topic in limited else rules) for topic, (here, there) in sorted(both.items())}
 
 
-def _apply(plans: Mapping[str, ConfigPlan], target: ClusterAdmin) -> Refusals:
+def _apply(plans: Mapping[str, ConfigPlan], target: ClusterAdmin) -> ConfigErrors:
     """What went wrong, by topic and name."""
     problems = target.alter_topic_configs({topic: _entries(*plan.alterations) for topic, plan in plans.items() if plan.alterations})
     refusals = {(topic, entry.name): problem for topic, problem in problems.items() for entry in plans[topic].alterations}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class SyncContext:
-    """The flow, and whether its syncs only say what they would write (`dry_run`). ClusterUnreachable and its kin from each property."""
+    """The flow, and whether its syncs only say what they would write (`dry_run`). Each property raises ClusterUnreachable or a subclass."""
 
     flow: Flow
     dry_run: bool = False

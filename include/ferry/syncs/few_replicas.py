@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ferry.clusters.describe import Brokers, TopicDescription
 from ferry.config import Flow
 from ferry.config.settings import CHECKPOINTS, HEARTBEATS, OFFSET_SYNCS, OWN_TOPICS, REMOTE_TOPICS, WantedReplicas
+from ferry.errors import some_of
 from ferry.ledger.topics import internal_topics
 
 # Keeps the command short enough to paste. With more partitions, run the doctor again after it.
@@ -75,7 +76,6 @@ def reassignment(bootstrap: str, found: Sequence[FewReplicas], brokers: Iterable
 
 
 def told(found: Sequence[FewReplicas]) -> str:
-    """Some topics of one key, for people."""
-    named = ", ".join(f"{entry.topic} ({entry.has})" for entry in found[:NAMES_SHOWN])
-    more = f" and {len(found) - NAMES_SHOWN} more" if len(found) > NAMES_SHOWN else ""
-    return f"fewer replicas than {found[0].key} wants ({found[0].wanted}): {named}{more}"
+    """What people read about topics of one config key that have too few replicas. It names the first NAMES_SHOWN of them."""
+    named = some_of([f"{entry.topic} ({entry.has})" for entry in found], NAMES_SHOWN)
+    return f"fewer replicas than {found[0].key} wants ({found[0].wanted}): {named}"

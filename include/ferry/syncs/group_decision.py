@@ -40,7 +40,7 @@ class TargetGroup:
 @dataclass(frozen=True)
 class PartitionDecision:
     """`present`: the target's offset now, None when there is none. `write`: what is to be committed, None for nothing. `reason`: why
-    nothing is written, or why the translation is not exact; empty when it is exact.
+    nothing is written, or why the translation is not exact; empty when it is exact. `untouched`: `reason` is that of the whole group.
     """
 
     position: TranslatedPosition
@@ -48,6 +48,7 @@ class PartitionDecision:
     placement: Placement
     write: CommittedOffset | None = None
     reason: str = ""
+    untouched: bool = False
 
     @property
     def remote(self) -> TopicPartition:
@@ -123,7 +124,7 @@ def _decide(
         reason = f"{alias} is ahead: at {present}, translated {image}; a group never goes back"
         return left(Placement.NONE if untouched else Placement.AHEAD, reason)
     if untouched:
-        return left(Placement.NONE, untouched)
+        return PartitionDecision(position, present, Placement.NONE, reason=untouched, untouched=True)
     return PartitionDecision(
         position, present, Placement.WRITE, CommittedOffset(image, -1, position.metadata or marker), _why_inexact(position)
     )

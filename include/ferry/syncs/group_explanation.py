@@ -64,7 +64,7 @@ class GroupExplanation:
 
 
 def explain_group(flow: Flow, group: str) -> GroupExplanation:
-    """Look at one group. ArgumentError when neither cluster has it; ClusterUnreachable and its kin when one cannot be read."""
+    """Look at one group. ArgumentError when neither cluster has it; ClusterUnreachable or a subclass when one cannot be read."""
     with ConsumerGroups(flow.source) as groups:
         described = groups.describe([group])[group]
         if isinstance(described, FerryError):

@@ -23,11 +23,11 @@ NO_OFFSETS = "it has no offsets of topics that are copied"
 def sync_groups(context: SyncContext) -> SyncOutcome:
     """Sync every group that the flow's filters accept, unless the flow is failed over: then groups are ahead on the target.
 
-    ClusterUnreachable and its kin when nothing can be read at all.
+    It raises ClusterUnreachable or a subclass when it can read nothing at all.
     """
     flow = context.flow
     if held := why_groups_may_not_be_synced(flow):
-        return SyncOutcome("groups", left_out=held)
+        return SyncOutcome(left_out=held)
     positions = context.translated_groups.by_group()
     results: list[GroupResult] = []
     unread: dict[str, FerryError] = {}
@@ -71,7 +71,7 @@ def groups_outcome(
     concerned = {*positions, *(entry.group for entry in translated.left_out if entry.error)}
     tags = {"source": flow.source.alias, "target": flow.target.alias}
     measured = (Measurement("groups-synced", synced, tags), Measurement("groups-not-synced", len(concerned) - synced, tags))
-    return SyncOutcome("groups", changes, (*skipped, *current), tuple(failed), tuple(notices), counts, measured)
+    return SyncOutcome(changes, (*skipped, *current), tuple(failed), tuple(notices), counts, measured)
 
 
 def _not_written(result: GroupResult) -> tuple[list[Skipped], list[SyncFailure]]:
@@ -81,7 +81,7 @@ def _not_written(result: GroupResult) -> tuple[list[Skipped], list[SyncFailure]]
     left += [
         Skipped(_name(entry), entry.reason)
         for entry in decision.partitions
-        if entry.placement in {Placement.NONE, Placement.AHEAD} and not (decision.untouched and entry.reason == decision.untouched)
+        if entry.placement in {Placement.NONE, Placement.AHEAD} and not entry.untouched
     ]
     whys = [(whole, result.whole)] if result.whole is not None else []
     whys += [(_name(entry), result.partitions[entry.remote]) for entry in decision.partitions if entry.remote in result.partitions]

@@ -112,10 +112,10 @@ class GroupPlacer:
         ]
 
     def _look(self, groups: Iterable[str]) -> dict[str, tuple[GroupDescription | FerryError, GroupOffsets | FerryError]]:
-        """The groups as they are now, and their offsets; what could not be read is an error.
+        """Read each group's state and offsets, or why the cluster does not tell them.
 
-        States first, offsets last: whoever came and went in between has left its offsets. An active group is not written, so offsets of
-        its open transactions need not be waited for.
+        Ferry reads the states first: so if consumers of a group come, commit and go between the two reads, Ferry reads what they committed.
+        Ferry does not write an active group, so it does not wait for the offsets of the group's open transactions.
         """
         described = self._groups.describe(groups)
         active = {group for group, entry in described.items() if isinstance(entry, GroupDescription) and entry.active}
@@ -166,13 +166,9 @@ class GroupPlacer:
         return _failed(GroupFailed(f"cluster {alias}: {wanted} was written to {entry.where}, and {there} was read back"))
 
     def _refused(self, entry: PartitionDecision, code: int) -> NotWritten:
-        alias, action = self._cluster.alias, OFFSET_COMMIT.action(code)
-        if action is Action.NOTHING:
-            return NotWritten(f"{alias} has no partition {entry.where} any more")
-        if action is Action.DENIED:
-            right = self._groups.granting(OFFSET_COMMIT.right(code, topic=entry.remote.topic))
-            return _failed(NotAuthorized(f"cluster {alias} does not allow writing offsets of {entry.where}; {right}"))
-        return _failed(GroupFailed(f"cluster {alias} refused {entry.where}: {OFFSET_COMMIT.told(code)}"))
+        if OFFSET_COMMIT.action(code) is Action.NOTHING:
+            return NotWritten(f"{self._cluster.alias} has no partition {entry.where} any more")
+        return _failed(refused_commit(self._groups, self._cluster.alias, entry.remote, code))
 
 
 def end_offsets(cluster: Cluster, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
@@ -186,6 +182,14 @@ def end_offsets(cluster: Cluster, partitions: Collection[TopicPartition]) -> dic
 def has_members(refusals: Refusals) -> bool:
     """Whether a write was refused because the group has members by now."""
     return bool(refusals) and all(OFFSET_COMMIT.meaning(code).error is ReplicatorActive for code in refusals.values())
+
+
+def refused_commit(groups: ConsumerGroups, alias: str, key: TopicPartition, code: int) -> FerryError:
+    """Why cluster `alias` did not write the offset of one partition; if a right is missing, how to grant it."""
+    if OFFSET_COMMIT.action(code) is Action.DENIED:
+        right = groups.granting(OFFSET_COMMIT.right(code, topic=key.topic))
+        return NotAuthorized(f"cluster {alias} does not allow writing offsets of {key.topic}-{key.partition}; {right}")
+    return GroupFailed(f"cluster {alias} refused {key.topic}-{key.partition}: {OFFSET_COMMIT.told(code)}")
 
 
 def _failed(problem: FerryError) -> NotWritten:

@@ -1,8 +1,9 @@
 """Heartbeats: a record on the target says that the flow was alive. Its copies on other clusters tell how many hops away a cluster is.
 
 A run of A->B writes the heartbeat (A, B) to the topic `heartbeats` of B. MM2's clients on B know from `A.heartbeats` that A is upstream.
-That is a copy of `heartbeats` on A, to which MM2 writes by the pair B->A. Ferry runs enabled flows only, so a run of A->B also writes (B,
-A) to A where MM2 would. This second heartbeat is best effort: read-only credentials on the source must suffice for what was not asked for.
+That is a copy of `heartbeats` on A, to which MM2 writes for the pair B->A even if that flow is not enabled. Ferry runs enabled flows only,
+so a run of A->B also writes (B, A) to A where MM2 would. If Ferry cannot write this second heartbeat, the sync fails only if the config
+asks for it: a user who may only read on the source must be able to run the flow.
 """
 
 import time
@@ -18,14 +19,13 @@ from ferry.syncs.context import SyncContext
 from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic
 from ferry.wire.internal_records import Heartbeat
 
-NAME = "heartbeat"
 KEY = "emit.heartbeats.enabled"
 
 
 def sync_heartbeat(context: SyncContext) -> SyncOutcome:
     """Write the flow's heartbeat, and that of the other direction where MM2 would. If one of the two fails, the other is still written."""
     flow, dry_run, reverse = context.flow, context.dry_run, context.flow.reverse_heartbeat
-    done = SyncOutcome(NAME)
+    done = SyncOutcome()
     # If both are switched off, a person has asked for this sync, and wants the flow's own heartbeat.
     if flow.mirroring.emit_heartbeats_enabled or reverse == "off":
         try:

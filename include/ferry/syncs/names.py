@@ -47,7 +47,7 @@ SYNCS: Mapping[SyncName, Sync] = {
     SyncName.GROUPS: Sync("ferry.syncs.group_offsets:sync_groups", "sync.group.offsets.enabled"),
     SyncName.SOURCE_GROUP: Sync("ferry.syncs.source_group:sync_source_group", "ferry.publish.source.group"),
 }
-# The copy's own preparation creates and grows topics.
+# A run carries out these after the copy. It creates and grows remote topics before the copy, so it needs no topics sync.
 AFTER_THE_COPY = tuple(name for name in SyncName if name is not SyncName.TOPICS)
 
 

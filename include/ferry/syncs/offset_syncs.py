@@ -31,8 +31,6 @@ from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic, read_mm2_topic
 from ferry.wire.internal_records import OffsetSync
 from ferry.wire.runs import DOWNSTREAM, UPSTREAM, OffsetRun, once
 
-NAME = "offset-syncs"
-
 
 def offset_syncs_place(flow: Flow) -> tuple[Cluster, str]:
     """Cluster and topic: by `offset-syncs.topic.location` on the source and named after the target, or the other way round."""
@@ -61,12 +59,8 @@ def sync_offset_syncs(context: SyncContext) -> SyncOutcome:
     if new and identity is not None:
         records = [(sync.encode_key(), sync.encode_value()) for sync in new]
         append_records(cluster, topic, records, partition=PARTITION, identity=identity)
-    return SyncOutcome(
-        NAME,
-        (*changes, *_changes(new, last)),
-        notices=contents.notices(),
-        counts={"partitions": len(heads), "written": len(new)},
-    )
+    counts = {"partitions": len(heads), "written": len(new)}
+    return SyncOutcome((*changes, *_changes(new, last)), notices=contents.notices(), counts=counts)
 
 
 def copied_runs(receipts: Iterable[Receipt], heads: Mapping[TopicPartition, Head]) -> dict[TopicPartition, tuple[OffsetRun, ...]]:

@@ -46,8 +46,8 @@ def read_offset_maps(
 ) -> OffsetMaps:
     """Maps of the source partitions that are the keys of `remote`, which names their remote topics; these must exist.
 
-    `ids`: of the source topics. `ask_source` False: the source may be unreachable, so its log starts count as 0. ClusterUnreachable and its
-    kin when the ledger cannot be read to its end.
+    `ids`: of the source topics. `ask_source` False: the source may be unreachable, so its log starts count as 0. ClusterUnreachable or a
+    subclass when the ledger cannot be read to its end.
     """
     problems: dict[TopicPartition, str] = {}
     for key, topic in remote.items():

@@ -6,20 +6,19 @@ broker forgets offsets of a group without members after offsets.retention.minute
 """
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.answers import OFFSET_COMMIT, Action
 from ferry.clusters.consumer_groups import ConsumerGroups, GroupOffsets
 from ferry.clusters.describe import TopicDescription
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.partitions import TopicPartition
-from ferry.errors import FerryError, GroupFailed, NotAuthorized
+from ferry.errors import FerryError, GroupFailed
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.state import Head
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
+from ferry.ledger.topic_ids import created_again
 from ferry.syncs.context import SyncContext
-from ferry.syncs.group_placing import has_members
+from ferry.syncs.group_placing import has_members, refused_commit
 from ferry.syncs.names import SyncName, not_enabled
 
-NAME = SyncName.SOURCE_GROUP.value
 METADATA = "written by Ferry: do not consume with this group"
 
 
@@ -28,7 +27,7 @@ def sync_source_group(context: SyncContext) -> SyncOutcome:
     flow, dry_run = context.flow, context.dry_run
     group = flow.mirroring.publish_source_group
     if not group:
-        return SyncOutcome(NAME, left_out=not_enabled(flow, SyncName.SOURCE_GROUP))
+        return SyncOutcome(left_out=not_enabled(flow, SyncName.SOURCE_GROUP))
     with ClusterAdmin(flow.source) as source:
         topics = source.topics()
     wanted, skipped = published(context.state_and_claims[0].heads, topics)
@@ -36,16 +35,16 @@ def sync_source_group(context: SyncContext) -> SyncOutcome:
         found = groups.offsets([group], stable=False)[group]
         if isinstance(found, FerryError):
             raise found
-        failed = () if dry_run or not wanted else _write(groups, group, wanted)
-    refused = {failure.what for failure in failed}
+        refused = {} if dry_run or not wanted else _write(groups, flow.source.alias, group, wanted)
+    failed = tuple(SyncFailure.of(_name(group, key), problem) for key, problem in refused.items())
     before = {key: committed.offset for key, committed in found.items()}
     changes = tuple(
         Change(_name(group, key), "write", f"{before.get(key, 'none')} -> {committed.offset}")
         for key, committed in wanted.items()
-        if before.get(key) != committed.offset and _name(group, key) not in refused
+        if before.get(key) != committed.offset and key not in refused
     )
     notices = (f"group {group} on {flow.source.alias} is written by Ferry: nobody else may use it",)
-    return SyncOutcome(NAME, changes, skipped, failed, notices, {"partitions": len(wanted)})
+    return SyncOutcome(changes, skipped, failed, notices, {"partitions": len(wanted)})
 
 
 def published(
@@ -58,26 +57,19 @@ def published(
         today = topics.get(topic)
         if today is None or partition >= today.partitions:
             skipped.append(Skipped(f"{topic}-{partition}", "the source has no such partition"))
-        elif today.topic_id is not None and today.topic_id != head.source_topic_id:
+        elif created_again(head.source_topic_id, today.topic_id):
             skipped.append(Skipped(f"{topic}-{partition}", "the topic was deleted and created again since it was copied"))
         else:
             wanted[key] = CommittedOffset(head.position, metadata=METADATA)
     return wanted, tuple(skipped)
 
 
-def _write(groups: ConsumerGroups, group: str, wanted: GroupOffsets) -> tuple[SyncFailure, ...]:
+def _write(groups: ConsumerGroups, alias: str, group: str, wanted: GroupOffsets) -> dict[TopicPartition, FerryError]:
+    """Commit the offsets; why the cluster refused some of them."""
     refusals = groups.commit(group, wanted)
     if has_members(refusals):
         raise GroupFailed(f"group {group} has members: it must be Ferry's alone; stop them, or name another ferry.publish.source.group")
-    return tuple(_failure(groups, group, key, code) for key, code in refusals.items())
-
-
-def _failure(groups: ConsumerGroups, group: str, key: TopicPartition, code: int) -> SyncFailure:
-    told = f"the source answers {OFFSET_COMMIT.told(code)}"
-    if OFFSET_COMMIT.action(code) is Action.DENIED:
-        right = groups.granting(OFFSET_COMMIT.right(code, topic=key.topic))
-        return SyncFailure(_name(group, key), NotAuthorized.__name__, f"{told}; {right}")
-    return SyncFailure(_name(group, key), GroupFailed.__name__, told)
+    return {key: refused_commit(groups, alias, key, code) for key, code in refusals.items()}
 
 
 def _name(group: str, key: TopicPartition) -> str:

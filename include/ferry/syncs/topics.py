@@ -18,8 +18,9 @@ from ferry.errors import ClusterUnreachable, FerryError
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.permissions.required import rights_on_topic
-from ferry.syncs.config_plan import DEFAULT_BATCH_LIMIT, REMOTE_STORAGE_SYSTEM, ConfigRules, creation_config, wants_remote_storage
+from ferry.syncs.config_plan import REMOTE_STORAGE_SYSTEM, ConfigRules, creation_config, wants_remote_storage
 from ferry.syncs.context import SyncContext, sync_scope
+from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 
 
 @dataclass(frozen=True)
@@ -101,14 +102,10 @@ def sync_topics(context: SyncContext) -> SyncOutcome:
         for _, remote in sorted(gone)
     ]
     skipped += [Skipped(f"topic {new.remote_topic} {name}", reason) for new in plan.create for name, reason in new.left]
-    return SyncOutcome(
-        "topics",
-        tuple(changes),
-        (*scope.skipped, *scope.claimed, *skipped),
-        (*scope.failed, *(SyncFailure(f"topic {failure.remote_topic}", failure.error, failure.problem) for failure in done.failed)),
-        notices=tuple(_wider(growth) for growth in plan.wider),
-        counts={"topics": len(scope.pairs), "created": len(plan.create), "grown": len(plan.grow), "wider": len(plan.wider)},
-    )
+    failed = (SyncFailure(f"topic {failure.remote_topic}", failure.error, failure.problem) for failure in done.failed)
+    notices = tuple(_wider(growth) for growth in plan.wider)
+    counts = {"topics": len(scope.pairs), "created": len(plan.create), "grown": len(plan.grow), "wider": len(plan.wider)}
+    return SyncOutcome(tuple(changes), (*scope.skipped, *scope.claimed, *skipped), (*scope.failed, *failed), notices, counts)
 
 
 def plan_topics(

@@ -50,7 +50,7 @@ def translated_groups(flow: Flow, groups: Collection[str] | None = None, *, reve
     """Positions of all groups that the group filter accepts, or of those that `groups` names, whatever the filter says.
 
     With `reverse`, positions of the target's groups on the source. ArgumentError for names of groups that do not exist; ClusterUnreachable
-    and its kin when a cluster or the ledger cannot be read.
+    or a subclass when a cluster or the ledger cannot be read.
     """
     forward = replace(flow, source=flow.target, target=flow.source) if reverse else flow
     with ConsumerGroups(forward.source) as home:

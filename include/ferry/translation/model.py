@@ -20,12 +20,11 @@ class Inexact(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """One offset and its image on the other side. `reason`: why the image is not exact; None when it is.
+    """The image of an offset on the other side. `reason`: why the image is not exact; None when it is.
 
-    `ahead`: how many offsets `offset` is beyond what was copied. Once copied, they are read again.
+    `ahead`: how many offsets the translated offset is beyond what was copied. Once copied, they are read again.
     """
 
-    offset: int
     image: int
     reason: Inexact | None = None
     ahead: int = field(default=0, compare=False)

@@ -82,7 +82,7 @@ class OffsetMap:
         """Where a consumer at upstream `offset` goes on downstream."""
         found = self.image(offset)
         image = max(self.end if found is None else found, self.bounds.target_start)
-        return Translation(offset, image, self._why_inexact(offset, image), 0 if self.position is None else max(0, offset - self.position))
+        return Translation(image, self._why_inexact(offset, image), 0 if self.position is None else max(0, offset - self.position))
 
     def image(self, offset: int) -> int | None:
         """The smallest downstream offset that may hold a record of upstream `offset` or higher; None when there is no such record."""
@@ -112,7 +112,7 @@ class OffsetMap:
         found = self.origin(offset)
         position = self.bounds.source_start if self.position is None else self.position
         image = max(position if found is None else found, self.bounds.source_start)
-        return Translation(offset, image, self._why_no_origin(offset, image, found), max(0, offset - max(self.end, self.bounds.target_end)))
+        return Translation(image, self._why_no_origin(offset, image, found), max(0, offset - max(self.end, self.bounds.target_end)))
 
     def origin(self, offset: int) -> int | None:
         """The smallest upstream offset that a record at downstream `offset` or higher may have; None when there is no such record."""
@@ -169,8 +169,8 @@ def seeded_again(receipts: Iterable[Receipt]) -> bool:
     Then the target may hold records twice, and new receipts replace older ones under the same keys. So no gap counts as that of an aborted
     transaction, and the position may be lower than what was copied.
     """
-    seeds = {receipt.upstream_start: receipt.reason for receipt in receipts if receipt.kind is ReceiptKind.SEED}
-    return len(seeds) > 1 or any(reason.startswith("operator") for reason in seeds.values())
+    seeds = {receipt.upstream_start: receipt.by_operator for receipt in receipts if receipt.kind is ReceiptKind.SEED}
+    return len(seeds) > 1 or any(seeds.values())
 
 
 def _uncopied_to(ranges: tuple[Range, ...], position: int) -> int:
@@ -211,5 +211,5 @@ def merged(forward: OffsetMap, opposite: OffsetMap, offset: int) -> Translation:
         # Only the target's own records follow it.
         exact = image >= forward.copied_end
     if exact:
-        return Translation(offset, image)
-    return Translation(offset, image, own.reason if own.reason in _TELLING else Inexact.MERGED, own.ahead)
+        return Translation(image)
+    return Translation(image, own.reason if own.reason in _TELLING else Inexact.MERGED, own.ahead)

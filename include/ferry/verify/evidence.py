@@ -20,7 +20,7 @@ from ferry.errors import ArgumentError, LogChanged, PositionDisagrees, TargetRec
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.run_report import PartitionFailure
-from ferry.ledger.topic_ids import TopicIds, valid_receipts
+from ferry.ledger.topic_ids import valid_receipts
 from ferry.verify import reasons
 from ferry.verify.model import NotCovered, PartitionEvidence
 from ferry.verify.request import VerifyRequest
@@ -50,9 +50,9 @@ def read_evidence(flow: Flow, request: VerifyRequest) -> FlowEvidence:
         target_ends, target_problems = target.end_offsets(entry.remote for entry in there)
         narrow = bool(request.topics or request.partitions)
         # Receipts of an older source topic count: they explain records that are still in the remote topic.
-        today = {entry.key: TopicIds(None, str(entry.remote_topic_id)) for entry in there}
+        today = {entry.key: entry.topic_ids for entry in there}
         every = read_receipts(flow, today if narrow else None)
-        receipts = valid_receipts(every, today)
+        receipts = valid_receipts(every, today, any_source=True)
         broken += _truncated(there, receipts, target.end_offsets((entry.remote for entry in there), committed=False)[0])
         partitions, problems = _comparable(flow, source, target, there, seen, request, receipts, (target_ends, target_problems))
     known = {entry.key for entry in wanted}
@@ -80,7 +80,7 @@ def _broken(entry: PartitionFacts) -> PartitionFailure | None:
     head = entry.head
     if head is None:
         return None
-    if head.remote_topic_id != str(entry.remote_topic_id):
+    if head.topic_ids.remote != entry.topic_ids.remote:
         problem = f"what was copied up to offset {head.position} is gone: {other_remote(entry, head)}"
         return PartitionFailure(*entry.key, TargetRecreated.__name__, problem)
     if head.ledger_topic_id != entry.ledger_topic_id:
@@ -134,17 +134,13 @@ def _comparable(  # noqa: PLR0917 - everything that was asked
     problems |= {entry.key: target_problems[entry.remote] for entry in facts if entry.remote in target_problems}
     return tuple(
         PartitionEvidence(
-            topic=entry.topic,
-            partition=entry.partition,
-            source_topic_id=str(entry.topic_id),
-            remote_topic=entry.remote_topic,
-            remote_topic_id=str(entry.remote_topic_id),
+            *entry.existing,
             source_start=source_starts[key],
             source_end=source_ends[key],
             target_start=target_starts[entry.remote],
             target_end=target_ends[entry.remote],
             receipts=tuple(receipts.get(entry.key, ())),
-            position=entry.head.position if entry.head is not None and entry.head.source_topic_id == str(entry.topic_id) else -1,
+            position=entry.head.position if entry.head is not None and entry.head.topic_ids == entry.topic_ids else -1,
             excluded=excluded.get(entry.key, ()),
             local=entry.remote_topic == entry.topic and (entry.guard.two_way or flow.on_unexplained == "local"),
             exactly_once=flow.exactly_once,

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
+from uuid import UUID
 
 from ferry.ledger.receipts import Receipt
+from ferry.ledger.topic_ids import PartitionPair, of_source
 from ferry.verify.request import DigestKind
 from ferry.wire.documents import read_as
 from ferry.wire.ranges import Range, Ranges
@@ -69,8 +71,8 @@ class NotCovered:
 
 
 @dataclass(frozen=True)
-class PartitionEvidence:
-    """What is known about one source partition and its remote partition, when a verify is planned. Topic ids as in receipts.
+class PartitionEvidence(PartitionPair):
+    """What is known about one source partition and its remote partition, when a verify is planned.
 
     `target_end` and `source_end`: last stable offsets; evidence.py says in which order they are read.
     `receipts`: those with today's remote topic id, also of a source topic that was recreated since. `position`: the next upstream offset to
@@ -78,11 +80,6 @@ class PartitionEvidence:
     produce to the remote topic, because topics keep their names. `since`, `until`: upstream bounds of the request.
     """
 
-    topic: str
-    partition: int
-    source_topic_id: str
-    remote_topic: str
-    remote_topic_id: str
     source_start: int
     source_end: int
     target_start: int
@@ -98,6 +95,11 @@ class PartitionEvidence:
     until: int | None = None
 
     @property
+    def own(self) -> list[Receipt]:
+        """The receipts of today's source topic."""
+        return of_source(self.receipts, self.topic_ids.source)
+
+    @property
     def narrowed(self) -> bool:
         """Whether the request is about a part of the partition only."""
         return self.since is not None or self.until is not None
@@ -110,7 +112,7 @@ class PartitionEvidence:
 
 
 @dataclass(frozen=True)
-class VerifyRange:
+class VerifyRange(PartitionPair):
     """A part of one partition that one worker compares.
 
     `upstream` and `downstream` are what is read of the two logs. `coded_runs` (ferry.wire.runs) say which record became which.
@@ -120,11 +122,7 @@ class VerifyRange:
     `weight`: the approximate bytes on one side. `digest`: what its digest covers.
     """
 
-    topic: str
-    partition: int
-    source_topic_id: str
-    remote_topic: str
-    remote_topic_id: str
+    remote_topic_id: UUID
     upstream: Range
     downstream: Range
     coded_runs: bytes
@@ -142,11 +140,11 @@ class VerifyRange:
         return decode_runs(self.coded_runs)
 
     @property
-    def key(self) -> str:
+    def identity(self) -> str:
         """Identifies the range over all tries of a verify."""
         # With names, because clusters older than 2.8 have no topic ids.
         names = [self.topic, self.remote_topic]
-        parts = [*names, self.source_topic_id, self.remote_topic_id, self.partition, self.upstream, self.downstream, self.coded_runs.hex()]
+        parts = [*names, *self.topic_ids, self.partition, self.upstream, self.downstream, self.coded_runs.hex()]
         parts += [self.claimed, self.tolerated, self.content, self.source_compacted, self.target_compacted, self.digest]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
@@ -197,7 +195,7 @@ class RangeResult:
     cpu_seconds: float = 0.0
 
     def document(self) -> dict[str, Any]:
-        """As JSON, without the problem: a range that has one is looked at again. Nor is the time of an earlier try another one's."""
+        """As JSON, without the problem, because another try compares such a range again, and without the CPU time, which is of this try."""
         fields = asdict(self)
         del fields["problem"], fields["cpu_seconds"]
         return {**fields, "not_covered": [entry.document() for entry in self.not_covered]}

@@ -7,13 +7,11 @@ of a log, the range is shortened and compared again. Each result goes to the run
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from uuid import UUID
 
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.fetching import log_bounds
 from ferry.clusters.kept import kept_clients
 from ferry.clusters.leaders import Leaders
-from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.shared_connection import connected
 from ferry.config import ClientRole, Flow
 from ferry.copying.buffer_limits import buffer_limits
@@ -43,8 +41,8 @@ def verify_ranges(flow: Flow, run_id: str, ranges: Sequence[VerifyRange]) -> Ite
     """The results of `ranges`; a result says if its range failed. ClusterUnreachable and the like when a cluster cannot be reached."""
     opened = buffer_limits(flow.memory_bytes, None, handled=False).opened
     with kept_clients(), connected(flow.source, ClientRole.CONSUMER) as here, connected(flow.target, ClientRole.CONSUMER) as there:
-        ids = {wanted.topic: UUID(wanted.source_topic_id) for wanted in ranges}
-        remote_ids = {wanted.remote_topic: UUID(wanted.remote_topic_id) for wanted in ranges}
+        ids = {wanted.topic: wanted.topic_id for wanted in ranges}
+        remote_ids = {wanted.remote_topic: wanted.remote_topic_id for wanted in ranges}
         leaders = (Leaders(here.connection, ids, ids), Leaders(there.connection, remote_ids, remote_ids))
         for known in leaders:
             here.loop.run(known.refresh)
@@ -90,14 +88,13 @@ class _RangeVerifier:
         return result_of(self.wanted, left, tally, size, expired)
 
     def _stopped(self, kind: type[FerryError], text: str) -> RangeResult:
-        return RangeResult(self.wanted.key, self.wanted.topic, self.wanted.partition, problem=(kind.__name__, text))
+        return RangeResult(self.wanted.identity, self.wanted.topic, self.wanted.partition, problem=(kind.__name__, text))
 
     async def _compare(self, wanted: VerifyRange) -> tuple[Tally, int]:
         source, target = self.connections
         comparer = Comparer(wanted, (source.alias, target.alias), self.opened)
-        key, remote = (TopicPartition(topic, wanted.partition) for topic in (wanted.topic, wanted.remote_topic))
-        here = LogReader(source, self.leaders[0], key, UUID(wanted.source_topic_id), comparer.source.wanted)
-        there = LogReader(target, self.leaders[1], remote, UUID(wanted.remote_topic_id), comparer.target.wanted)
+        here = LogReader(source, self.leaders[0], wanted.key, wanted.topic_id, comparer.source.wanted)
+        there = LogReader(target, self.leaders[1], wanted.remote, wanted.remote_topic_id, comparer.target.wanted)
         sides = ((here, comparer.source), (there, comparer.target))
         size = 0
         while not (here.done and there.done):

@@ -37,7 +37,7 @@ def explained_otherwise(evidence: PartitionEvidence) -> list[tuple[str, Range]]:
     spans = [(FOREIGN, (begin, foreign)), (FOUND, (begin, found))]
     if evidence.local:
         spans.append((LOCAL, (begin, end)))
-    others = [entry for entry in receipts if entry.kind in COPIES and entry.source_topic_id != evidence.source_topic_id]
+    others = [entry for entry in receipts if entry.kind in COPIES and entry.source_topic_id != evidence.topic_ids.source]
     spans += [(OTHER_SOURCE, span) for entry in others for span in offsets_of(entry.runs, DOWNSTREAM)]
     if not evidence.exactly_once:
         spans.append((UNRECORDED, (max((entry.downstream_end for entry in receipts), default=begin), end)))
@@ -50,7 +50,7 @@ def not_covered(evidence: PartitionEvidence, planned: Iterable[tuple[Slice, Slic
     `planned`: slices as both logs hold them, each with the slice by the ledger.
     """
     found = [(reason, span) for piece, whole in planned for reason, span in _of_slice(piece, whole, evidence)]
-    own = [entry for entry in evidence.receipts if entry.source_topic_id == evidence.source_topic_id]
+    own = evidence.own
     asked = (-1 if evidence.since is None else evidence.since, 1 << 63 if evidence.until is None else evidence.until)
     for entry in own:
         if entry.kind in LOST and entry.upstream_start < entry.upstream_end:
@@ -81,7 +81,7 @@ def has_expired(receipt: Receipt, evidence: PartitionEvidence) -> bool:
 
 def passed_over(evidence: PartitionEvidence, bounds: SharedOffsets) -> Ranges:
     """Upstream offsets before the position that neither a receipt nor a seed explains: their records are not on the target."""
-    own = [entry for entry in evidence.receipts if entry.source_topic_id == evidence.source_topic_id]
+    own = evidence.own
     return outside(covered(own), max(bounds.upstream[0], _last_seed(own)), min(bounds.upstream[1], evidence.position))
 
 

@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from ferry import errors
-from ferry.errors import CopiesDiffer, ExitCode, FerryError, PartitionsFailed, worst_exit_code
+from ferry.errors import CopiesDiffer, ExitCode, FerryError, PartitionsFailed, error_named, worst_exit_code
 from ferry.ledger.run_report import PartitionFailure
 from ferry.verify.comparer import Tally
 from ferry.verify.model import Difference, DifferenceKind, NotCovered, RangeResult, Side, VerifiedRange, VerifyRange
@@ -60,8 +59,7 @@ class VerifyReport:
 
     @property
     def exit_code(self) -> ExitCode:
-        named = [getattr(errors, failure.error, PartitionsFailed) for failure in self.failed]
-        codes = [found.exit_code for found in named if found.exit_code is ExitCode.UNREACHABLE]
+        codes = {error_named(failure.error).exit_code for failure in self.failed} & {ExitCode.UNREACHABLE}
         return worst_exit_code([*codes, *(problem.exit_code for problem in self.problems())])
 
     def problems(self) -> list[FerryError]:
@@ -141,7 +139,7 @@ def result_of(
         if count
     ]
     return RangeResult(
-        key=wanted.key,
+        key=wanted.identity,
         topic=wanted.topic,
         partition=wanted.partition,
         records=tally.records,

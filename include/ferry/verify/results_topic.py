@@ -23,6 +23,7 @@ from ferry.clusters.kept import kept_clients
 from ferry.config import Flow
 from ferry.errors import FerryError, NewerFormat, UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
+from ferry.ledger.runs_topic import VERIFY_PREFIX
 from ferry.verify.model import RangeResult
 from ferry.verify.report import REPORT_VERSION, VerifyReport
 from ferry.wire.documents import number, read_as, read_document, text
@@ -169,7 +170,12 @@ def _values(flow: Flow, run_id: str) -> list[tuple[int, bytes]]:
 
 
 def _key(run_id: str) -> bytes:
-    return f"verify:{run_id}".encode()
+    return VERIFY_PREFIX + run_id.encode()
+
+
+def is_range_result(value: bytes) -> bool:
+    """Whether the value of a record is the result of a single range, by its first bytes: in any version, and without decoding it."""
+    return b'"kind":"range"' in value[:40]
 
 
 def _value(kind: str, result: Mapping[str, Any]) -> bytes:

@@ -92,7 +92,7 @@ def _lone(offset: int, named: int, content: Content) -> Lone:
 
 
 def _moved(source: list[Lone], target: list[Lone]) -> list[tuple[Lone, Lone]]:
-    """Equal records, each with the first one at another place."""
+    """Pairs of equal records: each record of the source with the first equal one of the target that no other record took."""
     places: dict[bytes, list[Lone]] = defaultdict(list)
     for lone in reversed(target):
         places[lone.digest].append(lone)

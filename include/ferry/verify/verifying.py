@@ -28,7 +28,7 @@ def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Call
     not_covered = (*evidence.not_covered, *(entry for plan in planned for entry in plan.not_covered))
     ranges = [replace(wanted, digest=request.digest) for plan in planned for wanted in plan.ranges]
     finished = read_finished(flow, request.run_id) if ranges else {}
-    results = {wanted.key: finished[wanted.key] for wanted in ranges if wanted.key in finished}
+    results = {wanted.identity: finished[wanted.identity] for wanted in ranges if wanted.identity in finished}
     resumed = len(results)
     weight = sum(wanted.weight for wanted in ranges)
     partitions = len(evidence.partitions)
@@ -37,7 +37,7 @@ def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Call
         say(f"an earlier try of {request.run_id} has compared {resumed} of them")
     elsewhere = 0.0
     for attempt in range(TRIES):
-        todo = [wanted for wanted in ranges if wanted.key not in results]
+        todo = [wanted for wanted in ranges if wanted.identity not in results]
         if not todo:
             break
         if attempt:
@@ -45,8 +45,8 @@ def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Call
         for result in compare(flow, request.run_id, todo):
             results[result.key] = result
             elsewhere += result.cpu_seconds
-    left = [wanted for wanted in ranges if wanted.key not in results]
-    lost = [RangeResult(wanted.key, wanted.topic, wanted.partition, problem=WORKER_LOST) for wanted in left]
+    left = [wanted for wanted in ranges if wanted.identity not in results]
+    lost = [RangeResult(wanted.identity, wanted.topic, wanted.partition, problem=WORKER_LOST) for wanted in left]
     here = sum(os.times()[:2]) - cpu
     return VerifyReport(
         flow=flow.name,

@@ -13,7 +13,6 @@ from ferry.wire import varint
 from ferry.wire.batch import CONTROL, HEADER_SIZE, TRANSACTIONAL, BatchHeader, MalformedBatch
 
 ABORT = 0
-COMMIT = 1
 # Key of a control record: version, type (clients/.../record/ControlRecordType.java).
 _CONTROL_KEY = struct.Struct(">hh")
 

@@ -31,6 +31,8 @@ LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
 DELETE_HORIZON = 0x40
+# Kafka's default of max.message.bytes.
+DEFAULT_BATCH_LIMIT = 1_048_588
 
 _START = struct.Struct(">qi")
 _LEGACY = struct.Struct(">IBb")

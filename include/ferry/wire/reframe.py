@@ -130,7 +130,7 @@ class Reframer:
                 start = 0 if b3 or b4 or b1 > 0x7F or (b0 & 0x7F | b1 << 7) != (length - _TWO_BYTE_LENGTH) << 1 else at + HEADER_SIZE + 5
             if start and 0 <= shift < limit and index < limit:
                 record = stamps[shift] + table[index] + data[start:stop]
-                # Its length took two bytes at most, and deltas from the tables take three each: it is in the table too.
+                # The old length fits into two bytes, and a delta from the tables into three: so `table` has the new length too.
                 body += table[len(record)]
                 body += record
             else:

@@ -23,6 +23,7 @@ from ferry.handling.calling import HandlerStopped, PartitionHandling
 from ferry.wire import compression
 from ferry.wire.aborted import AbortedTracker
 from ferry.wire.batch import (
+    DEFAULT_BATCH_LIMIT,
     DELETE_HORIZON,
     HEADER_SIZE,
     LENGTH_OVERHEAD,
@@ -42,8 +43,6 @@ from ferry.wire.varint import Buffer
 # Compressed batches are worth merging only when they are smaller by this factor, by codec: decompressing and above all compressing again
 # costs more than the request that it saves. (None, gzip, snappy, lz4, zstd.)
 COMPRESSION_PENALTY = (1, 64, 8, 8, 16)
-# Kafka's default of max.message.bytes.
-MAX_BATCH_BYTES = 1_048_588
 
 
 class MergeLimits(NamedTuple):
@@ -70,7 +69,7 @@ def transform(
     aborted: Iterable[tuple[int, int]] = (),
     excluded: Ranges = (),
     limits: MergeLimits = MERGE_LIMITS,
-    max_batch_bytes: int = MAX_BATCH_BYTES,
+    max_batch_bytes: int = DEFAULT_BATCH_LIMIT,
     handling: PartitionHandling | None = None,
     max_opened_bytes: int = compression.LARGEST_BYTES,
 ) -> Transformed:
@@ -199,7 +198,7 @@ class _MergingBuilder(BatchBuilder):
         self._codec = header.codec
 
     def finish(self) -> int:
-        """End the open group. 0: without a handler no record is dropped."""
+        """End the open group. Returns how many records a handler dropped: 0, because there is no handler."""
         self._flush()
         return 0
 

@@ -21,7 +21,7 @@ FILE: tuple[Property, ...] = (
     ),
 )
 
-# Ferry has nothing else to say about each of them.
+# Ferry ignores all of these for the same reason, so they share one description.
 _WORKER_NAMES = """
     access.control.allow.methods access.control.allow.origin admin.listeners admin.listeners.https.ssl.client.auth
     config.storage.replication.factor config.storage.topic connect.protocol connector.client.config.override.policy
