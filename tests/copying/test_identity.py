@@ -289,7 +289,7 @@ def test_a_ledger_that_was_deleted_stops_the_other_flow_until_somebody_has_said_
     report = copy(pair.there)
     assert [failure.error for failure in report.failed] == ["OriginUnclear"] * PARTITIONS
     assert "ferry seed --foreign" in report.failed[0].problem
-    seed(pair.back, RunRequest(pair.back.name, "seed-1"), GivenPositions("file", positions(pair.back), binding=True))
+    seed(pair.back, RunRequest(pair.back.name, "seed-1"), GivenPositions("operator: file", positions(pair.back), binding=True))
     report = copy(pair.there)
     assert [failure.error for failure in report.failed] == ["OriginUnclear"] * PARTITIONS, "nobody has said yet what came from B"
     declared = declare_foreign(pair.back, RunRequest(pair.back.name, "seed-2"))
@@ -332,7 +332,7 @@ def test_what_another_replicator_copied_never_goes_back(
     for flow in (there, back):
         assert {failure.error for failure in run_flow(flow).failed} == {"PositionDisagrees"}
     copied = {(topic, number): 15 for number in range(PARTITIONS)}
-    assert seed(there, RunRequest(there.name, "seed-1"), GivenPositions("file", copied, binding=True)).exit_code is ExitCode.DONE
+    assert seed(there, RunRequest(there.name, "seed-1"), GivenPositions("operator: file", copied, binding=True)).exit_code is ExitCode.DONE
     a.write(10)
     b.write(20)
     for flow in (there, back):
@@ -340,7 +340,7 @@ def test_what_another_replicator_copied_never_goes_back(
     done(there, back)
     assert_once(a, b)
     b.write(6)  # not copied yet when an operator seeds the flow that writes there: they are not declared with it
-    seed(there, RunRequest(there.name, "seed-2"), GivenPositions("file", positions(there), binding=True))
+    seed(there, RunRequest(there.name, "seed-2"), GivenPositions("operator: file", positions(there), binding=True))
     done(back, there)
     assert_once(a, b)
 

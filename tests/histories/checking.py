@@ -120,7 +120,7 @@ def revived_at_source(history: History) -> int:
 def lost_at_source(history: History) -> frozenset[RecordId]:
     """Records that were acknowledged and committed, and that the source's own log does not show, although it shows later ones.
 
-    Without those of compacted topics.
+    Without those of compacted topics, and of topics that are gone.
     """
     shown: dict[Place, int] = {}
     for send in history.sends:
@@ -132,6 +132,7 @@ def lost_at_source(history: History) -> frozenset[RecordId]:
         if send.offset is not None
         and send.id not in history.source_times
         and send.place[0] not in history.compacted
+        and send.offset < history.complete.get(send.place, 0)
         and send.offset < shown.get(send.place, -1)
         and history.outcome(send) is Outcome.OK
     )

@@ -161,6 +161,20 @@ def test_a_run_over_the_interval_closes_what_is_missing(
     assert not overview_from(read_overview(flow)).lag.records
 
 
+def test_the_overview_names_the_limits_that_the_flow_breaks(
+    source_cluster: SandboxCluster,
+    topic_factory: Callable[..., str],
+    flow_factory: Callable[..., Flow],
+    produce: Callable[..., None],
+    copy_only: tuple[str, ...],
+) -> None:
+    topic = topic_factory(source_cluster)
+    produce(source_cluster, topic, [(0, None, b"x")] * 11)
+    flow = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.alert.lag.records = 10", *copy_only)
+    (broken,) = overview_from(read_overview(flow)).broken
+    assert (broken.key, broken.topic, broken.value, broken.limit) == ("ferry.alert.lag.records", topic, 11, 10)
+
+
 def test_a_compacted_remote_topic_says_why_its_gap_stays(
     source_cluster: SandboxCluster,
     topic_factory: Callable[..., str],

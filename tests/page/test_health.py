@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ferry.config.settings import DEADLINE_SECONDS, LAG_RECORDS
+from ferry.config.settings import LAG_RECORDS
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
 from ferry.page.health import Health, Signs, health_of
@@ -91,11 +91,6 @@ def run(state: str, *, failed: list[dict[str, Any]] | None = None, syncs: dict[s
             Signs(Overview((IDLE,), broken=(BrokenLimit(LAG_RECORDS, "clicks", 12, 10), BrokenLimit(LAG_RECORDS, "orders", 11, 10)))),
             Health.LAGGING,
             "2 topics beyond ferry.alert.lag.records=10: clicks; orders",
-        ),
-        (
-            Signs(Overview((IDLE,), broken=(BrokenLimit(DEADLINE_SECONDS, "", 7200.0, 300),))),
-            Health.LAGGING,
-            "a run was due 7,200 s ago, and none has ended since; a run has 300 s to end",
         ),
         (
             Signs(lagging(records=1000, headroom=500.0), interval_seconds=600.0, records_per_second=100.0),

@@ -44,7 +44,7 @@ def receipt(kind: ReceiptKind, start: int, end: int, downstream: int, *, source:
 
 def test_positions_by_partition(tmp_path: Path) -> None:
     found = read_seed_file(write(tmp_path, "topic,partition,position\nt,0,7\n\nt,1,8\n"))
-    assert (found.positions, found.reason, found.binding) == ({("t", 0): 7, ("t", 1): 8}, "operator: seeds.csv", True)
+    assert (found.positions, found.origin, found.binding) == ({("t", 0): 7, ("t", 1): 8}, "operator: seeds.csv", True)
 
 
 @pytest.mark.parametrize(
@@ -101,13 +101,6 @@ def test_another_replicator_never_moves_ferry_back() -> None:
     # An operator's word does, and so does anybody's where Ferry's own position is in doubt.
     assert seeded(plan_seeds(replace(replicator(10), binding=True), [KNOWN], RULES, EMPTY)) == [(10, [])]
     assert seeded(plan_seeds(replicator(10), [replace(KNOWN, committed=7)], RULES, EMPTY)) == [(10, [])]
-
-
-@pytest.mark.parametrize("binding", [True, False])
-def test_a_seed_says_whether_an_operator_wrote_it(*, binding: bool) -> None:
-    given = GivenPositions("from the middle on", {("t", 0): 70}, binding=binding)
-    (found,) = plan_seeds(given, [NEW], RULES, ALIEN).partitions
-    assert [entry.by_operator for entry in (found.seed, *found.foreign) if entry] == [binding, binding]
 
 
 def test_a_repeated_seed_remembers_what_the_first_one_found() -> None:

@@ -66,7 +66,7 @@ def id_of(description: TopicDescription | None) -> str:
 
 
 def created_again(recorded: str, today: str | None) -> bool:
-    """Whether the topic that had the `recorded` id was deleted and created again. False where one of the ids is not known."""
+    """Whether the topic that had the `recorded` id (empty: not known) was deleted and created again. False if there is no topic today."""
     return today is not None and recorded not in {"", today}
 
 

@@ -57,7 +57,7 @@ class Lag:
     @property
     def totals(self) -> dict[str, float]:
         """The sums as JSON documents hold them."""
-        return {"lag_records": self.records, "lag_bytes": self.bytes, "lag_seconds": round(self.seconds, 3)}
+        return {"lag_records": self.records, "lag_bytes": self.bytes, "lag_seconds": self.seconds}
 
     @property
     def of_run(self) -> RunLag:

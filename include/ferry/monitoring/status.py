@@ -82,7 +82,10 @@ class FlowStatus:
 
 def flow_status(flow: Flow) -> FlowStatus:
     """The status by both clusters and by the losses in the ledger. A missed schedule counts as a broken limit."""
-    return replace(read_flow(flow)[0], following=following(read_recent_runs(flow), time.time()))
+    status, _, _ = read_flow(flow)
+    status = replace(status, following=following(read_recent_runs(flow), time.time()))
+    missed = overdue_run(flow)
+    return status if missed is None else replace(status, broken=(missed, *status.broken))
 
 
 def overdue_run(flow: Flow, now: datetime | None = None) -> BrokenLimit | None:
@@ -107,12 +110,11 @@ def overdue_run(flow: Flow, now: datetime | None = None) -> BrokenLimit | None:
 
 
 def read_flow(flow: Flow) -> tuple[FlowStatus, FlowSnapshot, tuple[Receipt, ...]]:
-    """The status of `flow_status`, with what it was made from: the snapshot, and every loss in the ledger."""
+    """The status without the missed schedule, with what it was made from: the snapshot, and every loss in the ledger."""
     seen, status = _seen(flow, for_a_run=False)
     lost = read_losses(flow, seen.state.flow.losses if seen.state.flow else None).losses
     losses = tuple(loss_report(loss) for loss in unacknowledged(lost, seen.state))
-    missed = overdue_run(flow)
-    return replace(status, losses=losses, broken=(*([missed] if missed else []), *status.broken)), seen, lost
+    return replace(status, losses=losses), seen, lost
 
 
 def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan | None = None) -> FlowStatus:

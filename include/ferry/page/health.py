@@ -10,7 +10,6 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
-from ferry.config.settings import DEADLINE_SECONDS
 from ferry.monitoring.durations import span
 from ferry.page.overview import Overview
 from ferry.page.problem import Problem
@@ -100,8 +99,7 @@ def _lagging(signs: Signs) -> Iterator[str]:
     for key, found in groupby(signs.overview.broken, lambda broken: broken.key):
         broken = list(found)
         names = [entry.topic for entry in broken]
-        beyond = f"{_count(len(names), 'topic')} beyond {key}={broken[0].limit}: {_named(names, len(names))}"
-        yield str(broken[0]) if key == DEADLINE_SECONDS else beyond
+        yield f"{_count(len(names), 'topic')} beyond {key}={broken[0].limit}: {_named(names, len(names))}"
     lag, interval = signs.overview.lag, signs.interval_seconds
     if interval is not None and lag.seconds > INTERVALS_BEHIND * interval:
         yield f"behind by {span(lag.seconds)}, more than {INTERVALS_BEHIND} intervals of its schedule ({span(interval)})"

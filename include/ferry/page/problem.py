@@ -40,7 +40,7 @@ class Problem:
     @property
     def unreachable(self) -> bool:
         """Whether the problem is that a cluster could not be read at all."""
-        return issubclass(error_named(self.error), ClusterUnreachable)
+        return self.error == ReadTimedOut.__name__ or issubclass(error_named(self.error), ClusterUnreachable)
 
     def document(self) -> dict[str, Any]:
         return asdict(self)

@@ -22,8 +22,8 @@ LAST_PARTITION, LAST_OFFSET = (1 << 31) - 1, (1 << 63) - 1
 class GivenPositions:
     """The next upstream offset to copy, by source partition.
 
-    `origin`: where they are from. `places`: where each position was read, for messages. `binding`: an operator wrote the positions. They
-    must be of partitions of the flow, and also move Ferry back. Positions of other origins never do.
+    `origin`: for the receipts. `places`: where each position was read, for messages. `binding`: an operator wrote the positions. They must
+    be of partitions of the flow, and also move Ferry back. Positions of other origins never do.
     """
 
     origin: str
@@ -32,11 +32,6 @@ class GivenPositions:
     binding: bool = False
     left_out: tuple[Skipped, ...] = ()
     notices: tuple[str, ...] = ()
-
-    @property
-    def reason(self) -> str:
-        """For the receipts."""
-        return f"{BY_OPERATOR}: {self.origin}" if self.binding else self.origin
 
     def place(self, key: TopicPartition) -> str:
         """The partition, and where its position was read."""
@@ -98,7 +93,7 @@ def read_seed_file(path: Path) -> GivenPositions:
         positions[key], places[key] = offset, place
     if not positions:
         raise ArgumentError(f"{path}: names no partition")
-    return GivenPositions(path.name, positions, places, binding=True)
+    return GivenPositions(f"{BY_OPERATOR}: {path.name}", positions, places, binding=True)
 
 
 def _number(digits: str, last: int) -> int:

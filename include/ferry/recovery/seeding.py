@@ -124,7 +124,7 @@ def plan_seeds(given: GivenPositions, facts: Iterable[PartitionFacts], rules: Pl
             continue
         # A seed keeps what the seed that it replaces had noted.
         found = target.explained[key].found
-        plans.append(seeded(known[key], position, rules, given.reason, target.foreign(key, position), found))
+        plans.append(seeded(known[key], position, rules, given.origin, target.foreign(key, position), found))
     others = [entry for key, entry in sorted(known.items()) if key not in given.positions and entry.head is None]
     if given.binding:
         _refuse_gaps(given, others, target)
@@ -245,7 +245,7 @@ def declare_foreign(flow: Flow, request: RunRequest, *, dry_run: bool = False) -
     def decide(seen: FlowSnapshot, topics: tuple[str, ...] | None) -> SeedPlan:
         return plan_foreign(seen.facts, rules_of(flow, request), _remote(flow, seen, topics is not None))
 
-    return _carry_out(flow, request, decide, GivenPositions("foreign records", {}, binding=True), dry_run=dry_run)
+    return _carry_out(flow, request, decide, GivenPositions(f"{BY_OPERATOR}: foreign records", {}), dry_run=dry_run)
 
 
 def _without_local(flow: Flow, seen: FlowSnapshot, remote: TargetRecords) -> TargetRecords:
@@ -305,7 +305,7 @@ def _carry_out(flow: Flow, request: RunRequest, decide: DecideSeeds, given: Give
     return SeedOutcome(
         flow=flow.name,
         run_id=request.run_id,
-        origin=given.reason,
+        origin=given.origin,
         dry_run=dry_run,
         seeds=_entries(plan.partitions, failed),
         left_out=plan.left_out,

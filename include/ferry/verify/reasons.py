@@ -37,7 +37,8 @@ def explained_otherwise(evidence: PartitionEvidence) -> list[tuple[str, Range]]:
     spans = [(FOREIGN, (begin, foreign)), (FOUND, (begin, found))]
     if evidence.local:
         spans.append((LOCAL, (begin, end)))
-    others = [entry for entry in receipts if entry.kind in COPIES and entry.source_topic_id != evidence.topic_ids.source]
+    source = evidence.topic_ids.source
+    others = [entry for entry in receipts if entry.kind in COPIES and entry.source_topic_id != source]
     spans += [(OTHER_SOURCE, span) for entry in others for span in offsets_of(entry.runs, DOWNSTREAM)]
     if not evidence.exactly_once:
         spans.append((UNRECORDED, (max((entry.downstream_end for entry in receipts), default=begin), end)))
