@@ -1,12 +1,19 @@
 """Reads what Ferry keeps on the target: the state topic and the ledger.
 
 State and receipts are read up to the end that the topic has when the reading begins; the newest record of each key counts.
+
+A command asks for the flow's state at several moments: for the plan, after fencing, when syncs are due, for the report. It reads each
+record once: a later reading begins at the last record that the one before has seen. If that record is not there any more (the topic was
+truncated, compacted or created again), it begins at the start of the topic. Only the fence reads everything once more, because for it
+aborted records count too (copying/fencing.py).
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from ferry.clusters.describe import TopicDescription
-from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.kept import lent
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.ledger.formats import place_of
@@ -17,19 +24,48 @@ from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX
 from ferry.wire.ranges import Ranges
 
 
+@dataclass
+class _Known:
+    """What a command has read of a state topic: the newest value of each key, and the last record of each partition.
+
+    Two logs that hold the same record, written under the same leader epoch, hold the same records before it (KIP-101). `lent` forgets
+    this long before the tombstones of removed keys expire.
+    """
+
+    values: dict[bytes, bytes | None] = field(default_factory=dict)
+    last: dict[int, InternalRecord] = field(default_factory=dict)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _state_records(flow: Flow, *, committed: bool, complete: bool) -> list[tuple[bytes, bytes | None]]:
+    """Keys and values of the state topic in log order, without some that later ones replace; options as of InternalTopicReader."""
+    topic = flow.state_topic
+    with lent("state", flow.target, _Known, topic) as known, InternalTopicReader(flow.target, committed=committed) as reader:
+        came = list(reader.read(topic, {partition: last.offset for partition, last in known.last.items()}, complete=complete))
+        if not all(last in came for last in known.last.values()):
+            known.values, known.last = {}, {}
+            came = list(reader.read(topic, complete=complete))
+        new = [(record.key, record.value) for record in came]
+        if not committed:  # what is open may be aborted later
+            return [*known.values.items(), *new]
+        known.values.update(new)
+        known.last.update((record.partition, record) for record in came)
+        return list(known.values.items())
+
+
 def read_syncs_done(flow: Flow) -> Mapping[str, SyncDone]:
     """When each sync of the flow was last done. NewerFormat when a newer Ferry has had the flow.
 
     Asked before anything is written or fenced. Flow records of open transactions count too: a run of the newer Ferry may be under way.
     """
-    topic = flow.state_topic
-    with InternalTopicReader(flow.target, committed=False) as reader:
-        records = [record for record in reader.read(topic, complete=False) if record.value is not None]
-    for record in records:
-        if record.key.startswith(FLOW_KEY):
-            decode_state(record.key, record.value or b"", place_of(flow.target, topic))
-    done = ((record.key, record.value) for record in records if record.key.startswith(SYNC_KEY))
-    return fold_state(done, place_of(flow.target, topic)).syncs
+    where = place_of(flow.target, flow.state_topic)
+    records = _state_records(flow, committed=False, complete=False)
+    for key, value in records:
+        if key.startswith(FLOW_KEY) and value is not None:
+            decode_state(key, value, where)
+    return fold_state(((key, value) for key, value in records if key.startswith(SYNC_KEY)), where).syncs
 
 
 def refuse_newer_state(flow: Flow) -> None:
@@ -48,18 +84,15 @@ def read_state(flow: Flow, target_topics: Mapping[str, TopicDescription], *, set
         for name, record in reader.glance({name: states[name] for name in others}):
             if record.key.startswith(CLAIM_KEY):
                 others[name].append((record.key, record.value))
-        read = ((record.key, record.value) for record in reader.read(own, complete=settled)) if own in states else ()
-        mine = fold_state(read, place_of(flow.target, own))
+    mine = read_own_state(flow, settled=settled) if own in states else FlowState()
     folded = [*(fold_state(records, place_of(flow.target, name)) for name, records in others.items()), mine]
     return mine, {claim.remote_topic: claim.flow for state in folded for claim in state.claims.values()}
 
 
 def read_own_state(flow: Flow, *, settled: bool, keys: bytes | tuple[bytes, ...] = b"") -> FlowState:
     """The flow's own state; empty when its topic is missing. `settled`: wait for open transactions. `keys`: how keys of records begin."""
-    topic = flow.state_topic
-    with InternalTopicReader(flow.target) as reader:
-        records = [(record.key, record.value) for record in reader.read(topic, complete=settled) if record.key.startswith(keys)]
-    return fold_state(records, place_of(flow.target, topic))
+    records = _state_records(flow, committed=True, complete=settled)
+    return fold_state(((key, value) for key, value in records if key.startswith(keys)), place_of(flow.target, flow.state_topic))
 
 
 def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -> list[Receipt]:
