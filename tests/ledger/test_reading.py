@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 from tools.kafka import SandboxCluster
 from tools.kafka.topics import delete_topics
 
+from ferry.clusters.describe import TopicDescription
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.kept import kept_clients
 from ferry.config import Flow
 from ferry.errors import NewerFormat
-from ferry.ledger.reading import read_own_state, read_syncs_done
+from ferry.ledger.reading import read_own_state, read_state, read_syncs_done
 from ferry.ledger.state import FLOW_KEY, FlowState, SyncDone, encode_state
 
 pytestmark = pytest.mark.brokers
@@ -74,6 +75,28 @@ def test_a_record_is_read_once(state: _State) -> None:
         assert state.read == 5  # the last one of before, and the new one
     read_own_state(state.flow, settled=True)
     assert state.read == 9  # another command
+
+
+def test_after_fencing_the_topic_is_read_from_its_start(state: _State) -> None:
+    state.write("a", "b")
+    topics = {state.flow.state_topic: TopicDescription(state.flow.state_topic, None, 1)}
+    with kept_clients():
+        for seen, settled in enumerate((False, True), 1):
+            read_state(state.flow, topics, settled=settled)
+            assert state.read == 2 * seen
+
+
+def test_a_partition_that_has_no_news_does_not_bring_its_last_record_back(state: _State, target_cluster: SandboxCluster) -> None:
+    """Somebody gave the state topic a second partition, so the next record of a key may be in another one."""
+    client = AdminClient(target_cluster.client_settings())
+    client.create_partitions([NewPartitions(state.flow.state_topic, 2)])[state.flow.state_topic].result(30)
+    key, first = encode_state(SyncDone("a", 1, ""))
+    append_records(state.flow.target, state.flow.state_topic, [(key, first)], partition=0)
+    with kept_clients():
+        assert state.times() == {"a": 1}
+        append_records(state.flow.target, state.flow.state_topic, [(key, None)], partition=1)
+        assert state.times() == {}
+        assert state.times() == {}
 
 
 def test_what_is_removed_is_not_known_any_more(state: _State) -> None:

@@ -2,10 +2,10 @@
 
 State and receipts are read up to the end that the topic has when the reading begins; the newest record of each key counts.
 
-A command asks for the flow's state at several moments: for the plan, after fencing, when syncs are due, for the report. It reads each
-record once: a later reading begins at the last record that the one before has seen. If that record is not there any more (the topic was
-truncated, compacted or created again), it begins at the start of the topic. Only the fence reads everything once more, because for it
-aborted records count too (copying/fencing.py).
+A command asks for the flow's state at several moments: for the plan, after fencing, when syncs are due, for the report. A later reading
+begins at the last record that the one before has seen. If that record is not there any more (the topic was truncated, compacted or created
+again), it begins at the start of the topic. So does the reading after fencing: what was read before decides about no data. The fence itself
+reads the topic too, because for it aborted records count (copying/fencing.py).
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,19 +35,24 @@ class _Known:
     values: dict[bytes, bytes | None] = field(default_factory=dict)
     last: dict[int, InternalRecord] = field(default_factory=dict)
 
-    def close(self) -> None:
-        """Nothing is open."""
+    def forget(self) -> None:
+        self.values.clear()
+        self.last.clear()
+
+    close = forget
 
 
-def _state_records(flow: Flow, *, committed: bool, complete: bool) -> list[tuple[bytes, bytes | None]]:
+def _state_records(flow: Flow, *, committed: bool, complete: bool, anew: bool = False) -> list[tuple[bytes, bytes | None]]:
     """Keys and values of the state topic in log order, without some that later ones replace; options as of InternalTopicReader."""
     topic = flow.state_topic
     with lent("state", flow.target, _Known, topic) as known, InternalTopicReader(flow.target, committed=committed) as reader:
+        if anew:
+            known.forget()
         came = list(reader.read(topic, {partition: last.offset for partition, last in known.last.items()}, complete=complete))
         if not all(last in came for last in known.last.values()):
-            known.values, known.last = {}, {}
+            known.forget()
             came = list(reader.read(topic, complete=complete))
-        new = [(record.key, record.value) for record in came]
+        new = [(record.key, record.value) for record in came if known.last.get(record.partition) != record]
         if not committed:  # what is open may be aborted later
             return [*known.values.items(), *new]
         known.values.update(new)
@@ -74,7 +79,7 @@ def refuse_newer_state(flow: Flow) -> None:
 
 
 def read_state(flow: Flow, target_topics: Mapping[str, TopicDescription], *, settled: bool) -> tuple[FlowState, dict[str, str]]:
-    """The flow's own state, and the claims of every flow into the target."""
+    """The flow's own state (`settled`: wait for open transactions, begin at the start), and the claims of every flow into the target."""
     own = flow.state_topic
     states = {
         name: found.partitions for name, found in target_topics.items() if name.startswith(STATE_PREFIX) and name.endswith(STATE_SUFFIX)
@@ -84,14 +89,17 @@ def read_state(flow: Flow, target_topics: Mapping[str, TopicDescription], *, set
         for name, record in reader.glance({name: states[name] for name in others}):
             if record.key.startswith(CLAIM_KEY):
                 others[name].append((record.key, record.value))
-    mine = read_own_state(flow, settled=settled) if own in states else FlowState()
+    mine = read_own_state(flow, settled=settled, anew=settled) if own in states else FlowState()
     folded = [*(fold_state(records, place_of(flow.target, name)) for name, records in others.items()), mine]
     return mine, {claim.remote_topic: claim.flow for state in folded for claim in state.claims.values()}
 
 
-def read_own_state(flow: Flow, *, settled: bool, keys: bytes | tuple[bytes, ...] = b"") -> FlowState:
-    """The flow's own state; empty when its topic is missing. `settled`: wait for open transactions. `keys`: how keys of records begin."""
-    records = _state_records(flow, committed=True, complete=settled)
+def read_own_state(flow: Flow, *, settled: bool, keys: bytes | tuple[bytes, ...] = b"", anew: bool = False) -> FlowState:
+    """The flow's own state; empty when its topic is missing.
+
+    `settled`: wait for open transactions. `keys`: how keys of records begin. `anew`: begin at the start of the topic.
+    """
+    records = _state_records(flow, committed=True, complete=settled, anew=anew)
     return fold_state(((key, value) for key, value in records if key.startswith(keys)), place_of(flow.target, flow.state_topic))
 
 

@@ -14,13 +14,13 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import FerryError
-from ferry.ledger.formats import place_of
 from ferry.ledger.losses import acknowledgement
+from ferry.ledger.reading import read_own_state
 from ferry.ledger.receipts import COPIES, Receipt, is_loss
 from ferry.ledger.run_report import PartitionFailure, PartitionReport, RunReport, Skipped, loss_report, time_now
 from ferry.ledger.run_summary import RunLag, encode_run_part, summary_of
 from ferry.ledger.runs_topic import RunRecords, read_run_records
-from ferry.ledger.state import FlowState, fold_state
+from ferry.ledger.state import FlowState
 from ferry.pipeline.refreshed import receipts_since
 
 NOT_KNOWN = RunLag()
@@ -35,9 +35,7 @@ def assemble_report(flow: Flow, request: RunRequest) -> RunReport:
     with InternalTopicReader(flow.target) as reader:
         since = receipts_since(flow, reader, records.opened.ledger_ends)
         receipts = [receipt for receipt in since if receipt.run_id == request.run_id]
-        own = reader.read(flow.state_topic, complete=False)
-        state = fold_state(((record.key, record.value) for record in own), place_of(flow.target, flow.state_topic))
-    return report_of(flow.name, request, records, receipts, state)
+        return report_of(flow.name, request, records, receipts, read_own_state(flow, settled=False))
 
 
 def report_without_copy(
