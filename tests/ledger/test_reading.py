@@ -86,15 +86,18 @@ def test_after_fencing_the_topic_is_read_from_its_start(state: _State) -> None:
             assert state.read == 2 * seen
 
 
-def test_a_partition_that_has_no_news_does_not_bring_its_last_record_back(state: _State, target_cluster: SandboxCluster) -> None:
+@pytest.mark.parametrize("written", [0, 1])
+def test_a_partition_that_has_no_news_does_not_bring_its_last_record_back(
+    written: int, state: _State, target_cluster: SandboxCluster
+) -> None:
     """Somebody gave the state topic a second partition, so the next record of a key may be in another one."""
     client = AdminClient(target_cluster.client_settings())
     client.create_partitions([NewPartitions(state.flow.state_topic, 2)])[state.flow.state_topic].result(30)
     key, first = encode_state(SyncDone("a", 1, ""))
-    append_records(state.flow.target, state.flow.state_topic, [(key, first)], partition=0)
+    append_records(state.flow.target, state.flow.state_topic, [(key, first)], partition=written)
     with kept_clients():
         assert state.times() == {"a": 1}
-        append_records(state.flow.target, state.flow.state_topic, [(key, None)], partition=1)
+        append_records(state.flow.target, state.flow.state_topic, [(key, None)], partition=1 - written)
         assert state.times() == {}
         assert state.times() == {}
 
