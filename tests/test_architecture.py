@@ -14,6 +14,7 @@ pytestmark = pytest.mark.unit
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "include" / "ferry"
 ROOMS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+LOWEST = {"errors", "ending", "cache"}
 MOST_LINES = 450
 BEGIN = re.compile(r"^Begin with `(\w+)\.py`", re.MULTILINE)
 
@@ -39,6 +40,12 @@ def test_the_drawing_has_the_floors_that_lint_checks() -> None:
     # Names of rooms are in columns of their own; two blanks or more end the last one.
     drawn = [[name for name in re.split(r"\s{2,}", line.strip()) if re.fullmatch(r"[a-z]+", name)] for line in drawing.splitlines()]
     assert drawn == checked
+    # "|": rooms that do not import each other; ":": rooms that may.
+    separators = [set(re.sub(r"[\w ]", "", layer)) for layer in contract["layers"]]
+    assert set().union(*separators[:-1]) == {"|"}
+    assert separators[-1] == {":"}
+    assert "Only in the lowest layer `ending` imports `errors`." in page.replace("\n", " ")
+    assert {name: _imported(name) & LOWEST for name in LOWEST} == {"errors": set(), "ending": {"errors"}, "cache": set()}
     assert contract["exhaustive"], "a new room must get a floor"
     assert not settings["exclude_type_checking_imports"]
 
