@@ -73,6 +73,11 @@ class Flow:
     class_properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
+    def reverse_name(self) -> str:
+        """The name of the flow in the other direction."""
+        return f"{self.target.alias}->{self.source.alias}"
+
+    @property
     def policy(self) -> ReplicationPolicy:
         """Gives names to remote topics. ConfigError for an unknown class, or a custom class that cannot be made."""
         try:

@@ -126,13 +126,13 @@ def _refuse_at_least_once(flow: Flow, other: FlowState, two_way: Iterable[str]) 
     topics = sorted(two_way)
     if not topics:
         return
-    back = f"{flow.target.alias}->{flow.source.alias}"
     wrong = [] if flow.exactly_once else [flow.name]
-    wrong += [back] if other.flow is not None and not other.flow.exactly_once else []
+    wrong += [flow.reverse_name] if other.flow is not None and not other.flow.exactly_once else []
     if wrong:
         raise ConfigError(
-            f"flow {flow.name}: {back} writes to topic {topics[0]} too, and names stay as they are: both flows must copy exactly once, or "
-            f"records would go round; set transaction.producer=true for {' and '.join(wrong)} (and run it), or leave the topic out of one"
+            f"flow {flow.name}: {flow.reverse_name} writes to topic {topics[0]} too, and names stay as they are: both flows must copy "
+            f"exactly once, or records would go round; set transaction.producer=true for {' and '.join(wrong)} (and run it), or leave the "
+            "topic out of one"
         )
 
 

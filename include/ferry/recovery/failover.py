@@ -25,7 +25,7 @@ from ferry.recovery.moving import plan_moves, refused_groups
 from ferry.recovery.not_copied import Copy, NotCopied, not_copied, perhaps_not_copied
 from ferry.recovery.readings import age_notices, cluster_id_of, groups_to_move, is_away
 from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport, Stopwatch
-from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, reverse_name, seed_reverse, start_positions
+from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, seed_reverse, start_positions
 
 
 def check_failover(flow: Flow, options: RecoveryOptions, *, without_source: bool = False) -> RecoveryPlan:
@@ -159,7 +159,7 @@ def count_missing(flow: Flow, options: RecoveryOptions, *, away: bool) -> tuple[
 
 def _way_back(flow: Flow, reverse: Flow | None, away: str) -> tuple[str, ...]:
     if reverse is None:
-        return (f"there is no enabled flow {reverse_name(flow)}: to come back, add {'; '.join(lines_to_add(flow))}",)
+        return (f"there is no enabled flow {flow.reverse_name}: to come back, add {'; '.join(lines_to_add(flow))}",)
     if away:
         return (f"{reverse.name} was not looked at: {flow.source.alias} does not answer",)
     try:
