@@ -10,11 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.lanes import (
-    balance,
-    number_of_lanes,
-    transactional_id,
-)
+from ferry.copying.lanes import balance, number_of_lanes
 
 pytestmark = pytest.mark.unit
 
@@ -73,9 +69,3 @@ def test_the_heaviest_first_and_always_to_the_lightest() -> None:
     assert sorted(sum(load.weight for load in group) for group in spread) == [3, 3]
     assert len(balance([Load(0, 1), Load(1, 1)], 1)) == 1
     assert balance([], 3) == []
-
-
-def test_transactional_ids_never_meet() -> None:
-    ids = [transactional_id("A->B", lane) for lane in range(100)] + [transactional_id("A->B", own) for own in ("run", "upkeep")]
-    assert len(set(ids)) == 102
-    assert ids[3] == "ferry-A->B-3"

@@ -27,7 +27,6 @@ from ferry.clusters.open_transactions import OpenTransaction, open_transactions
 from ferry.clusters.partitions import TopicPartition as Key
 from ferry.config import Flow, load_config
 from ferry.copying import last_stable_lag as last_stable_lag_module
-from ferry.copying.lanes import transactional_id
 from ferry.copying.last_stable_lag import LastStableLag, _at_work, aged, aged_by_records, overdue, still_open
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import PartitionFailure
@@ -226,7 +225,7 @@ def test_on_the_target_strangers_are_named_and_own_leftovers_are_settled(
     flow = flow_factory(*lines)
     assert run_flow(flow).exit_code == ExitCode.DONE
     remote = f"{flow.source.alias}.{topic}"
-    left = begun(target_cluster, remote, transactional_id(flow.name, 0))  # as a killed run leaves it
+    left = begun(target_cluster, remote, flow.transactional_id(0))  # as a killed run leaves it
     config = config_file(*lines)
     for command in ("status", "plan"):
         code, found, _ = shown(config, command, flow.name)

@@ -143,6 +143,10 @@ class Flow:
     def position_group(self) -> str:
         return position_group(self.source.alias)
 
+    def transactional_id(self, holder: int | str) -> str:
+        """The stable id of a lane (by its number), the run as a whole, a recovery, or the ledger's compaction; "": how all begin."""
+        return f"ferry-{self.name}-{holder}"
+
     def setting(self, key: str, default: Any = None) -> Any:
         """The value of the field that is read from property `key`; `default` if there is no such field."""
         parts = (self, self.mirroring, self.acls, self.handling, self.alerts)

@@ -19,7 +19,7 @@ from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.lane_runner import LaneRunner
-from ferry.copying.lanes import number_of_lanes, transactional_id
+from ferry.copying.lanes import number_of_lanes
 from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut, until_clusters_answer
 from ferry.copying.last_stable_lag import last_stable_lags, overdue
 from ferry.copying.ledger_compaction import compact_ledger, is_due
@@ -258,9 +258,7 @@ class CopyDriver:
     def _lane_tasks(self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity]) -> list[LaneTask]:
         at_work = (plan for plan in plans if plan.has_work and plan.facts.remote_topic_id is not None)
         by_lane = grouped((plan.facts.key.share(self._lanes), partition_task(plan)) for plan in at_work)
-        return [
-            LaneTask(lane, transactional_id(self._flow.name, lane), held[lane], tuple(tasks)) for lane, tasks in sorted(by_lane.items())
-        ]
+        return [LaneTask(lane, self._flow.transactional_id(lane), held[lane], tuple(tasks)) for lane, tasks in sorted(by_lane.items())]
 
     def _job(self, seen: FlowSnapshot, held: Mapping[int, ProducerIdentity]) -> CopyJob:
         ledger = seen.target_topics[self._ledger]

@@ -30,7 +30,7 @@ from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.internal_writer import InternalWriter
-from ferry.copying.lanes import number_of_lanes, transactional_id
+from ferry.copying.lanes import number_of_lanes
 from ferry.errors import ClusterUnreachable, Superseded, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.ledger.state import FLOW_KEY, FlowRecord, decode_state, encode_state
@@ -129,7 +129,7 @@ class RunLease(FencedWriter):
     """A flow that this process holds: its run id and every lane id. `record`: the newest flow record, with the most lanes ever."""
 
     def __init__(self, flow: Flow) -> None:
-        super().__init__(flow, transactional_id(flow.name, "run"))
+        super().__init__(flow, flow.transactional_id("run"))
         self.record = FlowRecord(flow.name, 0)
 
     def take_lanes(self) -> dict[int, ProducerIdentity]:
@@ -160,7 +160,7 @@ class RunLease(FencedWriter):
         return pair
 
     def _identities(self, lanes: Sequence[int]) -> dict[int, ProducerIdentity]:
-        return dict(zip(lanes, self.take([transactional_id(self._flow.name, lane) for lane in lanes]), strict=True))
+        return dict(zip(lanes, self.take([self._flow.transactional_id(lane) for lane in lanes]), strict=True))
 
     def _last_record(self) -> FlowRecord:
         """The newest flow record, with the most lanes of all of them. Uncommitted ones count: their lanes may have open transactions."""

@@ -26,7 +26,7 @@ from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import Receipt, decode_receipt, glance
 from ferry.ledger.state import HEAD_KEY, FlowState, Head, decode_state, fold_state
 from ferry.ledger.topic_ids import PartitionPair
-from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, ledger_topic, state_topic
+from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, is_state_topic, ledger_topic, state_topic
 from ferry.wire.ranges import within
 
 
@@ -140,11 +140,8 @@ def _refuse_other_alias(
     flow: Flow, reader: InternalTopicReader, pairs: Mapping[str, PartitionPair], source_topics: Mapping[str, TopicDescription]
 ) -> None:
     """ConfigError if a flow from the target writes here under another alias: Ferry would not find its ledger."""
-    names = {
-        name: found.partitions
-        for name, found in source_topics.items()
-        if name.startswith(STATE_PREFIX) and name.endswith(STATE_SUFFIX) and name != state_topic(flow.target.alias)
-    }
+    own = state_topic(flow.target.alias)
+    names = {name: found.partitions for name, found in source_topics.items() if is_state_topic(name) and name != own}
     heads: dict[str, list[Head]] = {}
     for name, record in reader.glance(names):
         if record.value is not None and record.key.startswith(HEAD_KEY):

@@ -30,11 +30,6 @@ def number_of_lanes(partitions: int, given: int | None) -> int:
     return given or max(FEWEST_LANES, min(-(-partitions // MOST_PARTITIONS), MOST_LANES))
 
 
-def transactional_id(flow: str, holder: int | str) -> str:
-    """The stable transactional id of a lane (by its number), and of the others: the run as a whole, a recovery, the ledger's compaction."""
-    return f"ferry-{flow}-{holder}"
-
-
 def balance(items: Sequence[T], groups: int) -> list[list[T]]:
     """Spread `items` over at most `groups` groups, none empty: the heaviest item first, each into the lightest group."""
     heap: list[tuple[int, int]] = [(0, index) for index in range(max(1, min(groups, len(items))))]

@@ -16,7 +16,6 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.open_transactions import OpenTransaction, open_transactions
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster, Flow
-from ferry.copying.lanes import transactional_id
 from ferry.copying.snapshot import FlowSnapshot
 from ferry.errors import TransactionHangs
 from ferry.ledger.run_report import PartitionFailure
@@ -110,7 +109,7 @@ def last_stable_lags(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, targe
         remotes |= {key: key for key in own_topic}
     behind = _of_cluster(flow, flow.target, target, remotes, {})
     stable = {entry.key: entry.stable_end for entry in seen.facts}
-    own = transactional_id(flow.name, "")
+    own = flow.transactional_id("")
     return (*_of_cluster(flow, flow.source, source, sources, stable), *(entry for entry in behind if not _at_work(entry.transaction, own)))
 
 

@@ -20,7 +20,7 @@ from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import Receipt, covered, decode_receipt, glance
 from ferry.ledger.state import CLAIM_KEY, FLOW_KEY, SYNC_KEY, FlowState, SyncDone, decode_state, fold_state
 from ferry.ledger.topic_ids import TopicIds, valid_receipts
-from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX
+from ferry.policy.naming import is_state_topic
 from ferry.wire.ranges import Ranges
 
 
@@ -81,9 +81,7 @@ def refuse_newer_state(flow: Flow) -> None:
 def read_state(flow: Flow, target_topics: Mapping[str, TopicDescription], *, settled: bool) -> tuple[FlowState, dict[str, str]]:
     """The flow's own state (`settled`: wait for open transactions, begin at the start), and the claims of every flow into the target."""
     own = flow.state_topic
-    states = {
-        name: found.partitions for name, found in target_topics.items() if name.startswith(STATE_PREFIX) and name.endswith(STATE_SUFFIX)
-    }
+    states = {name: found.partitions for name, found in target_topics.items() if is_state_topic(name)}
     others: dict[str, list[tuple[bytes, bytes | None]]] = {name: [] for name in states if name != own}
     with InternalTopicReader(flow.target) as reader:
         for name, record in reader.glance({name: states[name] for name in others}):
