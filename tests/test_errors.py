@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from ferry import errors
-from ferry.errors import EXIT_CODE_PRECEDENCE, ExitCode, FerryError, error_named, worst_exit_code
+from ferry.errors import EXIT_CODE_PRECEDENCE, ExitCode, FerryError, error_named, span, worst_exit_code
 
 pytestmark = pytest.mark.unit
 
@@ -108,3 +108,10 @@ def test_every_error_has_a_next_step_of_its_own() -> None:
 def test_the_name_of_an_error_leads_to_its_class() -> None:
     assert error_named("SourceRecreated") is errors.SourceRecreated
     assert error_named("ExitCode") is error_named("no such name") is errors.PartitionsFailed
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.4, "0 s"), (119, "119 s"), (120, "2 min"), (7199, "120 min"), (7200, "2 h"), (200_000, "2 days")]
+)
+def test_spans(seconds: float, words: str) -> None:
+    assert span(seconds) == words
