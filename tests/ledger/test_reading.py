@@ -41,7 +41,7 @@ class _State:
 
     def times(self) -> dict[str, int]:
         """When each sync was done, and nothing else; read_syncs_done must say the same."""
-        found, done = read_own_state(self.flow, settled=True), read_syncs_done(self.flow)
+        found, done = read_own_state(self.flow, stable=True), read_syncs_done(self.flow)
         assert found == FlowState(syncs=dict(done))
         return {sync: entry.finished for sync, entry in done.items()}
 
@@ -68,12 +68,12 @@ def state(
 def test_a_record_is_read_once(state: _State) -> None:
     state.write("a", "b", "c")
     with kept_clients():
-        assert read_own_state(state.flow, settled=True).syncs.keys() == {"a", "b", "c"}
+        assert read_own_state(state.flow, stable=True).syncs.keys() == {"a", "b", "c"}
         assert state.read == 3
         state.write("b", finished=2)
-        assert read_own_state(state.flow, settled=False).syncs["b"].finished == 2
+        assert read_own_state(state.flow, stable=False).syncs["b"].finished == 2
         assert state.read == 5  # the last one of before, and the new one
-    read_own_state(state.flow, settled=True)
+    read_own_state(state.flow, stable=True)
     assert state.read == 9  # another command
 
 
@@ -81,8 +81,8 @@ def test_after_fencing_the_topic_is_read_from_its_start(state: _State) -> None:
     state.write("a", "b")
     topics = {state.flow.state_topic: TopicDescription(state.flow.state_topic, None, 1)}
     with kept_clients():
-        for seen, settled in enumerate((False, True), 1):
-            read_state(state.flow, topics, settled=settled)
+        for seen, stable in enumerate((False, True), 1):
+            read_state(state.flow, topics, stable=stable)
             assert state.read == 2 * seen
 
 
@@ -149,7 +149,7 @@ def test_a_newer_ferry_is_noticed_while_its_transaction_is_open_and_nothing_else
         producer.flush(30)
         with pytest.raises(NewerFormat):
             read_syncs_done(state.flow)
-        assert read_own_state(state.flow, settled=False).syncs.keys() == {"a"}
+        assert read_own_state(state.flow, stable=False).syncs.keys() == {"a"}
         producer.abort_transaction(30)
         state.write("c")
-        assert read_own_state(state.flow, settled=True).syncs.keys() == {"a", "c"}
+        assert read_own_state(state.flow, stable=True).syncs.keys() == {"a", "c"}

@@ -1,7 +1,7 @@
 """Takes a flow over from older runs, and keeps it, by transactional ids: Kafka lets only one producer hold an id.
 
 To *take* an id is InitProducerId without conditions: it fences the older holder. To *prove* an id is EndTxn(abort) and InitProducerId
-with the producer id and epoch that this process holds (Coordinator.settle): it does not disturb a newer holder, and only a refusal means
+with the producer id and epoch that this process holds (Coordinator.prove): it does not disturb a newer holder, and only a refusal means
 that the id is lost. The order matters:
 
 1. A run takes the flow's run id.
@@ -78,7 +78,7 @@ class FencedWriter:
         """Prove that this process still holds the id; else Superseded. ClusterUnreachable after `seconds` (None: COORDINATION_SECONDS)."""
         self._coordinator.patience_seconds = seconds
         try:
-            self.identity = self._call(self._settle)
+            self.identity = self._call(self._prove)
         except (RequestNotSent, RequestLost) as problem:
             raise ClusterUnreachable(f"{self._name} could not prove that it is held: {problem}") from problem
         finally:
@@ -91,7 +91,7 @@ class FencedWriter:
             try:
                 if problem is not None:
                     self._connection.disconnect()
-                    self.identity = self._call(self._settle)
+                    self.identity = self._call(self._prove)
                 return self._loop.run(self._write, records)
             except PositionsRefused as failure:
                 if failure.right:
@@ -107,16 +107,16 @@ class FencedWriter:
         wakeup, leaders = Wakeup(self._loop), Leaders(self._connection, {topic for topic, _ in records})
         await leaders.refresh()
         writer = InternalWriter(self._connection, leaders, wakeup, self._name, transactions_v2=transactions_v2)
-        self.identity = await self._settle()  # sequences start at 0 with a new epoch
+        self.identity = await self._prove()  # sequences start at 0 with a new epoch
         writer.adopt(self.identity)
         if not transactions_v2:
             await self._coordinator.add_partitions(self.identity, records)
         await writer.append(records)
         self.identity = await self._coordinator.end(self.identity, committed=True, transactions_v2=transactions_v2)
 
-    async def _settle(self) -> ProducerIdentity:
+    async def _prove(self) -> ProducerIdentity:
         transactions_v2 = await self._connection.supports_transactions_v2()
-        return await self._coordinator.settle(self.identity, transactions_v2=transactions_v2)
+        return await self._coordinator.prove(self.identity, transactions_v2=transactions_v2)
 
     def _call(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         try:

@@ -31,9 +31,9 @@ from ferry.wire.ranges import within
 
 
 def guarded(
-    flow: Flow, facts: Iterable[PartitionFacts], source_topics: Mapping[str, TopicDescription], *, settled: bool
+    flow: Flow, facts: Iterable[PartitionFacts], source_topics: Mapping[str, TopicDescription], *, stable: bool
 ) -> tuple[PartitionFacts, ...]:
-    """The facts, with the guard. `settled`: wait for declarations whose transaction is open.
+    """The facts, with the guard. `stable`: wait for declarations whose transaction is open.
 
     ConfigError if both flows must not run together. If no remote topic has its source topic's name, no guard is needed.
     """
@@ -59,7 +59,7 @@ def guarded(
         with InternalTopicReader(flow.source) as reader:
             heads = _state(flow, reader).heads.values()
             broken = unexplained_partitions(heads, pairs, _ledger_id(flow, reader, source_topics, heads))
-            for record in (record for share in sorted(shares) for record in reader.read(ledger, only=share, complete=settled)):
+            for record in (record for share in sorted(shares) for record in reader.read(ledger, only=share, complete=stable)):
                 if concerned := _concerned(record, pairs, drafts, where):
                     draft, receipt = concerned
                     draft.declare(receipt)

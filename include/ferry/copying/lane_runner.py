@@ -67,7 +67,7 @@ def run_lanes(job: CopyJob, tasks: Sequence[LaneTask]) -> Generator[LaneResult]:
                 source.require_answers()
                 target.require_answers()
             except ClusterUnreachable as problem:
-                yield LaneResult(task.lane, failure=replace(_failure(problem), silent=True))
+                yield LaneResult(task.lane, failure=replace(_failure(problem), unreachable=True))
                 continue
             started = time.process_time()
             lane = Lane(loop, source, target, job, task, handle, reading=reading, writing=writing, stop_signals=stop_signals)

@@ -1,6 +1,6 @@
 """Takes a snapshot of a flow for the plan: what both clusters hold. It only reads.
 
-A snapshot before the fencing (`settled=False`) does not wait for open transactions: it is good enough to show. After the fencing nobody
+A snapshot before the fencing (`stable=False`) does not wait for open transactions: it is good enough to show. After the fencing nobody
 else can write; then the driver takes another snapshot, and plans by that one.
 """
 
@@ -68,7 +68,7 @@ def take_snapshot(
     source: ClusterAdmin,
     target: ClusterAdmin,
     *,
-    settled: bool,
+    stable: bool,
     ends: Mapping[TopicPartition, int] | None = None,
     for_a_run: bool = False,
     concerns: Callable[[str, int], bool] | None = None,
@@ -91,7 +91,7 @@ def take_snapshot(
         if concerns is None or concerns(topic, number)
     ]
     asked = None if concerns is None else [remote for _, remote in places if remote.topic in target_topics]
-    state, claims, positions = _read_positions(flow, target_topics, asked, settled=settled)
+    state, claims, positions = _read_positions(flow, target_topics, asked, stable=stable)
     copied = {head.topic for head in state.heads.values()}
     hidden = hidden_topics(flow, source, source_topics, copied) if flow.copies and not request.topics else ()
     denied = [PartitionFailure(entry.name, -1, "NotAuthorized", entry.problem) for entry in hidden if entry.needed]
@@ -153,7 +153,7 @@ def take_snapshot(
                 truncation=truncations.get(key),
             )
         )
-    checked = guarded(flow, facts, source_topics, settled=settled)
+    checked = guarded(flow, facts, source_topics, stable=stable)
     unavailable = tuple(PartitionFailure(*key, "PartitionUnavailable", why) for key, why in offsets.problems.items())
     return FlowSnapshot(selection, source_topics, target_topics, checked, state, claims, unavailable, tuple(denied), lacks)
 
@@ -184,20 +184,20 @@ def narrow(selection: Selection, request: RunRequest) -> Selection:
 
 
 def _read_positions(
-    flow: Flow, target_topics: Mapping[str, TopicDescription], partitions: Iterable[TopicPartition] | None, *, settled: bool
+    flow: Flow, target_topics: Mapping[str, TopicDescription], partitions: Iterable[TopicPartition] | None, *, stable: bool
 ) -> tuple[FlowState, dict[str, str], dict[TopicPartition, int]]:
     """The flow's state, the claims of every flow, and the positions of its group, by remote partition (of `partitions`; None: of all).
 
-    If not `settled`, a run may commit between the two reads. So positions that disagree are read again: only a disagreement that stays the
+    If not `stable`, a run may commit between the two reads. So positions that disagree are read again: only a disagreement that stays the
     same counts, and positions that keep changing are left out.
     """
     disagreed: dict[TopicPartition, tuple[int | None, int]] = {}
     for _ in range(LOOKS):
-        state, claims = read_state(flow, target_topics, settled=settled)
-        positions = committed_positions(flow.target, flow.position_group, partitions, settled=settled)
+        state, claims = read_state(flow, target_topics, stable=stable)
+        positions = committed_positions(flow.target, flow.position_group, partitions, stable=stable)
         before, disagreed = disagreed, disagreements(state, positions)
         moving = {key for key, pair in disagreed.items() if before.get(key) != pair}
-        if settled or not moving:
+        if stable or not moving:
             return state, claims, positions
     return state, claims, {key: position for key, position in positions.items() if key not in moving}
 

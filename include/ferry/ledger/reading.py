@@ -78,8 +78,8 @@ def refuse_newer_state(flow: Flow) -> None:
     read_syncs_done(flow)
 
 
-def read_state(flow: Flow, target_topics: Mapping[str, TopicDescription], *, settled: bool) -> tuple[FlowState, dict[str, str]]:
-    """The flow's own state (`settled`: wait for open transactions, begin at the start), and the claims of every flow into the target."""
+def read_state(flow: Flow, target_topics: Mapping[str, TopicDescription], *, stable: bool) -> tuple[FlowState, dict[str, str]]:
+    """The flow's own state (`stable`: wait for open transactions, begin at the start), and the claims of every flow into the target."""
     own = flow.state_topic
     states = {name: found.partitions for name, found in target_topics.items() if is_state_topic(name)}
     others: dict[str, list[tuple[bytes, bytes | None]]] = {name: [] for name in states if name != own}
@@ -87,17 +87,17 @@ def read_state(flow: Flow, target_topics: Mapping[str, TopicDescription], *, set
         for name, record in reader.glance({name: states[name] for name in others}):
             if record.key.startswith(CLAIM_KEY):
                 others[name].append((record.key, record.value))
-    mine = read_own_state(flow, settled=settled, anew=settled) if own in states else FlowState()
+    mine = read_own_state(flow, stable=stable, anew=stable) if own in states else FlowState()
     folded = [*(fold_state(records, place_of(flow.target, name)) for name, records in others.items()), mine]
     return mine, {claim.remote_topic: claim.flow for state in folded for claim in state.claims.values()}
 
 
-def read_own_state(flow: Flow, *, settled: bool, keys: bytes | tuple[bytes, ...] = b"", anew: bool = False) -> FlowState:
+def read_own_state(flow: Flow, *, stable: bool, keys: bytes | tuple[bytes, ...] = b"", anew: bool = False) -> FlowState:
     """The flow's own state; empty when its topic is missing.
 
-    `settled`: wait for open transactions. `keys`: how keys of records begin. `anew`: begin at the start of the topic.
+    `stable`: wait for open transactions. `keys`: how keys of records begin. `anew`: begin at the start of the topic.
     """
-    records = _state_records(flow, committed=True, complete=settled, anew=anew)
+    records = _state_records(flow, committed=True, complete=stable, anew=anew)
     return fold_state(((key, value) for key, value in records if key.startswith(keys)), place_of(flow.target, flow.state_topic))
 
 

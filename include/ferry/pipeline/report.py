@@ -35,7 +35,7 @@ def assemble_report(flow: Flow, request: RunRequest) -> RunReport:
     with InternalTopicReader(flow.target) as reader:
         since = receipts_since(flow, reader, records.opened.ledger_ends)
         receipts = [receipt for receipt in since if receipt.run_id == request.run_id]
-        return report_of(flow.name, request, records, receipts, read_own_state(flow, settled=False))
+        return report_of(flow.name, request, records, receipts, read_own_state(flow, stable=False))
 
 
 def report_without_copy(

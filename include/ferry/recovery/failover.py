@@ -36,7 +36,7 @@ def check_failover(flow: Flow, options: RecoveryOptions, *, without_source: bool
     watch = Stopwatch()
     with watch.step("look at both clusters"):
         # Does not wait for open transactions, which a run that was cut off may have left. keep_recovery reads the state again.
-        record = current_record(flow, read_recovery(flow, settled=False))
+        record = current_record(flow, read_recovery(flow, stable=False))
         advance(flow.name, stage_of(record), Event.FAILOVER_BEGINS)
         away = "not asked" if without_source else is_away(flow.source)
     notices = () if away else refuse_other_way(flow)
@@ -81,7 +81,7 @@ def plan_failover(flow: Flow, reverse: Flow | None, checked: RecoveryPlan) -> Re
             end_cut_off_run(flow)
     with watch.step("translate groups"):
         reading = groups_to_move(flow, away=bool(away), only=options.only)
-    state = read_recovery(flow, settled=options.writes)
+    state = read_recovery(flow, stable=options.writes)
     record = current_record(flow, state)
     if stage_of(record) is not Stage.REPLICATING:
         reading = reading.without(done_groups(state, record))

@@ -140,7 +140,7 @@ def checkpointed_groups(flow: Flow) -> tuple[TranslatedGroups, int, tuple[str, .
     contents = read_mm2_topic(flow.target, topic, Checkpoint.decode)
     with ClusterAdmin(flow.target) as target:
         target_topics = target.topics()
-    state = read_own_state(flow, settled=True)
+    state = read_own_state(flow, stable=True)
     if not contents.records:
         raise RecoveryStopped(
             f"{flow.source.alias} does not answer, and {place_of(flow.target, topic)} holds no checkpoints: where its groups were is "

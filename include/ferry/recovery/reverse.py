@@ -50,7 +50,7 @@ def refuse_other_way(flow: Flow) -> tuple[str, ...]:
     """
     back = replace(flow, name=flow.reverse_name, source=flow.target, target=flow.source)
     try:
-        record = current_record(back, read_recovery(back, settled=False))
+        record = current_record(back, read_recovery(back, stable=False))
     except NotAuthorized as problem:
         return (f"whether {back.name} is failed over cannot be seen: {problem}",)
     if stage_of(record) is not Stage.REPLICATING:
@@ -75,7 +75,7 @@ def start_positions(reverse: Flow, cut: Mapping[str, CutEnds]) -> dict[TopicPart
     """Where partitions begin that the reverse flow has never copied. Both clusters must answer."""
     with ClusterAdmin(reverse.source) as source:
         topics = source.topics()
-    state = read_own_state(reverse, settled=False)
+    state = read_own_state(reverse, stable=False)
     return {
         key: start_of(cut.get(name), topics[name].topic_id, key.partition)
         for name in _renamed(reverse, topics)
@@ -113,7 +113,7 @@ def refuse_another_source(flow: Flow, record: RecoveryRecord, identity: str, *, 
     alias, found = flow.source.alias, []
     if record.source_cluster and record.source_cluster != identity:
         found.append(f"its cluster id was {record.source_cluster} and is {identity}")
-    state = read_own_state(flow, settled=False)
+    state = read_own_state(flow, stable=False)
     heads = [head for _, head in sorted(state.heads.items()) if not flow.policy.is_heartbeats_topic(head.topic)]
     with ClusterAdmin(flow.source) as source:
         topics = source.topics()

@@ -46,7 +46,7 @@ def sync_offset_syncs(context: SyncContext) -> SyncOutcome:
     changes = ensure_mm2_topic(cluster, topic, flow.wanted_replicas(OFFSET_SYNCS), dry_run=dry_run)
     contents = read_mm2_topic(cluster, topic, OffsetSync.decode)
     last = {TopicPartition(sync.topic, sync.partition): sync for sync in contents.records}
-    heads = read_own_state(flow, settled=True).heads
+    heads = read_own_state(flow, stable=True).heads
     # Nothing is new where the position follows the last sync, so most runs do not read the ledger here.
     behind = {key: head for key, head in heads.items() if key not in last or head.position != last[key].upstream_offset + 1}
     copied = copied_runs(read_receipts(flow, behind), behind) if behind else {}

@@ -56,11 +56,11 @@ def test_a_run_superseded_between_two_looks_finds_nothing_wrong(
     fill(30)
     look, newer = snapshot.committed_positions, []
 
-    def late(*about: object, settled: bool) -> object:
-        if settled and not newer:
+    def late(*about: object, stable: bool) -> object:
+        if stable and not newer:
             newer.append("begun")
             newer.append(run_flow(flow))
-        return look(*about, settled=settled)  # type: ignore[arg-type]
+        return look(*about, stable=stable)  # type: ignore[arg-type]
 
     monkeypatch.setattr(snapshot, "committed_positions", late)
     with pytest.raises(Superseded):  # and not PositionDisagrees, because the head was read before
