@@ -26,7 +26,7 @@ from ferry.errors import ClusterUnreachable, FerryError, UnreadableRecord
 from ferry.wire.aborted import AbortedTracker
 from ferry.wire.batch import MalformedBatch, iterate_batches
 from ferry.wire.legacy import opened
-from ferry.wire.ranges import Range
+from ferry.wire.ranges import NO_END, Range
 from ferry.wire.records import keys_and_values
 
 # Longer than 60 s: after that time a broker aborts an abandoned transaction of Ferry, which may hold the last stable offset back.
@@ -45,8 +45,6 @@ PARTITION_BYTES, ANSWER_BYTES = 1 << 20, 8 << 20
 FIRST_BYTES, FIRSTS_A_ROUND, FEW_FIRSTS = 64 << 10, 500, 20
 # Reading so many records takes less time than a seek to another offset.
 READ_ON = 5_000
-# Above every offset: the read ends where the partition does.
-UNBOUNDED = 1 << 63
 # A topic that was deleted since it was listed.
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID})
 
@@ -139,7 +137,7 @@ class InternalTopicReader:
         Each partition ends where an open transaction begins: enough to show something, not to decide about data.
         """
         keys = [TopicPartition(topic, partition) for topic, partitions in topics.items() for partition in range(partitions)]
-        yield from self._from(dict.fromkeys(keys, (0, UNBOUNDED)), complete=False)
+        yield from self._from(dict.fromkeys(keys, (0, NO_END)), complete=False)
 
     def first_records(
         self, spans: Mapping[TopicPartition, Range], seconds: float

@@ -13,10 +13,8 @@ from ferry.ledger.receipts import COPIES
 from ferry.verify import reasons
 from ferry.verify.model import NotCovered, PartitionEvidence, VerifyRange
 from ferry.verify.slices import PIECE_BYTES, PIECE_RUNS, SharedOffsets, Slice, clip, distinct, follows, sliced
-from ferry.wire.ranges import Range, Ranges, outside, union, within
+from ferry.wire.ranges import NO_END, Range, Ranges, outside, union, within
 from ferry.wire.runs import DOWNSTREAM, UPSTREAM, OffsetRun, encode_runs, offsets_of
-
-_BEYOND = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ def plan_partition(evidence: PartitionEvidence, piece_bytes: int = PIECE_BYTES) 
 
 def within_logs(wanted: VerifyRange, source_start: int, target_start: int) -> tuple[VerifyRange | None, list[NotCovered]]:
     """The range after retention has moved the starts of the logs, and what it no longer covers. None: nothing is left."""
-    kept, no_source, no_target = clip(wanted.runs, SharedOffsets((source_start, _BEYOND), (target_start, _BEYOND)))
+    kept, no_source, no_target = clip(wanted.runs, SharedOffsets((source_start, NO_END), (target_start, NO_END)))
     start = max(wanted.upstream[0], source_start)
     if no_target:
         start = max(start, kept[0][0] if kept else wanted.upstream[1])
