@@ -16,7 +16,6 @@ class TopicDescription:
     `replicas`: ids of the brokers that hold each partition, including brokers that are down; the preferred leader is first.
     """
 
-    name: str
     topic_id: str | None
     partitions: int
     replicas: tuple[tuple[int, ...], ...] = ()
@@ -80,7 +79,6 @@ _ORIGINS = {
 def described_topic(found: Any) -> TopicDescription:
     """From an answer of confluent-kafka's AdminClient."""
     return TopicDescription(
-        name=found.name,
         topic_id=_uuid_text(found.topic_id),
         partitions=len(found.partitions),
         replicas=tuple(tuple(node.id for node in partition.replicas) for partition in found.partitions),
