@@ -83,7 +83,7 @@ def flow_status(flow: Flow) -> FlowStatus:
     return status if missed is None else replace(status, broken=(missed, *status.broken))
 
 
-def overdue_run(flow: Flow, now: datetime | None = None) -> BrokenLimit | None:
+def overdue_run(flow: Flow) -> BrokenLimit | None:
     """The deadline as a broken limit if no run has ended since one was due. None without a schedule or a deadline.
 
     Airflow itself cannot say so while its scheduler is down or the DAG is paused. Every run counts whose summary is younger, also one that
@@ -94,7 +94,7 @@ def overdue_run(flow: Flow, now: datetime | None = None) -> BrokenLimit | None:
         return None
     from ferry.monitoring.schedule import last_due  # noqa: PLC0415 - croniter is slow to load, and only this judges a schedule
 
-    moment = now or datetime.now(UTC)
+    moment = datetime.now(UTC)
     due = last_due(flow.schedule, deadline, moment)
     with InternalTopicReader(flow.target) as reader:
         since = reader.offsets_at(flow.runs_topic, round(due.timestamp() * 1000))
