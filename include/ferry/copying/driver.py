@@ -22,7 +22,7 @@ from ferry.clusters.shared_connection import Asked, ask_cluster
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.lane_runner import LaneRunner
-from ferry.copying.lanes import number_of_lanes, spread, transactional_id
+from ferry.copying.lanes import number_of_lanes, spread
 from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut, until_clusters_answer
 from ferry.copying.last_stable_lag import last_stable_lags, overdue
 from ferry.copying.ledger_compaction import compact_ledger, is_due
@@ -63,7 +63,7 @@ class CopyDriver:
         self._failures: dict[tuple[str, int], PartitionFailure] = {}  # by source partition
         self._skipped: tuple[Skipped, ...] = ()
         self._stopped_lanes: set[int] = set()
-        self._silent = ""  # the problem of a lane that waited for a whole cluster in vain
+        self._unreachable = ""  # the problem of a lane that waited for a whole cluster in vain
         self._cpu_seconds = 0.0
         self.ledger_ends: Mapping[int, int] = {}  # when the run was opened
         self._lanes = 0  # known with the plan
@@ -122,12 +122,12 @@ class CopyDriver:
         seen, plans = self._plan(lease, decide)
         held |= self._prepare(lease, seen, plans)
         tasks = [
-            replace(task, partitions=tuple(replace(part, settles=True) for part in task.partitions))
+            replace(task, partitions=tuple(replace(part, replaces_offset=True) for part in task.partitions))
             for task in self._lane_tasks(plans, held)
         ]
         out = LanesOut()
         self._run_lanes(self._job(seen, held), tasks, out, Progress(0, len(tasks)))
-        self._end_if_silent(lease)
+        self._end_if_unreachable(lease)
         self._give_up([(out.tasks[lane], why) for lane, why in out.lost.items()], "1 attempt")
 
     def _copy(self, lease: RunLease) -> None:
@@ -162,7 +162,7 @@ class CopyDriver:
         lost = dict(out.lost)
         if not lost:
             return []
-        self._end_if_silent(lease)
+        self._end_if_unreachable(lease)
         time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
         lease.confirm()
         again = {lane: lease.retake(lane) for lane in lost}
@@ -179,9 +179,9 @@ class CopyDriver:
         self._say(f"trying {len(tasks)} lanes again: {'; '.join(sorted(set(lost.values())))}")
         return tasks
 
-    def _end_if_silent(self, lease: RunLease) -> None:
+    def _end_if_unreachable(self, lease: RunLease) -> None:
         """ClusterUnreachable if a lane has waited for a cluster in vain, and this process does not reach both clusters soon."""
-        if not self._silent:
+        if not self._unreachable:
             return
         try:
             require_contact(self._flow.source, self._flow.target)
@@ -189,8 +189,8 @@ class CopyDriver:
         except ClusterUnreachable as problem:
             if problem.retry is not RetryRule.RETRY:
                 raise
-            raise ClusterUnreachable(f"{self._silent}; asked once more: {problem}") from problem
-        self._silent = ""
+            raise ClusterUnreachable(f"{self._unreachable}; asked once more: {problem}") from problem
+        self._unreachable = ""
 
     def _name_last_stable_lags(self, seen: FlowSnapshot) -> None:
         """After the copy no transaction of this flow is open: if a last stable offset lags now, the transaction is somebody else's."""
@@ -233,7 +233,7 @@ class CopyDriver:
         Superseded if there are some and a newer run has taken over: it may have changed what looks like a failure here.
         """
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
-            seen = take_snapshot(self._flow, self._request, source, target, settled=True, **look)
+            seen = take_snapshot(self._flow, self._request, source, target, stable=True, **look)
             plans = self._without_topic(decide(seen), seen, source, target)
         planned = [plan.failure for plan in plans if plan.failure is not None]
         if planned:
@@ -276,15 +276,13 @@ class CopyDriver:
         new = spread([part for part in parts if part.key not in self._lane_of], self._lanes, self._flow.transaction_bytes)
         self._lane_of |= {part.key: lane for lane, group in enumerate(new) for part in group}
         by_lane = grouped((self._lane_of[part.key], part) for part in parts)
-        return [
-            LaneTask(lane, transactional_id(self._flow.name, lane), held[lane], tuple(tasks)) for lane, tasks in sorted(by_lane.items())
-        ]
+        return [LaneTask(lane, self._flow.transactional_id(lane), held[lane], tuple(tasks)) for lane, tasks in sorted(by_lane.items())]
 
     def _job(self, seen: FlowSnapshot, held: Mapping[int, ProducerIdentity]) -> CopyJob:
         ledger = seen.target_topics[self._ledger]
         producers = frozenset(identity.producer_id for identity in held.values())
-        budget = self._flow.max_bytes_per_second
-        return CopyJob(self._flow, self._request.run_id, ledger.topic_id or "", ledger.partitions, budget, producers)
+        rate = self._flow.max_bytes_per_second
+        return CopyJob(self._flow, self._request.run_id, ledger.topic_id or "", ledger.partitions, rate, producers)
 
     def _run_lanes(
         self, job: CopyJob, tasks: list[LaneTask], out: LanesOut, progress: Progress, more: Callable[[], list[LaneTask]] = list
@@ -310,7 +308,7 @@ class CopyDriver:
         if result.failure is None:
             return None
         if result.failure.passing:
-            self._silent = result.failure.problem if result.failure.silent else self._silent
+            self._unreachable = result.failure.problem if result.failure.unreachable else self._unreachable
             return result.failure.problem
         self._fail("", -1, result.failure.error, result.failure.problem)
         self._stopped_lanes.add(result.lane)
@@ -364,7 +362,7 @@ def partition_task(plan: PartitionPlan, offset_bytes: float) -> PartitionTask:
         foreign=plan.foreign,
         batch_limit=facts.batch_limit,
         excluded=facts.guard.excluded,
-        settles=plan.seed is not None and facts.committed is not None,
+        replaces_offset=plan.seed is not None and facts.committed is not None,
         series=plan.series,
         record_bytes=facts.head.record_bytes if facts.head is not None else 0,
         offset_bytes=offset_bytes,

@@ -1,7 +1,7 @@
 """A lane's transactions: their states, the partitions in the open one, and the leader epochs under which its records were appended.
 
     READY -- append --> OPEN -- close --> CLOSING -- commit asked --> COMMITTING -- done --> READY
-    any of OPEN, CLOSING, COMMITTING -- outcome unknown --> UNCERTAIN -- settled --> READY
+    any of OPEN, CLOSING, COMMITTING -- outcome unknown --> UNCERTAIN -- proven --> READY
     any -- fenced --> FENCED
 
 In CLOSING nothing more is appended; answers still come in. UNCERTAIN is left only by a new init with the held pair, after which the
@@ -37,7 +37,7 @@ class TransactionEvent(Enum):
     COMMIT = "commit"  # everything was accepted: EndTxn is sent
     DONE = "done"  # the coordinator confirmed
     OUTCOME_UNKNOWN = "outcome unknown"  # time-out, disconnect, or an answer that leaves the log's content open
-    SETTLED = "settled"  # init with the held pair succeeded
+    PROVEN = "proven"  # init with the held pair succeeded
     FENCED = "fenced"  # the broker refused the pair
 
 
@@ -54,7 +54,7 @@ TRANSITIONS: dict[tuple[TransactionState, TransactionEvent], TransactionState] =
     (_STATE.CLOSING, _EVENT.CLOSE): _STATE.CLOSING,
     (_STATE.CLOSING, _EVENT.COMMIT): _STATE.COMMITTING,
     (_STATE.COMMITTING, _EVENT.DONE): _STATE.READY,
-    (_STATE.UNCERTAIN, _EVENT.SETTLED): _STATE.READY,
+    (_STATE.UNCERTAIN, _EVENT.PROVEN): _STATE.READY,
     **{(state, _EVENT.OUTCOME_UNKNOWN): _STATE.UNCERTAIN for state in _STATE if state is not _STATE.FENCED},
     **{(state, _EVENT.FENCED): _STATE.FENCED for state in _STATE},
 }
