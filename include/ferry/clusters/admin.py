@@ -212,7 +212,7 @@ class ClusterAdmin:
         return self._list_offsets(partitions, LATEST, committed=committed)
 
     def both_ends(self, partitions: Iterable[TopicPartition]) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-        """High watermarks, and last stable offsets of a moment later; without partitions that have no leader now."""
+        """High watermarks, and last stable offsets of about the same moment; without partitions that have no leader now."""
         (watermarks, _), (stable_ends, _) = self._clients.offsets.ask(partitions, [(LATEST, False), (LATEST, True)]).answer()
         return watermarks, stable_ends
 
