@@ -14,8 +14,21 @@ pytestmark = pytest.mark.unit
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "include" / "ferry"
 ROOMS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+LOWEST = {"errors", "ending", "cache"}
 MOST_LINES = 450
 BEGIN = re.compile(r"^Begin with `(\w+)\.py`", re.MULTILINE)
+
+
+def _imported(name: str) -> set[str]:
+    """The other rooms and modules directly below ferry that a room or module imports, also where only type checks need them."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in [*PACKAGE.glob(f"{name}.py"), *(PACKAGE / name).rglob("*.py")]]
+    assert trees
+    statements = [node for tree in trees for node in ast.walk(tree)]
+    # A relative import would not be seen; `from ferry import x` and `import ferry.x` are.
+    assert not [node for node in statements if isinstance(node, ast.ImportFrom) and node.level]
+    names = [f"{node.module}.{alias.name}" for node in statements if isinstance(node, ast.ImportFrom) for alias in node.names]
+    names += [alias.name for node in statements if isinstance(node, ast.Import) for alias in node.names]
+    return {parts[1] for parts in (full.split(".") for full in names) if parts[0] == "ferry" and parts[1:]} - {name}
 
 
 def test_the_drawing_has_the_floors_that_lint_checks() -> None:
@@ -27,6 +40,12 @@ def test_the_drawing_has_the_floors_that_lint_checks() -> None:
     # Names of rooms are in columns of their own; two blanks or more end the last one.
     drawn = [[name for name in re.split(r"\s{2,}", line.strip()) if re.fullmatch(r"[a-z]+", name)] for line in drawing.splitlines()]
     assert drawn == checked
+    # "|": rooms that do not import each other; ":": rooms that may.
+    separators = [set(re.sub(r"[\w ]", "", layer)) for layer in contract["layers"]]
+    assert set().union(*separators[:-1]) == {"|"}
+    assert separators[-1] == {":"}
+    assert "Only in the lowest layer `ending` imports `errors`." in page.replace("\n", " ")
+    assert {name: _imported(name) & LOWEST for name in LOWEST} == {"errors": set(), "ending": {"errors"}, "cache": set()}
     assert contract["exhaustive"], "a new room must get a floor"
     assert not settings["exclude_type_checking_imports"]
 
@@ -43,6 +62,8 @@ def test_a_room_says_what_it_is_for_and_where_to_begin(room: str) -> None:
     purpose, _, rest = docstring.partition("\n\n")
     assert purpose
     assert rest.startswith("Knows ")
+    known = rest.partition(".")[0]
+    assert re.findall(r"`(\w+)`", known) == sorted(_imported(room) & set(ROOMS)), known
     first = BEGIN.search(rest)
     assert first, docstring
     assert (PACKAGE / room / f"{first.group(1)}.py").exists()

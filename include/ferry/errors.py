@@ -51,6 +51,13 @@ def some_of(names: Sequence[str], most: int, between: str = ", ") -> str:
     return between.join(names[:most]) + (f" and {others:,} more" if others > 0 else "")
 
 
+def span(seconds: float) -> str:
+    """A duration for people, in the largest unit that fits at least twice: `7 days`, `36 h`, `90 min`, `100 s`."""
+    units = ((86_400, "days"), (3_600, "h"), (60, "min"))
+    size, unit = next((pair for pair in units if seconds >= 2 * pair[0]), (1, "s"))
+    return f"{seconds / size:.0f} {unit}"
+
+
 class RetryRule(Enum):
     RETRY = "retry"  # the same call may succeed later
     FAIL = "fail"  # the same call fails again until somebody corrects the input

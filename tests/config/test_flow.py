@@ -167,3 +167,10 @@ def test_enabled_by_mm2s_rules(load: Load, text: str, enabled: list[str]) -> Non
 )
 def test_heartbeats_of_the_other_direction(load: Load, text: str, reverse: str) -> None:
     assert load(BASE + text + "\n", whole=True).flow("A->B").reverse_heartbeat == reverse
+
+
+def test_transactional_ids_never_meet(load: Load) -> None:
+    found = flow(load, "")
+    ids = [found.transactional_id(lane) for lane in range(100)] + [found.transactional_id(own) for own in ("run", "upkeep")]
+    assert len(set(ids)) == 102
+    assert ids[3] == "ferry-A->B-3"

@@ -80,7 +80,7 @@ def test_what_is_refused(problems: Problems, text: str, told: list[str]) -> None
         ("target.cluster.bootstrap.servers = a:9092", "is not a known property: write <target>.bootstrap.servers"),
         ("source.consumer.client.id = x", "is not a known property: write <source>.consumer.client.id"),
         ("remote.admin.request.timeout.ms = 1", "is not a known property: write <cluster>.admin.request.timeout.ms"),
-        ("source.cluster.alias = A", "remove the key"),
+        ("source.cluster.alias = A", "remove this key"),
         ("A->B.transforms = mask", "single message transforms"),
         ("A->B.predicates = p", "conditions of single message transforms"),
     ],
@@ -104,7 +104,7 @@ def test_an_old_name_gives_the_new_one(problems: Problems, text: str, told: str)
         ("connector.type = sink", "see transaction.producer"),
         ("admin.request.timeout.ms = 1", "MM2 drops it at the top level: write <cluster>.admin.request.timeout.ms"),
         ("consumer.fetch.min.bytes = 1", "MM2 drops it at the top level: write <cluster>.consumer.fetch.min.bytes"),
-        ("use.incremental.alter.configs = never", "always incrementally"),
+        ("use.incremental.alter.configs = never", "IncrementalAlterConfigs"),
         ("add.source.alias.to.metrics = true", "Kafka 4.0 removed it"),
         ("emit.offset-syncs.enabled = false", "emit.checkpoints.enabled=false switches them off"),
         (

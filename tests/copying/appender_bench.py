@@ -174,7 +174,7 @@ class Bench:
             self.appender.enqueue(key, FakeBatch(names))
 
     def settle(self) -> None:
-        for answered in self.appender.settle():
+        for answered in self.appender.take_answers():
             if isinstance(answered, Accepted):
                 self.accepted.append(answered)
             else:

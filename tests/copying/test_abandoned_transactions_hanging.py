@@ -13,7 +13,6 @@ from tools.kafka import SandboxCluster, read_all
 
 from ferry.clusters.open_transactions import open_of
 from ferry.copying import abandoned_transactions, driver
-from ferry.copying.lanes import transactional_id
 from ferry.errors import ExitCode
 
 pytestmark = pytest.mark.brokers
@@ -37,7 +36,7 @@ def test_nothing_is_copied_behind_an_own_transaction_that_its_coordinator_forgot
     flow = flow_factory("A->B.ferry.lanes = 1", *lines, target=target)
     assert run_flow(flow).exit_code is ExitCode.DONE
     remote = f"{flow.source.alias}.{topic}"
-    append_unended(flow.target, remote, transactional_id(flow.name, 0))
+    append_unended(flow.target, remote, flow.transactional_id(0))
     # The run that meets it has another number of lanes, and this partition in another one.
     flow = flow_factory("A->B.ferry.lanes = 2", *lines, target=target)
     monkeypatch.setattr(driver, "spread", lambda parts, *_: [[part] for part in sorted(parts, key=lambda part: part.topic == topic)])
@@ -59,7 +58,7 @@ def test_nothing_is_copied_behind_an_own_transaction_that_its_coordinator_forgot
     (failed,) = report.failed
     assert (failed.topic, failed.partition, failed.error) == (topic, 0, "TransactionHangs")
     assert f"cluster {flow.target.alias}, {remote}-0: a transaction of this flow is open from offset 2 on" in failed.problem
-    assert settle_hanging(target.bootstrap, "ferry-") == [transactional_id(flow.name, 0)]
+    assert settle_hanging(target.bootstrap, "ferry-") == [flow.transactional_id(0)]
     report = run_flow(flow)
     assert (report.exit_code, report.records) == (ExitCode.DONE, 1)
     assert [record.value for record in read_all(target.bootstrap, remote)[0]] == [b"first", b"second"]

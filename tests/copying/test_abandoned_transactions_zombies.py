@@ -47,7 +47,7 @@ def test_a_late_batch_of_the_older_protocol_is_refused_and_not_committed_with_th
         first = await coordinator.init()
         await coordinator.add_partitions(first, [(topic, 0)])
         verdicts = [await produce(first, 0, b"abandoned")]
-        second = await coordinator.settle(first, transactions_v2=False)
+        second = await coordinator.prove(first, transactions_v2=False)
         await fence_zombie_requests(coordinator, second, {(topic, 0), (gone, 0)})
         await coordinator.add_partitions(second, [(topic, 0)])  # waits for the markers
         verdicts.append(await produce(first, 1, b"late"))

@@ -155,11 +155,11 @@ def test_only_the_partitions_that_are_asked_for_send(bench: Bench) -> None:
     assert bench.appender.sendable() == [KEY, OTHER]
     assert bench.appender.pump(lambda key: key == OTHER) == 100
     assert bench.appender.sendable() == [KEY], "the first batch of a partition travels alone"
-    assert (bench.appender.pump(lambda key: key == OTHER), bench.appender.unsettled) == (0, 1)
+    assert (bench.appender.pump(lambda key: key == OTHER), bench.appender.unanswered) == (0, 1)
     bench.broker.answer()
-    assert (bench.appender.unsettled, bench.woken) == (1, 1), "an answer counts until it is handled"
+    assert (bench.appender.unanswered, bench.woken) == (1, 1), "an answer counts until it is handled"
     bench.settle()
-    assert bench.appender.unsettled == 0
+    assert bench.appender.unanswered == 0
     bench.run()
     assert bench.broker.log == {KEY: [0, 1], OTHER: [0, 1]}
 

@@ -40,13 +40,13 @@ def test_a_commit_between_head_and_position_is_no_disagreement_and_a_lasting_one
             produce(source_cluster, topic, [(number % partitions, None, b"%d" % number) for number in range(10)])
             run_flow(flow)
 
-    def while_a_run_commits(*cluster_and_group: Any, settled: bool) -> Asked[dict[TopicPartition, int]]:
+    def while_a_run_commits(*cluster_and_group: Any, stable: bool) -> Asked[dict[TopicPartition, int]]:
         def answer() -> dict[TopicPartition, int]:
             nonlocal looks
             looks += 1
             if looks <= commits:
                 copy_more()
-            return {key: position + wrong_by for key, position in ask(*cluster_and_group, settled=settled).answer().items()}
+            return {key: position + wrong_by for key, position in ask(*cluster_and_group, stable=stable).answer().items()}
 
         return Asked(answer)
 

@@ -207,7 +207,7 @@ class AnswersAtTheLastMoment:
         self._topic, self._lost = topic, lost
         self._kept: dict[ClusterConnection, list[tuple[Future, Future]]] = defaultdict(list)
         self._submit, self._mend = ClusterConnection.submit, lane.Lane._mend_target
-        monkeypatch.setattr(lane.Lane, "_due", lambda of: bool(of._records.unsettled) or not any(map(of._records.busy, of._cursors)))
+        monkeypatch.setattr(lane.Lane, "_due", lambda of: bool(of._records.unanswered) or not any(map(of._records.busy, of._cursors)))
         monkeypatch.setattr(lane.Lane, "_mend_target", lambda of: self.mend(of))  # noqa: PLW0108 - a function becomes a method
         monkeypatch.setattr(ClusterConnection, "submit", lambda *request: self.submit(*request))  # noqa: PLW0108 - likewise
 

@@ -16,7 +16,6 @@ from ferry.copying.lanes import (
     number_of_lanes,
     spread,
     task_groups,
-    transactional_id,
 )
 
 pytestmark = pytest.mark.unit
@@ -65,12 +64,6 @@ def test_the_heaviest_first_and_always_to_the_lightest() -> None:
     assert sorted(sum(load.weight for load in group) for group in spread) == [3, 3]
     assert len(balance([Load(0, 1), Load(1, 1)], 1)) == 1
     assert balance([], 3) == []
-
-
-def test_transactional_ids_never_meet() -> None:
-    ids = [transactional_id("A->B", lane) for lane in range(100)] + [transactional_id("A->B", own) for own in ("run", "upkeep")]
-    assert len(set(ids)) == 102
-    assert ids[3] == "ferry-A->B-3"
 
 
 def loads(*weights: int) -> list[Load]:

@@ -21,7 +21,7 @@ ALLOWED = {
     (State.CLOSING, Event.NOTHING_ACCEPTED): State.OPEN,
     (State.CLOSING, Event.COMMIT): State.COMMITTING,
     (State.COMMITTING, Event.DONE): State.READY,
-    (State.UNCERTAIN, Event.SETTLED): State.READY,
+    (State.UNCERTAIN, Event.PROVEN): State.READY,
     **{(state, Event.OUTCOME_UNKNOWN): State.UNCERTAIN for state in State if state is not State.FENCED},
     **{(state, Event.FENCED): State.FENCED for state in State},
 }
@@ -42,7 +42,7 @@ def test_nothing_is_committed_without_being_closed_and_nothing_twice() -> None:
     for event in path:
         state = advance(state, event)
     assert state is State.READY
-    for event in (Event.COMMIT, Event.DONE, Event.CLOSE, Event.SETTLED):
+    for event in (Event.COMMIT, Event.DONE, Event.CLOSE, Event.PROVEN):
         with pytest.raises(TransitionRefused):
             advance(state, event)
 

@@ -308,7 +308,7 @@ class RunModel:
 
     def _look(self, world: Runs, number: int, attempt: Attempt) -> Runs:
         found = world.there.position
-        changes: dict[str, object] = {"state": advance(attempt.state, Event.SETTLED), "in_doubt": False, "at": "ready"}
+        changes: dict[str, object] = {"state": advance(attempt.state, Event.PROVEN), "in_doubt": False, "at": "ready"}
         if not self.rules.look_after_lost_commit:
             return world.attempt(number, **changes)
         mine = found is not None and (

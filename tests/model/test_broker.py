@@ -53,7 +53,7 @@ class RealId:
 
     def settle(self, epoch: int) -> int | None:
         async def both(pair: ProducerIdentity) -> ProducerIdentity:
-            return await self._coordinator.settle(pair, transactions_v2=self._bumps)
+            return await self._coordinator.prove(pair, transactions_v2=self._bumps)
 
         return self._asked(both, self._pair(epoch))
 
@@ -177,7 +177,7 @@ def test_the_proof_of_an_older_run_does_not_disturb_the_write_of_a_newer_one(
                 if not disturbed:
                     disturbed.append(stale)
                     with pytest.raises(Fenced):
-                        await newer._coordinator.settle(stale, transactions_v2=target[1])
+                        await newer._coordinator.prove(stale, transactions_v2=target[1])
 
             monkeypatch.setattr(InternalWriter, "append", meets)
             newer.write({(topic, 0): [(b"k", b"v")]})

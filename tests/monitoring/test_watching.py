@@ -13,7 +13,6 @@ from tests.waiting import until
 from ferry.cli.watch_screen import one_line
 from ferry.ledger.run_report import PartitionFailure
 from ferry.monitoring import watching
-from ferry.monitoring.durations import span
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.status import FlowStatus
 from ferry.monitoring.watching import MOVED_SECONDS, STOPPED_SHOWN, TOPICS_SHOWN, UNKNOWN, UNREACHABLE, FlowFrame, Look, Watcher, frame
@@ -120,13 +119,6 @@ def test_headroom_that_could_not_be_read_is_not_unlimited() -> None:
 def test_negative_headroom_is_shown_as_zero() -> None:
     shown = frame(look(1.0, partition("x", 0, 4, age=300.0, headroom=-20.0)))
     assert (shown.headroom_seconds, "headroom 0 s" in one_line(shown)) == (0.0, True)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(0.4, "0 s"), (119, "119 s"), (120, "2 min"), (7199, "120 min"), (7200, "2 h"), (200_000, "2 days")]
-)
-def test_spans(seconds: float, words: str) -> None:
-    assert span(seconds) == words
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("record-rate", "gauge", "records/s", PARTITION, "over the run"),
     Metric("byte-rate", "gauge", "bytes/s", PARTITION, "over the run"),
-    Metric("record-age-ms-min", "gauge", "ms", PARTITION, "age of the youngest record when it was on the target"),
+    Metric("record-age-ms-min", "gauge", "ms", PARTITION, "age of the youngest record when the target had acknowledged it"),
     Metric("record-age-ms-avg", "gauge", "ms", PARTITION, "mean of these ages"),
     Metric("record-age-ms-max", "gauge", "ms", PARTITION, "age of the oldest"),
     Metric("replication-latency-ms-min", "gauge", "ms", PARTITION, "age of the youngest record when its transaction was committed"),
@@ -71,7 +71,7 @@ METRICS: tuple[Metric, ...] = (
         "s",
         PARTITION,
         "time until the source deletes the first uncopied record; if there is no lag, the topic's retention; "
-        "not sent if the topic deletes none by time",
+        "not sent if the topic deletes no records by time",
     ),
     Metric(
         "open-transactions",
@@ -87,7 +87,7 @@ METRICS: tuple[Metric, ...] = (
         FLOW,
         "those of them whose transaction has been open for [too long](limits.md#open-and-hanging-transactions)",
     ),
-    Metric("limits-broken", "gauge", "limits", FLOW, "limits of the config that topics exceed"),
+    Metric("limits-broken", "gauge", "limits", FLOW, "limits of the config that are broken, counted for each topic"),
     Metric("run-records", "gauge", "records", FLOW, "appended by the run"),
     Metric("run-bytes", "gauge", "bytes", FLOW, "appended by the run"),
     Metric("run-seconds", "gauge", "s", FLOW, "wall time of the copy"),
@@ -95,7 +95,9 @@ METRICS: tuple[Metric, ...] = (
     Metric("run-exit-code", "gauge", "code", FLOW, "the run's [exit code](cli.md#exit-codes)"),
     Metric("run-finished", "gauge", "s", FLOW, "when the run ended, in seconds since 1970"),
     Metric("failed-partitions", "gauge", "partitions", FLOW, "partitions that could not be copied"),
-    Metric("lost-records", "gauge", "records", FLOW, "lost offsets of the run that nobody acknowledged"),
+    Metric(
+        "lost-records", "gauge", "records", FLOW, "offsets that the run lost or that the target refused, and that nobody has acknowledged"
+    ),
     Metric("groups-synced", "gauge", "groups", FLOW, "consumer groups whose offsets on the target are up to date"),
     Metric(
         "groups-not-synced",

@@ -35,8 +35,7 @@ The file is a Java properties file:
 - A line that begins with `#` or `!` is a comment. A `#` later in a line is part of the value.
 - A backslash at the end of a line continues the line. Elsewhere it escapes the next character, so regular expressions need `\\\\.`.
 - Blanks before a value are dropped; blanks after it are kept. Ferry trims numbers, lists, texts and booleans when it reads them. There
-  is one exception: MM2 reads `A->B.enabled` with a blank after `true` as false when it decides whether to start a flow without heartbeats,
-  and Ferry does the same.
+  is one exception, as in MM2: if the flow has `emit.heartbeats.enabled=false`, a blank after `true` makes `A->B.enabled` false.
 - If a key occurs several times, the last one wins, with a warning.
 
 ### A connector's file
@@ -61,9 +60,9 @@ A file with `legacy.consumer.config` or `legacy.producer.config` holds the optio
 - The others are `num.streams`, `offset.commit.interval.ms`, `abort.on.send.failure`, `message.handler`, `message.handler.args`,
   `consumer.rebalance.listener`, `rebalance.listener.args`, and Ferry's own `source.alias` and `target.alias`.
 
-`ferry legacy --save` writes such a file. The file may also hold any other property of a flow, which then wins, for example `ferry.start`,
-`replication.factor` or `emit.checkpoints.enabled`. If a client file holds a key that no Kafka client knows, Ferry warns. If the key looks
-like a misspelt known key, that is an error.
+`ferry legacy --save` writes such a file. The file may also set other properties of a flow, for example `ferry.start`,
+`replication.factor` or `emit.checkpoints.enabled`: they replace what `ferry legacy` sets by default. If a client file holds a key that
+no Kafka client knows, Ferry warns. If the key looks like a misspelt known key, that is an error.
 
 ## Where you may write a key
 
@@ -135,7 +134,7 @@ _SECTIONS: tuple[tuple[str, str, Iterable[Property]], ...] = (
         "Clients",
         (
             "After `A.consumer.`, `A.producer.`, `A.admin.` and the flow's forms above. `Where` says which clients have the property. "
-            "The defaults are Kafka's. If a property is not set, the default of Ferry's client library holds."
+            "The column Default shows Kafka's default. If the file does not set a property, Ferry's client library may use another value."
         ),
         CLIENTS,
     ),

@@ -10,7 +10,6 @@ from ferry.airflow.params import checked_time, checked_topics, given_params, tim
 from ferry.airflow.tasks import EarlierTaskFailed, emit, say, typed_retries
 from ferry.config import Flow
 from ferry.monitoring.measurements import verify_measurements
-from ferry.verify.report import VerifyReport, said
 from ferry.verify.request import DigestKind, VerifyRequest
 from ferry.verify.results_topic import read_report
 
@@ -47,20 +46,12 @@ def report(flow: str) -> dict[str, Any]:
         outcome = read_report(settings, request.run_id)
         if outcome is None:
             raise EarlierTaskFailed("the task compare_copies left no report: its log names the reason")
-        _log(outcome)
+        for text in outcome.lines(LISTED):
+            say(text)
         emit(verify_measurements(outcome, settings.source.alias, settings.target.alias))
         outcome.raise_for_outcome()
     document = outcome.document()
     return {**document, **{name: document[name][:LISTED] for name in ("verified", "differences", "not_covered")}}
-
-
-def _log(outcome: VerifyReport) -> None:
-    for left in outcome.not_covered[:LISTED]:
-        say(f"not compared: {left.topic}-{left.partition} {left.side.value} [{left.start}, {left.end}): {left.reason}")
-    for difference in outcome.differences[:LISTED]:
-        say(said(difference))
-    say(f"{outcome.differences_total:,} differences, {len(outcome.not_covered):,} parts not compared")
-    say(f"{outcome.records:,} records, {outcome.bytes:,} bytes in {outcome.seconds:.1f} s (CPU {outcome.cpu_seconds:.1f} s)")
 
 
 def verify_runbook(flow: Flow) -> str:

@@ -1,5 +1,5 @@
 """Alerts as documents, and the callbacks that the config names for them.
 
-Knows the config.
+Knows `config` and `handling`.
 Begin with `alert.py`, then `delivering.py`.
 """

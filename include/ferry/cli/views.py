@@ -200,7 +200,7 @@ def verify(
         digest=digest,
     )
     outcome = _carried_out(config, settings, request, master)
-    answer(outcome.document(), _verified(outcome), as_json=as_json)
+    answer(outcome.document(), outcome.lines(ROWS_SHOWN), as_json=as_json)
     write_report_file(report, outcome.document())
     for problem in outcome.problems():
         notice(complaint(problem.named))
@@ -223,21 +223,3 @@ def _carried_out(config: Path, flow: Flow, request: VerifyRequest, master: str) 
     if found is None:
         raise PartitionsFailed(f"verify {request.run_id} left no report in the runs topic; continue it with --run-id {request.run_id}")
     return found
-
-
-def _verified(outcome: VerifyReport) -> Iterator[Part]:
-    from ferry.verify.report import said
-
-    if outcome.not_covered:
-        bounds = ("from", "start"), ("until", "end")
-        yield Table.of(f"{outcome.flow}: not compared", outcome.not_covered[:ROWS_SHOWN], "topic", "partition", "side", *bounds, "reason")
-    yield from _more(len(outcome.not_covered))
-    yield from map(said, outcome.differences[:ROWS_SHOWN])
-    yield from _more(outcome.differences_total)
-    yield f"{outcome.records:,} records, {outcome.bytes:,} bytes compared in {outcome.ranges:,} ranges, {outcome.seconds:.1f} s"
-    if outcome.exit_code is ExitCode.DONE:
-        yield "equal" if outcome.records else "nothing to compare"
-
-
-def _more(count: int) -> list[str]:
-    return [f"… and {count - ROWS_SHOWN:,} more: see --json or --report"] if count > ROWS_SHOWN else []

@@ -9,7 +9,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ferry.monitoring.durations import span
+from ferry.errors import span
 from ferry.monitoring.watching import UNREACHABLE, FlowFrame
 
 _COLOURS = {"up to date": "green", "following": "green", "copying": "cyan", "behind": "yellow", UNREACHABLE: "bold red"}

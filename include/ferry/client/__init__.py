@@ -1,6 +1,6 @@
 """MirrorMaker 2's MirrorClient and RemoteClusterUtils in Python, for programs of users.
 
-Knows clusters, names and the formats of internal topics.
+Knows `clusters`, `config`, `policy`, `syncs` and `wire`.
 Begin with `mirror_client.py`.
 """
 

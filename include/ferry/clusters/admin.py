@@ -296,7 +296,7 @@ class ClusterAdmin:
         for seconds in self._attempts():
             left = {key: argument for key, argument in wanted.items() if key not in answers or _is_passing(answers[key])}
             futures = getattr(self._clients.admin, method)(gather(list(left.values())), request_timeout=seconds, **options) if left else {}
-            answers |= {key: _settled(partial(future.result, seconds + 1.0)) for key, future in zip(left, futures.values(), strict=True)}
+            answers |= {key: _result_of(partial(future.result, seconds + 1.0)) for key, future in zip(left, futures.values(), strict=True)}
             if not any(_is_passing(answer) for answer in answers.values()):
                 self._clients.answered = True
                 break
@@ -306,7 +306,7 @@ class ClusterAdmin:
         """What `ask` gives; it gets the seconds of each attempt."""
         found: Any = None
         for seconds in self._attempts():
-            found = _settled(partial(ask, seconds))
+            found = _result_of(partial(ask, seconds))
             if not _is_passing(found):
                 break
         if isinstance(found, KafkaError):
@@ -373,7 +373,7 @@ def require_contact(*clusters: Cluster) -> None:
             admin.cluster_id()
 
 
-def _settled(ask: Callable[[], Any]) -> Any:
+def _result_of(ask: Callable[[], Any]) -> Any:
     """What `ask` gives, or a KafkaError, also if the client itself does not end the request in time."""
     try:
         return ask()

@@ -61,8 +61,8 @@ COMMITS_WORTH_CONNECTIONS = 16
 # By topic name; version 10 goes by topic id.
 OFFSET_COMMIT_VERSION = 9
 
-# A topic name that nobody uses.
-NO_TOPIC = "ferry-asks-whether-it-may"
+# Nobody has a topic or group with this name, or with one that ends with it.
+MADE_UP = "ferry-asks-whether-it-may"
 
 GroupOffsets = dict[TopicPartition, CommittedOffset]
 # Error codes by partition; ferry.clusters.answers.OFFSET_COMMIT explains them.
@@ -147,7 +147,7 @@ class ConsumerGroups:
         Ferry tries to commit an offset of a topic that does not exist. A broker checks the group's right first, and does not pass such a
         commit to the coordinator.
         """
-        asked = {group: {TopicPartition(NO_TOPIC, 0): CommittedOffset(0)} for group in groups}
+        asked = {group: {TopicPartition(MADE_UP, 0): CommittedOffset(0)} for group in groups}
         return {group: answer for group, answer in self.commit_all(asked).items() if isinstance(answer, FerryError)}
 
     def _each(self, question: GroupQuestion[T], groups: Iterable[str]) -> dict[str, T | FerryError]:

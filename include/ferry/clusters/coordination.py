@@ -116,10 +116,10 @@ class Coordinator:
             min_version=3,
             max_version=5,
         )
-        answer = await self._until_settled(answers.INIT_PRODUCER_ID, TRANSACTION_COORDINATOR, request)
+        answer = await self._until_final(answers.INIT_PRODUCER_ID, TRANSACTION_COORDINATOR, request)
         return ProducerIdentity(answer.producer_id, answer.producer_epoch)
 
-    async def settle(self, identity: ProducerIdentity, *, transactions_v2: bool) -> ProducerIdentity:
+    async def prove(self, identity: ProducerIdentity, *, transactions_v2: bool) -> ProducerIdentity:
         """Like `init` with a pair; aborts an open transaction, unless it was committed already.
 
         Not by init alone, for two reasons. On init the broker aborts an open transaction even for a pair that it then refuses, so a
@@ -135,7 +135,7 @@ class Coordinator:
         """The next pair, if `identity` may have committed and the answer was lost.
 
         A coordinator that has restarted since then no longer knows the previous pair (TransactionLog does not hold it), and refuses it
-        here; EndTxn in `settle` counts back from the current pair. With KIP-890 a commit raises the epoch by one, so the current pair is
+        here; EndTxn in `prove` counts back from the current pair. With KIP-890 a commit raises the epoch by one, so the current pair is
         known.
         """
         try:
@@ -164,7 +164,7 @@ class Coordinator:
             ]
             return codes, answer
 
-        await self._until_settled(answers.ADD_PARTITIONS_TO_TXN, TRANSACTION_COORDINATOR, request, read)
+        await self._until_final(answers.ADD_PARTITIONS_TO_TXN, TRANSACTION_COORDINATOR, request, read)
 
     async def add_offsets(self, identity: ProducerIdentity) -> None:
         """Register the group with the transaction (only needed before KIP-890)."""
@@ -174,7 +174,7 @@ class Coordinator:
             producer_epoch=identity.epoch,
             group_id=self._group,
         )
-        await self._until_settled(answers.ADD_OFFSETS_TO_TXN, TRANSACTION_COORDINATOR, request)
+        await self._until_final(answers.ADD_OFFSETS_TO_TXN, TRANSACTION_COORDINATOR, request)
 
     async def commit_positions(self, identity: ProducerIdentity, positions: Mapping[K, CommittedOffset], *, transactions_v2: bool) -> None:
         """Add positions, by remote partition, to the transaction. PositionsRefused if a partition stays unknown or may not be read.
@@ -200,7 +200,7 @@ class Coordinator:
                 topics=topics_to_commit(topic_type, topic_type.TxnOffsetCommitRequestPartition, batch),
                 max_version=TXN_OFFSET_COMMIT_BY_NAME if transactions_v2 else V1_TXN_OFFSET_COMMIT,
             )
-            await self._until_settled(answers.TXN_OFFSET_COMMIT, GROUP_COORDINATOR, request, read, repeatable=False)
+            await self._until_final(answers.TXN_OFFSET_COMMIT, GROUP_COORDINATOR, request, read, repeatable=False)
         self._batch_bytes = batches.limit
 
     async def end(self, identity: ProducerIdentity, *, committed: bool, transactions_v2: bool) -> ProducerIdentity:
@@ -215,34 +215,34 @@ class Coordinator:
             committed=committed,
             max_version=5 if transactions_v2 else V1_END_TXN,
         )
-        answer = await self._until_settled(answers.END_TXN, TRANSACTION_COORDINATOR, request, repeatable=not committed)
+        answer = await self._until_final(answers.END_TXN, TRANSACTION_COORDINATOR, request, repeatable=not committed)
         if transactions_v2 and answer.producer_id >= 0:
             return ProducerIdentity(answer.producer_id, answer.producer_epoch)
         return identity
 
     async def positions(
-        self, partitions: Iterable[tuple[str, int]] | None, *, settled: bool = True
+        self, partitions: Iterable[tuple[str, int]] | None, *, stable: bool = True
     ) -> dict[tuple[str, int], CommittedOffset]:
         """Committed positions of the group for these partitions (None: all), without partitions that have none.
 
-        `settled`: wait for offset commits of undecided transactions; otherwise the offsets before them.
+        `stable`: wait for offset commits of undecided transactions; otherwise the offsets before them.
         """
 
         def read(answer: Any) -> tuple[Codes, Any]:
             found = fetched_offsets(answer, [self._group])[self._group]
             return [("", -1, found.error_code), *((*key, code) for key, (code, _) in found.partitions.items())], found
 
-        request = fetch_request([self._group], partitions, stable=settled)
-        found = await self._until_settled(answers.OFFSET_FETCH, GROUP_COORDINATOR, request, read)
+        request = fetch_request([self._group], partitions, stable=stable)
+        found = await self._until_final(answers.OFFSET_FETCH, GROUP_COORDINATOR, request, read)
         return {key: committed for key, (_, committed) in found.partitions.items() if committed.offset >= 0}
 
     async def idempotent_identity(self) -> ProducerIdentity:
         """A producer id without transactional id, for writing at least once."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0, max_version=5)
-        answer = await self._until_settled(answers.INIT_PRODUCER_ID, ANY_BROKER, request)
+        answer = await self._until_final(answers.INIT_PRODUCER_ID, ANY_BROKER, request)
         return ProducerIdentity(answer.producer_id, answer.producer_epoch)
 
-    async def _until_settled(
+    async def _until_final(
         self, request: RequestKind, kind: int, message: Any, read: Callable[[Any], tuple[Codes, Any]] = _whole, *, repeatable: bool = True
     ) -> Any:
         """What `read` takes from the answer to `message`, beside its codes. Not `repeatable`: OutcomeUnknown if the answer is lost."""
@@ -330,12 +330,12 @@ class Coordinator:
 
 
 def ask_positions(
-    cluster: Cluster, group: str, partitions: Iterable[TopicPartition] | None = None, *, settled: bool = True
+    cluster: Cluster, group: str, partitions: Iterable[TopicPartition] | None = None, *, stable: bool = True
 ) -> Asked[dict[TopicPartition, int]]:
     """Committed offsets of these partitions (None: all) of `group`, as `Coordinator.positions` reads them; empty for an unknown group."""
 
     async def ask(connection: ClusterConnection) -> dict[TopicPartition, int]:
-        found = await Coordinator(connection.loop, connection, "", group).positions(partitions, settled=settled)
+        found = await Coordinator(connection.loop, connection, "", group).positions(partitions, stable=stable)
         return {TopicPartition(*key): position.offset for key, position in found.items()}
 
     return begin_asking(cluster, ask)

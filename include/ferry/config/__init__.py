@@ -1,6 +1,6 @@
 """Turns `mm2.properties` into frozen, checked objects: clusters, flows, client settings, secrets.
 
-Knows names, filters and message handlers only to check them. Does not connect to a cluster.
+Knows `handling` and `policy`. Does not connect to a cluster.
 Begin with `loader.py`, then `flow.py`; `registry` lists every property.
 """
 

@@ -75,6 +75,11 @@ class Flow:
     class_properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
+    def reverse_name(self) -> str:
+        """The name of the flow in the other direction."""
+        return f"{self.target.alias}->{self.source.alias}"
+
+    @property
     def policy(self) -> ReplicationPolicy:
         """Gives names to remote topics. ConfigError for an unknown class, or a custom class that cannot be made."""
         try:
@@ -139,6 +144,10 @@ class Flow:
     @property
     def position_group(self) -> str:
         return position_group(self.source.alias)
+
+    def transactional_id(self, holder: int | str) -> str:
+        """The stable id of a lane (by its number), the run as a whole, a recovery, or the ledger's compaction; "": how all begin."""
+        return f"ferry-{self.name}-{holder}"
 
     def setting(self, key: str, default: Any = None) -> Any:
         """The value of the field that is read from property `key`; `default` if there is no such field."""

@@ -49,9 +49,9 @@ async def stop_hanging(
 
 
 async def fence_zombie_requests(coordinator: Coordinator, identity: ProducerIdentity, written: Collection[TopicPartition]) -> None:
-    """Call it after a transaction was settled. `written`: the partitions that were added to it (none with KIP-890).
+    """Call it after a transaction was ended. `written`: the partitions that were added to it (none with KIP-890).
 
-    `identity`: the producer id and epoch since then; they stay the current ones. If a request fails, the lane settles and calls it again.
+    `identity`: the producer id and epoch since then; they stay the current ones. If a request fails, the lane calls it again.
     """
     if not written:
         return

@@ -162,8 +162,8 @@ class Appender:
         return key in self._active
 
     @property
-    def unsettled(self) -> int:
-        """Requests without an answer, or with one that `settle` has not handled yet. Until it is 0, nobody knows what the log holds."""
+    def unanswered(self) -> int:
+        """Requests without an answer, or with one that `take_answers` has not given. Until it is 0, nobody knows what the log holds."""
         return sum(limit.requests for limit in self._in_flight_limits.values()) + len(self._answers)
 
     def refusal(self, key: TopicPartition) -> PartitionRefusal | None:
@@ -220,7 +220,7 @@ class Appender:
         if now - queue.troubled_since > RETRY_SECONDS:
             self._refuse(queue, PartitionRefusal(f"not accepted for {RETRY_SECONDS:.0f} s: {problem}", passing=True))
 
-    def settle(self) -> Iterator[Accepted | RefusedRecord]:
+    def take_answers(self) -> Iterator[Accepted | RefusedRecord]:
         """Handle the answers that have arrived, in order. Fenced and OutcomeUnknown end the transaction."""
         while self._answers:
             sent, future = self._answers.popleft()
@@ -233,11 +233,11 @@ class Appender:
                 answers = produce_answers(future.value, self._leaders)
             for queue, item in sent:
                 item.answer = answers.get(queue.key, Answer(Action.UNKNOWN, -1, "no answer for this partition"))
-                # A request that could not be sent fails at once, before earlier requests are answered: settle in sending order.
+                # A request that could not be sent fails at once, before earlier requests are answered: take the answers in sending order.
                 while queue.in_flight and (answer := queue.in_flight[0].answer) is not None:
-                    yield from self._settle_one(queue, queue.in_flight.popleft(), answer)
+                    yield from self._take_answer(queue, queue.in_flight.popleft(), answer)
 
-    def _settle_one(self, queue: _Queue, item: _Sent, answer: Answer) -> Iterator[Accepted | RefusedRecord]:
+    def _take_answer(self, queue: _Queue, item: _Sent, answer: Answer) -> Iterator[Accepted | RefusedRecord]:
         first = not queue.disturbed
         if first:
             queue.resume_sequence = item.sequence

@@ -277,7 +277,7 @@ class PartitionCursor:
 
     def agrees_with(self, found: CommittedOffset | None) -> bool:
         """Whether the group's position is the one that the driver read or that the lane committed, or that a seed sets anyway."""
-        if self.task.settles:
+        if self.task.replaces_offset:
             return True
         if found is None:  # the broker expires the offsets of idle groups: then the head alone counts, as in the plan
             return self.committed_position == self.task.position

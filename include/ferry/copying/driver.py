@@ -72,7 +72,7 @@ class CopyDriver:
         self._plans = FencedPlans(flow, request)
         self._skipped: tuple[Skipped, ...] = ()
         self._stopped_lanes: set[int] = set()
-        self._silent = ""  # the problem of a lane that waited for a whole cluster in vain
+        self._unreachable = ""  # the problem of a lane that waited for a whole cluster in vain
         self._cpu_seconds = 0.0
         self.ledger_ends: Mapping[int, int] = {}
         self._follows = request.follow_until is not None
@@ -144,12 +144,12 @@ class CopyDriver:
         seen, plans = self._plans.plan(lease, decide)
         held |= self._prepare(lease, seen, plans)
         tasks = [
-            replace(task, partitions=tuple(replace(part, settles=True) for part in task.partitions))
+            replace(task, partitions=tuple(replace(part, replaces_offset=True) for part in task.partitions))
             for task in self._lane_tasks(plans, held)
         ]
         out = LanesOut()
         self._run_lanes(self._job(seen, held), tasks, out, Progress(0, len(tasks)))
-        self._end_if_silent(lease)
+        self._end_if_unreachable(lease)
         self._give_up([(out.tasks[lane], why) for lane, why in out.lost.items()], "1 attempt")
 
     def _copy(self, lease: RunLease) -> None:
@@ -188,7 +188,7 @@ class CopyDriver:
         lost = dict(out.lost)
         if not lost:
             return self._look_around(lease, held, out)
-        self._end_if_silent(lease)
+        self._end_if_unreachable(lease)
         if not self._follows or out.failures:
             time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
         lease.confirm()
@@ -296,9 +296,9 @@ class CopyDriver:
         """Whether the run follows, and its time is not over."""
         return self._request.follow_until is not None and time.time() < self._request.follow_until.timestamp()
 
-    def _end_if_silent(self, lease: RunLease) -> None:
+    def _end_if_unreachable(self, lease: RunLease) -> None:
         """ClusterUnreachable if a lane has waited for a cluster in vain, and this process does not reach both clusters soon."""
-        if not self._silent:
+        if not self._unreachable:
             return
         try:
             require_contact(self._flow.source, self._flow.target)
@@ -306,8 +306,8 @@ class CopyDriver:
         except ClusterUnreachable as problem:
             if problem.retry is not RetryRule.RETRY:
                 raise
-            raise ClusterUnreachable(f"{self._silent}; asked once more: {problem}") from problem
-        self._silent = ""
+            raise ClusterUnreachable(f"{self._unreachable}; asked once more: {problem}") from problem
+        self._unreachable = ""
 
     def _name_last_stable_lags(self, seen: FlowSnapshot) -> None:
         """After the copy no transaction of this flow is open: if a last stable offset lags now, the transaction is somebody else's."""
@@ -335,9 +335,9 @@ class CopyDriver:
     def _job(self, seen: FlowSnapshot, held: Mapping[int, ProducerIdentity]) -> CopyJob:
         ledger = seen.target_topics[self._ledger]
         producers = frozenset(identity.producer_id for identity in held.values())
-        budget = self._flow.max_bytes_per_second
+        rate = self._flow.max_bytes_per_second
         until = None if self._request.follow_until is None else self._request.follow_until.timestamp()
-        return CopyJob(self._flow, self._request.run_id, ledger.topic_id or "", ledger.partitions, budget, producers, until)
+        return CopyJob(self._flow, self._request.run_id, ledger.topic_id or "", ledger.partitions, rate, producers, until)
 
     def _run_lanes(
         self, job: CopyJob, tasks: list[LaneTask], out: LanesOut, progress: Progress, more: Callable[[], list[LaneTask]] = list
@@ -371,7 +371,7 @@ class CopyDriver:
         if result.failure is None:
             return None
         if result.failure.passing:
-            self._silent = result.failure.problem if result.failure.silent else self._silent
+            self._unreachable = result.failure.problem if result.failure.unreachable else self._unreachable
             return result.failure.problem
         self._plans.fail("", -1, result.failure.error, result.failure.problem)
         self._stopped_lanes.add(result.lane)

@@ -36,7 +36,7 @@ class FencedPlans:
         Superseded if there are some and a newer run has taken over: it may have changed what looks like a failure here.
         """
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
-            seen = take_snapshot(self._flow, self._request, source, target, settled=True, **look)
+            seen = take_snapshot(self._flow, self._request, source, target, stable=True, **look)
             plans = self._without_topic(decide(seen), seen, source, target)
         planned = [plan.failure for plan in plans if plan.failure is not None]
         for plan in plans:  # an older plan may have failed

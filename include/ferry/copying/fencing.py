@@ -1,7 +1,7 @@
 """Takes a flow over from older runs, and keeps it, by transactional ids: Kafka lets only one producer hold an id.
 
 To *take* an id is InitProducerId without conditions: it fences the older holder. To *prove* an id is EndTxn(abort) and InitProducerId
-with the producer id and epoch that this process holds (Coordinator.settle): it does not disturb a newer holder, and only a refusal means
+with the producer id and epoch that this process holds (Coordinator.prove): it does not disturb a newer holder, and only a refusal means
 that the id is lost. The order matters:
 
 1. A run takes the flow's run id.
@@ -32,7 +32,7 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.shared_connection import Asked, begin_asking, connected
 from ferry.config import ClientRole, Flow
 from ferry.copying.internal_writer import InternalWriter
-from ferry.copying.lanes import number_of_lanes, transactional_id
+from ferry.copying.lanes import number_of_lanes
 from ferry.errors import ClusterUnreachable, Superseded, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.ledger.state import FLOW_KEY, FlowRecord, decode_state, encode_state
@@ -105,7 +105,7 @@ class FencedWriter:
             self._connection.begin_anew()
         self._coordinator.patience_seconds = seconds
         try:
-            self.identity, self._unused = self._call(self._settle), True
+            self.identity, self._unused = self._call(self._prove), True
         except (RequestNotSent, RequestLost) as problem:
             raise ClusterUnreachable(f"{self._name} could not prove that it is held: {problem}") from problem
         finally:
@@ -119,7 +119,7 @@ class FencedWriter:
                 if problem is not None:
                     self._connection.disconnect()
                     self._leaders.forget({topic for topic, _ in records})
-                    self.identity, self._unused = self._call(self._settle), True
+                    self.identity, self._unused = self._call(self._prove), True
                 return self._client.run(self._write, records)
             except PositionsRefused as failure:
                 if failure.right:
@@ -135,7 +135,7 @@ class FencedWriter:
         await self._leaders.known({topic for topic, _ in records})
         writer = InternalWriter(self._connection, self._leaders, Wakeup(self._loop), self._name, transactions_v2=transactions_v2)
         if not self._unused:
-            self.identity = await self._settle()
+            self.identity = await self._prove()
         self._unused = False
         writer.adopt(self.identity)
         if not transactions_v2:
@@ -143,9 +143,9 @@ class FencedWriter:
         await writer.append(records)
         self.identity = await self._coordinator.end(self.identity, committed=True, transactions_v2=transactions_v2)
 
-    async def _settle(self) -> ProducerIdentity:
+    async def _prove(self) -> ProducerIdentity:
         transactions_v2 = await self._connection.supports_transactions_v2()
-        return await self._coordinator.settle(self.identity, transactions_v2=transactions_v2)
+        return await self._coordinator.prove(self.identity, transactions_v2=transactions_v2)
 
     def _call(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         try:
@@ -158,8 +158,8 @@ class RunLease(FencedWriter):
     """A flow that this process holds: its run id and every lane id. `record`: the newest flow record, with the most lanes ever."""
 
     def __init__(self, flow: Flow) -> None:
-        lanes = [transactional_id(flow.name, lane) for lane in range(number_of_lanes(0, flow.lanes))]
-        super().__init__(flow, transactional_id(flow.name, "run"), lanes)
+        lanes = [flow.transactional_id(lane) for lane in range(number_of_lanes(0, flow.lanes))]
+        super().__init__(flow, flow.transactional_id("run"), lanes)
         self.record = FlowRecord(flow.name, 0)
 
     def take_lanes(self) -> dict[int, ProducerIdentity]:
@@ -190,7 +190,7 @@ class RunLease(FencedWriter):
         return pair
 
     def _identities(self, lanes: Sequence[int]) -> dict[int, ProducerIdentity]:
-        return dict(zip(lanes, self.take([transactional_id(self._flow.name, lane) for lane in lanes]), strict=True))
+        return dict(zip(lanes, self.take([self._flow.transactional_id(lane) for lane in lanes]), strict=True))
 
     def _last_record(self) -> FlowRecord:
         """The newest flow record, with the most lanes of all of them. Uncommitted ones count: their lanes may have open transactions."""

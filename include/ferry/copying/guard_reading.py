@@ -26,14 +26,14 @@ from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import Receipt, decode_receipt, glance
 from ferry.ledger.state import HEAD_KEY, FlowState, Head, decode_state, fold_state
 from ferry.ledger.topic_ids import PartitionPair
-from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, ledger_topic, state_topic
+from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX, is_state_topic, ledger_topic, state_topic
 from ferry.wire.ranges import within
 
 
 def guarded(
-    flow: Flow, facts: Iterable[PartitionFacts], source_topics: Mapping[str, TopicDescription], *, settled: bool
+    flow: Flow, facts: Iterable[PartitionFacts], source_topics: Mapping[str, TopicDescription], *, stable: bool
 ) -> tuple[PartitionFacts, ...]:
-    """The facts, with the guard. `settled`: wait for declarations whose transaction is open.
+    """The facts, with the guard. `stable`: wait for declarations whose transaction is open.
 
     ConfigError if both flows must not run together. If no remote topic has its source topic's name, no guard is needed.
     """
@@ -61,7 +61,7 @@ def guarded(
         with InternalTopicReader(flow.source) as reader:
             heads = _state(flow, reader).heads.values()
             broken = unexplained_partitions(heads, pairs, _ledger_id(flow, reader, source_topics, heads))
-            for record in reader.read(ledger, only=shares, complete=settled):
+            for record in reader.read(ledger, only=shares, complete=stable):
                 if told := concerned(record, pairs, drafts, where):
                     draft, receipt = told
                     draft.declare(receipt)
@@ -130,13 +130,13 @@ def _refuse_at_least_once(flow: Flow, other: FlowState, two_way: Iterable[str]) 
     topics = sorted(two_way)
     if not topics:
         return
-    back = f"{flow.target.alias}->{flow.source.alias}"
     wrong = [] if flow.exactly_once else [flow.name]
-    wrong += [back] if other.flow is not None and not other.flow.exactly_once else []
+    wrong += [flow.reverse_name] if other.flow is not None and not other.flow.exactly_once else []
     if wrong:
         raise ConfigError(
-            f"flow {flow.name}: {back} writes to topic {topics[0]} too, and names stay as they are: both flows must copy exactly once, or "
-            f"records would go round; set transaction.producer=true for {' and '.join(wrong)} (and run it), or leave the topic out of one"
+            f"flow {flow.name}: {flow.reverse_name} writes to topic {topics[0]} too, and names stay as they are: both flows must copy "
+            f"exactly once, or records would go round; set transaction.producer=true for {' and '.join(wrong)} (and run it), or leave the "
+            "topic out of one"
         )
 
 
@@ -154,11 +154,8 @@ def _refuse_other_alias(
     flow: Flow, reader: InternalTopicReader, pairs: Mapping[str, PartitionPair], source_topics: Mapping[str, TopicDescription]
 ) -> None:
     """ConfigError if a flow from the target writes here under another alias: Ferry would not find its ledger."""
-    names = {
-        name: found.partitions
-        for name, found in source_topics.items()
-        if name.startswith(STATE_PREFIX) and name.endswith(STATE_SUFFIX) and name != state_topic(flow.target.alias)
-    }
+    own = state_topic(flow.target.alias)
+    names = {name: found.partitions for name, found in source_topics.items() if is_state_topic(name) and name != own}
     heads: dict[str, list[Head]] = {}
     for name, record in reader.glance(names):
         if record.value is not None and record.key.startswith(HEAD_KEY):

@@ -39,7 +39,7 @@ class InternalWriter:
         while any(self._appender.busy(key) for key in records):
             self._appender.pump()
             await self._wakeup.wait(IDLE_SECONDS)
-            for _ in self._appender.settle():
+            for _ in self._appender.take_answers():
                 pass
             if self._appender.leaders_stale and self._leaders.rested:
                 self._appender.leaders_stale = False

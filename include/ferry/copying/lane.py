@@ -123,7 +123,7 @@ class Lane:
 
     async def _take(self) -> None:
         """InitProducerId with the driver's producer id and epoch, then once more: from then on only this task knows the current ones."""
-        self._identity = await self._settle()
+        self._identity = await self._prove()
         start = self._loop.start
         self._identity, *_ = await together(
             [start(self._coordinator.init, self._identity), start(self._source_leaders.refresh), start(self._target_leaders.refresh)]
@@ -143,8 +143,8 @@ class Lane:
         """Producer ids of all lanes: a partition may have changed its lane, and nobody else ends the older open transactions in it."""
         return self._job.producers | {self._identity.producer_id}
 
-    async def _settle(self) -> ProducerIdentity:
-        return await self._coordinator.settle(self._identity, transactions_v2=self._transactions_v2)
+    async def _prove(self) -> ProducerIdentity:
+        return await self._coordinator.prove(self._identity, transactions_v2=self._transactions_v2)
 
     def _check_remote_topics(self) -> bool:
         """Stop the cursors whose remote topic was deleted, or created again. Returns whether any was stopped."""
@@ -165,7 +165,7 @@ class Lane:
         """
         differing = {cursor: positions.get(key) for key, cursor in self._cursors.items() if not cursor.agrees_with(positions.get(key))}
         if differing:
-            self._adopt(await self._settle())
+            self._adopt(await self._prove())
         for cursor, found in differing.items():
             said = "has no offset" if found is None else f"says {found.offset}"
             differs = f"group {self._job.flow.position_group} {said}, the run expects {cursor.committed_position}"
@@ -203,7 +203,7 @@ class Lane:
                 self._state = advance(self._state, TransactionEvent.OUTCOME_UNKNOWN)
                 if recoveries > RECOVERIES:
                     raise ClusterUnreachable(f"lane {self._task.lane}: gave up after {RECOVERIES} recoveries: {problem}") from problem
-                log.warning("lane %s: outcome unknown (%s): settling", self._task.lane, problem)
+                log.warning("lane %s: outcome unknown (%s): ending the transaction", self._task.lane, problem)
 
     def _committed_total(self) -> int:
         return sum(cursor.committed_position for cursor in self._cursors.values())
@@ -221,7 +221,7 @@ class Lane:
             await self._feed.mend(idle)
             await self._mend_target()
             self._note_touched()
-            if self._state is TransactionState.CLOSING and not self._records.unsettled and not self._unclear_sent_again():
+            if self._state is TransactionState.CLOSING and not self._records.unanswered and not self._unclear_sent_again():
                 if any(cursor.touched for cursor in self._cursors.values()):
                     await self._commit()
                     continue
@@ -256,7 +256,7 @@ class Lane:
     def _pause(self) -> float:
         """Until the loop must look without an answer: for pauses that are over, and for a transaction that is old enough."""
         behind = any(cursor.troubled_since or (cursor.is_behind and not cursor.done) for cursor in self._cursors.values())
-        if self._follows_until is None or self._records.unsettled or behind:
+        if self._follows_until is None or self._records.unanswered or behind:
             return IDLE_SECONDS
         now = time.monotonic()
         if self._state is TransactionState.READY:
@@ -264,7 +264,7 @@ class Lane:
         return min(IDLE_SECONDS, max(0.0, self._opened + self._commit_seconds - now))
 
     def _finished(self) -> bool:
-        idle = self._state is TransactionState.READY and not self._records.unsettled
+        idle = self._state is TransactionState.READY and not self._records.unanswered
         return idle and all(cursor.done and not cursor.touched for cursor in self._cursors.values())
 
     async def _check_remote_topics_at_end(self) -> None:
@@ -274,7 +274,7 @@ class Lane:
             self._check_remote_topics()
 
     def _take_arrivals(self) -> None:
-        for answered in self._records.settle():
+        for answered in self._records.take_answers():
             if isinstance(answered, Accepted):
                 self._cursors[answered.key].accept(answered.batch, answered.base_offset)
             else:
@@ -419,7 +419,7 @@ class Lane:
         self._feed.abandon()
         self._target.disconnect()
         await self._loop.sleep(RECOVERY_PAUSE_SECONDS)
-        self._identity = await self._settle()
+        self._identity = await self._prove()
         await fence_zombie_requests(self._coordinator, self._identity, self._registered)
         await self._fresh_appenders()
         await self._target_leaders.refresh()
@@ -432,7 +432,7 @@ class Lane:
             cursor.revert()  # in any case: the batches that were fetched ahead are gone with the old appender
         self._adopt(self._identity)
         self._in_doubt = False
-        self._state = advance(self._state, TransactionEvent.SETTLED)
+        self._state = advance(self._state, TransactionEvent.PROVEN)
         await self._compare_positions(await self._coordinator.positions(self._cursors))
         self._blame(blamed)
 

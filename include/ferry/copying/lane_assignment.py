@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.config import Flow
-from ferry.copying.lanes import balance, number_of_lanes, spread, transactional_id
+from ferry.copying.lanes import balance, number_of_lanes, spread
 from ferry.copying.model import LaneResult, LaneTask, PartitionTask
 from ferry.copying.plan import PartitionPlan
 
@@ -45,8 +45,7 @@ class LaneAssignment:
         self._lane_of |= {part.key: number for number, group in groups for part in group}
         by_lane = grouped((self._lane_of[part.key], part) for part in parts)
         return [
-            LaneTask(number, transactional_id(self._flow.name, number), held[number], tuple(found))
-            for number, found in sorted(by_lane.items())
+            LaneTask(number, self._flow.transactional_id(number), held[number], tuple(found)) for number, found in sorted(by_lane.items())
         ]
 
     def free_lane(self, held: Iterable[int], out: Iterable[int]) -> int:
@@ -95,7 +94,7 @@ def partition_task(plan: PartitionPlan, offset_bytes: float, *, follows: bool = 
         foreign=plan.foreign,
         batch_limit=facts.batch_limit,
         excluded=facts.guard.excluded,
-        settles=plan.seed is not None and facts.committed is not None,
+        replaces_offset=plan.seed is not None and facts.committed is not None,
         series=plan.series,
         record_bytes=facts.head.record_bytes if facts.head is not None else 0,
         offset_bytes=offset_bytes,

@@ -198,12 +198,12 @@ class _Lanes:
             is_down = source.unreachable or target.unreachable or target.without_coordinators
         except FerryError as problem:  # of a connection that does not open
             is_down = problem.retry is RetryRule.RETRY
-            result = LaneResult(task.lane, failure=replace(_failure(problem), silent=is_down))
+            result = LaneResult(task.lane, failure=replace(_failure(problem), unreachable=is_down))
         finally:
             for connection in (source, target):
                 connection.disconnect()  # what waits for answers is told now
                 connection.close()
-        if is_down and result.failure is not None and result.failure.silent:
+        if is_down and result.failure is not None and result.failure.unreachable:
             self.outages.append(result.failure)
         return result
 
@@ -212,7 +212,7 @@ class _Lanes:
             self.source.connection.require_answers()
             self.target.connection.require_answers()
         except ClusterUnreachable as problem:
-            return LaneResult(task.lane, failure=replace(_failure(problem), silent=True))
+            return LaneResult(task.lane, failure=replace(_failure(problem), unreachable=True))
         return await self._run(task, self.source.connection, self.target.connection, beside)
 
     async def _run(self, task: LaneTask, source: ClusterConnection, target: ClusterConnection, beside: int) -> LaneResult:

@@ -47,11 +47,6 @@ def task_groups(lanes: Sequence[T], tasks: int) -> list[list[T]]:
     return sorted(groups, key=lambda group: -sum(lane.weight for lane in group))
 
 
-def transactional_id(flow: str, holder: int | str) -> str:
-    """The stable transactional id of a lane (by its number), and of the others: the run as a whole, a recovery, the ledger's compaction."""
-    return f"ferry-{flow}-{holder}"
-
-
 def balance(items: Sequence[T], groups: int) -> list[list[T]]:
     """Spread `items` over at most `groups` groups, none empty: the heaviest item first, each into the lightest group."""
     heap: list[tuple[int, int]] = [(0, index) for index in range(max(1, min(groups, len(items))))]

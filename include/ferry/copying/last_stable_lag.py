@@ -16,9 +16,8 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.open_transactions import OpenTransaction, open_transactions
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster, Flow
-from ferry.copying.lanes import transactional_id
 from ferry.copying.snapshot import FlowSnapshot
-from ferry.errors import TransactionHangs
+from ferry.errors import TransactionHangs, span
 from ferry.ledger.run_report import PartitionFailure
 
 # A broker answers a commit before it writes the markers, and copied records may be old: so Ferry waits this long for a transaction to end.
@@ -52,7 +51,7 @@ class LastStableLag:
     def what(self) -> str:
         """One line: where, for how long, and whose transaction."""
         where = f"cluster {self.cluster}, {self.held.topic}-{self.held.partition}"
-        begun = "" if self.age_ms is None else f" for {_duration(self.age_ms)}"
+        begun = "" if self.age_ms is None else f" for {span(self.age_ms // 1000)}"
         extent = f"from offset {self.stable_end} on (the log ends at {self.high_watermark})"
         return f"{where}: a transaction is open{begun}, {extent}: {self._who}"
 
@@ -69,7 +68,7 @@ class LastStableLag:
     def remedy(self) -> str:
         found = self.transaction
         if found is not None and found.state is not None and not found.forgotten:
-            return f"its coordinator ends it {_duration(found.timeout)} after its start; or end that application"
+            return f"its coordinator ends it {span(found.timeout // 1000)} after its start; or end that application"
         command = f"kafka-transactions.sh --bootstrap-server {self.servers.replace(' ', '')} abort --topic {self.held.topic}"
         command += f" --partition {self.held.partition} --start-offset {self.stable_end}"
         known = "its coordinator has forgotten it" if found is not None and found.forgotten else "if no application owns it any more"
@@ -110,7 +109,7 @@ def last_stable_lags(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, targe
         remotes |= {key: key for key in own_topic}
     behind = _of_cluster(flow, flow.target, target, remotes)
     stable = {entry.key: entry.stable_end for entry in seen.facts}
-    own = transactional_id(flow.name, "")
+    own = flow.transactional_id("")
     return (*_of_cluster(flow, flow.source, source, sources, stable), *(entry for entry in behind if not _at_work(entry.transaction, own)))
 
 
@@ -183,8 +182,3 @@ def _of_cluster(
 
 def _at_work(found: OpenTransaction | None, own: str) -> bool:
     return found is not None and (found.transactional_id or "").startswith(own) and not found.forgotten
-
-
-def _duration(milliseconds: int) -> str:
-    seconds = milliseconds // 1000
-    return f"{seconds} s" if seconds < 120 else f"{seconds // 60} min" if seconds < 7200 else f"{seconds // 3600} h"

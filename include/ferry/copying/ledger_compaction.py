@@ -16,7 +16,6 @@ from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.fencing import FencedWriter
-from ferry.copying.lanes import transactional_id
 from ferry.ledger.counters import ZERO
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import RUNS_PER_RECEIPT, Receipt, ReceiptKind, decode_receipt, encode_receipt, holds_more, is_loss
@@ -141,7 +140,7 @@ def compact_ledger(flow: Flow) -> LedgerCompaction:
     replaced: list[Receipt] = []
     left = 0
     with (
-        FencedWriter(flow, transactional_id(flow.name, "upkeep")) as writer,
+        FencedWriter(flow, flow.transactional_id("upkeep")) as writer,
         InternalTopicReader(flow.target) as reader,
         ClusterAdmin(flow.target) as target,
     ):

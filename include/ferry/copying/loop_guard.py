@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ferry.clusters.leader_epochs import NO_END
-from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind
+from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind, declared_ends
 from ferry.ledger.state import Head
 from ferry.ledger.topic_ids import NO_ID, PartitionPair
 from ferry.wire.ranges import Range, Ranges, union, within
@@ -98,8 +98,7 @@ class GuardDraft:
 
         `ends`: by leader epoch, the offset where its records end today (exclusive). An epoch without an entry has no end.
         """
-        foreign = max((entry.downstream_end for entry in self._declared.values() if entry.kind is ReceiptKind.FOREIGN), default=-1)
-        found = max((entry.found for entry in self._declared.values() if entry.kind is ReceiptKind.SEED), default=-1)
+        foreign, found = declared_ends(self._declared.values())
         declared = [(0, foreign)] if foreign > 0 else []
         ends = ends or {}
         standing = [span for epoch, ranges in self._ranges.items() for span in within(union(ranges), 0, ends.get(epoch, NO_END))]

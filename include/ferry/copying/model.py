@@ -37,7 +37,7 @@ class PartitionTask(PartitionPair):
     `position`: the next upstream offset to copy in order, as the driver read it after fencing. `last_epoch`: the source leader epoch with
     which to fetch it (-1: unknown). `seed` and `foreign` (records that another replicator wrote): receipts for the partition's first
     transaction. `batch_limit`: the remote topic's max.message.bytes. `excluded`: source offsets that the flow in the other direction wrote.
-    `settles`: an operator's seed replaces the group's offset, whatever it is. `series`: of the receipts to write (Receipt.series).
+    `replaces_offset`: an operator's seed replaces the group's offset, whatever it is. `series`: of the receipts to write (Receipt.series).
     `record_bytes`: Head.record_bytes until records are copied. `offset_bytes`: about how many bytes each offset has that is left to copy.
     `follows`: after its segments, what arrives is copied too. `other_ledger`: then, how far `excluded` is known (None: no other flow can
     write the partition).
@@ -51,7 +51,7 @@ class PartitionTask(PartitionPair):
     foreign: tuple[Receipt, ...] = ()
     batch_limit: int = DEFAULT_BATCH_LIMIT
     excluded: Ranges = ()
-    settles: bool = False
+    replaces_offset: bool = False
     series: str = ""
     record_bytes: int = 0
     offset_bytes: float = 0.0
@@ -127,13 +127,13 @@ class CopyJob:
 class Failure:
     """Why a partition or lane stopped: the error's class name, its text, and whether another try may succeed (`passing`).
 
-    `silent`: a whole cluster has not answered for the longest time that Ferry waits (ferry.clusters.unreachable).
+    `unreachable`: a whole cluster has not answered for the longest time that Ferry waits (ferry.clusters.unreachable).
     """
 
     error: str
     problem: str
     passing: bool
-    silent: bool = False
+    unreachable: bool = False
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ class PartitionPlan:
 
 
 @dataclass(frozen=True)
-class _Settled:
+class _Decided:
     """A partition's position before the copy. `seed_reason`: why it is a new position; empty if it is not."""
 
     position: int
@@ -140,22 +140,22 @@ def _missing(facts: PartitionFacts, why: str) -> PartitionFailure:
 def _plan(facts: PartitionFacts, rules: PlanRules) -> PartitionPlan:
     try:
         _check_target(facts, rules)
-        settled = _settle(facts, rules)
-        segments = tuple(_segments(facts, settled.position))
+        decided = _decide(facts, rules)
+        segments = tuple(_segments(facts, decided.position))
         _check_origin(facts, segments, rules)
     except PartitionError as problem:
         return PartitionPlan(facts, failure=PartitionFailure.of(problem))
-    seed = _seed(facts, settled.position, rules.run_id, settled.seed_reason) if settled.seed_reason else None
+    seed = _seed(facts, decided.position, rules.run_id, decided.seed_reason) if decided.seed_reason else None
     notes = []
-    if facts.log_start > settled.position:
-        notes.append(f"[{settled.position}, {facts.log_start}) expired at the source before it was copied")
+    if facts.log_start > decided.position:
+        notes.append(f"[{decided.position}, {facts.log_start}) expired at the source before it was copied")
     returning = sum(size(within(facts.guard.excluded, segment.start, segment.end)) for segment in segments)
     if returning:
         notes.append(f"{returning:,} offsets hold records that came from the target: left out")
     known = "" if facts.head is None else facts.head.series
     series = rules.run_id if seed is not None and facts.head is not None else known
     return PartitionPlan(
-        facts, settled.position, segments, seed, last_epoch=settled.epoch, notes=tuple(notes), from_target=returning, series=series
+        facts, decided.position, segments, seed, last_epoch=decided.epoch, notes=tuple(notes), from_target=returning, series=series
     )
 
 
@@ -181,19 +181,19 @@ def other_remote(facts: PartitionFacts, head: Head) -> str:
     return f"remote topic {facts.remote_topic} had topic id {head.remote_topic_id} and has {facts.remote_topic_id} now"
 
 
-def _settle(facts: PartitionFacts, rules: PlanRules) -> _Settled:
+def _decide(facts: PartitionFacts, rules: PlanRules) -> _Decided:
     head = facts.head
     if head is None:
         return _first_time(facts, rules)
     if head.remote_topic_id != facts.topic_ids.remote:
         if rules.on_target_recreate == "restart":
-            return _Settled(facts.start, seed_reason=f"restart: remote topic {facts.remote_topic} was deleted and created again")
+            return _Decided(facts.start, seed_reason=f"restart: remote topic {facts.remote_topic} was deleted and created again")
         raise TargetRecreated(
             facts.topic, facts.partition, f"{other_remote(facts, head)}; ferry.on.target.recreate=restart copies it again"
         )
     if head.source_topic_id != facts.topic_ids.source:
         if rules.on_recreate == "restart":
-            return _Settled(facts.log_start, seed_reason=f"restart: source topic {facts.topic} was deleted and created again")
+            return _Decided(facts.log_start, seed_reason=f"restart: source topic {facts.topic} was deleted and created again")
         problem = (
             f"source topic {facts.topic} had topic id {head.source_topic_id} and has {facts.topic_id} now; "
             "ferry.on.recreate=restart copies the new topic after the old one's records"
@@ -202,7 +202,7 @@ def _settle(facts: PartitionFacts, rules: PlanRules) -> _Settled:
     return _known(facts, head, rules)
 
 
-def _known(facts: PartitionFacts, head: Head, rules: PlanRules) -> _Settled:
+def _known(facts: PartitionFacts, head: Head, rules: PlanRules) -> _Decided:
     if head.ledger_topic_id != facts.ledger_topic_id:
         problem = f"the ledger that explains position {head.position} was deleted; settle it with ferry seed --from-file"
         raise PositionDisagrees(facts.topic, facts.partition, problem)
@@ -217,20 +217,20 @@ def _known(facts: PartitionFacts, head: Head, rules: PlanRules) -> _Settled:
             "not confirm that it was truncated: the leader may lag behind, or a transaction may be open; run again"
         )
         raise PartitionUnavailable(facts.topic, facts.partition, problem)
-    return _Settled(head.position, head.source_epoch)
+    return _Decided(head.position, head.source_epoch)
 
 
-def _truncated(facts: PartitionFacts, head: Head, truncation: Truncation, rules: PlanRules) -> _Settled:
+def _truncated(facts: PartitionFacts, head: Head, truncation: Truncation, rules: PlanRules) -> _Decided:
     rewritten = f"the source log was truncated to offset {truncation.end}; copied up to {head.position}"
     if not truncation.copied:
-        return _Settled(truncation.start, seed_reason=f"nothing had been copied at or behind offset {truncation.start}: {rewritten}")
+        return _Decided(truncation.start, seed_reason=f"nothing had been copied at or behind offset {truncation.start}: {rewritten}")
     if rules.on_recreate == "restart":
-        return _Settled(truncation.start, seed_reason=f"restart: {rewritten}")
+        return _Decided(truncation.start, seed_reason=f"restart: {rewritten}")
     problem = f"{rewritten}; ferry.on.recreate=restart goes on at offset {truncation.start}"
     raise SourceTruncated(facts.topic, facts.partition, problem)
 
 
-def _first_time(facts: PartitionFacts, rules: PlanRules) -> _Settled:
+def _first_time(facts: PartitionFacts, rules: PlanRules) -> _Decided:
     if facts.committed is not None:
         problem = (
             f"the flow's group says {facts.committed}, but there is no head: the state topic lost it; settle it with ferry seed --from-file"
@@ -245,7 +245,7 @@ def _first_time(facts: PartitionFacts, rules: PlanRules) -> _Settled:
         )
         raise PositionDisagrees(facts.topic, facts.partition, problem)
     local = f"; what is below {facts.remote_end} was produced there" if held else ""
-    return _Settled(facts.start, seed_reason=f"start policy {rules.start_policy}{local}")
+    return _Decided(facts.start, seed_reason=f"start policy {rules.start_policy}{local}")
 
 
 def _check_origin(facts: PartitionFacts, segments: Iterable[Segment], rules: PlanRules) -> None:

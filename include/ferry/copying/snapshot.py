@@ -1,6 +1,6 @@
 """Takes a snapshot of a flow for the plan: what both clusters hold. It only reads.
 
-A snapshot before the fencing (`settled=False`) does not wait for open transactions: it is good enough to show. After the fencing nobody
+A snapshot before the fencing (`stable=False`) does not wait for open transactions: it is good enough to show. After the fencing nobody
 else can write; then the driver takes another snapshot, and plans by that one.
 """
 
@@ -71,7 +71,7 @@ def take_snapshot(
     source: ClusterAdmin,
     target: ClusterAdmin,
     *,
-    settled: bool,
+    stable: bool,
     ends: Mapping[TopicPartition, int] | None = None,
     for_a_run: bool = False,
     concerns: Callable[[str, int], bool] | None = None,
@@ -85,9 +85,9 @@ def take_snapshot(
     """
     refuse_same_cluster(flow, source, target)
     lacks = lacking_features(flow)
-    all_positions = ask_positions(flow.target, flow.position_group, settled=settled) if concerns is None else None
+    all_positions = ask_positions(flow.target, flow.position_group, stable=stable) if concerns is None else None
     # Whoever holds the flow has read its state before, so the leader is known: Ferry asks for it beside the topics.
-    asked_state = ask_own_state(flow, settled=True) if settled else None
+    asked_state = ask_own_state(flow, stable=True, anew=True) if stable else None
     source_topics, target_topics = source.topics(), target.topics()
     selection = flow.topic_rules.select(source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
     places = [
@@ -160,7 +160,7 @@ def take_snapshot(
                 truncation=truncations.get(key),
             )
         )
-    checked = guarded(flow, facts, source_topics, settled=settled)
+    checked = guarded(flow, facts, source_topics, stable=stable)
     unavailable = tuple(PartitionFailure(*key, "PartitionUnavailable", why) for key, why in offsets.problems.items())
     return FlowSnapshot(selection, source_topics, target_topics, checked, state, claims, unavailable, tuple(denied), lacks)
 
@@ -205,8 +205,8 @@ def _read_positions(
     """
     disagreed: dict[TopicPartition, tuple[int | None, int]] = {}
     for _ in range(LOOKS):
-        asked, first = first or ask_positions(flow.target, flow.position_group, partitions, settled=asked_state is not None), None
-        state, claims = read_state(flow, target_topics, settled=asked_state is not None, asked=asked_state)
+        asked, first = first or ask_positions(flow.target, flow.position_group, partitions, stable=asked_state is not None), None
+        state, claims = read_state(flow, target_topics, stable=asked_state is not None, asked=asked_state)
         positions = asked.answer()
         before, disagreed = disagreed, disagreements(state, positions)
         moving = {key for key, pair in disagreed.items() if before.get(key) != pair}

@@ -2,7 +2,7 @@
 
     READY -- append --> OPEN -- close --> CLOSING -- commit asked --> COMMITTING -- done --> READY
     CLOSING -- nothing accepted --> OPEN
-    any of OPEN, CLOSING, COMMITTING -- outcome unknown --> UNCERTAIN -- settled --> READY
+    any of OPEN, CLOSING, COMMITTING -- outcome unknown --> UNCERTAIN -- proven --> READY
     any -- fenced --> FENCED
 
 In CLOSING nothing more is appended; answers still come in. UNCERTAIN is left only by a new init with the held pair, after which the
@@ -39,7 +39,7 @@ class TransactionEvent(Enum):
     COMMIT = "commit"  # everything was accepted: EndTxn is sent
     DONE = "done"  # the coordinator confirmed
     OUTCOME_UNKNOWN = "outcome unknown"  # time-out, disconnect, or an answer that leaves the log's content open
-    SETTLED = "settled"  # init with the held pair succeeded
+    PROVEN = "proven"  # init with the held pair succeeded
     FENCED = "fenced"  # the broker refused the pair
 
 
@@ -57,7 +57,7 @@ TRANSITIONS: dict[tuple[TransactionState, TransactionEvent], TransactionState] =
     (_STATE.CLOSING, _EVENT.NOTHING_ACCEPTED): _STATE.OPEN,
     (_STATE.CLOSING, _EVENT.COMMIT): _STATE.COMMITTING,
     (_STATE.COMMITTING, _EVENT.DONE): _STATE.READY,
-    (_STATE.UNCERTAIN, _EVENT.SETTLED): _STATE.READY,
+    (_STATE.UNCERTAIN, _EVENT.PROVEN): _STATE.READY,
     **{(state, _EVENT.OUTCOME_UNKNOWN): _STATE.UNCERTAIN for state in _STATE if state is not _STATE.FENCED},
     **{(state, _EVENT.FENCED): _STATE.FENCED for state in _STATE},
 }

@@ -11,8 +11,7 @@ from ferry.doctor.finding import Finding, Verdict, failure, ok, warning
 from ferry.doctor.flow_facts import FlowFacts
 from ferry.doctor.granted import Granted, granted
 from ferry.doctor.machine import MachineFacts
-from ferry.errors import ExitCode, NotAuthorized, error_named, some_of
-from ferry.monitoring.durations import span
+from ferry.errors import ExitCode, NotAuthorized, error_named, some_of, span
 from ferry.monitoring.status import FlowStatus
 from ferry.permissions.commands import commands
 from ferry.permissions.model import Right

@@ -1,4 +1,4 @@
-"""Findings about this machine (pure)."""
+"""Findings about this machine (pure, except that it looks at the file that FERRY_CONFIG names)."""
 
 import os
 import re

@@ -60,7 +60,7 @@ def _standing(flow: Flow, index: LossIndex | None) -> tuple[IndexedShare, ...]:
 
 def open_losses(flow: Flow) -> list[Receipt]:
     """Losses of the ledger that nobody has acknowledged; records that the target refused count too."""
-    state = read_own_state(flow, settled=False)
+    state = read_own_state(flow, stable=False)
     return unacknowledged(read_losses(flow, state.flow.losses if state.flow else None).losses, state)
 
 

@@ -1,13 +1,20 @@
 """Reads what Ferry keeps on the target: the state topic and the ledger.
 
 State and receipts are read up to the end that the topic has when the reading begins; the newest record of each key counts.
+
+A command asks for the flow's state at several moments: for the plan, after fencing, when syncs are due, for the report. A later reading
+begins at the last record that the one before has seen. If that record is not there any more (the topic was truncated, compacted or created
+again), it begins at the start of the topic. So does the reading after fencing: what was read before decides about no data. The fence itself
+reads the topic too, because for it aborted records count (copying/fencing.py).
 """
 
+import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from ferry.clusters.describe import TopicDescription
-from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.clusters.kept import kept_clients
+from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.kept import kept_clients, shared
 from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.shared_connection import Asked
 from ferry.config import Flow
@@ -15,8 +22,53 @@ from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import Receipt, covered, decode_receipt, glance
 from ferry.ledger.state import CLAIM_KEY, FLOW_KEY, SYNC_KEY, FlowState, SyncDone, decode_state, fold_state
 from ferry.ledger.topic_ids import TopicIds, valid_receipts
-from ferry.policy.naming import STATE_PREFIX, STATE_SUFFIX
+from ferry.policy.naming import is_state_topic
 from ferry.wire.ranges import Ranges
+
+# After this a reading begins at the start of the topic: long before the tombstones of removed keys expire.
+KNOWN_SECONDS = 30.0
+
+
+@dataclass
+class _Known:
+    """What a command has read of a state topic: the newest value of each key, and the last record of each partition.
+
+    Two logs that hold the same record, written under the same leader epoch, hold the same records before it (KIP-101).
+    """
+
+    values: dict[bytes, bytes | None] = field(default_factory=dict)
+    last: dict[int, InternalRecord] = field(default_factory=dict)
+    read: float = 0.0
+
+    def close(self) -> None:
+        self.values, self.last = {}, {}
+
+
+def _ask_state_records(flow: Flow, *, committed: bool, complete: bool, anew: bool = False) -> Asked[list[tuple[bytes, bytes | None]]]:
+    """Keys and values of the state topic in log order, without some that later ones replace; options as of InternalTopicReader."""
+    topic, reader = flow.state_topic, InternalTopicReader(flow.target, committed=committed)
+    with shared("state", _Known, flow) as known:
+        if anew or time.monotonic() - known.read > KNOWN_SECONDS:
+            known.close()
+        begun = dict(known.last)
+        read = reader.read(topic, {partition: last.offset for partition, last in begun.items()}, complete=complete)
+
+    def records() -> list[tuple[bytes, bytes | None]]:
+        came = list(read)
+        if not all(last in came for last in begun.values()) or not begun.keys() <= known.last.keys():
+            known.close()
+            came = list(reader.read(topic, complete=complete))
+        ends = {partition: last.offset for partition, last in known.last.items()}
+        came = [record for record in came if record.offset > ends.get(record.partition, -1)]  # others may have read on meanwhile
+        new = [(record.key, record.value) for record in came]
+        if not committed:  # what is open may be aborted later
+            return [*known.values.items(), *new]
+        known.values.update(new)
+        known.last.update((record.partition, record) for record in came)
+        known.read = time.monotonic()
+        return list(known.values.items())
+
+    return Asked(records)
 
 
 def ask_syncs_done(flow: Flow) -> Asked[Mapping[str, SyncDone]]:
@@ -24,18 +76,15 @@ def ask_syncs_done(flow: Flow) -> Asked[Mapping[str, SyncDone]]:
 
     Asked before anything is written or fenced. Flow records of open transactions count too: a run of the newer Ferry may be under way.
     """
-    topic = flow.state_topic
-    read = InternalTopicReader(flow.target, committed=False).read(topic, complete=False)
+    where = place_of(flow.target, flow.state_topic)
 
-    def done() -> Mapping[str, SyncDone]:
-        records = [record for record in read if record.value is not None]
-        for record in records:
-            if record.key.startswith(FLOW_KEY):
-                decode_state(record.key, record.value or b"", place_of(flow.target, topic))
-        found = ((record.key, record.value) for record in records if record.key.startswith(SYNC_KEY))
-        return fold_state(found, place_of(flow.target, topic)).syncs
+    def done(records: list[tuple[bytes, bytes | None]]) -> Mapping[str, SyncDone]:
+        for key, value in records:
+            if key.startswith(FLOW_KEY) and value is not None:
+                decode_state(key, value, where)
+        return fold_state(((key, value) for key, value in records if key.startswith(SYNC_KEY)), where).syncs
 
-    return Asked(done)
+    return _ask_state_records(flow, committed=False, complete=False).then(done)
 
 
 def read_syncs_done(flow: Flow) -> Mapping[str, SyncDone]:
@@ -50,16 +99,14 @@ def refuse_newer_state(flow: Flow) -> None:
 
 
 def read_state(
-    flow: Flow, target_topics: Mapping[str, TopicDescription], *, settled: bool, asked: Asked[FlowState] | None = None
+    flow: Flow, target_topics: Mapping[str, TopicDescription], *, stable: bool, asked: Asked[FlowState] | None = None
 ) -> tuple[FlowState, dict[str, str]]:
-    """The flow's own state (`asked`: for it already), and the claims of every flow into the target."""
+    """The flow's own state (`asked`: for it already; `stable`: from the topic's start), and the claims of all flows into the target."""
     own = flow.state_topic
-    states = {
-        name: found.partitions for name, found in target_topics.items() if name.startswith(STATE_PREFIX) and name.endswith(STATE_SUFFIX)
-    }
+    states = {name: found.partitions for name, found in target_topics.items() if is_state_topic(name)}
     others: dict[str, list[tuple[bytes, bytes | None]]] = {name: [] for name in states if name != own}
     with InternalTopicReader(flow.target) as reader:
-        asked = asked or (ask_own_state(flow, settled=settled) if own in states else Asked(FlowState))
+        asked = asked or (ask_own_state(flow, stable=stable, anew=stable) if own in states else Asked(FlowState))
         for name, record in reader.glance({name: states[name] for name in others}):
             if record.key.startswith(CLAIM_KEY):
                 others[name].append((record.key, record.value))
@@ -68,18 +115,20 @@ def read_state(
     return mine, {claim.remote_topic: claim.flow for state in folded for claim in state.claims.values()}
 
 
-def ask_own_state(flow: Flow, *, settled: bool, keys: bytes | tuple[bytes, ...] = b"") -> Asked[FlowState]:
-    """The flow's own state; empty when its topic is missing. `settled`: wait for open transactions. `keys`: how keys of records begin."""
-    topic = flow.state_topic
-    read = InternalTopicReader(flow.target).read(topic, complete=settled)
-    own = ((record.key, record.value) for record in read if record.key.startswith(keys))
-    return Asked(lambda: fold_state(own, place_of(flow.target, topic)))
+def ask_own_state(flow: Flow, *, stable: bool, keys: bytes | tuple[bytes, ...] = b"", anew: bool = False) -> Asked[FlowState]:
+    """The flow's own state; empty when its topic is missing.
+
+    `stable`: wait for open transactions. `keys`: how keys of records begin. `anew`: begin at the start of the topic.
+    """
+    where = place_of(flow.target, flow.state_topic)
+    asked = _ask_state_records(flow, committed=True, complete=stable, anew=anew)
+    return asked.then(lambda records: fold_state(((key, value) for key, value in records if key.startswith(keys)), where))
 
 
-def read_own_state(flow: Flow, *, settled: bool, keys: bytes | tuple[bytes, ...] = b"") -> FlowState:
+def read_own_state(flow: Flow, *, stable: bool, keys: bytes | tuple[bytes, ...] = b"") -> FlowState:
     """As `ask_own_state`."""
     with kept_clients():
-        return ask_own_state(flow, settled=settled, keys=keys).answer()
+        return ask_own_state(flow, stable=stable, keys=keys).answer()
 
 
 def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -> list[Receipt]:

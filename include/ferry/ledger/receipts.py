@@ -9,7 +9,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -97,6 +97,13 @@ def is_loss(receipt: Receipt) -> bool:
 def covered(receipts: Iterable[Receipt]) -> Ranges:
     """What receipts settle of the upstream offsets. They may overlap or contain each other."""
     return union((receipt.upstream_start, receipt.upstream_end) for receipt in receipts if receipt.kind in SETTLING)
+
+
+def declared_ends(receipts: Collection[Receipt]) -> tuple[int, int]:
+    """The downstream offsets below which operators declared records as another replicator's, and as older than the ledger; -1: none."""
+    foreign = (receipt.downstream_end for receipt in receipts if receipt.kind is ReceiptKind.FOREIGN)
+    found = (receipt.found for receipt in receipts if receipt.kind is ReceiptKind.SEED)
+    return max(foreign, default=-1), max(found, default=-1)
 
 
 def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:

@@ -92,9 +92,9 @@ def advance(flow: str, stage: Stage, event: Event) -> Stage:
     return found
 
 
-def read_recovery(flow: Flow, *, settled: bool = True) -> FlowState:
-    """Only the records about failovers of the state topic. `settled`: wait for open transactions. NewerFormat as for any state."""
-    return read_own_state(flow, settled=settled, keys=RECOVERY_KEYS)
+def read_recovery(flow: Flow, *, stable: bool = True) -> FlowState:
+    """Only the records about failovers of the state topic. `stable`: wait for open transactions. NewerFormat as for any state."""
+    return read_own_state(flow, stable=stable, keys=RECOVERY_KEYS)
 
 
 def current_record(flow: Flow, state: FlowState) -> RecoveryRecord:

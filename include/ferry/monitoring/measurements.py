@@ -80,8 +80,8 @@ def _of_partition(partition: PartitionReport, seconds: float, flow: Mapping[str,
     if seconds > 0:
         yield Measurement("record-rate", round(counted.records / seconds, 3), tags)
         yield Measurement("byte-rate", round(counted.bytes / seconds, 3), tags)
-    for name, spread in (("record-age-ms", counted.record_age_ms), ("replication-latency-ms", counted.replication_latency_ms)):
-        if spread is not None:
-            yield Measurement(f"{name}-min", spread.least, tags)
-            yield Measurement(f"{name}-max", spread.greatest, tags)
-            yield Measurement(f"{name}-avg", round(spread.mean, 1), tags)
+    for name, ages in (("record-age-ms", counted.record_age_ms), ("replication-latency-ms", counted.replication_latency_ms)):
+        if ages is not None:
+            yield Measurement(f"{name}-min", ages.least, tags)
+            yield Measurement(f"{name}-max", ages.greatest, tags)
+            yield Measurement(f"{name}-avg", round(ages.mean, 1), tags)

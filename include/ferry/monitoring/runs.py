@@ -102,8 +102,12 @@ def history_points(kept: Iterable[Mapping[str, Any]], since: str) -> list[dict[s
     ]
 
 
+# Enough to even out one slow run, and few enough that the figure is of today.
+RUNS_OF_SPEED = 5
+
+
 def copy_speed(kept: Iterable[Mapping[str, Any]]) -> float | None:
-    """Records per second of the five newest runs that copied something; None: none did."""
-    copied = sorted((run for run in kept if run["records"] and run["seconds"]), key=lambda run: run["finished"] or "")[-5:]
+    """Records per second of the newest runs that copied something; None: none did."""
+    copied = sorted((run for run in kept if run["records"] and run["seconds"]), key=lambda run: run["finished"] or "")[-RUNS_OF_SPEED:]
     seconds = sum(run["seconds"] for run in copied)
     return sum(run["records"] for run in copied) / seconds if seconds else None

@@ -135,7 +135,7 @@ def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple
         if known is not None:
             seen, behind = known.seen, known.last_stable_lags
         else:
-            seen = take_snapshot(flow, RunRequest(flow.name, "status"), source, target, settled=False, for_a_run=for_a_run)
+            seen = take_snapshot(flow, RunRequest(flow.name, "status"), source, target, stable=False, for_a_run=for_a_run)
             behind = last_stable_lags(flow, seen, source, target)
         lagging = [facts for facts in seen.facts if first_uncopied(facts) < facts.stable_end]
         if for_a_run:  # heartbeats do not count
@@ -233,7 +233,7 @@ def stopped_partitions(flow: Flow, seen: FlowSnapshot) -> tuple[PartitionFailure
         return found
     time.sleep(SECOND_LOOK_SECONDS)
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        later = take_snapshot(flow, RunRequest(flow.name, "look"), source, target, settled=False)
+        later = take_snapshot(flow, RunRequest(flow.name, "look"), source, target, stable=False)
     # The text does not identify a failure: it may name the end of a log that grows.
     again = {(failure.topic, failure.partition, failure.error) for failure in _failures(flow, later)}
     return tuple(failure for failure in found if (failure.topic, failure.partition, failure.error) in again)

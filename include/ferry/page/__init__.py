@@ -1,5 +1,5 @@
 """What the Ferry page shows: JSON documents, and the processes that read clusters for it.
 
-Knows what is monitored, the syncs and the ledger. Knows no Airflow.
+Knows `clusters`, `config`, `copying`, `ledger`, `monitoring`, `pipeline`, `policy`, `syncs`, `translation` and `wire`. Knows no Airflow.
 Begin with `documents.py`, then `readers.py`.
 """

@@ -51,7 +51,7 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
     """The data of `api/coverage`. ArgumentError when neither the source nor the ledger knows the topic; errors of unreachable clusters."""
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         try:
-            seen: FlowSnapshot | None = take_snapshot(flow, RunRequest(flow.name, "page", topics=(topic,)), source, target, settled=False)
+            seen: FlowSnapshot | None = take_snapshot(flow, RunRequest(flow.name, "page", topics=(topic,)), source, target, stable=False)
         except ArgumentError as problem:
             seen, why = None, str(problem)
         if seen is None:

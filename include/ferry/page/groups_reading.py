@@ -15,10 +15,9 @@ from ferry.config import Flow
 from ferry.policy.naming import is_ferry_group
 from ferry.syncs.group_decision import GroupDecision, Placement
 from ferry.syncs.group_explanation import decision_word, explain_group
-from ferry.syncs.group_offsets import NO_OFFSETS
 from ferry.syncs.group_placing import GroupPlacer, end_offsets
 from ferry.syncs.names import SyncName, not_enabled
-from ferry.syncs.translated_groups import translated_groups
+from ferry.syncs.translated_groups import NO_OFFSETS, translated_groups
 from ferry.translation.model import TranslatedPosition
 
 # Each of a group's 1,000 partitions may have a reason of its own.

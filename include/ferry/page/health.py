@@ -10,7 +10,7 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
-from ferry.monitoring.durations import span
+from ferry.errors import span
 from ferry.page.overview import Overview
 from ferry.page.problem import Problem
 

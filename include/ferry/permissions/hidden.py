@@ -10,14 +10,12 @@ from dataclasses import dataclass
 
 from ferry.clusters.acl_binding import AclResource
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.consumer_groups import MADE_UP
 from ferry.clusters.failures import granting
 from ferry.config import Cluster, Flow
 from ferry.permissions.model import Resource
 from ferry.permissions.required import group_covers, resource_of, topic_covers
 from ferry.policy.name_covers import Cover
-
-# Ends made-up names; nobody has a topic or group with such a name.
-_MADE_UP = "ferry-asks-whether-it-may"
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ def topics_to_ask(flow: Flow, seen: frozenset[str], copied: frozenset[str]) -> M
     if rules.heartbeats:
         literal |= {flow.policy.heartbeats_topic()} - seen
     asked |= {name: Resource(AclResource.TOPIC, name) for name in literal}
-    return {name: resource for name, resource in asked.items() if name.endswith(_MADE_UP) or rules.why_not(name) is None}
+    return {name: resource for name, resource in asked.items() if name.endswith(MADE_UP) or rules.why_not(name) is None}
 
 
 def groups_to_ask(flow: Flow, seen: frozenset[str]) -> Mapping[str, Resource]:
@@ -64,11 +62,11 @@ def hidden_group(cluster: Cluster, name: str, resource: Resource) -> Hidden:
 
 def _to_ask(kind: AclResource, covers: Iterable[Cover], seen: frozenset[str]) -> dict[str, Resource]:
     unseen = [cover for cover in covers if not any(cover.covers(Cover(name)) or cover.text == name for name in seen)]
-    return {f"{cover.text}{_MADE_UP}" if cover.open else cover.text: resource_of(kind, cover) for cover in unseen}
+    return {f"{cover.text}{MADE_UP}" if cover.open else cover.text: resource_of(kind, cover) for cover in unseen}
 
 
 def _short(name: str) -> str:
-    return f"{name.removesuffix(_MADE_UP)}*" if name.endswith(_MADE_UP) else name
+    return f"{name.removesuffix(MADE_UP)}*" if name.endswith(MADE_UP) else name
 
 
 def _problem(cluster: Cluster, resource: Resource, right: str, besides: str = "") -> str:

@@ -44,7 +44,7 @@ def required_rights(flow: Flow, *, recovery: bool = False) -> RequiredRights:
     """
     source = [*_source_records(flow), *_source_groups(flow), *_source_writes(flow), *_way_back(flow)]
     target = [*_remote_topics(flow), *_internal_topics(flow), *_mm2_topics(flow), *_target_groups(flow)]
-    transactional_ids = Resource(AclResource.TRANSACTIONAL_ID, f"ferry-{flow.name}-", AclPattern.PREFIXED)
+    transactional_ids = Resource(AclResource.TRANSACTIONAL_ID, flow.transactional_id(""), AclPattern.PREFIXED)
     target.append(Right(transactional_ids, WRITE, ("transactions", "fencing")))
     if recovery:
         source += [Right(found, READ, ("failback: writes group offsets",)) for found in groups(flow)]
@@ -82,8 +82,7 @@ def _source_writes(flow: Flow) -> Iterator[Right]:
     if settings.emit_offset_syncs_enabled and settings.offset_syncs_topic_location == "source":
         yield from _rights(topic(policy.offset_syncs_topic(flow.target.alias)), (CREATE, READ, WRITE), "offset-syncs.topic.location=source")
     if flow.reverse_heartbeat == "asked":
-        reverse = f"{flow.target.alias}->{flow.source.alias}.emit.heartbeats.enabled=true"
-        yield from _rights(topic(policy.heartbeats_topic()), (CREATE, WRITE), reverse)
+        yield from _rights(topic(policy.heartbeats_topic()), (CREATE, WRITE), f"{flow.reverse_name}.emit.heartbeats.enabled=true")
 
 
 def _way_back(flow: Flow) -> Iterator[Right]:
@@ -148,7 +147,7 @@ def _notes(flow: Flow) -> Iterator[str]:
     if flow.mirroring.heartbeats_replication_enabled:
         yield f"heartbeats of clusters further away (C.{heartbeats} on {flow.source.alias}) are copied only where these rights cover them"
     if flow.reverse_heartbeat == "default":
-        reverse = f"{flow.target.alias}->{flow.source.alias}.emit.heartbeats.enabled"
+        reverse = f"{flow.reverse_name}.emit.heartbeats.enabled"
         yield f"left out: Create and Write on topic {heartbeats} at {flow.source.alias}, for a heartbeat that {reverse}=true would ask for"
     yield "brokers older than 2.8 also require IdempotentWrite on the cluster (KIP-679) from every producer"
 

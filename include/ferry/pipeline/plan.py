@@ -69,7 +69,7 @@ class RunPlan:
 def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
     """What a run would do now, and which open transactions are in its way. Writes nothing."""
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        seen = take_snapshot(flow, request, source, target, settled=False, for_a_run=True)
+        seen = take_snapshot(flow, request, source, target, stable=False, for_a_run=True)
         topics = plan_remote_topics(flow, seen, source, target)
         refused = why_missing(flow, topics, target) if topics.create or topics.unread else {}
         behind = last_stable_lags(flow, seen, source, target)

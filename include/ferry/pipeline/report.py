@@ -34,7 +34,7 @@ def assemble_report(flow: Flow, request: RunRequest, ledger_ends: Mapping[int, i
     `ledger_ends`: where the run was opened, if the caller knows it: then the ledger is read beside the rest.
     """
     with kept_clients():
-        state = ask_own_state(flow, settled=False, keys=LOSS_KEY)
+        state = ask_own_state(flow, stable=False, keys=LOSS_KEY)
         asked = None if ledger_ends is None else ask_receipts_since(flow, ledger_ends)
         records = read_run_records(flow, request.run_id)
         if records.opened is None:

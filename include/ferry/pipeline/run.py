@@ -76,7 +76,7 @@ class Run:
             ensure_internal_topics(self.flow, target)
             self._prepared = True
             if planned is None:
-                seen = take_snapshot(self.flow, self.request, source, target, settled=False)
+                seen = take_snapshot(self.flow, self.request, source, target, stable=False)
                 planned = plan_remote_topics(self.flow, seen, source, target)
             changes = apply_topics(self.flow, planned, target)
         if not spark_follows:

@@ -1,5 +1,5 @@
-"""Names of remote topics, and filters: which topics, groups and topic configs a flow copies (pure).
+"""Names of remote topics, and filters: which topics, groups and topic configs a flow copies (pure, but for users' classes).
 
-Knows no config: `ferry.config.Flow` combines these rules.
+Knows no other package. `ferry.config.Flow` combines these rules.
 Begin with `naming.py` and `selection.py`.
 """

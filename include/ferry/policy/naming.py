@@ -217,6 +217,10 @@ def state_topic(source_alias: str) -> str:
     return f"{STATE_PREFIX}{source_alias}{STATE_SUFFIX}"
 
 
+def is_state_topic(topic: str) -> bool:
+    return topic.startswith(STATE_PREFIX) and topic.endswith(STATE_SUFFIX)
+
+
 def runs_topic(source_alias: str) -> str:
     """Run reports; a topic on the target."""
     return f"{FERRY_PREFIX}runs.{source_alias}.internal"

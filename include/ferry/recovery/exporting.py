@@ -85,21 +85,21 @@ def export_offsets(
     """What MM2 needs to go on after Ferry; with `write`, Ferry writes it. ArgumentError, ReplicatorActive, ClusterUnreachable."""
     topic = offsets_topic or mm2_positions.default_offsets_topic(flow)
     if not write:
-        return _planned(flow, request, topic, connector, settled=False)
+        return _planned(flow, request, topic, connector, stable=False)
     refuse_newer_state(flow)
     mm2_positions.refuse_workers(flow)
     with ClusterAdmin(flow.target) as target:
         ensure_internal_topics(flow, target)
     with RunLease(flow) as lease:
         lease.take_lanes()
-        planned = _planned(flow, request, topic, connector, settled=True)
+        planned = _planned(flow, request, topic, connector, stable=True)
         _write(flow, planned)
     return replace(planned, written=True)
 
 
-def _planned(flow: Flow, request: RunRequest, topic: str, connector: str | None, *, settled: bool) -> OffsetExport:
+def _planned(flow: Flow, request: RunRequest, topic: str, connector: str | None, *, stable: bool) -> OffsetExport:
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        seen = take_snapshot(flow, request, source, target, settled=settled)
+        seen = take_snapshot(flow, request, source, target, stable=stable)
     last: LastOffsets = mm2_positions.last_offsets(mm2_positions.read_connect_offsets(flow, topic)) if topic in seen.target_topics else {}
     known = [where for where in last if where.cluster == flow.source.alias]
     name = connector or (mm2_positions.choose_connector(known, flow.source.alias, topic, None) if known else SOURCE_CONNECTOR)

@@ -25,7 +25,7 @@ from ferry.recovery.moving import plan_moves, refused_groups
 from ferry.recovery.not_copied import Copy, NotCopied, not_copied, perhaps_not_copied
 from ferry.recovery.readings import age_notices, cluster_id_of, groups_to_move, is_away
 from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport, Stopwatch
-from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, reverse_name, seed_reverse, start_positions
+from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, seed_reverse, start_positions
 
 
 def check_failover(flow: Flow, options: RecoveryOptions, *, without_source: bool = False) -> RecoveryPlan:
@@ -36,7 +36,7 @@ def check_failover(flow: Flow, options: RecoveryOptions, *, without_source: bool
     watch = Stopwatch()
     with watch.step("look at both clusters"):
         # Does not wait for open transactions, which a run that was cut off may have left. keep_recovery reads the state again.
-        record = current_record(flow, read_recovery(flow, settled=False))
+        record = current_record(flow, read_recovery(flow, stable=False))
         advance(flow.name, stage_of(record), Event.FAILOVER_BEGINS)
         away = "not asked" if without_source else is_away(flow.source)
     notices = () if away else refuse_other_way(flow)
@@ -81,7 +81,7 @@ def plan_failover(flow: Flow, reverse: Flow | None, checked: RecoveryPlan) -> Re
             end_cut_off_run(flow)
     with watch.step("translate groups"):
         reading = groups_to_move(flow, away=bool(away), only=options.only)
-    state = read_recovery(flow, settled=options.writes)
+    state = read_recovery(flow, stable=options.writes)
     record = current_record(flow, state)
     if stage_of(record) is not Stage.REPLICATING:
         reading = reading.without(done_groups(state, record))
@@ -159,7 +159,7 @@ def count_missing(flow: Flow, options: RecoveryOptions, *, away: bool) -> tuple[
 
 def _way_back(flow: Flow, reverse: Flow | None, away: str) -> tuple[str, ...]:
     if reverse is None:
-        return (f"there is no enabled flow {reverse_name(flow)}: to come back, add {'; '.join(lines_to_add(flow))}",)
+        return (f"there is no enabled flow {flow.reverse_name}: to come back, add {'; '.join(lines_to_add(flow))}",)
     if away:
         return (f"{reverse.name} was not looked at: {flow.source.alias} does not answer",)
     try:

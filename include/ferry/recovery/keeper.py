@@ -13,7 +13,6 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster, Flow
 from ferry.copying.fencing import FencedWriter
-from ferry.copying.lanes import transactional_id
 from ferry.ledger.reading import refuse_newer_state
 from ferry.ledger.recovery_record import Event, Stage, begun, current_record, ended, read_recovery, stage_of
 from ferry.ledger.state import CutEnds, GroupTaken, RecoveryEntry, encode_state
@@ -79,7 +78,7 @@ def keep_recovery(flow: Flow) -> Iterator[RecoveryKeeper]:
     refuse_newer_state(flow)
     with ClusterAdmin(flow.target) as target:
         ensure_internal_topics(flow, target)
-    with FencedWriter(flow, transactional_id(flow.name, "recovery")) as writer:
+    with FencedWriter(flow, flow.transactional_id("recovery")) as writer:
         yield RecoveryKeeper(flow, writer)
 
 

@@ -67,7 +67,7 @@ def perhaps_not_copied(flow: Flow) -> tuple[tuple[NotCopied, ...], int | None]:
     """The position of each partition, and when (ms) records were last copied; None: not known. For a source that does not answer."""
     rest = tuple(
         NotCopied(head.topic, head.partition, head.remote_topic, head.position, None, None)
-        for _, head in sorted(read_own_state(flow, settled=True).heads.items())
+        for _, head in sorted(read_own_state(flow, stable=True).heads.items())
         if not flow.policy.is_heartbeats_topic(head.topic)
     )
     with InternalTopicReader(flow.target) as reader:

@@ -30,7 +30,7 @@ from ferry.syncs.group_placing import Positions
 from ferry.syncs.mm2_topics import read_mm2_topic
 from ferry.syncs.names import SyncName
 from ferry.syncs.partition_translators import OffsetMaps, read_offset_maps
-from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups, translated_groups
+from ferry.syncs.translated_groups import NO_OFFSETS, GroupLeftOut, TranslatedGroups, translated_groups
 from ferry.translation.model import Inexact, TranslatedPosition, Translation
 from ferry.translation.offset_map import OffsetMap
 from ferry.wire.internal_records import Checkpoint
@@ -113,7 +113,7 @@ def narrowed(found: TranslatedGroups, only: str | None, as_of: int | None, notic
 
 def _without_place(entries: Sequence[TranslatedPosition]) -> str:
     told = f"; the first is {entries[0].topic}-{entries[0].partition}: {entries[0].problem}" if entries else ""
-    return f"it has no offsets of topics that are copied{told}"
+    return f"{NO_OFFSETS}{told}"
 
 
 def _expression(only: str | None) -> re.Pattern[str]:
@@ -140,7 +140,7 @@ def checkpointed_groups(flow: Flow) -> tuple[TranslatedGroups, int, tuple[str, .
     contents = read_mm2_topic(flow.target, topic, Checkpoint.decode)
     with ClusterAdmin(flow.target) as target:
         target_topics = target.topics()
-    state = read_own_state(flow, settled=True)
+    state = read_own_state(flow, stable=True)
     if not contents.records:
         raise RecoveryStopped(
             f"{flow.source.alias} does not answer, and {place_of(flow.target, topic)} holds no checkpoints: where its groups were is "

@@ -25,27 +25,21 @@ from ferry.recovery.seeding import SeedOutcome, seed
 NAMED = 5
 
 
-def reverse_name(flow: Flow) -> str:
-    return f"{flow.target.alias}->{flow.source.alias}"
-
-
 def find_reverse(config: FerryConfig, flow: Flow) -> Flow | None:
     """The enabled flow in the other direction; None when the file has none."""
-    return next((other for other in config.flows if other.name == reverse_name(flow)), None)
+    return next((other for other in config.flows if other.name == flow.reverse_name), None)
 
 
 def lines_to_add(flow: Flow) -> tuple[str, ...]:
     """The lines that the config lacks for the flow in the other direction; it gets the topics of this flow."""
-    name = reverse_name(flow)
+    name = flow.reverse_name
     return (f"{name}.enabled = true", f"{name}.topics = {', '.join(flow.topics)}")
 
 
 def require_reverse(flow: Flow, reverse: Flow | None) -> Flow:
     """ArgumentError naming the lines to add where there is no flow in the other direction."""
     if reverse is None:
-        raise ArgumentError(
-            f"there is no enabled flow {reverse_name(flow)}, which the way back needs; add: {'; '.join(lines_to_add(flow))}"
-        )
+        raise ArgumentError(f"there is no enabled flow {flow.reverse_name}, which the way back needs; add: {'; '.join(lines_to_add(flow))}")
     return reverse
 
 
@@ -54,9 +48,9 @@ def refuse_other_way(flow: Flow) -> tuple[str, ...]:
 
     Both clusters must answer. Returns a notice where this may not be read.
     """
-    back = replace(flow, name=reverse_name(flow), source=flow.target, target=flow.source)
+    back = replace(flow, name=flow.reverse_name, source=flow.target, target=flow.source)
     try:
-        record = current_record(back, read_recovery(back, settled=False))
+        record = current_record(back, read_recovery(back, stable=False))
     except NotAuthorized as problem:
         return (f"whether {back.name} is failed over cannot be seen: {problem}",)
     if stage_of(record) is not Stage.REPLICATING:
@@ -66,7 +60,7 @@ def refuse_other_way(flow: Flow) -> tuple[str, ...]:
 
 def cut_ends(flow: Flow, reverse: Flow | None, recovery: str) -> tuple[CutEnds, ...]:
     """Last stable offsets, of now, of the target's topics that the reverse flow renames."""
-    back = reverse or replace(flow, name=reverse_name(flow), source=flow.target, target=flow.source)
+    back = reverse or replace(flow, name=flow.reverse_name, source=flow.target, target=flow.source)
     with ClusterAdmin(flow.target) as target:
         topics = target.topics()
         keys = {name: [TopicPartition(name, number) for number in range(topics[name].partitions)] for name in _renamed(back, topics)}
@@ -81,7 +75,7 @@ def start_positions(reverse: Flow, cut: Mapping[str, CutEnds]) -> dict[TopicPart
     """Where partitions begin that the reverse flow has never copied. Both clusters must answer."""
     with ClusterAdmin(reverse.source) as source:
         topics = source.topics()
-    state = read_own_state(reverse, settled=False)
+    state = read_own_state(reverse, stable=False)
     return {
         key: start_of(cut.get(name), topics[name].topic_id, key.partition)
         for name in _renamed(reverse, topics)
@@ -119,7 +113,7 @@ def refuse_another_source(flow: Flow, record: RecoveryRecord, identity: str, *, 
     alias, found = flow.source.alias, []
     if record.source_cluster and record.source_cluster != identity:
         found.append(f"its cluster id was {record.source_cluster} and is {identity}")
-    state = read_own_state(flow, settled=False)
+    state = read_own_state(flow, stable=False)
     heads = [head for _, head in sorted(state.heads.items()) if not flow.policy.is_heartbeats_topic(head.topic)]
     with ClusterAdmin(flow.source) as source:
         topics = source.topics()
@@ -151,5 +145,5 @@ def _what_then(flow: Flow) -> str:
         )
     return (
         f"{again}: everything that the target holds goes back; set {flow.name}.ferry.on.recreate=restart and "
-        f"{reverse_name(flow)}.ferry.on.target.recreate=restart for it, so that both flows go on with the new topics"
+        f"{flow.reverse_name}.ferry.on.target.recreate=restart for it, so that both flows go on with the new topics"
     )

@@ -46,7 +46,7 @@ class SeedPlan:
 
 @dataclass(frozen=True)
 class Explained:
-    """What the ledger says about one remote partition: settled upstream ranges, and the downstream range that it explains.
+    """What the ledger says about one remote partition: stable upstream ranges, and the downstream range that it explains.
 
     `written`: none where Ferry never wrote; it begins at 0 where everything from the beginning on is explained. `found`: as of
     Receipt.found.
@@ -159,9 +159,9 @@ def plan_foreign(facts: Iterable[PartitionFacts], rules: PlanRules, target: Targ
         if entry.key not in target.external:
             continue
         # The guard of the flow in the other direction is left out: it is about the source, and may be waiting for this declaration.
-        (settled,) = plan_partitions([replace(entry, remote_end=0, since=None, guard=PartitionGuard())], rules)
-        foreign = foreign_receipts(entry, target.foreign(entry.key, settled.position), rules, FOREIGN_REASON)
-        plans.append(replace(settled, facts=entry, segments=(), notes=(), foreign=() if settled.failure else foreign))
+        (stable,) = plan_partitions([replace(entry, remote_end=0, since=None, guard=PartitionGuard())], rules)
+        foreign = foreign_receipts(entry, target.foreign(entry.key, stable.position), rules, FOREIGN_REASON)
+        plans.append(replace(stable, facts=entry, segments=(), notes=(), foreign=() if stable.failure else foreign))
     return SeedPlan(tuple(plans))
 
 
@@ -169,12 +169,12 @@ def _nothing_new(given: GivenPositions, facts: PartitionFacts, position: int, ru
     """Why a position of another replicator is left out; empty when it is written."""
     if given.binding or facts.head is None:
         return ""
-    (settled,) = plan_partitions([facts], rules)
-    if settled.failure is not None or settled.seed is not None or position > settled.position:
+    (stable,) = plan_partitions([facts], rules)
+    if stable.failure is not None or stable.seed is not None or position > stable.position:
         return ""
-    if position == settled.position:
+    if position == stable.position:
         return "" if facts.key in target.external else "Ferry is at this position already"
-    return f"Ferry is at {settled.position}, further than {position}: only ferry seed --from-file moves it back"
+    return f"Ferry is at {stable.position}, further than {position}: only ferry seed --from-file moves it back"
 
 
 def _without_position(given: GivenPositions, facts: PartitionFacts, rules: PlanRules, target: TargetRecords) -> str:
@@ -254,15 +254,15 @@ def _without_local(flow: Flow, seen: FlowSnapshot, remote: TargetRecords) -> Tar
     return replace(remote, external={key: end for key, end in remote.external.items() if key not in local})
 
 
-def _remote(flow: Flow, seen: FlowSnapshot, settled: bool) -> TargetRecords:
+def _remote(flow: Flow, seen: FlowSnapshot, stable: bool) -> TargetRecords:
     known = explained_by_ledger(seen.facts, read_receipts(flow, [facts.key for facts in seen.facts]))
-    return TargetRecords(known, _external(flow, seen.facts, known, settled=settled))
+    return TargetRecords(known, _external(flow, seen.facts, known, stable=stable))
 
 
 def _external(
-    flow: Flow, facts: Iterable[PartitionFacts], known: Mapping[TopicPartition, Explained], *, settled: bool
+    flow: Flow, facts: Iterable[PartitionFacts], known: Mapping[TopicPartition, Explained], *, stable: bool
 ) -> dict[TopicPartition, int]:
-    """Source partitions whose remote partition holds external records, with the end of its log. `settled`: wait for open transactions.
+    """Source partitions whose remote partition holds external records, with the end of its log. `stable`: wait for open transactions.
 
     Where Ferry never wrote, every record is external. Otherwise Ferry looks before its first record and after its last, because another
     replicator may have run before Ferry or after it. Reading a log stops at the first record that is found.
@@ -283,7 +283,7 @@ def _external(
             if untouched or any(
                 record.offset < end
                 for start, end in unexplained
-                for record in reader.read(key.topic, {key.partition: start}, {key.partition}, complete=settled)
+                for record in reader.read(key.topic, {key.partition: start}, {key.partition}, complete=stable)
             ):
                 found[entry.key] = ends[key]
     return found
@@ -291,7 +291,7 @@ def _external(
 
 def _carry_out(flow: Flow, request: RunRequest, decide: DecideSeeds, given: GivenPositions, *, dry_run: bool) -> SeedOutcome:
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        seen = take_snapshot(flow, request, source, target, settled=False)
+        seen = take_snapshot(flow, request, source, target, stable=False)
     plan = decide(seen, None)
     failed = [found.failure for found in plan.partitions if found.failure is not None]
     code = ExitCode.PARTLY_FAILED if failed else ExitCode.DONE

@@ -74,7 +74,7 @@ def check_switch_over(switch: SwitchOver, options: RecoveryOptions, *, rebuilt: 
     when the source is another one than it was, unless it was `rebuilt`."""
     watch, flow = Stopwatch(), switch.flow
     with watch.step("look at both clusters"):
-        record = current_record(flow, read_recovery(flow, settled=options.writes))
+        record = current_record(flow, read_recovery(flow, stable=options.writes))
         advance(flow.name, stage_of(record), switch.begins)
         identity = cluster_id_of(flow.source)
         notices = refuse_another_source(flow, record, identity, rebuilt=rebuilt) if switch.back else refuse_other_way(flow)
@@ -171,7 +171,7 @@ def carry_out_switch_over(switch: SwitchOver, plan: RecoveryPlan, confirmed: Con
 
 def _read(switch: SwitchOver, options: RecoveryOptions) -> GroupReading:
     """Positions on the other cluster, without groups that this movement has already written."""
-    state = read_recovery(switch.flow, settled=options.writes)
+    state = read_recovery(switch.flow, stable=options.writes)
     record = current_record(switch.flow, state)
     reading = groups_to_move(switch.flow, away=False, back=switch.back, only=options.only)
     moving = {Stage.FAILING_BACK} if switch.back else {Stage.CUTTING_OVER, Stage.CUT_OVER}

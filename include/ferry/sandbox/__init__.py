@@ -1,5 +1,5 @@
 """Two real Kafka clusters on this machine, to try Ferry on: `ferry sandbox`.
 
-Knows Kafka's jars and processes.
+Knows no other package.
 Begin with `pair.py`, then `broker.py`.
 """

@@ -1,5 +1,5 @@
 """Lanes and ranges as tasks of one bounded Spark job, and `spark-submit` of such jobs.
 
-Knows PySpark, runs and verify. Nothing below knows PySpark.
+Knows `config`, `copying`, `pipeline` and `verify`. Also knows PySpark; nothing below does.
 Begin with `job.py`, then `runner.py`.
 """

@@ -45,7 +45,7 @@ class SyncContext:
     def state_and_claims(self) -> tuple[FlowState, dict[str, str]]:
         """The flow's state; and by remote topic of the target, the flow that writes it."""
         with ClusterAdmin(self.flow.target) as target:
-            return read_state(self.flow, target.topics(), settled=False)
+            return read_state(self.flow, target.topics(), stable=False)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupL
 from ferry.clusters.partitions import TopicPartition
 from ferry.translation.model import TranslatedPosition
 
-# Groups whose offsets are not those of OffsetCommit: KIP-932 and KIP-1071. MirrorCheckpointConnector leaves both out as well.
-UNSUPPORTED_TYPES = frozenset({GroupType.SHARE, GroupType.STREAMS})
+# Offsets of share groups (KIP-932) and streams groups (KIP-1071) are not those of OffsetCommit; MirrorCheckpointConnector leaves them out.
+_TYPES = frozenset({GroupType.CLASSIC, GroupType.CONSUMER})
 
 
 class Placement(StrEnum):
@@ -85,9 +85,14 @@ def decide_group(
     return GroupDecision(group, target, untouched, decisions)
 
 
+def why_unsupported(entry: GroupListing, alias: str) -> str:
+    """Why Ferry can neither translate nor write the offsets of a group of this type; empty if it can. `alias`: its cluster's."""
+    return "" if entry.type in _TYPES else f"it is a {entry.type} group on {alias}: only classic and consumer groups have offsets to sync"
+
+
 def _untouched(target: TargetGroup, alias: str) -> str:
-    if target.listing is not None and target.listing.type in UNSUPPORTED_TYPES:
-        return f"it is a {target.listing.type} group on {alias}: only classic and consumer groups have offsets to sync"
+    if target.listing is not None and (unsupported := why_unsupported(target.listing, alias)):
+        return unsupported
     if not target.description.active:
         return ""
     members = target.description.members

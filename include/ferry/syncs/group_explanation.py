@@ -13,10 +13,10 @@ from ferry.config import Cluster, Flow
 from ferry.errors import ArgumentError, FerryError
 from ferry.ledger.recovery_record import why_groups_may_not_be_synced
 from ferry.policy.naming import is_ferry_group
-from ferry.syncs.group_decision import UNSUPPORTED_TYPES, GroupDecision, PartitionDecision, Placement
+from ferry.syncs.group_decision import GroupDecision, PartitionDecision, Placement
 from ferry.syncs.group_placing import GroupPlacer, end_offsets
 from ferry.syncs.names import SyncName, not_enabled
-from ferry.syncs.translated_groups import translated_groups
+from ferry.syncs.translated_groups import NO_OFFSETS, translated_groups
 from ferry.translation.model import TranslatedPosition
 
 Ends = dict[TopicPartition, int]
@@ -72,7 +72,7 @@ def explain_group(flow: Flow, group: str) -> GroupExplanation:
         source = _side(flow.source, described, next((entry for entry in groups.list() if entry.group == group), None))
     obstacles = _obstacles(flow, group, source)
     positions: tuple[TranslatedPosition, ...] = ()
-    if source.type and source.type not in UNSUPPORTED_TYPES and not is_ferry_group(group):
+    if source.type and not is_ferry_group(group):
         translated = translated_groups(flow, [group])
         positions = translated.positions
         obstacles += [entry.reason for entry in translated.left_out]
@@ -83,7 +83,7 @@ def explain_group(flow: Flow, group: str) -> GroupExplanation:
     if decision.untouched:
         obstacles.append(decision.untouched)
     elif not positions and not obstacles:
-        obstacles.append(f"it has no offsets on {source.cluster} of topics that are copied")
+        obstacles.append(NO_OFFSETS)
     source_ends = end_offsets(flow.source, [TopicPartition(position.topic, position.partition) for position in positions])
     target_ends = end_offsets(flow.target, [entry.remote for entry in decision.partitions if entry.position.remote_topic])
     partitions = tuple(_explained(entry, source_ends, target_ends) for entry in decision.partitions)
@@ -118,8 +118,6 @@ def _obstacles(flow: Flow, group: str, source: GroupSide) -> list[str]:
         found.append(f"the group filter leaves it out: {filtered}")
     if not source.type:
         found.append(f"{source.cluster} has no such group")
-    elif source.type in UNSUPPORTED_TYPES:
-        found.append(f"it is a {source.type} group on {source.cluster}: only classic and consumer groups have offsets to sync")
     return found
 
 

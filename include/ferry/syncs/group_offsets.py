@@ -15,9 +15,7 @@ from ferry.ledger.sync_outcome import Change, Measurement, SyncFailure, SyncOutc
 from ferry.syncs.context import SyncContext
 from ferry.syncs.group_decision import PartitionDecision, Placement
 from ferry.syncs.group_placing import GroupPlacer, GroupResult
-from ferry.syncs.translated_groups import TranslatedGroups
-
-NO_OFFSETS = "it has no offsets of topics that are copied"
+from ferry.syncs.translated_groups import NO_OFFSETS, TranslatedGroups
 
 
 def sync_groups(context: SyncContext) -> SyncOutcome:

@@ -40,7 +40,7 @@ def sync_heartbeat(context: SyncContext) -> SyncOutcome:
 
 
 def _reverse(flow: Flow, done: SyncOutcome, *, dry_run: bool) -> SyncOutcome:
-    pair = f"{flow.target.alias}->{flow.source.alias}"
+    pair = flow.reverse_name
     try:
         return replace(done, changes=(*done.changes, *_beat(flow, flow.source, flow.target, dry_run=dry_run)))
     except FerryError as problem:

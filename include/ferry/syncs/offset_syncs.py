@@ -46,7 +46,7 @@ def sync_offset_syncs(context: SyncContext) -> SyncOutcome:
     flow, dry_run = context.flow, context.dry_run
     cluster, topic = offset_syncs_place(flow)
     changes = ensure_mm2_topic(cluster, topic, flow.wanted_replicas(OFFSET_SYNCS), dry_run=dry_run)
-    state = ask_own_state(flow, settled=True)
+    state = ask_own_state(flow, stable=True)
     contents = read_mm2_topic(cluster, topic, OffsetSync.decode)
     last = {TopicPartition(sync.topic, sync.partition): sync for sync in contents.records}
     heads = state.answer().heads

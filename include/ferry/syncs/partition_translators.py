@@ -66,7 +66,7 @@ def read_offset_maps(
     if ask_source:
         with ClusterAdmin(flow.source) as source:
             begins, source_problems = source.earliest_offsets(wanted)
-    heads = read_own_state(flow, settled=True).heads if any(map(seeded_again, receipts.values())) else {}
+    heads = read_own_state(flow, stable=True).heads if any(map(seeded_again, receipts.values())) else {}
     unanswered = {key: end_problems.get(place) or start_problems.get(place) or source_problems.get(key) for key, place in wanted.items()}
     unread = {key: problem for key, problem in unanswered.items() if problem}
     maps = {}
@@ -157,10 +157,10 @@ def _read_back(flow: Flow, places: Mapping[TopicPartition, Route], home_topics: 
 
 
 class ByLedger(Enum):
-    """Whose ledger translates a topic from the groups' cluster (home) to the other one (away)."""
+    """Whose ledger translates a topic from the groups' cluster (home) to the other one (other)."""
 
-    FORWARD = "by what was copied from home to away"
-    INVERSE = "by what was copied from away to home"
+    FORWARD = "by what was copied from home to other"
+    INVERSE = "by what was copied from other to home"
     BOTH = "by both: the topic has the same name on both sides"
 
 
@@ -181,9 +181,9 @@ def find_route(
     `by_upstream_name`: the filter is about names on the flow's target, where a topic that came from there has its upstream name.
     """
     policy = flow.policy
-    home, away = flow.source.alias, flow.target.alias
-    came_from_away = policy.topic_source(topic) == away
-    upstream = policy.upstream_topic(topic) if came_from_away else None
+    home, other = flow.source.alias, flow.target.alias
+    came_from_other = policy.topic_source(topic) == other
+    upstream = policy.upstream_topic(topic) if came_from_other else None
     if upstream is not None and upstream != topic:
         remote, by = upstream, ByLedger.INVERSE
     else:
@@ -198,5 +198,5 @@ def find_route(
     elif topic not in home_topics:
         problem = f"cluster {home} has no such topic, or hides it from the user"
     elif remote not in away_topics:
-        problem = f"cluster {away} has no topic {remote}, or hides it from the user"
+        problem = f"cluster {other} has no topic {remote}, or hides it from the user"
     return Route(remote, by, problem or "")

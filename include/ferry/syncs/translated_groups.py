@@ -10,17 +10,18 @@ from itertools import groupby
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.consumer_groups import ConsumerGroups
-from ferry.clusters.group_model import CommittedOffset, GroupListing, GroupType
+from ferry.clusters.group_model import CommittedOffset, GroupListing
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.errors import ArgumentError, FerryError, NotAuthorized
 from ferry.permissions.hidden import groups_to_ask, hidden_group
 from ferry.policy.naming import is_ferry_group
+from ferry.syncs.group_decision import why_unsupported
 from ferry.syncs.partition_translators import Route, Translator, find_route, read_translators
 from ferry.translation.model import TranslatedPosition
 
+NO_OFFSETS = "it has no offsets of topics that are copied"
 # As MirrorCheckpointConnector: groups of consumers, and groups that only commit.
-_TYPES = frozenset({GroupType.CLASSIC.value, GroupType.CONSUMER.value})
 _PROTOCOLS = frozenset({"", "consumer"})
 
 
@@ -88,7 +89,7 @@ def _choose(flow: Flow, listed: Iterable[GroupListing], named: Collection[str] |
     for group, entry in known.items():
         if named is not None and group not in named:
             continue
-        reason = _unsupported(entry) or (accepted.why_not(group) if named is None else None)
+        reason = _unsupported(entry, flow.source.alias) or (accepted.why_not(group) if named is None else None)
         if reason is None:
             chosen.append(group)
         else:
@@ -104,14 +105,12 @@ def _hidden(flow: Flow, home: ConsumerGroups, listed: Iterable[GroupListing]) ->
     return [GroupLeftOut(entry.name, entry.problem, NotAuthorized.__name__) for entry in found]
 
 
-def _unsupported(entry: GroupListing) -> str | None:
+def _unsupported(entry: GroupListing, alias: str) -> str:
     if is_ferry_group(entry.group):
         return "Ferry's own group"
-    if entry.type not in _TYPES:
-        return f"a {entry.type} group: only classic and consumer groups have offsets to translate"
-    if entry.protocol_type not in _PROTOCOLS:
+    if not (reason := why_unsupported(entry, alias)) and entry.protocol_type not in _PROTOCOLS:
         return f"a group of protocol type {entry.protocol_type}: only consumers' groups have offsets to translate"
-    return None
+    return reason
 
 
 def _positions(

@@ -1,5 +1,5 @@
 """Offsets of the source as offsets of the target and back, computed from receipts (pure).
 
-Knows receipts and nothing else.
+Knows `ledger` and `wire`.
 Begin with `offset_map.py`.
 """

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.receipts import Receipt, ReceiptKind, declared_ends
 from ferry.wire.ranges import Range, Ranges, outside
 from ferry.wire.runs import DOWNSTREAM, OffsetRun, offsets_of
 
@@ -69,7 +69,7 @@ def unexplained_ranges(receipts: Iterable[Receipt], end: int, *, marked: bool) -
     `marked`: the copies are transactions, each with a commit marker.
     """
     entries = list(receipts)
-    end = max([end, *(receipt.downstream_end for receipt in entries if receipt.kind is ReceiptKind.FOREIGN)])
+    end = max(end, declared_ends(entries)[0])
     beside = sorted(receipt.upstream_start for receipt in entries if receipt.kind in _BESIDE)
     ordered = sorted((receipt for receipt in entries if receipt.runs), key=lambda receipt: receipt.runs[0][1])
     found: list[Range] = []

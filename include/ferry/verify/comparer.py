@@ -79,7 +79,7 @@ class Comparer:
     def finish(self) -> Tally:
         """The outcome; both sides must be done."""
         self.advance()
-        self.tally.findings, self.tally.beyond = self._unmatched.settle()
+        self.tally.findings, self.tally.beyond = self._unmatched.finish()
         if not self._unmatched.any:  # unmatched records explain why others moved
             self.tally.findings = self._displaced
         self.tally.source_digest = self.source.digest.text()

@@ -41,7 +41,7 @@ class FlowEvidence:
 def read_evidence(flow: Flow, request: VerifyRequest) -> FlowEvidence:
     """What is known now. ArgumentError for topics and partitions that the flow does not copy; errors of unreachable clusters."""
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        seen = take_snapshot(flow, RunRequest(flow.name, request.run_id, topics=request.topics), source, target, settled=False)
+        seen = take_snapshot(flow, RunRequest(flow.name, request.run_id, topics=request.topics), source, target, stable=False)
         wanted = _asked(seen, request)
         broken = [problem for entry in wanted if (problem := _broken(entry)) is not None]
         stopped = {(failure.topic, failure.partition) for failure in broken}
@@ -171,7 +171,7 @@ def _excluded(
         for entry in facts
         if any(receipt.counters.from_target for receipt in receipts.get(entry.key, ()))
     ]
-    found = guarded(flow, touched, seen.source_topics, settled=False) if touched else ()
+    found = guarded(flow, touched, seen.source_topics, stable=False) if touched else ()
     return {entry.key: entry.guard.excluded for entry in found}
 
 

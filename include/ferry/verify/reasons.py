@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from ferry.clusters.partitions import grouped
-from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind, covered
+from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind, covered, declared_ends
 from ferry.verify.model import NotCovered, PartitionEvidence, Side
 from ferry.verify.slices import SharedOffsets, Slice
 from ferry.wire.ranges import Range, Ranges, outside, size, union, within
@@ -32,8 +32,7 @@ def explained_otherwise(evidence: PartitionEvidence) -> list[tuple[str, Range]]:
     """Downstream ranges that may hold records outside of this source topic's runs, each with the reason. They may overlap."""
     receipts = evidence.receipts
     begin, end = evidence.target_start, evidence.target_end
-    foreign = max((entry.downstream_end for entry in receipts if entry.kind is ReceiptKind.FOREIGN), default=-1)
-    found = max((entry.found for entry in receipts if entry.kind is ReceiptKind.SEED), default=-1)
+    foreign, found = declared_ends(receipts)
     spans = [(FOREIGN, (begin, foreign)), (FOUND, (begin, found))]
     if evidence.local:
         spans.append((LOCAL, (begin, end)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -77,6 +77,19 @@ class VerifyReport:
     def raise_for_outcome(self) -> None:
         for problem in self.problems():
             raise problem
+
+    def lines(self, listed: int) -> Iterator[str]:
+        """What people read about it, with at most `listed` entries of each list. The caller shows its problems."""
+        for left in self.not_covered[:listed]:
+            yield f"not compared: {left.topic}-{left.partition} {left.side.value} [{left.start}, {left.end}): {left.reason}"
+        yield from map(said, self.differences[:listed])
+        if max(len(self.not_covered), self.differences_total) > listed:
+            yield f"only the first {listed} of each are named here: ferry verify --json names more"
+        yield f"{self.differences_total:,} differences, {len(self.not_covered):,} parts not compared"
+        compared = f"{self.records:,} records, {self.bytes:,} bytes compared in {self.ranges:,} ranges"
+        yield f"{compared}, {self.seconds:.1f} s (CPU {self.cpu_seconds:.1f} s)"
+        if self.exit_code is ExitCode.DONE:
+            yield "equal" if self.records else "nothing to compare"
 
     def document(self) -> dict[str, Any]:
         """The JSON document of the contract, of JSON's own types only."""

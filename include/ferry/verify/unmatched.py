@@ -72,7 +72,7 @@ class Unmatched:
         self._beyond[DifferenceKind.MISSING] += len(here) - pairs
         self._beyond[DifferenceKind.EXTRA] += len(there) - pairs
 
-    def settle(self) -> tuple[list[Mismatch], Counter[DifferenceKind]]:
+    def finish(self) -> tuple[list[Mismatch], Counter[DifferenceKind]]:
         """The mismatches in order of target offsets, and how many more there are of each kind."""
         source, target = ([lone for part in self._parts for lone in part[side]] for side in (0, 1))
         if self.content:

@@ -14,7 +14,6 @@ from ferry.copying import driver
 from ferry.copying import ledger_compaction as upkeep
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.lane_runner import run_lanes
-from ferry.copying.lanes import transactional_id
 from ferry.errors import ExitCode, Superseded
 from ferry.ledger.run_report import RunReport
 
@@ -75,7 +74,7 @@ def test_somebody_who_tidies_the_ledger_too_supersedes_no_run(
     tidied = []
 
     def contested(flow: Flow) -> object:
-        holder = (flow, transactional_id(flow.name, "upkeep"))
+        holder = (flow, flow.transactional_id("upkeep"))
         with FencedWriter(*holder) as first, FencedWriter(*holder):
             tidied.append(flow.name)
             first.confirm()

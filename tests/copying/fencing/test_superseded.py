@@ -59,12 +59,12 @@ def test_a_run_superseded_between_two_looks_finds_nothing_wrong(
     fill(30)
     look, newer = snapshot.ask_positions, []
 
-    def late(*about: object, settled: bool) -> Asked[dict[TopicPartition, int]]:
+    def late(*about: object, stable: bool) -> Asked[dict[TopicPartition, int]]:
         def answer() -> dict[TopicPartition, int]:
-            if settled and not newer:
+            if stable and not newer:
                 newer.append("begun")
                 newer.append(run_flow(flow))
-            return look(*about, settled=settled).answer()  # type: ignore[arg-type]
+            return look(*about, stable=stable).answer()  # type: ignore[arg-type]
 
         return Asked(answer)
 

@@ -107,7 +107,7 @@ def test_a_run_that_ends_names_what_a_lane_waited_for_and_what_does_not_answer_n
     config = tmp_path / "mm2.properties"
     config.write_text(CONFIG)
     made = CopyDriver(load_config(config).flow("A->B"), RunRequest("A->B", "run"), InlineLaneRunner(), lambda _: None)
-    waited = Failure("ClusterUnreachable", "cluster A: no broker has answered for 75 s", passing=True, silent=True)
+    waited = Failure("ClusterUnreachable", "cluster A: no broker has answered for 75 s", passing=True, unreachable=True)
     answers: list[ClusterUnreachable | None] = [ClusterUnreachable("cluster B: no answer in 10 s"), None]
     given: list[float] = []
 
@@ -119,13 +119,13 @@ def test_a_run_that_ends_names_what_a_lane_waited_for_and_what_does_not_answer_n
 
     lease: Any = SimpleNamespace(confirm=confirm)
     monkeypatch.setattr(driver, "require_contact", lambda *_: None)
-    made._end_if_silent(lease)
+    made._end_if_unreachable(lease)
     assert given == [], "no lane has waited"
     made._take_result(LaneResult(0, failure=waited))
     with pytest.raises(ClusterUnreachable, match="cluster A: no broker has answered for 75 s; asked once more: cluster B: no answer"):
-        made._end_if_silent(lease)
+        made._end_if_unreachable(lease)
     for _ in range(2):
-        made._end_if_silent(lease)
+        made._end_if_unreachable(lease)
     assert given == [LOOK_SECONDS] * 2
 
 

@@ -16,7 +16,7 @@ FERRY: tuple[Property, ...] = (
         "what Ferry does if a source topic was deleted and created again, or truncated: fail stops its partitions, restart copies the "
         "new records"),
     Property("ferry.on.target.recreate", kinds.choice("fail", "restart"), "fail",
-        "what Ferry does if a remote topic was deleted and created again: fail stops its partitions, restart copies the topic again"),
+        "what Ferry does if a remote topic was deleted, or created again: fail stops its partitions, restart copies the topic again"),
     Property("ferry.on.unexplained", kinds.choice("fail", "local"), "fail",
         "what Ferry does if, at the first run, a remote topic holds records that no ledger explains: fail stops the partition, local "
         "treats them as records that were produced there"),
@@ -34,7 +34,7 @@ FERRY: tuple[Property, ...] = (
         "Ferry commits a transaction at this age, in seconds. The broker aborts a transaction after 60 s"),
     Property("ferry.open.transaction.warn.ms", kinds.AT_LEAST_1, "900000",
         "if a transaction in a source or remote partition is open for longer than this, in ms, the partition fails, see "
-        "[limits](limits.md). The default is the longest time-out that brokers allow a producer (transaction.max.timeout.ms)"),
+        "[limits](limits.md). The default is the longest time-out that brokers by default allow (transaction.max.timeout.ms)"),
     Property("ferry.memory.mb", kinds.times(1 << 20, kinds.integer(128, 1 << 20)), "512",
         "memory of one worker for record data, in MiB. The worker itself needs about 100 MiB more, see [limits](limits.md)"),
     Property("ferry.max.rate.mb", kinds.times(1_000_000, kinds.RATE), "0",

@@ -118,7 +118,7 @@ WITHOUT_EFFECT = (
 CONNECT = (
     _idle("name", kinds.STRING, None, "the connector's name", NO_CONNECT),
     _idle("connector.class", kinds.CLASS, None,
-        "the connector's class. In a connector's file it says which part of a flow the file is", NO_CONNECT),
+        "the connector's class. In a connector's file it says which part of a flow Ferry runs", NO_CONNECT),
     _idle("connector.plugin.version", kinds.STRING, None, "the connector's version", NO_CONNECT),
     _idle("tasks.max.enforce", kinds.BOOLEAN, "true", "whether more tasks than tasks.max are an error", NO_CONNECT),
     _idle("key.converter", kinds.CLASS, None, "how keys are converted", RAW),
@@ -143,8 +143,8 @@ CONNECT = (
         "Ferry keeps positions as group offsets on the target", Scope.FLOW_ONLY),
     _refused("transforms", "single message transforms", NO_TRANSFORMS),
     _refused("predicates", "conditions of single message transforms", NO_TRANSFORMS),
-    _refused("source.cluster.alias", "the source's alias", "clusters gives the alias: remove the key", Scope.FLOW_ONLY),
-    _refused("target.cluster.alias", "the target's alias", "clusters gives the alias: remove the key", Scope.FLOW_ONLY),
+    _refused("source.cluster.alias", "the source's alias", "the key clusters already names the aliases: remove this key", Scope.FLOW_ONLY),
+    _refused("target.cluster.alias", "the target's alias", "the key clusters already names the aliases: remove this key", Scope.FLOW_ONLY),
 )
 
 REMOVED = (
@@ -155,7 +155,7 @@ REMOVED = (
     _refused("config.properties.blacklist", "older name of config.properties.exclude",
         "Kafka 4.0 removed it: write config.properties.exclude"),
     _idle("use.incremental.alter.configs", kinds.STRING, None, "which request changes configs",
-        "Kafka 4.0 removed it: always incrementally"),
+        "Kafka 4.0 removed it. Ferry always changes single entries (IncrementalAlterConfigs)"),
     _idle("add.source.alias.to.metrics", kinds.STRING, None, "labels of MM2's metrics", "Kafka 4.0 removed it"),
 )
 

@@ -1,0 +1,155 @@
+"""A command reads each record of a flow's state once, and never believes what the topic does not hold any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+from tools.kafka import SandboxCluster
+from tools.kafka.topics import delete_topics
+
+from ferry.clusters.describe import TopicDescription
+from ferry.clusters.internal_producer import append_records
+from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.kept import kept_clients
+from ferry.config import Flow
+from ferry.errors import NewerFormat
+from ferry.ledger.reading import read_own_state, read_state, read_syncs_done
+from ferry.ledger.state import FLOW_KEY, FlowState, SyncDone, encode_state
+
+pytestmark = pytest.mark.brokers
+
+FlowFactory = Callable[..., Flow]
+TopicFactory = Callable[..., str]
+
+
+class _State:
+    """The state topic of one flow, and how many records of it Ferry has read."""
+
+    def __init__(self, flow: Flow, cluster: SandboxCluster) -> None:
+        self.flow, self.cluster, self.read = flow, cluster, 0
+
+    def write(self, *syncs: str, finished: int = 1) -> None:
+        records = [encode_state(SyncDone(sync, finished, "run")) for sync in syncs]
+        append_records(self.flow.target, self.flow.state_topic, records)
+
+    def remove(self, sync: str) -> None:
+        append_records(self.flow.target, self.flow.state_topic, [(encode_state(SyncDone(sync, 1, ""))[0], None)])
+
+    def times(self) -> dict[str, int]:
+        """When each sync was done, and nothing else; read_syncs_done must say the same."""
+        found, done = read_own_state(self.flow, stable=True), read_syncs_done(self.flow)
+        assert found == FlowState(syncs=dict(done))
+        return {sync: entry.finished for sync, entry in done.items()}
+
+
+@pytest.fixture
+def state(
+    flow_factory: FlowFactory, topic_factory: TopicFactory, target_cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch
+) -> _State:
+    found = _State(flow_factory(), target_cluster)
+    topic_factory(target_cluster, name=found.flow.state_topic)
+    plain = InternalTopicReader.read
+
+    def counted(
+        reader: InternalTopicReader, topic: str, start: Mapping[int, int] | None = None, **options: Any
+    ) -> Iterator[InternalRecord]:
+        for record in plain(reader, topic, start, **options):
+            found.read += 1
+            yield record
+
+    monkeypatch.setattr(InternalTopicReader, "read", counted)
+    return found
+
+
+def test_a_record_is_read_once(state: _State) -> None:
+    state.write("a", "b", "c")
+    with kept_clients():
+        assert read_own_state(state.flow, stable=True).syncs.keys() == {"a", "b", "c"}
+        assert state.read == 3
+        state.write("b", finished=2)
+        assert read_own_state(state.flow, stable=False).syncs["b"].finished == 2
+        assert state.read == 5  # the last one of before, and the new one
+    read_own_state(state.flow, stable=True)
+    assert state.read == 9  # another command
+
+
+def test_after_fencing_the_topic_is_read_from_its_start(state: _State) -> None:
+    state.write("a", "b")
+    topics = {state.flow.state_topic: TopicDescription(state.flow.state_topic, None, 1)}
+    with kept_clients():
+        for seen, stable in enumerate((False, True), 1):
+            read_state(state.flow, topics, stable=stable)
+            assert state.read == 2 * seen
+
+
+@pytest.mark.parametrize("written", [0, 1])
+def test_a_partition_that_has_no_news_does_not_bring_its_last_record_back(
+    written: int, state: _State, target_cluster: SandboxCluster
+) -> None:
+    """Somebody gave the state topic a second partition, so the next record of a key may be in another one."""
+    client = AdminClient(target_cluster.client_settings())
+    client.create_partitions([NewPartitions(state.flow.state_topic, 2)])[state.flow.state_topic].result(30)
+    key, first = encode_state(SyncDone("a", 1, ""))
+    append_records(state.flow.target, state.flow.state_topic, [(key, first)], partition=written)
+    with kept_clients():
+        assert state.times() == {"a": 1}
+        append_records(state.flow.target, state.flow.state_topic, [(key, None)], partition=1 - written)
+        assert state.times() == {}
+        assert state.times() == {}
+
+
+def test_what_is_removed_is_not_known_any_more(state: _State) -> None:
+    state.write("a", "b")
+    with kept_clients():
+        assert state.times() == {"a": 1, "b": 1}
+        state.remove("b")
+        assert state.times() == {"a": 1}
+
+
+@pytest.mark.parametrize("longer", [False, True], ids=["shorter", "longer"])
+def test_another_topic_of_that_name_is_read_from_its_start(longer: bool, state: _State, topic_factory: TopicFactory) -> None:
+    state.write("a", "b")
+    with kept_clients():
+        assert state.times() == {"a": 1, "b": 1}
+        delete_topics(state.cluster.client_settings(), state.flow.state_topic)
+        topic_factory(state.cluster, name=state.flow.state_topic)
+        assert state.times() == {}
+        state.write("a", "b")
+        assert state.times() == {"a": 1, "b": 1}
+        delete_topics(state.cluster.client_settings(), state.flow.state_topic)
+        topic_factory(state.cluster, name=state.flow.state_topic)
+        state.write("c", *(["b", "d"] if longer else []))
+        assert state.times() == ({"b": 1, "c": 1, "d": 1} if longer else {"c": 1})
+
+
+def test_a_topic_whose_known_records_are_gone_is_read_from_its_start(state: _State) -> None:
+    state.write("a", "b", "c")
+    with kept_clients():
+        assert state.times() == {"a": 1, "b": 1, "c": 1}
+        client = AdminClient(state.cluster.client_settings())
+        for future in client.delete_records([TopicPartition(state.flow.state_topic, 0, 3)]).values():
+            future.result(30)
+        state.write("d")
+        assert state.times() == {"d": 1}
+
+
+def test_a_newer_ferry_is_noticed_while_its_transaction_is_open_and_nothing_else_of_it(state: _State) -> None:
+    state.write("a")
+    with kept_clients():
+        assert state.times() == {"a": 1}
+        producer = Producer({**state.cluster.client_settings(), "transactional.id": state.flow.state_topic})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        producer.produce(state.flow.state_topic, b'{"version":99}', FLOW_KEY + b':"f"}')
+        producer.produce(state.flow.state_topic, encode_state(SyncDone("b", 1, ""))[1], encode_state(SyncDone("b", 1, ""))[0])
+        producer.flush(30)
+        with pytest.raises(NewerFormat):
+            read_syncs_done(state.flow)
+        assert read_own_state(state.flow, stable=False).syncs.keys() == {"a"}
+        producer.abort_transaction(30)
+        state.write("c")
+        assert read_own_state(state.flow, stable=True).syncs.keys() == {"a", "c"}
