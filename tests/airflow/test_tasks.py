@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from ferry.airflow.tasks import failure_of_exit_code, typed_retries
+from ferry.clusters.kept import lent
 from ferry.errors import ClusterUnreachable, ConfigError, ExitCode, FerryError, SourceDataLost, Superseded
 
 pytestmark = pytest.mark.airflow
@@ -35,3 +38,13 @@ def test_errors(error: type[FerryError], final: bool) -> None:
         raise error("what and where")
     assert isinstance(caught.value, AirflowFailException) is final
     assert "what and where" in str(caught.value)
+
+
+def test_a_task_keeps_its_clients_to_the_end() -> None:
+    cluster, client = Mock(), Mock()
+    with typed_retries():
+        for _ in range(2):
+            with lent("reader", cluster, lambda: client):
+                client.close.assert_not_called()
+        client.close.assert_not_called()
+    client.close.assert_called_once()

@@ -127,7 +127,7 @@ def test_lanes_do_not_wait_a_second_time_for_a_cluster_that_is_down(state: str, 
 def test_connections_that_do_not_open(problem: FerryError, monkeypatch: pytest.MonkeyPatch, loop: EventLoop) -> None:
     lanes = Lanes(monkeypatch, loop, failing, problem=problem)
     down = isinstance(problem, AuthenticationFailed) is False
-    assert {result.failure for result in lanes.results()} == {Failure(type(problem).__name__, str(problem), passing=down, silent=down)}
+    assert {result.failure for result in lanes.results()} == {Failure(type(problem).__name__, str(problem), passing=down, unreachable=down)}
     assert lanes.cluster.opened == []
 
 

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.copying.feed_bench import TOPIC_ID, batch, task
+from tests.wire.logs import limited
 
 from ferry.clusters.fetching import LATEST
 from ferry.clusters.leader_epochs import NO_LATER_EPOCH, Divergence, ReadTo, divergence_of
@@ -23,7 +24,6 @@ from ferry.clusters.leaders import Leader
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.cursor import PartitionCursor
 from ferry.wire.produce_batch import ProduceBatch
-from ferry.wire.transform import MergeLimits, transform
 
 pytestmark = pytest.mark.unit
 
@@ -170,12 +170,12 @@ def read(log: EpochLog, way: Way) -> list[tuple[int, int]]:
         if not cursor.wants_fetch:
             settle()
             continue
-        transformed = transform(
+        transformed = limited(
             memoryview(log.fetched(cursor.fetched, way.entries)),
+            {"FORWARD_RECORDS": 1},
             position=cursor.fetched,
             end=way.end,
             excluded=way.excluded,
-            limits=MergeLimits(forward_records=1),
         )
         cursor.fetched_to(transformed.next_position, transformed.last_leader_epoch)
         said.append((cursor.fetched, cursor.fetch_position().last_epoch))

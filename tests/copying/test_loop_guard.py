@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.clusters.leader_epochs import NO_END
 from ferry.copying.ledger_compaction import merge_receipts
 from ferry.copying.loop_guard import GuardDraft, PartitionGuard, both_ways, tells_of, unexplained_partitions
 from ferry.copying.plan import PartitionFacts, PlanRules, plan_partitions
@@ -17,7 +16,7 @@ from ferry.ledger.counters import ZERO, Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.ledger.state import Head
 from ferry.ledger.topic_ids import NO_ID, PartitionPair
-from ferry.wire.ranges import Ranges, within
+from ferry.wire.ranges import NO_END, Ranges, within
 
 pytestmark = pytest.mark.unit
 

@@ -13,9 +13,15 @@ pytestmark = pytest.mark.unit
 keys = st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 20)), max_size=60)
 
 
+def holding(most: int) -> TransactionPartitions:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ferry.copying.transaction.MOST_PARTITIONS", most)
+        return TransactionPartitions()
+
+
 @given(keys, st.integers(1, 10))
 def test_members_stay_and_others_are_turned_away(wanted: list[tuple[str, int]], most: int) -> None:
-    members = TransactionPartitions(most)
+    members = holding(most)
     for key in wanted:
         known = key in members.keys
         assert members.admit(key) == (known or (len(members.keys) <= most and key in members.keys))
@@ -29,7 +35,7 @@ def test_members_stay_and_others_are_turned_away(wanted: list[tuple[str, int]], 
 def test_every_member_that_changed_is_committed_and_the_rest_in_further_transactions(
     wanted: list[tuple[str, int]], changed: list[tuple[str, int]], most: int
 ) -> None:
-    members = TransactionPartitions(most)
+    members = holding(most)
     for key in wanted:
         members.admit(key)
     left = dict.fromkeys(changed, "cursor")
@@ -44,13 +50,13 @@ def test_every_member_that_changed_is_committed_and_the_rest_in_further_transact
 
 
 def test_a_failure_without_any_partition_says_nothing_about_their_number() -> None:
-    members = TransactionPartitions(8)
+    members = holding(8)
     members.halve()
     assert [members.admit(("a", number)) for number in range(9)] == [True] * 8 + [False]
 
 
 def test_one_failure_counts_once_and_positions_without_records_count_too() -> None:
-    members, changed = TransactionPartitions(8), {("a", number): "cursor" for number in range(20)}
+    members, changed = holding(8), {("a", number): "cursor" for number in range(20)}
     assert len(members.share(changed)) == 8
     members.halve()
     members.halve()
@@ -58,7 +64,7 @@ def test_one_failure_counts_once_and_positions_without_records_count_too() -> No
 
 
 def test_a_transaction_that_failed_twice_is_tried_with_half_as_many() -> None:
-    members = TransactionPartitions(1_000)
+    members = TransactionPartitions()
     for admitted in (5, 2, 1, 1):
         assert [members.admit(("a", number)) for number in range(5)] == [number < admitted for number in range(5)]
         members.halve()

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fuzz.damage import damaged, fuzzed
 from tests.wire.conftest import Row, build, control, message_set, read, seal, squeeze
+from tests.wire.logs import limited
 
 from ferry.handling.calling import HandlerStopped, PartitionHandling
 from ferry.wire import compression, varint
@@ -17,7 +18,6 @@ from ferry.wire.batch import HEADER_SIZE, LENGTH_OVERHEAD, BatchHeader, Malforme
 from ferry.wire.legacy import opened
 from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.split import halved
-from ferry.wire.transform import MergeLimits, transform
 
 pytestmark = pytest.mark.unit
 
@@ -44,13 +44,12 @@ ENTRIES = st.sampled_from(MODERN + OLD + MARKERS)
 
 def transformed(data: bytes, *, apart: bool, handled: bool = False) -> list[ProduceBatch]:
     """As a lane asks for it. `apart`: every batch is opened, though it could be forwarded."""
-    small = (1 << 30, 1 << 30) if apart else (0, 0)
-    found = transform(
+    found = limited(
         memoryview(data),
+        dict.fromkeys(("FORWARD_BYTES", "FORWARD_RECORDS"), 1 << 30 if apart else 0),
         position=0,
         end=END,
         aborted=[(4, 0)] if len(data) % 7 == 0 else [],
-        limits=MergeLimits(small[0], small[1]),
         max_opened_bytes=MEBIBYTE,
         handling=PartitionHandling(lambda record: [record], "t", 0) if handled else None,
     )

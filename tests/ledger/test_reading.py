@@ -79,7 +79,7 @@ def test_a_record_is_read_once(state: _State) -> None:
 
 def test_after_fencing_the_topic_is_read_from_its_start(state: _State) -> None:
     state.write("a", "b")
-    topics = {state.flow.state_topic: TopicDescription(state.flow.state_topic, None, 1)}
+    topics = {state.flow.state_topic: TopicDescription(None, 1)}
     with kept_clients():
         for seen, stable in enumerate((False, True), 1):
             read_state(state.flow, topics, stable=stable)

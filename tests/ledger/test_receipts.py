@@ -31,6 +31,13 @@ from ferry.ledger.receipts import (
 
 pytestmark = pytest.mark.unit
 
+
+def split(receipt: Receipt, limit: int) -> tuple[Receipt, ...]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ferry.ledger.receipts.RUNS_PER_RECEIPT", limit)
+        return split_receipt(receipt)
+
+
 OFFSETS = st.integers(0, 2**62)
 
 
@@ -142,7 +149,7 @@ def test_what_is_no_receipt_is_refused(key: bytes, value: bytes) -> None:
 
 @given(receipts(), st.integers(1, 5))
 def test_a_split_receipt_says_the_same(receipt: Receipt, limit: int) -> None:
-    pieces = split_receipt(receipt, limit)
+    pieces = split(receipt, limit)
     assert sum((piece.runs for piece in pieces), ()) == receipt.runs
     assert [piece.upstream_start for piece in pieces[1:]] == [piece.upstream_end for piece in pieces[:-1]]
     assert (pieces[0].upstream_start, pieces[-1].upstream_end) == (receipt.upstream_start, receipt.upstream_end)
@@ -180,7 +187,7 @@ def test_receipts_of_handled_records_and_of_an_older_ferry() -> None:
     older = json.loads(encode_receipt(replace(handled, counters=COUNTERS))[1])
     assert "handled" not in older
     assert decode_receipt(key, json.dumps(older).encode()).counters.dropped == 0
-    first, second = split_receipt(handled, 1)
+    first, second = split(handled, 1)
     assert (first.downstream_end, first.counters) == (14, Counters(4, handled=2, dropped=6, added=3))
     assert (second.downstream_end, second.counters) == (20, Counters(2))
 
@@ -192,10 +199,10 @@ def test_pieces_of_handled_records_count_no_records_of_others_between_them() -> 
         Receipt(ReceiptKind.COPIED, "t", 0, "id", "t", "remote", 0, 11, 29, runs, Counters(11, handled=5, added=3)),
         written=((14, 18), (26, 29)),
     )
-    pieces = split_receipt(handled, 2)
+    pieces = split(handled, 2)
     assert [(piece.counters.records, piece.counters.added, piece.downstream_end) for piece in pieces] == [(4, 0, 9), (4, 2, 18), (3, 1, 29)]
     assert [piece.written for piece in pieces] == [(), (), handled.written]
-    alone = split_receipt(handled, 1)
+    alone = split(handled, 1)
     assert [(piece.counters.records, piece.counters.added, piece.downstream_end) for piece in alone] == [
         (2, 0, 2),
         (2, 0, 9),
@@ -262,8 +269,8 @@ def test_what_is_usual_is_not_written_down() -> None:
 def test_as_many_runs_as_fit_stay_one_receipt() -> None:
     runs = tuple((10 * index, 10 * index, 2) for index in range(6))
     receipt = Receipt(ReceiptKind.COPIED, "t", 0, "i", "A.t", "r", 0, 99, downstream_end=52, runs=runs, counters=Counters(12))
-    assert split_receipt(receipt, 6) == (receipt,)
-    found = [(piece.upstream_start, piece.upstream_end, piece.downstream_end) for piece in split_receipt(receipt, 3)]
+    assert split(receipt, 6) == (receipt,)
+    found = [(piece.upstream_start, piece.upstream_end, piece.downstream_end) for piece in split(receipt, 3)]
     assert found == [(0, 30, 22), (30, 99, 52)]
 
 

@@ -31,7 +31,7 @@ def test_receipts_of_an_older_source_topic_count_where_only_the_remote_topic_mat
 
 
 def test_ids_are_written_as_in_receipts() -> None:
-    topic = TopicDescription("t", None, 1)
+    topic = TopicDescription(None, 1)
     assert id_of(topic) == str(UUID(int=0))
     assert id_of(replace(topic, topic_id=str(UUID(int=7)).upper())) == str(UUID(int=7))
     assert id_of(None) == ""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from tools.kafka import SandboxCluster
 
 from ferry.config import Flow
 from ferry.ledger.run_report import RunReport
+from ferry.monitoring import status
+from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.schedule import last_due
 from ferry.monitoring.status import overdue_run
 from ferry.pipeline.report import keep_run
@@ -42,7 +45,13 @@ def test_a_run_that_ended_after_it_was_due_is_not_missed(
     produce: Callable[..., None],
     run_flow: Callable[..., RunReport],
     source_cluster: SandboxCluster,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    def overdue_after(minutes: int) -> BrokenLimit | None:
+        with monkeypatch.context() as patch:
+            patch.setattr(status, "datetime", SimpleNamespace(now=lambda zone: datetime.now(zone) + timedelta(minutes=minutes)))
+            return overdue_run(flow)
+
     topic = topic_factory(source_cluster)
     produce(source_cluster, topic, [(0, None, b"x")])
     lines = ("A->B.ferry.schedule = * * * * *", "A->B.ferry.alert.deadline.seconds = 300")
@@ -52,8 +61,8 @@ def test_a_run_that_ended_after_it_was_due_is_not_missed(
     assert str(missed).startswith("a run was due 3")
     keep_run(flow, run_flow(flow))
     assert overdue_run(flow) is None
-    assert overdue_run(flow, datetime.now(UTC) - timedelta(minutes=10)) is not None, "what a clock that is ahead wrote tells no end"
-    later = overdue_run(flow, datetime.now(UTC) + timedelta(minutes=20))
+    assert overdue_after(-10) is not None, "what a clock that is ahead wrote tells no end"
+    later = overdue_after(20)
     assert later is not None
     assert (later.key, later.topic, later.limit) == ("ferry.alert.deadline.seconds", "", 300)
     assert overdue_run(replace(flow, schedule=None)) is None

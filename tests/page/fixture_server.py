@@ -130,7 +130,8 @@ def main() -> None:
     product.may_trigger = lambda by, _: by.role != "viewer"  # type: ignore[assignment,attr-defined]
     product.may_read_errors = lambda by: by.role != "viewer"  # type: ignore[assignment,attr-defined]
     product.dag_runs = lambda dag_id, limit: stage().dag_runs(dag_id, limit)
-    page = product.page_app(StagedFlows(), StagedService())  # type: ignore[arg-type]
+    page = product.page_app()
+    page.state.flows, page.state.service = StagedFlows(), StagedService()
     page.dependency_overrides[get_user] = user
     app.mount("/ferry", page)
     uvicorn.run(app, host=HERE, port=int(sys.argv[1]), log_level="warning")

@@ -34,9 +34,9 @@ def test_which_property_decides_about_the_replicas_of_which_topic(flow: Flow) ->
 def test_a_topic_is_named_by_the_partition_that_has_the_fewest(flow: Flow) -> None:
     wanted = wanted_on_target(flow, ["A.orders", "A.good", "A.missing"])
     topics = {
-        "A.orders": TopicDescription("A.orders", None, 2, ((1, 2, 3), (1,))),
-        "A.good": TopicDescription("A.good", None, 1, ((3, 2, 1),)),
-        ledger_topic("A"): TopicDescription(ledger_topic("A"), None, 1, ((1,),)),
+        "A.orders": TopicDescription(None, 2, ((1, 2, 3), (1,))),
+        "A.good": TopicDescription(None, 1, ((3, 2, 1),)),
+        ledger_topic("A"): TopicDescription(None, 1, ((1,),)),
     }
     found = few_replicas(wanted, topics, THREE, 1)
     assert [(few.topic, few.key, few.has, few.wanted) for few in found] == [

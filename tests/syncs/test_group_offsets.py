@@ -142,7 +142,7 @@ def test_each_group_and_partition_by_its_own_state(
         "group share": "a share group",
         f"group {ahead}, {topic}-0": f"{alias} is ahead: at 50, translated 10; a group never goes back",
         f"group {active}": f"it has 1 members on {alias} (reader): only groups without members are written",
-        f"group {share_group}": f"it is a share group on {alias}: only classic and consumer groups have offsets to sync",
+        f"group {share_group}": f"it is a share group on {alias}: Ferry translates only offsets of classic and consumer groups",
         f"group {idle}": "up to date in 1 of 4 partitions",
         f"group {idle}, {topic}-9": f"{alias} has no partition {topic}-9",
         f"group {idle}, gone-0": f"{alias} has no partition gone-0",

@@ -36,7 +36,7 @@ def head(topic: str, partition: int, position: int, topic_id: str = TODAY) -> He
 @pytest.mark.unit
 def test_positions_of_todays_topics() -> None:
     heads = [head("t", 0, 5), head("t", 1, 7), head("gone", 0, 1), head("again", 0, 1, BEFORE)]
-    topics = {name: TopicDescription(name, TODAY, 1) for name in ("t", "again")}
+    topics = {name: TopicDescription(TODAY, 1) for name in ("t", "again")}
     wanted, skipped = published({(entry.topic, entry.partition): entry for entry in heads}, topics)
     assert {key: (committed.offset, committed.metadata) for key, committed in wanted.items()} == {Partition("t", 0): (5, METADATA)}
     assert [entry.what for entry in skipped] == ["again-0", "gone-0", "t-1"]

@@ -11,11 +11,10 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.verify.worlds import TRANSACTIONAL, Stored, World, record, tally_of, worlds
+from tests.verify.worlds import TRANSACTIONAL, Stored, World, planned, record, tally_of, worlds
 
 from ferry.verify.log_side import Batch, LogSide
 from ferry.verify.model import Difference, DifferenceKind, NotCovered, RangeResult, VerifiedRange, VerifyRange
-from ferry.verify.plan import plan_partition
 from ferry.verify.request import DigestKind
 from ferry.wire.batch import BatchHeader, OversizedBatch
 from ferry.wire.runs import encode_runs
@@ -27,7 +26,7 @@ SEEDS = st.integers(1, 1 << 12)
 
 
 def ranges(world: World, kind: DigestKind, piece: int = 1 << 30, **changes: object) -> list[VerifyRange]:
-    return [replace(wanted, digest=kind) for wanted in plan_partition(world.evidence(**changes), piece_bytes=piece).ranges]
+    return [replace(wanted, digest=kind) for wanted in planned(world, piece, **changes)]
 
 
 def by_hand(world: World, wanted: VerifyRange, *, target: bool) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.verify.worlds import Record, Stored, World, compare, insert_stranger, receipt, record, rewrite, wanted_offsets, worlds
+from tests.verify.worlds import Record, Stored, World, compare, insert_stranger, planned, receipt, record, rewrite, wanted_offsets, worlds
 
 from ferry.copying.ledger_compaction import merge_receipts
 from ferry.ledger.counters import Counters
@@ -45,7 +45,7 @@ def test_a_right_copy_is_equal(world: World, seed: int, piece: int) -> None:
 
 @given(worlds())
 def test_the_ranges_cover_the_target_without_gaps_and_claim_all_of_the_source(world: World) -> None:
-    ranges = [wanted for wanted in plan_partition(world.evidence(), piece_bytes=300).ranges if wanted.downstream[0] < wanted.downstream[1]]
+    ranges = [wanted for wanted in planned(world, 300) if wanted.downstream[0] < wanted.downstream[1]]
     assert union(wanted.downstream for wanted in ranges) == ((world.target_start, world.target_end),)
     assert sum(end - start for start, end in (wanted.downstream for wanted in ranges)) == world.target_end - world.target_start
     assert union(span for wanted in ranges for span in wanted.claimed) == ((world.source_start, world.source_end),)

@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
+import pytest
 from hypothesis import strategies as st
 
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.verify import plan, slices
 from ferry.verify.comparer import Comparer, Tally
 from ferry.verify.log_side import Batch, LogSide
 from ferry.verify.model import PartitionEvidence, VerifyRange
-from ferry.verify.plan import plan_partition
 from ferry.wire import compression, varint
 from ferry.wire.batch import HEADER, HEADER_SIZE, LENGTH_OVERHEAD, read_header
 from ferry.wire.ranges import Ranges
@@ -221,8 +222,14 @@ def insert_stranger(world: World, place: int, entry: Record) -> None:
 
 def compare(world: World, seed: int = 1, piece_bytes: int = 1 << 30, **changes: object) -> list[tuple[VerifyRange, Tally]]:
     """Every range that is planned, compared in pieces whose sizes `seed` decides."""
-    plan = plan_partition(world.evidence(**changes), piece_bytes=piece_bytes)
-    return [(wanted, tally_of(wanted, world, seed)) for wanted in plan.ranges]
+    return [(wanted, tally_of(wanted, world, seed)) for wanted in planned(world, piece_bytes, **changes)]
+
+
+def planned(world: World, piece_bytes: int = 1 << 30, **changes: object) -> tuple[VerifyRange, ...]:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (plan, slices):
+            patch.setattr(module, "PIECE_BYTES", piece_bytes)
+        return plan.plan_partition(world.evidence(**changes)).ranges
 
 
 def tally_of(wanted: VerifyRange, world: World, seed: int = 1) -> Tally:

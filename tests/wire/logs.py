@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
-from ferry.wire.produce_batch import ProduceBatch
+from ferry.wire.produce_batch import ProduceBatch, Transformed
+from ferry.wire.transform import transform
 
 END = 1 << 62
 
@@ -109,3 +112,11 @@ def check_tiling(units: list[ProduceBatch], position: int, next_position: int) -
         assert unit.upstream_start <= unit.runs[0][0]
         assert sum(unit.runs[-1]) <= unit.upstream_end
         assert unit.size == len(b"".join(unit.encode(1, 1, 1, True)))
+
+
+def limited(fetched: memoryview, limits: Mapping[str, int], **options: Any) -> Transformed:
+    """`transform` with other values of its module's constants."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in limits.items():
+            patch.setattr(f"ferry.wire.transform.{name}", value)
+        return transform(fetched, **options)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.wire.logs import check_tiling, log_of, partitions
+from tests.wire.logs import check_tiling, limited, log_of, partitions
 
 from ferry.handling import Record
 from ferry.handling.calling import HandlerStopped, PartitionHandling
@@ -17,7 +17,7 @@ from ferry.wire.handled import decode_records
 from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.ranges import Ranges, union, within
 from ferry.wire.split import Indivisible, halved
-from ferry.wire.transform import MergeLimits, transform
+from ferry.wire.transform import transform
 
 pytestmark = pytest.mark.unit
 END = 1 << 62
@@ -60,13 +60,13 @@ def test_handled_units_are_the_handler_applied_to_what_a_consumer_sees(
         seen.append(record)
         return outputs(record)
 
-    transformed = transform(
+    transformed = limited(
         memoryview(log.data),
+        {"MERGED_BYTES": limit},
         position=start,
         end=start + width,
         aborted=log.aborted,
         excluded=excluded,
-        limits=MergeLimits(merged_bytes=limit),
         handling=PartitionHandling(handle, "t", 3),
     )
     check_tiling(transformed.batches, start, transformed.next_position)
@@ -115,9 +115,7 @@ def test_units_are_of_one_codec_and_start_anew(kafka: Any, rows_at: Any) -> None
     assert [(unit.min_timestamp, unit.max_timestamp) for unit in units] == [(-1, -1), (-1, 500)]
     without_time = kafka.build(rows_at([3], timestamp=-1), codec=4)
     handling = PartitionHandling(lambda record: [record], "t", 0)
-    apart = transform(
-        memoryview(batches[1] + without_time), position=0, end=END, limits=MergeLimits(merged_bytes=100), handling=handling
-    ).batches
+    apart = limited(memoryview(batches[1] + without_time), {"MERGED_BYTES": 100}, position=0, end=END, handling=handling).batches
     assert [(unit.min_timestamp, unit.max_timestamp) for unit in apart] == [(500, 500), (-1, -1)]
 
 
@@ -130,9 +128,8 @@ def test_records_of_append_time_bear_their_batchs_and_may_have_no_headers(kafka:
 
 def test_units_are_filled_to_the_limit(kafka: Any, rows_at: Any) -> None:
     data = memoryview(kafka.build(rows_at(range(200), size=50)))
-    units = transform(
-        data, position=0, end=END, limits=MergeLimits(merged_bytes=2_000), handling=PartitionHandling(lambda record: [record], "t", 0)
-    ).batches
+    handling = PartitionHandling(lambda record: [record], "t", 0)
+    units = limited(data, {"MERGED_BYTES": 2_000}, position=0, end=END, handling=handling).batches
     assert all(unit.size <= 2_000 for unit in units)
     assert all(unit.size > 1_800 for unit in units[:-1])
 

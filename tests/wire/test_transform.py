@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.wire.logs import check_tiling, log_of, partitions
+from tests.wire.logs import check_tiling, limited, log_of, partitions
 
 from ferry.wire.batch import MalformedBatch, OversizedBatch
 from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.ranges import union, within
-from ferry.wire.transform import COMPRESSION_PENALTY, MERGE_LIMITS, MergeLimits, transform
+from ferry.wire.transform import COMPRESSION_PENALTY, FORWARD_BYTES, transform
 
 pytestmark = pytest.mark.unit
 END = 1 << 62
@@ -23,7 +23,7 @@ def kinds(units: list[ProduceBatch]) -> list[tuple[str, int]]:
 
 def test_large_batches_are_forwarded_untouched(kafka: Any, rows_at: Any) -> None:
     batches = [kafka.build(rows_at(range(at, at + 20), size=2000), codec=codec) for at, codec in ((0, 0), (20, 0), (40, 3))]
-    transformed = transform(memoryview(b"".join(batches)), position=0, end=END, limits=MergeLimits(forward_bytes=1000))
+    transformed = limited(memoryview(b"".join(batches)), {"FORWARD_BYTES": 1000}, position=0, end=END)
     assert kinds(transformed.batches) == [("forwarded", 20)] * 3
     assert [b"".join(unit.encode(1, 1, 1, True))[61:] for unit in transformed.batches] == [batch[61:] for batch in batches]
     assert transformed.next_position == 60
@@ -52,7 +52,7 @@ def test_a_lone_small_batch_is_forwarded_once_wherever_it_is(kafka: Any, rows_at
 
 def test_many_records_are_worth_a_request_however_small_they_are(kafka: Any) -> None:
     batches = [kafka.build([kafka.Row(at + step, 0, None, b"") for step in range(128)]) for at in (0, 128)]
-    assert sum(map(len, batches)) < MERGE_LIMITS.forward_bytes
+    assert sum(map(len, batches)) < FORWARD_BYTES
     assert kinds(transform(memoryview(b"".join(batches)), position=0, end=END).batches) == [("forwarded", 128)] * 2
 
 
@@ -68,7 +68,7 @@ def test_a_batch_just_below_both_minimums_is_merged_and_just_above_one_it_is_for
         (len(edge), 6, alone),
         (len(edge) + 1, 5, alone),
     ):
-        transformed = transform(fetched, position=0, end=END, limits=MergeLimits(size, records))
+        transformed = limited(fetched, {"FORWARD_BYTES": size, "FORWARD_RECORDS": records}, position=0, end=END)
         assert kinds(transformed.batches) == expected
 
 
@@ -81,10 +81,10 @@ def test_codecs_are_not_mixed(kafka: Any, rows_at: Any) -> None:
 
 
 @pytest.mark.parametrize("codec", [0, 1])
-@pytest.mark.parametrize("limit", [{"limits": MergeLimits(merged_bytes=2_000)}, {"max_batch_bytes": 2_000}])
-def test_merged_batches_stay_below_both_limits(kafka: Any, rows_at: Any, limit: dict[str, Any], codec: int) -> None:
+@pytest.mark.parametrize(("merged", "largest"), [(2_000, 1 << 20), (1 << 20, 2_000)])
+def test_merged_batches_stay_below_both_limits(kafka: Any, rows_at: Any, merged: int, largest: int, codec: int) -> None:
     batches = [kafka.build(rows_at([at], size=100), codec=codec) for at in range(50)]
-    transformed = transform(memoryview(b"".join(batches)), position=0, end=END, **limit)
+    transformed = limited(memoryview(b"".join(batches)), {"MERGED_BYTES": merged}, position=0, end=END, max_batch_bytes=largest)
     assert len(transformed.batches) > 2
     assert all(unit.count > 1 and unit.size <= 2_000 for unit in transformed.batches)
     assert len(kafka.read_units(transformed.batches)) == 50
@@ -94,22 +94,17 @@ def test_merged_batches_stay_below_both_limits(kafka: Any, rows_at: Any, limit: 
 def test_records_that_grow_do_not_break_the_limit(kafka: Any) -> None:
     """Timestamps far apart: each delta takes 7 bytes instead of 1."""
     batches = [kafka.build([kafka.Row(3 * at + step, at % 2 * (1 << 44), None, None) for step in range(3)]) for at in range(200)]
-    transformed = transform(memoryview(b"".join(batches)), position=0, end=END, limits=MergeLimits(merged_bytes=1_000))
+    transformed = limited(memoryview(b"".join(batches)), {"MERGED_BYTES": 1_000}, position=0, end=END)
     assert all(unit.size <= 1_000 for unit in transformed.batches)
     assert len(kafka.read_units(transformed.batches)) == 600
 
 
-@pytest.mark.parametrize("minimum", [1_000, MERGE_LIMITS.forward_bytes])
+@pytest.mark.parametrize("minimum", [1_000, FORWARD_BYTES])
 def test_many_records_that_grow_do_not_break_the_limit_either(kafka: Any, minimum: int) -> None:
     batches = [kafka.build([kafka.Row(99 * at + step, at % 2 * (1 << 44), None, None) for step in range(99)]) for at in range(20)]
     assert all(len(batch) < 1_000 for batch in batches)
     for limit in range(5_000, 9_000, 100):
-        transformed = transform(
-            memoryview(b"".join(batches)),
-            position=0,
-            end=END,
-            limits=MergeLimits(forward_bytes=minimum, merged_bytes=limit),
-        )
+        transformed = limited(memoryview(b"".join(batches)), {"FORWARD_BYTES": minimum, "MERGED_BYTES": limit}, position=0, end=END)
         assert all(unit.size <= limit for unit in transformed.batches)
 
 
@@ -120,7 +115,7 @@ def test_compressed_batches_must_be_smaller_to_be_merged(kafka: Any, rows_at: An
         batches = [kafka.build([kafka.Row(at, 0, None, noise)], codec=codec) for at in (0, 1)]
         return [unit.kind for unit in transform(memoryview(b"".join(batches)), position=0, end=END).batches]
 
-    limit = MERGE_LIMITS.forward_bytes // COMPRESSION_PENALTY[codec]
+    limit = FORWARD_BYTES // COMPRESSION_PENALTY[codec]
     assert two(limit // 2) == ["reframed"]
     assert two(limit) == ["forwarded", "forwarded"]
 
@@ -128,12 +123,7 @@ def test_compressed_batches_must_be_smaller_to_be_merged(kafka: Any, rows_at: An
 @pytest.mark.parametrize("minimum", [300, 8 * 1024])
 def test_a_long_row_of_small_batches_fills_units_to_the_limit(kafka: Any, rows_at: Any, minimum: int) -> None:
     batches = [kafka.build(rows_at([at], size=100)) for at in range(2_000)]
-    transformed = transform(
-        memoryview(b"".join(batches)),
-        position=0,
-        end=END,
-        limits=MergeLimits(forward_bytes=minimum, merged_bytes=64 * 1024),
-    )
+    transformed = limited(memoryview(b"".join(batches)), {"FORWARD_BYTES": minimum, "MERGED_BYTES": 64 * 1024}, position=0, end=END)
     assert [row.offset for row in kafka.read_units(transformed.batches)] == list(range(2_000))
     check_tiling(transformed.batches, 0, 2_000)
     assert all(48 * 1024 < unit.size <= 64 * 1024 for unit in transformed.batches[:-1])
@@ -147,7 +137,7 @@ def test_what_is_passed_over_moves_the_position(kafka: Any, rows_at: Any) -> Non
     transformed = transform(memoryview(skipped), position=10, end=END, aborted=[(1, 10)])
     assert (transformed.batches, transformed.next_position) == ([], 21)
     around = kafka.build(rows_at([9])) + skipped + kafka.build(rows_at([21, 22])) + kafka.control(23, 2, 1)
-    transformed = transform(memoryview(around), position=9, end=END, aborted=[(1, 10)], limits=MergeLimits(merged_bytes=70))
+    transformed = limited(memoryview(around), {"MERGED_BYTES": 70}, position=9, end=END, aborted=[(1, 10)])
     assert [(unit.upstream_start, unit.upstream_end, unit.runs) for unit in transformed.batches] == [
         (9, 21, ((9, 1),)),
         (21, 24, ((21, 2),)),
@@ -327,14 +317,8 @@ def test_exactly_what_a_consumer_sees_comes_out(
     log = log_of(kafka, entries)
     end = start + width
     data = memoryview(log.data)[: max(0, len(log.data) - cut)]
-    transformed = transform(
-        data,
-        position=start,
-        end=end,
-        aborted=log.aborted,
-        excluded=excluded,
-        limits=MergeLimits(forward_bytes=minimum, merged_bytes=limit),
-    )
+    limits = {"FORWARD_BYTES": minimum, "MERGED_BYTES": limit}
+    transformed = limited(data, limits, position=start, end=end, aborted=log.aborted, excluded=excluded)
     reached = transformed.next_position
     assert (start <= reached <= end, transformed.dropped) == (True, 0)
     if not cut:

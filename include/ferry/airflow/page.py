@@ -49,12 +49,11 @@ Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 User = Annotated[BaseUser, Depends(get_user)]
 
 
-def page_app(flows: ServerFlows | None = None, service: PageService | None = None) -> FastAPI:
+def page_app() -> FastAPI:
     """The app. It reads files at the first request, and starts processes at the first read."""
-    known = flows or ServerFlows()
     app = FastAPI(title="Ferry", docs_url=None, redoc_url=None, openapi_url=None)
-    app.state.flows = known
-    app.state.service = service or PageService(known.resolve)
+    app.state.flows = ServerFlows()
+    app.state.service = PageService(app.state.flows.resolve)
     # The login is checked first, before parameters.
     app.include_router(api, prefix="/api", dependencies=[Depends(get_user), Depends(not_stored)])
     app.include_router(files, dependencies=[Depends(get_user)])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.sdk.observability import stats
 
+from ferry.clusters.kept import kept_clients
 from ferry.errors import ExitCode, FerryError, RetryRule, all_errors
 
 if TYPE_CHECKING:
@@ -39,9 +40,10 @@ class JobFailedForGood(AirflowFailException, JobFailed):
 
 @contextmanager
 def typed_retries() -> Iterator[None]:
-    """Turns a FerryError into an exception after which Airflow tries again, or one after which it does not."""
+    """Keeps a task's clients. Turns a FerryError into an exception after which Airflow tries again, or one after which it does not."""
     try:
-        yield
+        with kept_clients():
+            yield
     except FerryError as problem:
         text = f"{problem.named} (next: {problem.next_step})"
         if problem.retry is RetryRule.RETRY:

@@ -25,8 +25,8 @@ DELIVERY_SECONDS = 15.0
 log = logging.getLogger(__name__)
 
 
-def deliver(settings: AlertSettings, alerts: Iterable[Alert], *, seconds: float = DELIVERY_SECONDS) -> list[str]:
-    """Call all callbacks concurrently, each with every alert; the problems, one line each. Never raises, and takes `seconds` at most."""
+def deliver(settings: AlertSettings, alerts: Iterable[Alert]) -> list[str]:
+    """Call all callbacks concurrently, each with every alert; the problems, one line each. Never raises; takes DELIVERY_SECONDS at most."""
     problems: list[str] = []
     threads = []
     told = list(alerts)
@@ -34,11 +34,11 @@ def deliver(settings: AlertSettings, alerts: Iterable[Alert], *, seconds: float 
         thread = Thread(target=_call, args=(name, settings, told, problems), name=f"alert {name}", daemon=True)
         thread.start()
         threads.append((name, thread))
-    ends = time.monotonic() + seconds
+    ends = time.monotonic() + DELIVERY_SECONDS
     for name, thread in threads:
         thread.join(max(0.0, ends - time.monotonic()))
         if thread.is_alive():
-            problems.append(f"callback {name} did not return within {seconds:g} s: Ferry does not wait any longer")
+            problems.append(f"callback {name} did not return within {DELIVERY_SECONDS:g} s: Ferry does not wait any longer")
     for problem in problems:
         log.warning(problem)
     return list(problems)

@@ -13,7 +13,6 @@ class TopicDescription:
     `replicas`: ids of the brokers that hold each partition, including brokers that are down; the preferred leader is first.
     """
 
-    name: str
     topic_id: str | None
     partitions: int
     replicas: tuple[tuple[int, ...], ...] = ()

@@ -32,7 +32,7 @@ from ferry.errors import ClusterUnreachable, FerryError, UnreadableRecord
 from ferry.wire.aborted import AbortedTracker
 from ferry.wire.batch import MalformedBatch, iterate_batches
 from ferry.wire.legacy import opened
-from ferry.wire.ranges import Range
+from ferry.wire.ranges import NO_END, Range
 from ferry.wire.records import keys_and_values
 
 # Longer than 60 s: after that time a broker aborts an abandoned transaction of Ferry, which may hold the last stable offset back.
@@ -49,8 +49,8 @@ PARTITION_BYTES = 1 << 20
 FIRST_BYTES, FIRSTS_A_ROUND, FEW_FIRSTS = 64 << 10, 500, 20
 # Reading so many records takes less time than a seek to another offset.
 READ_ON = 5_000
-# Above every offset: the read ends where the partition does; or at the high watermark of now, which the leader is asked for.
-UNBOUNDED, NOW = 1 << 63, 1 << 64
+# Above every other offset, too: the read ends at the high watermark of now, which the leader is asked for.
+NOW = 1 << 64
 # A topic that was deleted since it was listed.
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID})
 
@@ -119,7 +119,7 @@ class InternalTopicReader:
         decide about data. A missing topic is empty. The read continues while records come, however long it takes: ClusterUnreachable
         only after STALLED_SECONDS of waiting without a new record. With `seconds` it ends after that time, complete or not.
         """
-        bound = NOW if complete else UNBOUNDED
+        bound = NOW if complete else NO_END
 
         def spans(told: Iterable[int] = ()) -> dict[TopicPartition, Range]:
             wanted = (partition for partition in told or self.partitions(topic) if only is None or partition in only)
@@ -145,7 +145,7 @@ class InternalTopicReader:
         Each partition ends where an open transaction begins: enough to show something, not to decide about data.
         """
         keys = [TopicPartition(topic, partition) for topic, partitions in topics.items() for partition in range(partitions)]
-        return self._from(dict.fromkeys(keys, (0, UNBOUNDED)), complete=False)
+        return self._from(dict.fromkeys(keys, (0, NO_END)), complete=False)
 
     def first_records(
         self, spans: Mapping[TopicPartition, Range], seconds: float

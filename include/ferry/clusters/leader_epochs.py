@@ -24,11 +24,10 @@ from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import Cluster
+from ferry.wire.ranges import NO_END
 
 T = TypeVar("T")
 
-# Above every offset.
-NO_END = 1 << 63
 # Above every leader epoch.
 NO_LATER_EPOCH = 1 << 31
 # The leader of a partition may change at the moment of the request.

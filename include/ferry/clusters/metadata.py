@@ -63,7 +63,6 @@ def _described(topic: Any) -> Described:
         return KafkaError(topic.error_code)
     parts = sorted(topic.partitions, key=lambda part: part.partition_index)
     return TopicDescription(
-        name=topic.name,
         topic_id=_text(topic.topic_id),
         partitions=len(parts),
         replicas=tuple(tuple(part.replica_nodes) for part in parts),

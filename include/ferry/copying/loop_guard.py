@@ -14,11 +14,10 @@ downstream end that no receipt explains came from the other side. And if an oper
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ferry.clusters.leader_epochs import NO_END
 from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind, declared_ends
 from ferry.ledger.state import Head
 from ferry.ledger.topic_ids import NO_ID, PartitionPair
-from ferry.wire.ranges import Range, Ranges, union, within
+from ferry.wire.ranges import NO_END, Range, Ranges, union, within
 
 DECLARED = frozenset({ReceiptKind.FOREIGN, ReceiptKind.SEED})
 

@@ -78,8 +78,8 @@ class TransactionPartitions:
     commit. Both have a largest size, so a transaction with too many partitions could never be committed.
     """
 
-    def __init__(self, most: int | None = None) -> None:
-        self._most = MOST_PARTITIONS if most is None else most
+    def __init__(self) -> None:
+        self._most = MOST_PARTITIONS
         self.keys: set[TopicPartition] = set()
         self.full = False
         self._shared = 0

@@ -4,8 +4,8 @@ State and receipts are read up to the end that the topic has when the reading be
 
 A command asks for the flow's state at several moments: for the plan, after fencing, when syncs are due, for the report. A later reading
 begins at the last record that the one before has seen. If that record is not there any more (the topic was truncated, compacted or created
-again), it begins at the start of the topic. So does the reading after fencing: what was read before decides about no data. The fence itself
-reads the topic too, because for it aborted records count (copying/fencing.py).
+again), it begins at the start of the topic. So does the reading of a copy after fencing, because that one decides about records. The fence
+itself reads the topic too, because for it aborted records count (copying/fencing.py).
 """
 
 import time

@@ -229,18 +229,18 @@ def holds_more(key: bytes, value: bytes) -> bool:
     return not (json.loads(key).keys() <= KEY_FIELDS.keys() and json.loads(value).keys() <= VALUE_FIELDS.keys())
 
 
-def split_receipt(receipt: Receipt, limit: int = RUNS_PER_RECEIPT) -> tuple[Receipt, ...]:
-    """The same range as several receipts with at most `limit` runs each.
+def split_receipt(receipt: Receipt) -> tuple[Receipt, ...]:
+    """The same range as several receipts with at most RUNS_PER_RECEIPT runs each.
 
     The first has all counters but `records` and `added`, which every receipt has. The last has `written`.
     """
-    if len(receipt.runs) <= limit:
+    if len(receipt.runs) <= RUNS_PER_RECEIPT:
         return (receipt,)
     pieces: list[Receipt] = []
     start = receipt.upstream_start
-    for index in range(0, len(receipt.runs), limit):
-        runs = receipt.runs[index : index + limit]
-        following = receipt.runs[index + limit : index + limit + 1]
+    for index in range(0, len(receipt.runs), RUNS_PER_RECEIPT):
+        behind = index + RUNS_PER_RECEIPT
+        runs, following = receipt.runs[index:behind], receipt.runs[behind : behind + 1]
         end, downstream_end = receipt.upstream_end, receipt.downstream_end
         added = receipt.counters.added - sum(piece.counters.added for piece in pieces)
         named = sum(run[2] for run in runs)

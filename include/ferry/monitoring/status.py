@@ -12,7 +12,7 @@ from typing import Any
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.api_versions import Lack
 from ferry.clusters.describe import ConfigValue
-from ferry.clusters.internal_reader import UNBOUNDED, InternalRecord, InternalTopicReader
+from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.config.settings import DEADLINE_SECONDS
@@ -30,7 +30,7 @@ from ferry.ledger.runs_topic import RunOpened, following, read_recent_runs
 from ferry.monitoring.lag import Lag, PartitionStatus, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit, broken_limits
 from ferry.pipeline.plan import RunPlan
-from ferry.wire.ranges import end_of_range_at, within
+from ferry.wire.ranges import NO_END, end_of_range_at, within
 from ferry.wire.ranges import size as held
 
 # No reason to stop: a run adds partitions to the remote topic before it copies.
@@ -88,7 +88,7 @@ def flow_status(flow: Flow) -> FlowStatus:
     return status if missed is None else replace(status, broken=(missed, *status.broken))
 
 
-def overdue_run(flow: Flow, now: datetime | None = None) -> BrokenLimit | None:
+def overdue_run(flow: Flow) -> BrokenLimit | None:
     """The deadline as a broken limit if no run has ended since one was due. None without a schedule or a deadline.
 
     Airflow itself cannot say so while its scheduler is down or the DAG is paused. Every run counts whose summary is younger, also one that
@@ -99,7 +99,7 @@ def overdue_run(flow: Flow, now: datetime | None = None) -> BrokenLimit | None:
         return None
     from ferry.monitoring.schedule import last_due  # noqa: PLC0415 - croniter is slow to load, and only this judges a schedule
 
-    moment = now or datetime.now(UTC)
+    moment = datetime.now(UTC)
     due = last_due(flow.schedule, deadline, moment)
     with InternalTopicReader(flow.target) as reader:
         since = reader.offsets_at(flow.runs_topic, round(due.timestamp() * 1000))
@@ -173,7 +173,7 @@ def first_ages(flow: Flow, wanted: Mapping[TopicPartition, int]) -> dict[TopicPa
     ages = dict.fromkeys(wanted, -1.0)
     try:
         with InternalTopicReader(flow.source) as reader:
-            firsts = reader.first_records({key: (offset, UNBOUNDED) for key, offset in wanted.items()}, READ_SECONDS)
+            firsts = reader.first_records({key: (offset, NO_END) for key, offset in wanted.items()}, READ_SECONDS)
     except (AuthenticationFailed, ClusterUnreachable):
         return ages
     times = {key: first.timestamp for key, first in firsts.items() if isinstance(first, InternalRecord) and first.timestamp >= 0}

@@ -14,9 +14,9 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ClusterUnreachable, RecoveryStopped, some_of
-from ferry.ledger.reading import read_own_state
+from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
-from ferry.ledger.state import HEAD_KEY
+from ferry.ledger.state import HEAD_KEY, fold_state
 from ferry.pipeline.plan import RunPlan, plan_run
 
 # One run of a flow; its report.
@@ -65,15 +65,16 @@ def not_copied(planned: RunPlan, flow: Flow) -> tuple[NotCopied, ...]:
 
 def perhaps_not_copied(flow: Flow) -> tuple[tuple[NotCopied, ...], int | None]:
     """The position of each partition, and when (ms) records were last copied; None: not known. For a source that does not answer."""
+    with InternalTopicReader(flow.target) as reader:
+        records = list(reader.read(flow.state_topic))
+    heads = fold_state(((record.key, record.value) for record in records), place_of(flow.target, flow.state_topic)).heads
     rest = tuple(
         NotCopied(head.topic, head.partition, head.remote_topic, head.position, None, None)
-        for _, head in sorted(read_own_state(flow, stable=True).heads.items())
+        for _, head in sorted(heads.items())
         if not flow.policy.is_heartbeats_topic(head.topic)
     )
-    with InternalTopicReader(flow.target) as reader:
-        records = reader.read(flow.state_topic, complete=False)
-        # When a position last moved. Records of runs do not tell, because failed runs write them too.
-        return rest, max((record.timestamp for record in records if record.key.startswith(HEAD_KEY)), default=None)
+    # When a position last moved. Records of runs do not tell, because failed runs write them too.
+    return rest, max((record.timestamp for record in records if record.key.startswith(HEAD_KEY)), default=None)
 
 
 def refuse_active_producers(flow: Flow, seconds: float) -> None:

@@ -1,8 +1,8 @@
 """`ferry seed`: an operator or another replicator says where partitions go on.
 
-A position outside the source's log is refused. A position of another replicator never moves Ferry back, so repeating such a seed changes
-nothing. External records are declared as `foreign` in the same transaction: records in remote partitions that no receipt explains, because
-another replicator or a producer wrote them.
+A position above the source's last stable offset is refused. A position of another replicator never moves Ferry back, so repeating such a
+seed changes nothing. External records are declared as `foreign` in the same transaction: records in remote partitions that no receipt
+explains, because another replicator or a producer wrote them.
 
 Ferry takes the flow's lease, then writes the seed receipts, heads, group offsets and declarations of external records in one lane
 transaction. So a seed is as safe as a copy: it supersedes a run that is under way, and is written as a whole or not at all. Everything is
@@ -46,7 +46,7 @@ class SeedPlan:
 
 @dataclass(frozen=True)
 class Explained:
-    """What the ledger says about one remote partition: stable upstream ranges, and the downstream range that it explains.
+    """What the ledger says about one remote partition: settled upstream ranges, and the downstream range that it explains.
 
     `written`: none where Ferry never wrote; it begins at 0 where everything from the beginning on is explained. `found`: as of
     Receipt.found.
@@ -159,9 +159,9 @@ def plan_foreign(facts: Iterable[PartitionFacts], rules: PlanRules, target: Targ
         if entry.key not in target.external:
             continue
         # The guard of the flow in the other direction is left out: it is about the source, and may be waiting for this declaration.
-        (stable,) = plan_partitions([replace(entry, remote_end=0, since=None, guard=PartitionGuard())], rules)
-        foreign = foreign_receipts(entry, target.foreign(entry.key, stable.position), rules, FOREIGN_REASON)
-        plans.append(replace(stable, facts=entry, segments=(), notes=(), foreign=() if stable.failure else foreign))
+        (planned,) = plan_partitions([replace(entry, remote_end=0, since=None, guard=PartitionGuard())], rules)
+        foreign = foreign_receipts(entry, target.foreign(entry.key, planned.position), rules, FOREIGN_REASON)
+        plans.append(replace(planned, facts=entry, segments=(), notes=(), foreign=() if planned.failure else foreign))
     return SeedPlan(tuple(plans))
 
 
@@ -169,12 +169,12 @@ def _nothing_new(given: GivenPositions, facts: PartitionFacts, position: int, ru
     """Why a position of another replicator is left out; empty when it is written."""
     if given.binding or facts.head is None:
         return ""
-    (stable,) = plan_partitions([facts], rules)
-    if stable.failure is not None or stable.seed is not None or position > stable.position:
+    (planned,) = plan_partitions([facts], rules)
+    if planned.failure is not None or planned.seed is not None or position > planned.position:
         return ""
-    if position == stable.position:
+    if position == planned.position:
         return "" if facts.key in target.external else "Ferry is at this position already"
-    return f"Ferry is at {stable.position}, further than {position}: only ferry seed --from-file moves it back"
+    return f"Ferry is at {planned.position}, further than {position}: only ferry seed --from-file moves it back"
 
 
 def _without_position(given: GivenPositions, facts: PartitionFacts, rules: PlanRules, target: TargetRecords) -> str:

@@ -87,7 +87,11 @@ def decide_group(
 
 def why_unsupported(entry: GroupListing, alias: str) -> str:
     """Why Ferry can neither translate nor write the offsets of a group of this type; empty if it can. `alias`: its cluster's."""
-    return "" if entry.type in _TYPES else f"it is a {entry.type} group on {alias}: only classic and consumer groups have offsets to sync"
+    return (
+        ""
+        if entry.type in _TYPES
+        else f"it is a {entry.type} group on {alias}: Ferry translates only offsets of classic and consumer groups"
+    )
 
 
 def _untouched(target: TargetGroup, alias: str) -> str:

@@ -106,7 +106,7 @@ class Translator:
 
 
 def read_translators(
-    flow: Flow, routes: Mapping[str, Route], home_topics: Topics, away_topics: Topics
+    flow: Flow, routes: Mapping[str, Route], home_topics: Topics, other_topics: Topics
 ) -> dict[str, dict[TopicPartition, Translator]]:
     """By topic, translators of all partitions of the topics that have a route. `flow`: from the groups' cluster to the other one."""
     places = {
@@ -116,14 +116,14 @@ def read_translators(
         for number in range(home_topics[topic].partitions)
     }
     remote: dict[TopicPartition, str] = {key: route.remote_topic for key, route in places.items() if route.by is not ByLedger.INVERSE}
-    forward = read_offset_maps(flow, remote, {key: id_of(home_topics[key[0]]) for key in remote}, away_topics)
-    back = _read_back(flow, places, home_topics, away_topics)
+    forward = read_offset_maps(flow, remote, {key: id_of(home_topics[key[0]]) for key in remote}, other_topics)
+    back = _read_back(flow, places, home_topics, other_topics)
     alone = ledger_topic(flow.target.alias) not in home_topics
     found: dict[str, dict[TopicPartition, Translator]] = {}
     for key, route in places.items():
         by = ByLedger.FORWARD if route.by is ByLedger.BOTH and alone else route.by
         onward, backward = by is not ByLedger.INVERSE, by is not ByLedger.FORWARD
-        origin, width = TopicPartition(route.remote_topic, key.partition), away_topics[route.remote_topic].partitions
+        origin, width = TopicPartition(route.remote_topic, key.partition), other_topics[route.remote_topic].partitions
         problems = [forward.problems.get(key, "")] if onward else []
         if backward:
             narrow = f"topic {route.remote_topic} of cluster {flow.target.alias} has only {width} partitions"
@@ -136,12 +136,12 @@ def read_translators(
     return found
 
 
-def _read_back(flow: Flow, places: Mapping[TopicPartition, Route], home_topics: Topics, away_topics: Topics) -> OffsetMaps:
+def _read_back(flow: Flow, places: Mapping[TopicPartition, Route], home_topics: Topics, other_topics: Topics) -> OffsetMaps:
     """Maps of the opposite flow, which copied to the topics that groups read. Without its ledger every partition has a problem."""
     wanted: dict[TopicPartition, str] = {
         TopicPartition(route.remote_topic, key.partition): key.topic
         for key, route in places.items()
-        if route.by is not ByLedger.FORWARD and key.partition < away_topics[route.remote_topic].partitions
+        if route.by is not ByLedger.FORWARD and key.partition < other_topics[route.remote_topic].partitions
     }
     if not wanted:
         return OffsetMaps({}, {})
@@ -150,14 +150,14 @@ def _read_back(flow: Flow, places: Mapping[TopicPartition, Route], home_topics: 
         why_not = f"cluster {flow.source.alias} has no topic {ledger}: what was copied from {flow.target.alias} is not known there"
         return OffsetMaps({}, dict.fromkeys(wanted, why_not))
     try:
-        ids = {key: id_of(away_topics[key[0]]) for key in wanted}
+        ids = {key: id_of(other_topics[key[0]]) for key in wanted}
         return read_offset_maps(replace(flow, source=flow.target, target=flow.source), wanted, ids, home_topics)
     except FerryError as problem:
         return OffsetMaps({}, dict.fromkeys(wanted, str(problem)), frozenset(wanted))
 
 
 class ByLedger(Enum):
-    """Whose ledger translates a topic from the groups' cluster (home) to the other one (other)."""
+    """Whose ledger translates a topic from the groups' cluster (`home`) to the `other` one."""
 
     FORWARD = "by what was copied from home to other"
     INVERSE = "by what was copied from other to home"
@@ -174,7 +174,7 @@ class Route:
 
 
 def find_route(
-    flow: Flow, topic: str, home_topics: Collection[str], away_topics: Collection[str], *, by_upstream_name: bool = False
+    flow: Flow, topic: str, home_topics: Collection[str], other_topics: Collection[str], *, by_upstream_name: bool = False
 ) -> Route:
     """The route of a topic that a group reads on the flow's source.
 
@@ -197,6 +197,6 @@ def find_route(
         problem = f"the flow does not copy the topic: {problem}"
     elif topic not in home_topics:
         problem = f"cluster {home} has no such topic, or hides it from the user"
-    elif remote not in away_topics:
+    elif remote not in other_topics:
         problem = f"cluster {other} has no topic {remote}, or hides it from the user"
     return Route(remote, by, problem or "")

@@ -109,7 +109,7 @@ def _unsupported(entry: GroupListing, alias: str) -> str:
     if is_ferry_group(entry.group):
         return "Ferry's own group"
     if not (reason := why_unsupported(entry, alias)) and entry.protocol_type not in _PROTOCOLS:
-        return f"a group of protocol type {entry.protocol_type}: only consumers' groups have offsets to translate"
+        return f"it is a group of protocol type {entry.protocol_type}: Ferry translates only offsets of consumers' groups"
     return reason
 
 

@@ -22,7 +22,7 @@ from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind, covered
 from ferry.translation.model import Inexact, Translation
 from ferry.translation.run_index import RunIndex
 from ferry.translation.unexplained import ExternalRecords, unexplained_ranges
-from ferry.wire.ranges import Range
+from ferry.wire.ranges import NO_END, Range
 
 # These reasons of the flow's own copies are kept; they say more than MERGED.
 _TELLING = frozenset({Inexact.AHEAD, Inexact.NOT_COPIED, Inexact.TARGET_EXPIRED})
@@ -122,7 +122,7 @@ class OffsetMap:
             candidates.append(self.bounds.source_start)
         if self._taken_back and self.position is not None:
             candidates.append(self.position)
-        at = bisect_right(self._multiplied, (offset, 1 << 63, 0)) - 1
+        at = bisect_right(self._multiplied, (offset, NO_END, 0)) - 1
         if at >= 0 and offset < self._multiplied[at][1]:
             candidates.append(self._multiplied[at][2])
         first = self._index.first_upstream(offset)
@@ -175,7 +175,7 @@ def seeded_again(receipts: Iterable[Receipt]) -> bool:
 
 def _uncopied_to(ranges: tuple[Range, ...], position: int) -> int:
     """Where the settled range that ends at `position` begins: nothing between the two was left out."""
-    at = bisect_right(ranges, (position - 1, 1 << 63)) - 1
+    at = bisect_right(ranges, (position - 1, NO_END)) - 1
     return ranges[at][0] if at >= 0 and ranges[at][1] >= position else position
 
 

@@ -13,10 +13,8 @@ from ferry.ledger.receipts import COPIES
 from ferry.verify import reasons
 from ferry.verify.model import NotCovered, PartitionEvidence, VerifyRange
 from ferry.verify.slices import PIECE_BYTES, PIECE_RUNS, SharedOffsets, Slice, clip, distinct, follows, sliced
-from ferry.wire.ranges import Range, Ranges, outside, union, within
+from ferry.wire.ranges import NO_END, Range, Ranges, outside, union, within
 from ferry.wire.runs import DOWNSTREAM, UPSTREAM, OffsetRun, encode_runs, offsets_of
-
-_BEYOND = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -25,17 +23,17 @@ class PartitionVerification:
     not_covered: tuple[NotCovered, ...]
 
 
-def plan_partition(evidence: PartitionEvidence, piece_bytes: int = PIECE_BYTES) -> PartitionVerification:
+def plan_partition(evidence: PartitionEvidence) -> PartitionVerification:
     """Plan one partition whose remote partition exists."""
     mine = [entry for entry in evidence.own if entry.kind in COPIES and not reasons.has_expired(entry, evidence)]
     mine.sort(key=lambda entry: (entry.upstream_start, -entry.upstream_end))
-    pieces = _absorbed(distinct([piece for entry in mine for piece in sliced(entry, piece_bytes)]))
+    pieces = _absorbed(distinct([piece for entry in mine for piece in sliced(entry)]))
     bounds = SharedOffsets(evidence.wanted, (evidence.target_start, max(evidence.target_start, evidence.target_end)))
     pieces += [Slice(start, end, (), 0) for start, end in reasons.passed_over(evidence, bounds)]
     clipped = [_clipped(piece, bounds, evidence.excluded) for piece in pieces]
     named = union(span for entry in clipped for span in offsets_of(entry.slice.runs, DOWNSTREAM))
     tolerated = _tolerated(evidence, clipped, named)
-    groups = _grouped(clipped, piece_bytes, exactly_once=evidence.exactly_once)
+    groups = _grouped(clipped, exactly_once=evidence.exactly_once)
     spans = _spans([group for group in groups if group.runs], clipped, evidence)
     # Groups without records come last, and read nothing of the target.
     spans += [(evidence.target_start, evidence.target_start)] * (len(groups) - len(spans))
@@ -48,7 +46,7 @@ def plan_partition(evidence: PartitionEvidence, piece_bytes: int = PIECE_BYTES) 
 
 def within_logs(wanted: VerifyRange, source_start: int, target_start: int) -> tuple[VerifyRange | None, list[NotCovered]]:
     """The range after retention has moved the starts of the logs, and what it no longer covers. None: nothing is left."""
-    kept, no_source, no_target = clip(wanted.runs, SharedOffsets((source_start, _BEYOND), (target_start, _BEYOND)))
+    kept, no_source, no_target = clip(wanted.runs, SharedOffsets((source_start, NO_END), (target_start, NO_END)))
     start = max(wanted.upstream[0], source_start)
     if no_target:
         start = max(start, kept[0][0] if kept else wanted.upstream[1])
@@ -136,13 +134,13 @@ def _bridged(spans: Sequence[Range], exactly_once: bool) -> list[Range]:
     return found
 
 
-def _grouped(clipped: Sequence[_Clipped], piece_bytes: int, *, exactly_once: bool) -> list[_Group]:
+def _grouped(clipped: Sequence[_Clipped], *, exactly_once: bool) -> list[_Group]:
     """Slices that are neighbours on both sides, joined up to a size. First those with records, in order of the target's log."""
     groups: list[_Group] = []
     end = -1
     for entry in sorted((entry for entry in clipped if entry.slice.runs), key=lambda entry: entry.slice.runs[0][1]):
         piece, last = entry.slice, groups[-1] if groups else None
-        fits = last is not None and last.weight + piece.weight <= piece_bytes and len(last.runs) + len(piece.runs) <= PIECE_RUNS
+        fits = last is not None and last.weight + piece.weight <= PIECE_BYTES and len(last.runs) + len(piece.runs) <= PIECE_RUNS
         # Runs without an offset between them on the target belong to one transaction (or, without transactions, to two).
         joined = exactly_once and last is not None and follows(last.runs[-1], piece.runs[0])
         if last is not None and (fits or joined) and piece.start == end and last.handled == piece.handled:

@@ -6,7 +6,7 @@ from ferry.clusters.partitions import grouped
 from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind, covered, declared_ends
 from ferry.verify.model import NotCovered, PartitionEvidence, Side
 from ferry.verify.slices import SharedOffsets, Slice
-from ferry.wire.ranges import Range, Ranges, outside, size, union, within
+from ferry.wire.ranges import NO_END, Range, Ranges, outside, size, union, within
 from ferry.wire.runs import DOWNSTREAM, offsets_of
 
 NOT_COPIED = "not copied yet"
@@ -51,7 +51,7 @@ def not_covered(evidence: PartitionEvidence, planned: Iterable[tuple[Slice, Slic
     """
     found = [(reason, span) for piece, whole in planned for reason, span in _of_slice(piece, whole, evidence)]
     own = evidence.own
-    asked = (-1 if evidence.since is None else evidence.since, 1 << 63 if evidence.until is None else evidence.until)
+    asked = (-1 if evidence.since is None else evidence.since, NO_END if evidence.until is None else evidence.until)
     for entry in own:
         if entry.kind in LOST and entry.upstream_start < entry.upstream_end:
             why = f"{LOST[entry.kind]}: {entry.reason}" if entry.reason else LOST[entry.kind]

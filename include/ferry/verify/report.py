@@ -82,9 +82,9 @@ class VerifyReport:
         """What people read about it, with at most `listed` entries of each list. The caller shows its problems."""
         for left in self.not_covered[:listed]:
             yield f"not compared: {left.topic}-{left.partition} {left.side.value} [{left.start}, {left.end}): {left.reason}"
+        yield from _more(len(self.not_covered), listed)
         yield from map(said, self.differences[:listed])
-        if max(len(self.not_covered), self.differences_total) > listed:
-            yield f"only the first {listed} of each are named here: ferry verify --json names more"
+        yield from _more(self.differences_total, listed)
         yield f"{self.differences_total:,} differences, {len(self.not_covered):,} parts not compared"
         compared = f"{self.records:,} records, {self.bytes:,} bytes compared in {self.ranges:,} ranges"
         yield f"{compared}, {self.seconds:.1f} s (CPU {self.cpu_seconds:.1f} s)"
@@ -97,6 +97,10 @@ class VerifyReport:
         fields["not_covered"] = [entry.document() for entry in self.not_covered]
         told = {"equal": self.equal, "differences_total": self.differences_total, "exit_code": int(self.exit_code)}
         return {"version": REPORT_VERSION, **fields, **told}
+
+
+def _more(count: int, listed: int) -> list[str]:
+    return [f"… and {count - listed:,} more"] if count > listed else []
 
 
 def said(difference: Difference) -> str:

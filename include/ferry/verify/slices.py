@@ -37,7 +37,7 @@ class SharedOffsets:
     downstream: Range
 
 
-def sliced(receipt: Receipt, piece_bytes: int) -> list[Slice]:
+def sliced(receipt: Receipt) -> list[Slice]:
     """The slices of a receipt of copied records, in order."""
     handled = receipt.counters.by_handler
     each = receipt.counters.bytes / max(1, receipt.counters.records)
@@ -45,7 +45,7 @@ def sliced(receipt: Receipt, piece_bytes: int) -> list[Slice]:
     weights: list[float] = []
     for run in receipt.runs:
         weight = run[2] * each
-        full = not groups or weights[-1] + weight > piece_bytes or len(groups[-1]) >= PIECE_RUNS
+        full = not groups or weights[-1] + weight > PIECE_BYTES or len(groups[-1]) >= PIECE_RUNS
         if full and not (groups and follows(groups[-1][-1], run)):
             groups.append([])
             weights.append(0)

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 Range = tuple[int, int]
 Ranges = tuple[Range, ...]
 
-_LAST = 1 << 63
+# Above every offset.
+NO_END = 1 << 63
 
 
 def union(ranges: Iterable[Range]) -> Ranges:
@@ -27,22 +28,22 @@ def union(ranges: Iterable[Range]) -> Ranges:
 
 def end_of_range_at(ranges: Ranges, offset: int) -> int:
     """Where the range that holds `offset` ends; `offset` itself if none does."""
-    index = bisect_right(ranges, (offset, _LAST)) - 1
+    index = bisect_right(ranges, (offset, NO_END)) - 1
     return max(offset, ranges[index][1]) if index >= 0 else offset
 
 
 def next_start(ranges: Ranges, offset: int) -> int:
     """The first offset at or after `offset` that a range holds; beyond every offset if there is none."""
-    index = bisect_right(ranges, (offset, _LAST))
+    index = bisect_right(ranges, (offset, NO_END))
     if index and ranges[index - 1][1] > offset:
         return offset
-    return ranges[index][0] if index < len(ranges) else _LAST
+    return ranges[index][0] if index < len(ranges) else NO_END
 
 
 def within(ranges: Ranges, start: int, end: int) -> Ranges:
     """What of `[start, end)` the ranges hold."""
     found: list[Range] = []
-    index = max(0, bisect_right(ranges, (start, _LAST)) - 1)
+    index = max(0, bisect_right(ranges, (start, NO_END)) - 1)
     while index < len(ranges) and ranges[index][0] < end:
         low, high = max(start, ranges[index][0]), min(end, ranges[index][1])
         if low < high:

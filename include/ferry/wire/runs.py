@@ -8,10 +8,9 @@ of the run before it (for the first: after 0), upstream and downstream, and its 
 from collections.abc import Iterable
 
 from ferry.wire import varint
-from ferry.wire.ranges import Ranges
+from ferry.wire.ranges import NO_END, Ranges
 
 VERSION = 1
-_OFFSET_LIMIT = 1 << 63
 
 OffsetRun = tuple[int, int, int]
 # The index of a run's start on either side.
@@ -50,7 +49,7 @@ def normalise(runs: Iterable[OffsetRun]) -> tuple[OffsetRun, ...]:
         else:
             joined.append((upstream, downstream, count))
         upstream_end, downstream_end = upstream + count, downstream + count
-    if max(upstream_end, downstream_end) > _OFFSET_LIMIT:
+    if max(upstream_end, downstream_end) > NO_END:
         raise ValueError(f"the runs end at upstream {upstream_end}, downstream {downstream_end}: no offset is that large")
     return tuple(joined)
 

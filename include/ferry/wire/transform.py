@@ -17,7 +17,6 @@ is reframed.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from ferry.handling.calling import HandlerStopped, PartitionHandling
 from ferry.wire import compression
@@ -45,20 +44,12 @@ from ferry.wire.varint import Buffer
 COMPRESSION_PENALTY = (1, 64, 8, 8, 16)
 
 
-class MergeLimits(NamedTuple):
-    """Sizes that decide between forwarding and merging.
-
-    `forward_bytes`: smaller batches are merged with their neighbours; copying this much costs about half of what a request does.
-    `forward_records`: a batch of this many records is forwarded whatever its size, for the same reason.
-    `merged_bytes`: most bytes of a merged batch, before compression.
-    """
-
-    forward_bytes: int = 32 * 1024
-    forward_records: int = 100
-    merged_bytes: int = 512 * 1024
-
-
-MERGE_LIMITS = MergeLimits()
+# Smaller batches are merged with their neighbours; copying this much costs about half of what a request does.
+FORWARD_BYTES = 32 * 1024
+# A batch of this many records is forwarded whatever its size, for the same reason.
+FORWARD_RECORDS = 100
+# Most bytes of a merged batch, before compression.
+MERGED_BYTES = 512 * 1024
 
 
 def transform(
@@ -68,7 +59,6 @@ def transform(
     end: int,
     aborted: Iterable[tuple[int, int]] = (),
     excluded: Ranges = (),
-    limits: MergeLimits = MERGE_LIMITS,
     max_batch_bytes: int = DEFAULT_BATCH_LIMIT,
     handling: PartitionHandling | None = None,
     max_opened_bytes: int = compression.LARGEST_BYTES,
@@ -85,9 +75,9 @@ def transform(
     record at which the handler fails, or HandlerStopped is raised.
     """
     # Recompressing can grow bytes that do not compress by less than 1/64.
-    body_limit = min(limits.merged_bytes, max_batch_bytes - max_batch_bytes // 64) - HEADER_SIZE
+    body_limit = min(MERGED_BYTES, max_batch_bytes - max_batch_bytes // 64) - HEADER_SIZE
     builder: _MergingBuilder | HandlingBuilder = (
-        _MergingBuilder(position, end, limits._replace(merged_bytes=body_limit), excluded, max_opened_bytes)
+        _MergingBuilder(position, end, body_limit, excluded, max_opened_bytes)
         if handling is None
         else HandlingBuilder(position, end, body_limit, excluded, handling, max_opened_bytes)
     )
@@ -137,18 +127,18 @@ def _take(header: BatchHeader, view: memoryview, reached: int, builder: _Merging
 class _MergingBuilder(BatchBuilder):
     """Forwards or reframes wanted batches. It keeps small ones back until it is known what they can be merged with."""
 
-    def __init__(self, position: int, end: int, limits: MergeLimits, excluded: Ranges, max_opened: int) -> None:
+    def __init__(self, position: int, end: int, body_limit: int, excluded: Ranges, max_opened: int) -> None:
         super().__init__(position, end, excluded, max_opened)
-        self._limits = limits
+        self._body_limit = body_limit
         # The group being merged: its records, whether it has any batch yet, their codec, and the last
         # batch as long as it is the only one and could be forwarded.
         self._group = Reframer()
         self._codec = compression.NONE
         self._open = False
         self._forwardable: tuple[BatchHeader, memoryview] | None = None
-        self._small = SmallBatches(position, end, limits.forward_bytes - LENGTH_OVERHEAD, limits.forward_records)
+        self._small = SmallBatches(position, end, FORWARD_BYTES - LENGTH_OVERHEAD, FORWARD_RECORDS)
         # Below this, whatever batch `take_small` takes next fits into the merge limit.
-        self._body_limit = limits.merged_bytes - limits.forward_bytes - GROWTH_PER_RECORD * limits.forward_records
+        self._row_limit = body_limit - FORWARD_BYTES - GROWTH_PER_RECORD * FORWARD_RECORDS
 
     def take_small(self, fetched: memoryview, at: int, reached: int) -> tuple[int, int]:
         """Merge the row of small uncompressed batches that begins at index `at` into the open group, the fast way.
@@ -160,7 +150,7 @@ class _MergingBuilder(BatchBuilder):
         small = self._small
         if self._excluded:
             small = small._replace(upper=min(self._end, next_start(self._excluded, reached)))
-        taken = self._group.take_small(fetched, at, small, self._body_limit)
+        taken = self._group.take_small(fetched, at, small, self._row_limit)
         if taken.stop > at:
             self._forwardable = None
             # A row is merged as a whole, so no batch ends inside it: the epoch of its last batch is enough.
@@ -189,7 +179,7 @@ class _MergingBuilder(BatchBuilder):
     ) -> None:
         """Put the wanted offsets of a decompressed batch into the group. `forwardable`: the batch as it came, if it could be forwarded."""
         size = len(records) + GROWTH_PER_RECORD * header.count
-        if header.codec != self._codec or len(self._group.body) + size > self._limits.merged_bytes:
+        if header.codec != self._codec or len(self._group.body) + size > self._body_limit:
             self._flush()
         for lower, upper in wanted:
             self._group.add(header, records, lower, upper)
@@ -213,7 +203,7 @@ class _MergingBuilder(BatchBuilder):
 
     def _is_small(self, header: BatchHeader) -> bool:
         weight = header.size * COMPRESSION_PENALTY[header.codec]
-        return weight < self._limits.forward_bytes and header.count < self._limits.forward_records
+        return weight < FORWARD_BYTES and header.count < FORWARD_RECORDS
 
     def _forward(self, header: BatchHeader, view: memoryview) -> None:
         runs = ((header.base_offset, header.count),)

@@ -85,7 +85,7 @@ def test_who_asks_once_more_does_not_count_what_lanes_have_waited(tmp_path: Path
     async def newest_protocol(_: ClusterConnection) -> bool:
         return True
 
-    monkeypatch.setattr(Coordinator, "settle", settle)
+    monkeypatch.setattr(Coordinator, "prove", settle)
     monkeypatch.setattr(ClusterConnection, "supports_transactions_v2", newest_protocol)
     now = time.monotonic()
     for asked in (now - seconds for seconds in range(80, 0, -5)):
