@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from ferry.clusters import admin as module
 from ferry.clusters.admin import ATTEMPT_PAUSE_SECONDS, ClusterAdmin
 from ferry.clusters.connections import RequestLost
+from ferry.clusters.describe import WantedTopic
+from ferry.clusters.failures import REFUSALS
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.errors import AuthenticationFailed, ClusterUnreachable
 
@@ -71,3 +75,22 @@ def test_a_refused_login_is_final(admin: tuple[ClusterAdmin, list[Any]]) -> None
     with pytest.raises(AuthenticationFailed):
         made.cluster_id()
     assert answers == [ANSWER]
+
+
+def test_what_a_client_met_long_ago_does_not_explain_why_nobody_answers_now(
+    admin: tuple[ClusterAdmin, list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A controller may be restarting now. The login was refused when a password was changed, hours ago."""
+    made, _ = admin
+    outcomes: list[Exception | None] = [KafkaException(KafkaError(KafkaError._TIMED_OUT)), None]
+
+    def create_topics(wanted: list[Any], **_: object) -> dict[str, Future[None]]:
+        future, outcome = Future[None](), outcomes.pop(0)
+        future.set_result(None) if outcome is None else future.set_exception(outcome)
+        return {one.topic: future for one in wanted}
+
+    monkeypatch.setattr(module._Clients, "admin", SimpleNamespace(poll=lambda _: 0, create_topics=create_topics))
+    made._clients.answered = True
+    made._clients.errors.extend([KafkaError(KafkaError._AUTHENTICATION)] * REFUSALS)
+    assert made.create_topics([WantedTopic("t", 1, 1)]) == {}
+    assert outcomes == []

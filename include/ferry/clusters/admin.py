@@ -74,6 +74,12 @@ class _Clients:
         self.answered = False
         self.offsets = OffsetListing(cluster, role, CONTACT_MILLISECONDS)
 
+    def forget_errors(self) -> None:
+        """Forget what the client has reported: it may have been long ago."""
+        if "admin" in self.__dict__:
+            self.admin.poll(0)  # it keeps what it has to tell until it is asked
+        self.errors.clear()
+
     def close(self) -> None:
         """Close the AdminClient, if there is one. The next use makes a new one."""
         if "admin" in self.__dict__:
@@ -317,6 +323,7 @@ class ClusterAdmin:
     def _attempts(self) -> Iterator[float]:
         """Seconds for each attempt at a request, each with a new client. A cluster that has never answered gets one attempt."""
         begun, seconds = time.monotonic(), FIRST_ATTEMPT_SECONDS
+        self._clients.forget_errors()
         while True:
             yield seconds
             if time.monotonic() - begun > PATIENCE_SECONDS or not self._is_there():
