@@ -17,7 +17,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.connections import ClusterConnection, RequestNotSent
-from ferry.clusters.event_loop import EventLoop
+from ferry.clusters.event_loop import EventLoop, Wakeup
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.producing import BatchesRequest
 from ferry.config import ClientRole, Flow
@@ -104,31 +104,37 @@ def test_one_broker_without_answer_does_not_delay_others(
             assert loop.run(connection.send, ApiVersionsRequest(client_software_name="ferry", client_software_version="1")).error_code == 0
 
 
+@pytest.mark.parametrize("arrived", [[0, 0], [700, 700], [700, 800, 900, 900]], ids=["nothing", "earlier answers", "an answer now"])
 def test_while_an_answer_arrives_no_other_broker_is_asked(
-    flow_factory: Callable[..., Flow], source_cluster: SandboxCluster, silent: int, monkeypatch: pytest.MonkeyPatch
+    arrived: list[int],
+    flow_factory: Callable[..., Flow],
+    source_cluster: SandboxCluster,
+    silent: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """`arrived`: bytes over the connection of the broker that was asked, when it was asked and after each wait."""
     monkeypatch.setattr("ferry.clusters.connections.NEXT_BROKER_SECONDS", 0.05)
-    looks: list[int] = []
-    arrived = [0, 100, 200, 300, 300]
     with connected(flow_factory()) as (loop, connection):
         connection.learn_brokers(knowing({2: silent, 3: silent}))
-        submit, asked_at = connection.submit, list[int]()
+        submit, waits, asked_after = connection.submit, list[float](), list[int]()
 
-        def look(_: object) -> int:
-            looks.append(arrived[min(len(looks), len(arrived) - 1)])
-            return looks[-1]
+        class CountingWakeup(Wakeup):
+            async def wait(self, seconds: float) -> None:
+                waits.append(seconds)
+                await super().wait(seconds)
 
         def counted(*arguments: Any) -> Future:
-            asked_at.append(len(looks))
-            if len(asked_at) > 1:
+            asked_after.append(len(waits))
+            if len(asked_after) > 1:
                 raise RequestNotSent("enough")
             return submit(*arguments)
 
-        monkeypatch.setattr(connection, "_arrived", look)
+        monkeypatch.setattr("ferry.clusters.connections.Wakeup", CountingWakeup)
+        monkeypatch.setattr(connection, "_arrived", lambda asked: arrived[len(waits)] if asked else 0)
         monkeypatch.setattr(connection, "submit", counted)
         with pytest.raises(RequestNotSent, match="enough"):
             loop.run(connection.send, MetadataRequest(topics=[]))
-    assert asked_at == [1, len(arrived)]
+    assert asked_after == [0, len(arrived) - 1]
 
 
 def test_a_broker_that_came_back_is_known_with_its_partitions(

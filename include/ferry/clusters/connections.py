@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from copy import copy
 from itertools import cycle
 from types import SimpleNamespace
@@ -309,24 +309,25 @@ class ClusterConnection:
         """The first answer. If a broker fails or sends nothing for NEXT_BROKER_SECONDS, asks another. The last failure if all fail."""
         wakeup = Wakeup(self.loop)
         asked: dict[int, Future] = {}
-        arrived = 0
+        before = 0
         while True:
-            before, arrived = arrived, self._arrived(node for node, future in asked.items() if not future.is_done)
             # An answer of megabytes takes its time, and a second one would take the same link.
-            node = None if arrived > before else self._any_node(asked)
+            node = None if self._arrived(asked) > before else self._any_node(asked)
             if node is not None:
                 asked[node] = self.submit(copy(request), node, milliseconds).add_both(lambda _: wakeup.fire())
             elif all(future.failed() for future in asked.values()):
                 problem = asked.popitem()[1].exception if asked else kafka_errors.NodeNotReadyError("no broker is known to be up")
                 raise self.classified(problem) from problem
+            before = self._arrived(asked)  # other answers came over these connections earlier
             await wakeup.wait(NEXT_BROKER_SECONDS)
             for future in asked.values():
                 if future.succeeded():
                     return future.value
 
-    def _arrived(self, nodes: Iterable[int]) -> int:
-        """How many bytes these brokers have sent over the connections that are open."""
-        connections = [self._manager._conns.get(node) for node in nodes]  # noqa: SLF001 - as below
+    def _arrived(self, asked: Mapping[int, Future]) -> int:
+        """How many bytes those of these brokers that have not answered have sent over the connections that are open."""
+        waiting = [node for node, future in asked.items() if not future.is_done]
+        connections = [self._manager._conns.get(node) for node in waiting]  # noqa: SLF001 - as below
         return sum(getattr(connection.parser, "bytes_received", 0) for connection in connections if connection is not None)
 
     async def answer_to(self, submitted: Future) -> Any:
