@@ -18,8 +18,8 @@ from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.kept import kept_clients
 from ferry.clusters.log_sizes import log_sizes
 from ferry.clusters.partitions import TopicPartition, grouped
-from ferry.clusters.shared_connection import Asked, ask_cluster
-from ferry.config import Flow
+from ferry.clusters.shared_connection import Asked, ask_cluster, connected
+from ferry.config import ClientRole, Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import number_of_lanes, spread
@@ -185,7 +185,9 @@ class CopyDriver:
             return
         try:
             require_contact(self._flow.source, self._flow.target)
-            lease.confirm(LOOK_SECONDS)
+            with connected(self._flow.source, ClientRole.CONSUMER) as source:  # lanes of this process use it
+                source.connection.begin_anew()
+            lease.confirm(LOOK_SECONDS)  # the same for the connection to the target
         except ClusterUnreachable as problem:
             if problem.retry is not RetryRule.RETRY:
                 raise
