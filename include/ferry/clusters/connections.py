@@ -243,7 +243,8 @@ class ClusterConnection:
     def round_trip(self) -> float:
         """Seconds of the shortest round trip of TCP on open connections; 0: not known. However busy this machine is, the kernel knows."""
         transports = [connection.transport for connection in self._manager._conns.values()]  # noqa: SLF001 - as below
-        return min((shortest_round_trip(transport) for transport in transports if transport is not None), default=0.0)
+        found = (shortest_round_trip(transport) for transport in transports if transport is not None)
+        return min((seconds for seconds in found if seconds > 0), default=0.0)
 
     def throttled(self, node: int) -> bool:
         """Whether broker `node` asked for a pause because of a quota (KIP-219). Ferry must not send to it until the pause is over."""
