@@ -67,7 +67,7 @@ class Broker(Coordinators):
 
 def groups_of(monkeypatch: pytest.MonkeyPatch, *given: Any, found: tuple[int, ...] = (0,)) -> tuple[ConsumerGroups, Broker]:
     groups, broker = ConsumerGroups(CLUSTER), Broker(*given, found=found)
-    groups._loop, groups._connections = broker, [broker]  # type: ignore[assignment, list-item]
+    groups._client, groups._connections = broker, [broker]  # type: ignore[assignment, list-item]
     for module in (group_requests, consumer_groups):
         monkeypatch.setattr(module, "time", broker)
     return groups, broker

@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Producer
+from kafka.protocol.metadata import MetadataRequest
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.connections import ClusterConnection
+from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.kept import kept_clients
-from ferry.clusters.shared_connection import ask_cluster, begin_asking
+from ferry.clusters.shared_connection import IDLE_SECONDS, ask_cluster, begin_asking
 from ferry.config import Flow
 
 pytestmark = pytest.mark.brokers
@@ -83,3 +85,22 @@ def test_a_read_that_was_begun_tells_what_was_there_then(
         producer.produce(topics[0], b"v", b"later")
         assert producer.flush(30) == 0
         assert [record.key for record in first] == [topics[0].encode()]
+
+
+def test_after_a_long_pause_a_question_goes_over_a_new_connection(flow_factory: Callable[..., Flow]) -> None:
+    """A commit of offsets too, which cannot be repeated. What else is asked over the connection keeps it in use."""
+    with kept_clients(), ConsumerGroups(flow_factory().target) as groups:
+        [connection] = groups._connections
+        sockets = connection._manager._conns
+        assert groups.describe(["nobody"])
+        first = sockets[1]
+        assert groups.describe(["nobody"])
+        assert sockets[1] is first
+        connection.last_answer -= IDLE_SECONDS + 1
+        assert groups.describe(["nobody"])
+        second = sockets[1]
+        assert second is not first
+        connection.last_answer -= IDLE_SECONDS + 1
+        connection.loop.run(connection.send, MetadataRequest(topics=[]), 1)
+        assert groups.describe(["nobody"])
+        assert sockets[1] is second

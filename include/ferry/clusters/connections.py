@@ -192,6 +192,8 @@ class ClusterConnection:
         self._outage = unreachable.Outage()
         self.coordinator_outage = unreachable.CoordinatorOutage()
         self._last_problem = ""
+        # When a broker last answered, in seconds of time.monotonic(); before the first answer: when this was made.
+        self.last_answer = time.monotonic()
         self._features: Mapping[str, int] | None = None
         # What Metadata last told about topics, for short questions; a lane has leaders of its own.
         self.leaders = Leaders(self)
@@ -268,11 +270,15 @@ class ClusterConnection:
         except kafka_errors.KafkaError as problem:
             future = Future().failure(problem)
 
+        def answered(_: object) -> None:
+            self.last_answer = time.monotonic()
+            outage.answered(self.last_answer)
+
         def failed(problem: BaseException) -> None:
             self._last_problem = str(problem)
             outage.failed(asked, time.monotonic())
 
-        future.add_callback(lambda _: outage.answered(time.monotonic()))
+        future.add_callback(answered)
         future.add_errback(failed)
         return future
 

@@ -17,7 +17,8 @@ from ferry.config import ClientRole, Cluster
 T = TypeVar("T")
 U = TypeVar("U")
 
-# After this time without a question the connections are dropped: the other end, or something in between, may have closed them meanwhile.
+# When no broker has answered for so long, the next question drops the connections: the other end, or something in between, may have closed
+# them meanwhile.
 IDLE_SECONDS = 30.0
 
 
@@ -26,7 +27,7 @@ class Connected:
 
     def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole, milliseconds: float) -> None:
         self.loop, self.connection = loop, ClusterConnection(loop, cluster, role)
-        self._used, self._started = time.monotonic(), list[Future]()
+        self._started = list[Future]()
         try:
             loop.run(self.connection.open, milliseconds)
         except BaseException:
@@ -44,17 +45,14 @@ class Connected:
 
     def _start(self, coroutine: Callable[..., Coroutine[Any, Any, object]], *arguments: Any) -> Future:
         self._started = [future for future in self._started if not future.is_done]
-        if not self._started and time.monotonic() - self._used > IDLE_SECONDS:
+        if not self._started and time.monotonic() - self.connection.last_answer > IDLE_SECONDS:
             self.connection.disconnect()  # the other end may have done so already
         self._started.append(self.loop.start(coroutine, *arguments))
         return self._started[-1]
 
     def result(self, started: Future) -> Any:
         """The result of what was started."""
-        try:
-            return self.loop.result(started)
-        finally:
-            self._used = time.monotonic()
+        return self.loop.result(started)
 
     @property
     def round_trip(self) -> float:
