@@ -1,4 +1,4 @@
-"""What Metadata says of a topic that the user may not describe."""
+"""What Metadata says of a topic that the user may not describe; and configs of very many topics."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ferry.clusters import metadata
+from ferry.clusters.event_loop import EventLoop
 
 pytestmark = pytest.mark.unit
 
@@ -23,3 +24,24 @@ def test_a_topic_that_the_user_may_not_describe_does_not_count_as_there(missing:
     leaders = SimpleNamespace(known=known, is_missing=lambda _: missing, refused=lambda _: refused)
     connection: Any = SimpleNamespace(leaders=leaders)
     assert asyncio.run(metadata.exists(connection, "t")) is exists
+
+
+def test_configs_of_many_topics_are_asked_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata, "RESOURCES_A_REQUEST", 2)
+    loop, in_flight, most = EventLoop(), 0, list[int]()
+
+    async def send(request: Any, *_: object) -> Any:
+        nonlocal in_flight
+        in_flight += 1
+        most.append(in_flight)
+        await loop.sleep(0.01)
+        in_flight -= 1
+        return SimpleNamespace(
+            results=[SimpleNamespace(resource_name=one.resource_name, error_code=0, configs=[]) for one in request.resources]
+        )
+
+    names = [f"t{number}" for number in range(6 * metadata.REQUESTS_AT_ONCE - 1)]
+    connection: Any = SimpleNamespace(loop=loop, send=send)
+    assert loop.run(metadata.configs, connection, names, metadata.TOPIC_RESOURCE, None) == {name: {} for name in names}
+    loop.close()
+    assert (max(most), len(most)) == (metadata.REQUESTS_AT_ONCE, 3 * metadata.REQUESTS_AT_ONCE)
