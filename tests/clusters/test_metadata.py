@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
 from ferry.clusters import metadata
 from ferry.clusters.event_loop import EventLoop
@@ -45,3 +46,18 @@ def test_configs_of_many_topics_are_asked_side_by_side(monkeypatch: pytest.Monke
     assert loop.run(metadata.configs, connection, names, metadata.TOPIC_RESOURCE, None) == {name: {} for name in names}
     loop.close()
     assert (max(most), len(most)) == (metadata.REQUESTS_AT_ONCE, 3 * metadata.REQUESTS_AT_ONCE)
+
+
+@pytest.mark.parametrize("first", [KafkaError.REQUEST_TIMED_OUT, KafkaError.CLUSTER_AUTHORIZATION_FAILED])
+def test_the_config_of_a_broker_that_can_tell_it(first: int) -> None:
+    """The next one is asked, but not for a right that is missing everywhere."""
+    loop = EventLoop()
+
+    async def send(request: Any, node: int, _: int) -> Any:
+        code = first if node == 1 else 0
+        return SimpleNamespace(results=[SimpleNamespace(resource_name=str(node), error_code=code, error_message="no", configs=[])])
+
+    connection: Any = SimpleNamespace(alias="A", loop=loop, send=send, brokers=lambda: (1, 2))
+    node, answer = loop.run(metadata.broker_config, connection)
+    loop.close()
+    assert (node, isinstance(answer, KafkaError)) == ((2, False) if first == KafkaError.REQUEST_TIMED_OUT else (1, True))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import ExitStack
 from functools import cached_property, partial
-from typing import Any, Self, TypeGuard, TypeVar
+from typing import Any, Self, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
@@ -28,10 +28,9 @@ from confluent_kafka.admin import (
 )
 
 from ferry.clusters import metadata
-from ferry.clusters.answers import ADMIN, Action
 from ferry.clusters.connections import RequestLost, RequestNotSent
 from ferry.clusters.describe import Brokers, ConfigValue, TopicDescription, WantedTopic
-from ferry.clusters.failures import ERRORS_KEPT, explained, made, most_telling, refusal, refused_login
+from ferry.clusters.failures import ERRORS_KEPT, explained, is_passing, made, most_telling, refusal, refused_login
 from ferry.clusters.kept import clients_hidden, kept_clients, shared
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition, chunks
@@ -56,10 +55,6 @@ CONTACT_MILLISECONDS = 10_000
 TOPICS_A_REQUEST = 500
 # A controller refuses a request that creates more than 10,000 partitions.
 PARTITIONS_A_REQUEST = 2_000
-# Codes that mean that nobody has answered.
-_UNANSWERED = frozenset(
-    getattr(KafkaError, name) for name in ("_TIMED_OUT", "_TIMED_OUT_QUEUE", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_DESTROY_BROKER")
-)
 # By name of the topic or broker: its effective configs; and why those of others could not be read.
 Configs = tuple[dict[str, dict[str, ConfigValue]], dict[str, FerryError]]
 Offsets = tuple[dict[TopicPartition, int], dict[TopicPartition, str]]
@@ -153,8 +148,20 @@ class ClusterAdmin:
         return tuple(name for name, code in refused if code == KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
     def _described(self, names: Iterable[str] | None) -> dict[str, metadata.Described]:
-        wanted = None if names is None else frozenset(names)
-        return {} if wanted == frozenset() else self._asked("describing topics", metadata.topics, wanted)
+        return self._asked_by_name("describing topics", metadata.topics, None if names is None else sorted(set(names)))
+
+    def _asked_by_name(
+        self, doing: str, question: Callable[..., Coroutine[Any, Any, dict[str, T | KafkaError]]], names: Sequence[str] | None, *more: Any
+    ) -> dict[str, T | KafkaError]:
+        """As `_asked`, for an answer by name. Ferry asks again about names that the broker cannot answer now, also for PATIENCE_SECONDS."""
+        begun, found, left = time.monotonic(), dict[str, T | KafkaError](), names
+        while left is None or left:
+            found |= self._asked(doing, question, left, *more)
+            left = [name for name, answer in found.items() if is_passing(answer)]
+            if not left or time.monotonic() - begun > PATIENCE_SECONDS:
+                break
+            time.sleep(ATTEMPT_PAUSE_SECONDS)
+        return found
 
     def _asked(self, doing: str, question: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         """The answer to `question(connection, *arguments)`. A cluster that has answered before is asked again for PATIENCE_SECONDS.
@@ -191,8 +198,7 @@ class ClusterAdmin:
         """
         found: dict[str, dict[str, ConfigValue]] = {}
         problems: dict[str, FerryError] = {}
-        wanted = sorted(names)
-        answers = self._asked("describing configs", metadata.configs, wanted, metadata.TOPIC_RESOURCE, keys) if wanted else {}
+        answers = self._asked_by_name("describing configs", metadata.configs, sorted(names), metadata.TOPIC_RESOURCE, keys)
         for name, answer in answers.items():
             if not isinstance(answer, KafkaError):
                 found[name] = answer
@@ -300,10 +306,10 @@ class ClusterAdmin:
         """The answers of the client's `method` for the arguments `wanted`, by key; a KafkaError where one failed."""
         answers: dict[Key, Any] = {}
         for seconds in self._attempts():
-            left = {key: argument for key, argument in wanted.items() if key not in answers or _is_passing(answers[key])}
+            left = {key: argument for key, argument in wanted.items() if key not in answers or is_passing(answers[key])}
             futures = getattr(self._clients.admin, method)(gather(list(left.values())), request_timeout=seconds, **options) if left else {}
             answers |= {key: _result_of(partial(future.result, seconds + 1.0)) for key, future in zip(left, futures.values(), strict=True)}
-            if not any(_is_passing(answer) for answer in answers.values()):
+            if not any(is_passing(answer) for answer in answers.values()):
                 self._clients.answered = True
                 break
         return answers
@@ -313,7 +319,7 @@ class ClusterAdmin:
         found: Any = None
         for seconds in self._attempts():
             found = _result_of(partial(ask, seconds))
-            if not _is_passing(found):
+            if not is_passing(found):
                 break
         if isinstance(found, KafkaError):
             raise self._explained(doing, found)
@@ -388,14 +394,6 @@ def _result_of(ask: Callable[[], Any]) -> Any:
         return problem.args[0]
     except FutureTimeout:
         return KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - librdkafka's public name for it
-
-
-def _is_passing(answer: Any) -> TypeGuard[KafkaError]:
-    """Whether another attempt may succeed: nobody has answered, or the broker cannot handle the request now."""
-    if not isinstance(answer, KafkaError):
-        return False
-    known = ADMIN.meanings.get(answer.code())
-    return answer.code() in _UNANSWERED or (known is not None and known.action is Action.AGAIN)
 
 
 def _by_width(wanted: Iterable[WantedTopic]) -> Iterator[list[WantedTopic]]:

@@ -14,6 +14,7 @@ from ferry.clusters.answers import METADATA, Action
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.describe import ConfigOrigin, ConfigValue, TopicDescription
 from ferry.clusters.event_loop import together
+from ferry.clusters.failures import is_passing
 from ferry.clusters.leaders import NO_TOPIC_ID, metadata_request
 from ferry.clusters.partitions import chunks
 
@@ -97,15 +98,20 @@ async def configs(
 
 
 async def broker_config(connection: ClusterConnection) -> tuple[int, Configured]:
-    """A broker, and its effective config: each tells only its own. RequestNotSent or RequestLost of the last if none answers."""
+    """A broker, and its effective config: each tells only its own. RequestNotSent or RequestLost of the last if none answers.
+
+    A broker that cannot tell it now has not answered.
+    """
     problem: Exception = RequestNotSent(f"cluster {connection.alias}: no broker is known to be up")
     for node in connection.brokers():
         try:
-            found = await configs(connection, [str(node)], BROKER_RESOURCE, None, node)
+            answer = (await configs(connection, [str(node)], BROKER_RESOURCE, None, node))[str(node)]
         except (RequestNotSent, RequestLost) as failure:
             problem = failure
         else:
-            return node, found[str(node)]
+            if not is_passing(answer):
+                return node, answer
+            problem = RequestNotSent(f"broker {node}: {answer.str()}")
     raise problem
 
 
