@@ -115,11 +115,17 @@ class ClusterAdmin:
         return self._cluster.alias
 
     def cluster_id(self) -> str:
-        """The cluster's id. As a first contact: ClusterUnreachable within ten seconds, AuthenticationFailed sooner."""
+        """The cluster's id, as last learned. If a connection is open already, this asks nobody; `require_contact` does.
+
+        Otherwise ClusterUnreachable within ten seconds, AuthenticationFailed sooner.
+        """
         return self._asked("describing the cluster", metadata.cluster_id)
 
     def brokers(self, topics: Mapping[str, TopicDescription] | None = None) -> Brokers:
-        """The cluster's brokers that are up, and those that are down but hold replicas of a topic that the user sees (of `topics`)."""
+        """The cluster's brokers that are up, as last learned, and those that are down but hold replicas of a topic that the user sees.
+
+        `topics`: counts only these, and asks nobody. Otherwise Ferry asks for all topics, and so learns the brokers anew.
+        """
         held = metadata.replica_holders((self.topics() if topics is None else topics).values())
         up = self._asked("listing brokers", metadata.brokers_up)
         return Brokers(up, up | held)
