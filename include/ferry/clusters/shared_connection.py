@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Generic, TypeVar
 
 from kafka.future import Future
 
 from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.event_loop import EventLoop
-from ferry.clusters.kept import shared
+from ferry.clusters.kept import lost, shared
 from ferry.config import ClientRole, Cluster
 
 T = TypeVar("T")
@@ -76,20 +76,15 @@ def connected(cluster: Cluster, role: ClientRole = ClientRole.ADMIN, millisecond
     `milliseconds`: after this time a cluster that has never answered is unreachable.
     """
     same = next(other for other in ClientRole if cluster.of_role(other) == cluster.of_role(role))
-    with _shared_loop() as loop, shared("connection", lambda: Connected(loop, cluster, role, milliseconds), cluster, same, loop) as client:
+
+    def failed(problem: Exception) -> bool:
+        return isinstance(problem, RequestNotSent | RequestLost) or lost(problem)
+
+    with (
+        shared("loop", EventLoop, failed=lambda _: False) as loop,
+        shared("connection", lambda: Connected(loop, cluster, role, milliseconds), cluster, same, loop, failed=failed) as client,
+    ):
         yield client
-
-
-@contextmanager
-def _shared_loop() -> Iterator[EventLoop]:
-    """Stays as good as before if a user failed, unless a signal ended the user in the middle."""
-    with ExitStack() as scope:
-        loop = scope.enter_context(shared("loop", EventLoop))
-        try:
-            yield loop
-        except Exception:
-            scope.pop_all().close()
-            raise
 
 
 class Asked(Generic[T]):
