@@ -17,7 +17,7 @@ from typing import Protocol
 from kafka.future import Future
 
 from ferry.clusters.connections import ClusterConnection
-from ferry.clusters.event_loop import EventLoop, Wakeup, ended
+from ferry.clusters.event_loop import EventLoop, Wakeup, ended, together
 from ferry.clusters.frames import Meter
 from ferry.clusters.kept import kept_clients
 from ferry.clusters.shared_connection import Connected, connected
@@ -142,8 +142,7 @@ class _Lanes:
         source = ClusterConnection(loop, flow.source, ClientRole.CONSUMER, self.meter)
         target = ClusterConnection(loop, flow.target, ClientRole.PRODUCER)
         try:
-            await source.open()
-            await target.open()
+            await together([loop.start(connection.open) for connection in (source, target)])
             result = await self._run(task, source, target, beside)
             is_down = source.unreachable or target.unreachable or target.without_coordinators
         except FerryError as problem:  # of a connection that does not open
