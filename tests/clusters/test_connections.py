@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
@@ -20,7 +21,7 @@ from ferry.clusters.connections import ClusterConnection, RequestNotSent
 from ferry.clusters.event_loop import EventLoop, Wakeup
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.producing import BatchesRequest
-from ferry.config import ClientRole, Flow
+from ferry.config import ClientRole, Flow, load_config
 from ferry.ending import interrupted_by_signals
 
 pytestmark = pytest.mark.brokers
@@ -207,6 +208,25 @@ def test_a_signal_ends_the_loop_between_two_tasks(number: signal.Signals) -> Non
     with interrupted_by_signals(), pytest.raises(KeyboardInterrupt):
         signal.raise_signal(number)
     loop.run(loop.sleep, 0.0)
+    loop.close()
+
+
+@pytest.mark.unit
+def test_a_connection_that_was_closed_does_not_look_for_idle_sockets_again(tmp_path: Path) -> None:
+    """A command has one loop, and makes connections for each lane."""
+    lines = ("clusters = A, B", "A.bootstrap.servers = 127.0.0.1:1", "B.bootstrap.servers = 127.0.0.1:2", "A->B.enabled = true")
+    (tmp_path / "mm2.properties").write_text("\n".join(lines))
+    cluster = load_config(tmp_path / "mm2.properties").flow("A->B").source
+    loop = EventLoop()
+    connection = ClusterConnection(loop, cluster, ClientRole.CONSUMER)
+    look, waiting = connection._manager.close_idle_connections, loop.selector._scheduled
+    look()
+    before = len(waiting)
+    look()
+    assert len(waiting) == before + 1, "it looks again"
+    connection.close()
+    look()
+    assert len(waiting) == before + 1
     loop.close()
 
 

@@ -65,6 +65,7 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
     """kafka-python's manager with our transports. It stops the search for brokers when the login is clearly refused."""
 
     meter: Meter
+    closed = False  # kafka-python sets it after the first look for idle connections
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -87,6 +88,11 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
             connection.init_future.add_callback(self._succeeded)
             connection.init_future.add_errback(self._failed)
         return connection
+
+    def close_idle_connections(self) -> None:
+        """As in kafka-python, which also looks again and again after it was closed, and so keeps what it refers to for ever."""
+        if not self.closed:
+            super().close_idle_connections()
 
     def _succeeded(self, _: object) -> None:
         self._refusals, self.last_failure = 0, None
