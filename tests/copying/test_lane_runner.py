@@ -75,7 +75,7 @@ class Lanes:
         self.cluster = SimpleNamespace(
             **{"unreachable": False, "without_coordinators": False, "problem": None, **state}, opened=[], opening=[]
         )
-        shared = SimpleNamespace(loop=loop, round_trip=0.1)
+        shared = SimpleNamespace(loop=loop, round_trip=lambda: 0.1)
         handling = SimpleNamespace(message_handler="", assignment_listener="")
         flow: Any = SimpleNamespace(handling=handling, source=self.cluster, target=self.cluster, memory_bytes=512 * MEBIBYTE)
         self.job: Any = SimpleNamespace(flow=flow, bytes_per_second=None)

@@ -61,13 +61,13 @@ Offsets = tuple[dict[TopicPartition, int], dict[TopicPartition, str]]
 
 
 class _Clients:
-    """An AdminClient, the errors that it has reported, and the OffsetListing. `renew` replaces the client by a new one."""
+    """An AdminClient, the errors that it has reported, and the OffsetListing. After `close` the next use makes a new client."""
 
-    def __init__(self, cluster: Cluster, role: ClientRole) -> None:
-        self._cluster, self._role = cluster, role
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
         self.errors: deque[KafkaError] = deque(maxlen=ERRORS_KEPT)
         self.answered = False
-        self.offsets = OffsetListing(cluster, role, CONTACT_MILLISECONDS)
+        self.offsets = OffsetListing(cluster, ClientRole.ADMIN, CONTACT_MILLISECONDS)
 
     def forget_errors(self) -> None:
         """Forget what the client has reported: it may have been long ago."""
@@ -76,7 +76,7 @@ class _Clients:
         self.errors.clear()
 
     def close(self) -> None:
-        """Close the AdminClient, if there is one. The next use makes a new one."""
+        """Close the AdminClient, if there is one."""
         if "admin" in self.__dict__:
             self.admin.__exit__(None, None, None)
             del self.admin
@@ -85,9 +85,9 @@ class _Clients:
     def admin(self) -> AdminClient:
         # The client holds the deque's method, not this object: a cycle would let the garbage collector destroy the client in librdkafka's
         # own thread, which crashes the process (confluent-kafka-python, pull requests 2129 and 2131).
-        settings = self._cluster.librdkafka(self._role)
+        settings = self._cluster.librdkafka(ClientRole.ADMIN)
         settings |= {"error_cb": self.errors.append, "log_level": 2, "log.connection.close": False}
-        client: AdminClient = made(self._cluster, self._role, partial(AdminClient, settings))
+        client: AdminClient = made(self._cluster, ClientRole.ADMIN, partial(AdminClient, settings))
         client.__enter__()
         return client
 
@@ -103,7 +103,7 @@ class ClusterAdmin:
     def __enter__(self) -> Self:
         with ExitStack() as scope:
             scope.enter_context(kept_clients())
-            self._clients = scope.enter_context(shared("admin", lambda: _Clients(self._cluster, ClientRole.ADMIN), self._cluster))
+            self._clients = scope.enter_context(shared("admin", lambda: _Clients(self._cluster), self._cluster))
             self._scope = scope.pop_all()
         return self
 

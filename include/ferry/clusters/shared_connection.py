@@ -54,11 +54,10 @@ class Connected:
         """The result of what was started."""
         return self.loop.result(started)
 
-    @property
     def round_trip(self) -> float:
         """Seconds of the shortest round trip that the kernel has seen on its connections; 0: no broker answers.
 
-        The connections to bootstrap servers that are no brokers themselves are closed by now.
+        Sends a request if none is open: those to bootstrap servers that are no brokers themselves are closed by now.
         """
         if not self.connection.round_trip():
             with suppress(RequestNotSent, RequestLost):

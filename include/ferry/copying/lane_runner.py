@@ -113,7 +113,7 @@ class _Lanes:
 
     def _run_all(self, waiting: deque[LaneTask], running: dict[int, Future]) -> Generator[LaneResult]:
         loop = self.source.loop
-        beside = lanes_beside(self.job.flow.memory_bytes, waiting, max(self.source.round_trip, self.target.round_trip))
+        beside = lanes_beside(self.job.flow.memory_bytes, waiting, max(self.source.round_trip(), self.target.round_trip()))
         beside = 1 if self.listener is not None else beside  # its calls may take long, and would hold up the others
         while waiting or running:
             while waiting and len(running) < beside and not self.outages:
@@ -184,7 +184,7 @@ class _Lanes:
 def is_far(flow: Flow) -> bool:
     """Whether lanes run side by side, as seen from here."""
     with connected(flow.source, ClientRole.CONSUMER) as source, connected(flow.target, ClientRole.PRODUCER) as target:
-        return max(source.round_trip, target.round_trip) >= FAR_SECONDS
+        return max(source.round_trip(), target.round_trip()) >= FAR_SECONDS
 
 
 def lanes_beside(memory: int, tasks: Collection[LaneTask], round_trip: float) -> int:
