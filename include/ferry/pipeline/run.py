@@ -7,7 +7,7 @@ Airflow's tasks do, and may be repeated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
@@ -16,6 +16,7 @@ from ferry.clusters.kept import kept_clients
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import take_snapshot
+from ferry.errors import FerryError
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.runs_topic import read_run_records
 from ferry.ledger.sync_outcome import SyncOutcome
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 # A run that is killed loses what it says of the syncs of the last seconds, and the next run does them again. A write of each would cost
 # a round trip.
 KEEP_SECONDS = 5.0
+# So long a run that ends by an error waits for a target that may be what failed.
+LAST_KEEP_SECONDS = 10.0
 
 
 class Run:
@@ -101,8 +104,13 @@ class Run:
     def sync(self, names: Iterable[SyncName] = AFTER_THE_COPY, *, dry_run: bool = False) -> Iterator[SyncOutcome]:
         """Carry out those of these syncs that are enabled and due, each when the caller asks for its outcome."""
         syncs = Syncs(self.flow, run_id=self.request.run_id, dry_run=dry_run, topics_made=self._prepared, keep_seconds=KEEP_SECONDS)
-        for name in names:
-            yield syncs.carry_out(name)
+        try:
+            for name in names:
+                yield syncs.carry_out(name)
+        except BaseException:  # also when the caller stops before the last sync: those that are done shall not be done again
+            with suppress(FerryError):
+                syncs.keep(LAST_KEEP_SECONDS)
+            raise
         syncs.keep()
 
     def report(self, *, idle: bool | None = None) -> RunReport:

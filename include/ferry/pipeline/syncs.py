@@ -115,10 +115,13 @@ class Syncs:
         if time.monotonic() - self._unkept_since >= self._keep_seconds:
             self.keep()
 
-    def keep(self) -> None:
-        """Write the outcomes that are not written yet. ClusterUnreachable or NotAuthorized if they cannot be."""
-        unkept, self._unkept = self._unkept, {}
-        append_to_topics(self._flow.target, unkept)
+    def keep(self, seconds: float | None = None) -> None:
+        """Write the outcomes that are not written yet, in `seconds` (None: as append_to_topics waits).
+
+        If they cannot be written, ClusterUnreachable or NotAuthorized is raised, and the next call writes them.
+        """
+        append_to_topics(self._flow.target, self._unkept, seconds=seconds)
+        self._unkept = {}
 
 
 def _function(name: SyncName) -> SyncFunction:
