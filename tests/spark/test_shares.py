@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -9,6 +10,8 @@ from uuid import UUID
 import pytest
 
 from ferry.clusters.coordination import NO_IDENTITY
+from ferry.copying.lane_runner import LANES_BESIDE
+from ferry.copying.lanes import GROUP_WEIGHT
 from ferry.copying.lanes_out import LanesOut
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask, Segment
 from ferry.ledger.receipts import ReceiptKind
@@ -118,3 +121,19 @@ def test_lost_lanes_run_beside_the_others_within_the_same_number_of_tasks(monkey
     assert results[: len(struck)] == [(lane, False) for lane in struck]
     assert sorted(lane for lane, done in results if done) == list(range(6))
     assert ran[3:] == [struck], "while the other two groups were running"
+
+
+def test_far_away_a_task_that_is_done_takes_the_next_lanes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "is_far", lambda _: True)
+    taken: list[int] = []
+
+    def noted(_: Any, groups: Any, *__: Any, width: int) -> Any:
+        taken.extend(len(group) for group in groups)
+        return iter(())
+
+    monkeypatch.setattr(runner, "run_groups", noted)
+    heavy = replace(PART, offset_bytes=GROUP_WEIGHT)
+    nothing: Any = None
+    lanes = [LaneTask(lane, f"lane-{lane}", NO_IDENTITY, (heavy,)) for lane in range(4 * LANES_BESIDE)]
+    assert list(SparkLaneRunner(nothing, 2, print).run(CopyJob(nothing, "run", "id", 5), lanes, list)) == []
+    assert taken == [LANES_BESIDE] * 4

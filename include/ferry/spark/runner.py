@@ -21,7 +21,7 @@ from typing import TypeVar
 from pyspark import SparkContext, TaskContext
 
 from ferry.config import Flow
-from ferry.copying.lane_runner import More, is_far, run_lanes
+from ferry.copying.lane_runner import LANES_BESIDE, More, is_far, run_lanes
 from ferry.copying.lanes import balance, task_groups
 from ferry.copying.lanes_out import WORKER_DIED
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
@@ -55,8 +55,8 @@ class SparkLaneRunner(_SparkRunner):
 
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """Results as groups finish. Lost lanes run again beside the other groups."""
-        # Lanes run side by side within a group if a cluster is far away: then fewer, larger groups fill the line.
-        groups = balance(tasks, self._tasks) if is_far(job.flow) else task_groups(tasks, self._tasks)
+        beside = LANES_BESIDE if is_far(job.flow) else 1
+        groups = task_groups(tasks, self._tasks, beside)
         width = min(self._tasks, len(groups))
         if job.bytes_per_second is not None and groups:
             # Each task gets an equal part of the bandwidth, so the sum never exceeds it. Tasks that wait for a core would leave their part
