@@ -73,7 +73,8 @@ class SparkLaneRunner(_SparkRunner):
                 yield from results
                 returned = {result.lane for result in results}  # none where Spark started the task again by itself: see run_group
             yield from (LaneResult(task.lane, failure=LOST) for task in group if task.lane not in returned)
-            again = balance(more(), width - left)
+            lost = more()
+            again = balance(lost, max(width - left, min(width, len(lost) // beside)))
             waiting.extend(again)
             left += len(again)
 
