@@ -149,8 +149,8 @@ class CopyDriver:
             while pending:
                 self._run_lanes(job, pending, out, progress, more)
                 pending = more()
-        for lane in self._stopped_lanes:
-            lease.retake(lane)  # aborts its open transaction: else readers of the target would wait for the transaction's time-out
+        if self._stopped_lanes:  # aborts their open transactions: else readers of the target would wait for the transactions' time-out
+            lease.retake(self._stopped_lanes)
         held_ever = self._ask_held_ever()
         self._name_last_stable_lags(seen)
         self._index_losses(lease, job.ledger_topic_id, self._compact_ledger(lease, held_ever.answer()))
@@ -164,8 +164,7 @@ class CopyDriver:
             return []
         self._end_if_unreachable(lease)
         time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
-        lease.confirm()
-        again = {lane: lease.retake(lane) for lane in lost}
+        again = lease.retake(lost)
         look = {
             "for_a_run": True,
             "ends": ends,
