@@ -323,7 +323,7 @@ def test_lanes_that_learn_no_leader(monkeypatch: pytest.MonkeyPatch, code: int) 
     writing.leaders.leader, writing.leaders.refusal = leaders.of("t", 0), leaders.refused("t")
     writing.enqueue((0,))
     writing.appender.pump()
-    failure, refusal = feed.cursors[0].failure, writing.appender.refusal(appender_bench.KEY)
+    failure, refusal = feed.cursors[0].failure, writing.appender.refusals.get(appender_bench.KEY)
     match METADATA.action(code):
         case Action.DENIED:
             assert failure is not None

@@ -260,6 +260,17 @@ def test_leaders_are_asked_for_until_they_are_known_and_not_during_a_pause(bench
     assert made.source.refreshed == 2
 
 
+def test_nobody_waits_for_a_leader_that_was_replaced(bench: Callable[..., Bench]) -> None:
+    made = bench(task(0), task(1))
+    made.source.leaders[1] = Leader(2, 0)
+    made.feed.pump(0)
+    made.answer(error=NOT_LEADER)
+    made.source.leaders[1] = Leader(3, 1)
+    made.mend()
+    made.feed.pump(0)
+    assert made.asked() == [(2, [(1, 0)]), (3, [(1, 0)])], "broker 2 may hang"
+
+
 def test_another_topic_of_that_name_and_a_topic_that_is_gone_stop(bench: Callable[..., Bench]) -> None:
     made = bench(task(0), task(1))
     made.source.ids["t"] = None

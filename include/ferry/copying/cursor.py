@@ -89,8 +89,9 @@ class _Committed:
 class PartitionCursor:
     def __init__(self, task: PartitionTask) -> None:
         self.task = task
-        # The source contradicts the offset or its epoch: nothing is fetched before the feed has asked for the log's bounds.
-        self.doubted = False
+        # The cursor puts itself in here whenever it changes. CursorGroups gives its own one.
+        self.changes: dict[PartitionCursor, None] = {}
+        self._doubted = False
         self.failure: Failure | None = None
         self.not_before = 0.0
         self.troubled_since = 0.0
@@ -112,13 +113,28 @@ class PartitionCursor:
         self._receipts: list[Receipt] = []
         self._draft: ReceiptDraft | None = None
         self._dropped.clear()
-        self.doubted = False
+        self._doubted = False
+        self._note_change()
 
     def confirm(self) -> None:
         self._declared = True
         self._committed = _Committed(self.position, self._segment, self.settled, self._epoch, declared=True)
         self._receipts = []
         self._draft = None
+        self._note_change()
+
+    def _note_change(self) -> None:
+        self.changes[self] = None
+
+    @property
+    def doubted(self) -> bool:
+        """Whether the source contradicts the offset or its epoch: nothing is fetched before the feed has asked for the log's bounds."""
+        return self._doubted
+
+    @doubted.setter
+    def doubted(self, doubted: bool) -> None:
+        self._doubted = doubted
+        self._note_change()
 
     @property
     def segment(self) -> Segment | None:
@@ -166,11 +182,13 @@ class PartitionCursor:
         after = min(segment.end, end_of_range_at(self.task.excluded, self.fetched))
         if after > self.fetched:
             self.fetched, self._fetched_epoch = after, -1
+            self._note_change()
 
     def fetched_to(self, offset: int, epoch: int) -> None:
         """Everything before `offset` was fetched. `epoch`: the leader epoch with which to fetch from there (-1: not known)."""
         self.fetched, self._fetched_epoch = offset, epoch
         self.troubled_since = 0.0
+        self._note_change()
 
     def forget_epoch(self) -> None:
         """Fetch without a leader epoch next: the source's leader does not know the epoch, although its log is the one that was read."""
@@ -250,6 +268,7 @@ class PartitionCursor:
         if self.failure is None:
             problem = getattr(error, "problem", str(error))
             self.failure = Failure(type(error).__name__, problem, passing=error.retry == RetryRule.RETRY)
+            self._note_change()
 
     def stop(self, kind: type[PartitionError], problem: str) -> None:
         self.fail(kind(*self.task.key, problem))
@@ -291,6 +310,7 @@ class PartitionCursor:
     def _settle(self, offset: int, epoch: int) -> None:
         """`epoch`: of exactly this offset, or -1. The epoch of an earlier offset could make the log look truncated."""
         self.settled = offset
+        self._note_change()
         segment = self.segment
         if segment is not None and segment.kind == ReceiptKind.COPIED:
             self.position, self._epoch = offset, epoch
@@ -302,6 +322,7 @@ class PartitionCursor:
     def _next_segment(self) -> None:
         self._close_draft()
         self._segment += 1
+        self._note_change()
         if self.segment is not None:
             self.fetched = self.settled = self.segment.start
             self._fetched_epoch = -1
@@ -318,6 +339,7 @@ class PartitionCursor:
         draft, self._draft = self._draft, None
         if draft is None:
             return
+        self._note_change()
         counters = draft.counters
         if counters.records:
             self._record_bytes = max(1, round(counters.bytes / counters.records))

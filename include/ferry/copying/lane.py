@@ -26,6 +26,7 @@ from ferry.copying.abandoned_transactions import fence_zombie_requests, stop_han
 from ferry.copying.appender import Accepted, Appender
 from ferry.copying.buffer_limits import RateLimiter, buffer_limits
 from ferry.copying.cursor import PartitionCursor
+from ferry.copying.cursor_groups import CursorGroups
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.signals import StopSignals
@@ -80,7 +81,9 @@ class Lane:
         remote_ids = {partition.remote_topic: partition.remote_topic_id for partition in task.partitions}
         self._source_leaders = Leaders(source, source_ids, source_ids)
         self._target_leaders = Leaders(target, [*remote_ids, job.flow.ledger_topic, job.flow.state_topic], remote_ids)
-        self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._cursors.values(), handle, self._limits, reading)
+        self._groups = CursorGroups(self._cursors.values())
+        self._news = self._groups.news()
+        self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._groups, handle, self._limits, reading)
         self._identity = task.identity
         self._state = TransactionState.READY
         self._mark, self._in_doubt = "", False
@@ -207,10 +210,8 @@ class Lane:
             self._target.require_answers()
             self._take_arrivals()
             self._stop_refused()  # before idle partitions are settled: a refused batch is not settled
-            idle = [cursor for key, cursor in self._cursors.items() if not self._records.busy(key)]
-            for cursor in idle:
-                cursor.settle_fetched()
-            await self._feed.mend(idle)
+            self._settle_fetched()
+            await self._feed.mend(self._idle(self._groups.doubted))
             await self._mend_target()
             self._note_touched()
             if self._state is TransactionState.CLOSING and not self._records.unanswered and not self._unclear_sent_again():
@@ -226,9 +227,19 @@ class Lane:
                 return
             await self._wakeup.wait(IDLE_SECONDS)
 
+    def _settle_fetched(self) -> None:
+        self._groups.sort()
+        idle = self._idle(self._news)  # a busy cursor is news again when its batches are accepted
+        self._news.clear()
+        for cursor in idle:
+            cursor.settle_fetched()
+
+    def _idle(self, cursors: Iterable[PartitionCursor]) -> list[PartitionCursor]:
+        return [cursor for cursor in cursors if not self._records.busy(cursor.task.remote)]
+
     def _finished(self) -> bool:
         idle = self._state is TransactionState.READY and not self._records.unanswered
-        return idle and all(cursor.done and not cursor.touched for cursor in self._cursors.values())
+        return idle and not self._groups.unfinished and not self._groups.touched
 
     async def _check_remote_topics_at_end(self) -> None:
         """If a remote topic was deleted during the last commit, its records are gone. Otherwise only the next run would report it."""
@@ -255,15 +266,15 @@ class Lane:
                     raise OutcomeUnknown("a remote topic was replaced")  # its batches, queued or in flight, must not be sent again
 
     def _stop_refused(self) -> None:
-        for key, cursor in self._cursors.items():
-            refusal = self._records.refusal(key)
-            if refusal is not None and cursor.failure is None:
+        for key, refusal in self._records.refusals.items():
+            cursor = self._cursors[key]
+            if cursor.failure is None:
                 where = f"remote topic {key.topic}, source offset {cursor.settled}"
                 cursor.stop(PartitionUnavailable if refusal.passing else BatchRefused, f"{where}: {refusal.problem}")
 
     def _note_touched(self) -> None:
         """Open a transaction for positions that moved and seeds to write; close one that is full, old or the last."""
-        if self._state is TransactionState.READY and any(cursor.touched for cursor in self._cursors.values()):
+        if self._state is TransactionState.READY and self._groups.touched:
             self._open()
         if self._state is TransactionState.OPEN and self._due():
             self._state = advance(self._state, TransactionEvent.CLOSE)
@@ -272,12 +283,11 @@ class Lane:
         flow = self._job.flow
         if self._sent_bytes >= flow.transaction_bytes or time.monotonic() - self._opened >= flow.transaction_seconds:
             return True
-        runs = [cursor.runs for cursor in self._cursors.values()]
-        if max(runs, default=0) >= RUNS_PER_RECEIPT or sum(runs) >= RUNS_PER_TRANSACTION:
+        if self._groups.full or self._groups.runs >= RUNS_PER_TRANSACTION:
             return True
         if self._transaction_partitions.full and not any(map(self._records.busy, self._transaction_partitions.keys)):
             return True
-        return all(cursor.done and not self._records.busy(key) for key, cursor in self._cursors.items())
+        return not self._groups.unfinished and self._records.idle
 
     def _open(self) -> None:
         self._state = advance(self._state, TransactionEvent.APPEND)
@@ -306,7 +316,7 @@ class Lane:
     def _unclear_sent_again(self) -> bool:
         """Send batches again that the log may hold although it did not accept them (see Appender). Returns whether there are any."""
         unclear = self._records.unclear if self._job.flow.exactly_once else []
-        if unclear and (time.monotonic() - self._opened > UNCLEAR_SECONDS or any(map(self._records.refusal, unclear))):
+        if unclear and (time.monotonic() - self._opened > UNCLEAR_SECONDS or not self._records.refusals.keys().isdisjoint(unclear)):
             topic, partition = unclear[0]
             raise OutcomeUnknown(f"{topic}-{partition} does not say whether it holds a batch that was sent", unclear[0])
         self._records.pump(unclear.__contains__)
@@ -336,7 +346,7 @@ class Lane:
             self._registered.update(missing)
 
     async def _commit(self) -> None:
-        touched = self._transaction_partitions.share({key: cursor for key, cursor in self._cursors.items() if cursor.touched})
+        touched = self._transaction_partitions.share({cursor.task.remote: cursor for cursor in self._groups.touched})
         epochs, moved = await self._epochs.told(self._transaction_partitions.keys)
         self._records.leaders_stale |= moved
         receipts = [

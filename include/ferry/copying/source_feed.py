@@ -22,6 +22,7 @@ from ferry.clusters.leaders import Leaders
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.copying.buffer_limits import BufferLimits, RateLimiter
 from ferry.copying.cursor import PartitionCursor
+from ferry.copying.cursor_groups import CursorGroups
 from ferry.errors import (
     BatchTooLarge,
     FerryError,
@@ -52,7 +53,7 @@ class SourceFeed:
         connection: ClusterConnection,
         leaders: Leaders,
         wakeup: Wakeup,
-        cursors: Iterable[PartitionCursor],
+        cursors: CursorGroups,
         handle: Handle | None,
         limits: BufferLimits,
         rate_limiter: RateLimiter,
@@ -61,13 +62,16 @@ class SourceFeed:
         self._connection = connection
         self._leaders = leaders
         self._wakeup = wakeup
-        self._cursors: dict[tuple[str, int], PartitionCursor] = {cursor.task.key: cursor for cursor in cursors}
+        self._groups = cursors
+        # Cursors that may want a fetch, the one that has waited longest first. Whoever is in flight comes back with the answer.
+        self._waiting = cursors.news()
+        self._in_flight: set[PartitionCursor] = set()
+        self._cursors: dict[tuple[str, int], PartitionCursor] = {cursor.task.key: cursor for cursor in cursors.all}
         self._handlings = {key: PartitionHandling(handle, *key) for key in self._cursors} if handle is not None else {}
-        self._rotation: deque[PartitionCursor] = deque(self._cursors.values())
         self._limits, self._rate_limiter = limits, rate_limiter
         # Bytes that a response may have: it holds one whole batch, however little was asked for.
         self._largest = max((cursor.task.batch_limit for cursor in self._cursors.values()), default=0)
-        self._fetching: set[int] = set()
+        self._fetching: dict[int, list[PartitionCursor]] = {}
         self._arrived: deque[tuple[list[FetchPosition], Future]] = deque()
         self._generation = 0
         self._stale = False
@@ -77,37 +81,47 @@ class SourceFeed:
 
         `held`: bytes of data that this lane, and lanes beside it, have in memory.
         """
-        now = time.monotonic()
-        if not self._rate_limiter.allows(now):
+        now, needed = time.monotonic(), max(self._limits.fetch, self._largest)
+        if not self._rate_limiter.allows(now) or not self._has_room(held, needed):
             return
-        by_node: dict[int, list[FetchPosition]] = {}
-        for cursor in self._rotation:
+        by_node: dict[int, list[PartitionCursor]] = {}
+        self._groups.sort()
+        for cursor in tuple(self._waiting):
             cursor.pass_excluded()
-            if cursor.wants_fetch and now >= cursor.not_before:
+            if not cursor.wants_fetch or cursor in self._in_flight:
+                del self._waiting[cursor]
+            elif now >= cursor.not_before:
                 node = self._leaders.of(cursor.task.topic, cursor.task.partition).node
                 if node < 0:
                     self._without_leader(cursor)
                 elif node not in self._fetching and not self._connection.throttled(node):
-                    by_node.setdefault(node, []).append(cursor.fetch_position())
-        self._rotation.rotate(-1)
-        needed = max(self._limits.fetch, self._largest)
+                    by_node.setdefault(node, []).append(cursor)
         for node, wanted in by_node.items():
-            reserved = self._connection.meter.reserved
-            if (held or reserved) and held + reserved + needed > self._limits.held:
-                return
-            self._submit(node, wanted, needed)
+            if self._has_room(held, needed):
+                self._submit(node, wanted, needed)
+
+    def _has_room(self, held: int, needed: int) -> bool:
+        reserved = self._connection.meter.reserved
+        return not (held or reserved) or held + reserved + needed <= self._limits.held
 
     def abandon(self) -> None:
         """Forget the fetches in flight: the cursors have gone back."""
         self._generation += 1
         self._fetching.clear()
         self._arrived.clear()
+        self._in_flight.clear()
+        self._waiting |= dict.fromkeys(self._groups.all)
 
     def arrivals(self) -> list[tuple[PartitionCursor, list[ProduceBatch]]]:
         """The batches of the responses that have arrived, in upstream order per partition. Moves the cursors on."""
         found = []
         while self._arrived:
             asked, future = self._arrived.popleft()
+            cursors = [self._cursors[position.topic, position.partition] for position in asked]
+            self._in_flight.difference_update(cursors)
+            for cursor in cursors[1:] + cursors[:1]:  # the next fetch begins with another one
+                self._waiting.pop(cursor, None)
+                self._waiting[cursor] = None
             if future.exception is not None:
                 self._lost(asked, self._connection.classified(future.exception))
                 continue
@@ -137,23 +151,35 @@ class SourceFeed:
                 await self._leaders.refresh()
                 self._stale = False
                 self.check_identities()
+                self._leave_old_leaders()
         doubted = [cursor for cursor in idle if cursor.doubted and cursor.failure is None]
         if doubted and not self._connection.all_throttled():
             looks = [self._loop.start(self._look_at_source, cursor) for cursor in doubted]
             for look in looks:
                 await look
 
-    def _submit(self, node: int, wanted: list[FetchPosition], needed: int) -> None:
+    def _leave_old_leaders(self) -> None:
+        """Where a leader has moved, do not wait for the answer of the old one: it may hang."""
+        for node, cursors in self._fetching.items():
+            moved = [cursor for cursor in cursors if self._leaders.of(cursor.task.topic, cursor.task.partition).node != node]
+            self._in_flight.difference_update(moved)
+            self._waiting |= dict.fromkeys(moved)
+
+    def _submit(self, node: int, cursors: list[PartitionCursor], needed: int) -> None:
         generation, limits, meter = self._generation, self._limits, self._connection.meter
+        wanted = [cursor.fetch_position() for cursor in cursors]
+        self._in_flight.update(cursors)
+        for cursor in cursors:
+            del self._waiting[cursor]
         request = fetch_request(wanted, self._leaders, total_bytes=limits.fetch, partition_bytes=limits.partition_fetch)
-        self._fetching.add(node)
+        self._fetching[node] = cursors
         meter.reserved += needed
         future = self._connection.submit(request, node)
 
         def answered(_: Any) -> None:
             meter.reserved -= needed
             if generation == self._generation:
-                self._fetching.discard(node)
+                self._fetching.pop(node, None)
                 self._arrived.append((wanted, future))
                 self._wakeup.fire()
 
