@@ -68,7 +68,7 @@ class Lane:
         reading: RateLimiter,
         writing: RateLimiter,
         stop_signals: StopSignals,
-        beside: int = 1,
+        beside: int,
     ) -> None:
         """`reading` and `writing`: rate limiters that the lanes of a process share. `beside`: how many of them run at a time."""
         self._stop_signals, self._writing = stop_signals, writing

@@ -63,8 +63,8 @@ class Run:
         return not self.plan.needs_preparation and not self.plan.needs_copy
 
     @property
-    def copies_heartbeats_only(self) -> bool:
-        """Whether it copies no other records, and makes no topics: then its plan tells at its end too how far behind the flow is."""
+    def lag_is_as_planned(self) -> bool:
+        """Whether its plan tells at its end too how far behind the flow is: it makes no topics, and copies heartbeats at most."""
         return not (self.plan.needs_copy or self.plan.topics.create or self.plan.topics.grow)
 
     def prepare(self, *, spark_follows: bool) -> TopicChanges:
