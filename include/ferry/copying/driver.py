@@ -80,7 +80,6 @@ class CopyDriver:
         self._looked = self._refreshed = time.monotonic()
         self._said = ""  # the last problem of looking around
         self._upkeep: Callable[[], None] | None = None  # of a run that follows, until it is done
-        self._failed_once: set[TopicPartition] = set()
         self._started = time.monotonic()
 
     def run(self) -> None:
@@ -261,20 +260,22 @@ class CopyDriver:
     def _new_lane(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut, *, refresh: bool) -> list[LaneTask]:
         if refresh and not self._request.topics:
             sync_topics(SyncContext(self._flow, dry_run=False))
-        left, failed = set(self._assignment.left), {} if refresh else dict(self._plans.failures)
+        left = set(self._assignment.left)
 
         def has_none(topic: str, partition: int) -> bool:
             key = TopicPartition(topic, partition)
             return key in left or (refresh and self._assignment.is_new(key))
 
         seen, plans = self._plans.plan(lease, self._plans.decide, for_a_run=True, concerns=has_none)
-        new = [plan for plan in plans if has_none(*plan.facts.key) and plan.facts.key not in failed]
+        new = [plan for plan in plans if has_none(*plan.facts.key)]
         if not any(self._has_lane(plan) for plan in new):
             self._assignment.left -= left
             return []
         if out.tasks and not self._runner.has_room(len(out.tasks)):
-            # A partition that has failed before would end the lane that it joins.
-            self._assignment.left = left | {plan.facts.key for plan in new if self._has_lane(plan)} - self._failed_once
+            now = time.monotonic()
+            self._assignment.left = left | {
+                plan.facts.key for plan in new if self._has_lane(plan) and self._assignment.may_join(plan.facts.key, now)
+            }
             if self._assignment.left:
                 out.interrupted.add(self._assignment.smallest(out.tasks))
             return []
@@ -283,8 +284,6 @@ class CopyDriver:
             held[lane] = lease.retake(lane)
         held |= self._prepare(lease, seen, new)
         tasks = self._lane_tasks(new, held, lane=lane)
-        for key in (part.key for task in tasks for part in task.partitions):
-            self._plans.failures.pop(key, None)
         self._say(f"lane {lane} goes on with {sum(len(task.partitions) for task in tasks)} partitions")
         out.give(tasks)
         self._assignment.used.add(lane)
@@ -348,20 +347,22 @@ class CopyDriver:
         with closing(self._runner.run(job, tasks, more)) as results:  # if an error is raised here, the workers end first
             for result in results:
                 self._cpu_seconds += result.cpu_seconds
-                lost = self._take_result(result)
+                lost = self._take_result(result, out.tasks[result.lane])
                 if self._follows and lost is None and result.failure is not None:
                     self._assignment.drop_lane(result.lane)
                 out.take(result.lane, lost)
                 progress.lanes_done += lost is None
         out.lose_the_rest()
 
-    def _take_result(self, result: LaneResult) -> str | None:
+    def _take_result(self, result: LaneResult, task: LaneTask) -> str | None:
+        began = {part.key: part.position for part in task.partitions}
         for outcome in result.partitions:
             key = TopicPartition(outcome.topic, outcome.partition)
-            self._plans.failures.pop(key, None)
+            if not self._follows or outcome.position > began.get(key, outcome.position):
+                self._plans.forget(key)
+                self._assignment.forget(key)
             if outcome.failure is not None:
-                self._failed_once.add(key)
-                self._plans.fail(*key, outcome.failure.error, outcome.failure.problem)
+                self._stop(key, outcome.failure.error, outcome.failure.problem)
                 if self._follows:
                     self._say(f"{outcome.topic}-{outcome.partition} stops: {outcome.failure.error}: {outcome.failure.problem}")
         if self._follows and result.failure is None:
@@ -379,12 +380,16 @@ class CopyDriver:
             self._say(f"lane {result.lane} stops: {result.failure.error}: {result.failure.problem}")
         return None
 
+    def _stop(self, key: TopicPartition, error: str, problem: str) -> None:
+        self._plans.stop(key, error, problem)
+        self._assignment.fail(key, time.monotonic())
+
     def _give_up(self, tasks: Iterable[tuple[LaneTask, str]], attempts: str) -> None:
         for task, why in tasks:
             self._assignment.drop(part.key for part in task.partitions)
             for partition in task.partitions:
                 problem = f"lane {task.lane} did not finish in {attempts}: {why}"
-                self._plans.fail(partition.topic, partition.partition, "PartitionUnavailable", problem)
+                self._stop(partition.key, "PartitionUnavailable", problem)
 
     def _write_opened(self) -> str:
         """NewerFormat, before anything is written.

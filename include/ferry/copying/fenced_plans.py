@@ -1,13 +1,15 @@
 """Plans of a try that holds the flow, and the failures that they name.
 
 A plan may be made again while lanes copy: of lanes that were lost, and of partitions that are new. Then it replaces the failures that an
-older one named.
+older one named. But what a lane of a run that follows has stopped may fail in the next lane again, so it counts as failed until a lane has
+copied some of it.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.model import LaneTask
@@ -26,6 +28,7 @@ class FencedPlans:
     def __init__(self, flow: Flow, request: RunRequest) -> None:
         self._flow, self._request = flow, request
         self.failures: dict[tuple[str, int], PartitionFailure] = {}
+        self._stopped: set[TopicPartition] = set()
 
     def decide(self, seen: FlowSnapshot) -> list[PartitionPlan]:
         return plan_partitions(seen.facts, rules_of(self._flow, self._request))
@@ -40,7 +43,8 @@ class FencedPlans:
             plans = self._without_topic(decide(seen), seen, source, target)
         planned = [plan.failure for plan in plans if plan.failure is not None]
         for plan in plans:  # an older plan may have failed
-            self.failures.pop(plan.facts.key, None)
+            if plan.facts.key not in self._stopped:
+                self.failures.pop(plan.facts.key, None)
             self.failures.pop((plan.facts.topic, -1), None)
         if planned:
             lease.confirm()
@@ -70,6 +74,17 @@ class FencedPlans:
         for part in (part for task in lost for part in task.partitions):
             if not named & {part.key, (part.topic, -1)}:
                 self.fail(*part.key, "SourceMissing", "the source no longer had it when its lane was planned again")
+
+    def stop(self, key: TopicPartition, error: str, problem: str) -> None:
+        """A lane has stopped the partition."""
+        self.fail(*key, error, problem)
+        if self._request.follow_until is not None:
+            self._stopped.add(key)
+
+    def forget(self, key: TopicPartition) -> None:
+        """A lane has copied some of the partition since it failed."""
+        self.failures.pop(key, None)
+        self._stopped.discard(key)
 
     def fail(self, topic: str, partition: int, error: str, problem: str) -> None:
         self.failures[topic, partition] = PartitionFailure(topic, partition, error, problem)

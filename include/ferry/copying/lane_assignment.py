@@ -1,7 +1,8 @@
 """Which lane has which partition during a run (pure).
 
 A partition keeps its lane until the lane ends: a lane that was lost gets its partitions again. While a run follows, a lane ends before the
-others if one of its partitions fails. The others of its partitions are `left` then, and the driver gives them another lane.
+others if one of its partitions fails. The others of its partitions are `left` then, and the driver gives them another lane. The partition
+that failed would end the next lane too, so it joins others only after a pause, which doubles each time.
 """
 
 from collections import Counter
@@ -14,6 +15,9 @@ from ferry.copying.lanes import balance, number_of_lanes, spread
 from ferry.copying.model import LaneResult, LaneTask, PartitionTask
 from ferry.copying.plan import PartitionPlan
 
+# The shortest pause after which a partition that has failed joins a lane of others.
+JOIN_SECONDS = 60.0
+
 
 class LaneAssignment:
     """`lanes`: how many the run has, known with the plan. `used`: those that have run. `left`: partitions that wait for one."""
@@ -25,6 +29,8 @@ class LaneAssignment:
         self.used: set[int] = set()
         self.left: set[TopicPartition] = set()
         self._lane_of: dict[TopicPartition, int] = {}
+        self._failures: Counter[TopicPartition] = Counter()
+        self._joins_at: dict[TopicPartition, float] = {}
 
     def decide(self, partitions: int) -> None:
         """The number of lanes, by the number of partitions with work."""
@@ -63,6 +69,21 @@ class LaneAssignment:
         """A lane of a run that follows has ended by itself."""
         failed = {TopicPartition(outcome.topic, outcome.partition) for outcome in result.partitions if outcome.failure is not None}
         self.left |= self.drop_lane(result.lane) - failed
+
+    def fail(self, key: TopicPartition, now: float) -> None:
+        """A lane has stopped the partition. `now`: in monotonic seconds."""
+        pause = max(JOIN_SECONDS, self._flow.mirroring.refresh_topics_interval)
+        self._joins_at[key] = now + pause * 2 ** self._failures[key]
+        self._failures[key] += 1
+
+    def forget(self, key: TopicPartition) -> None:
+        """A lane has copied some of the partition since it failed."""
+        del self._failures[key]
+        self._joins_at.pop(key, None)
+
+    def may_join(self, key: TopicPartition, now: float) -> bool:
+        """Whether the partition may be put into a lane of others."""
+        return now >= self._joins_at.get(key, now)
 
     def drop_lane(self, lane: int) -> set[TopicPartition]:
         """The partitions of the lane, which have none any more."""

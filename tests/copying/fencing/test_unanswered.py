@@ -121,7 +121,7 @@ def test_a_run_that_ends_names_what_a_lane_waited_for_and_what_does_not_answer_n
     monkeypatch.setattr(driver, "require_contact", lambda *_: None)
     made._end_if_unreachable(lease)
     assert given == [], "no lane has waited"
-    made._take_result(LaneResult(0, failure=waited))
+    made._take_result(LaneResult(0, failure=waited), LaneTask(0, "id", ProducerIdentity(1, 0), ()))
     with pytest.raises(ClusterUnreachable, match="cluster A: no broker has answered for 75 s; asked once more: cluster B: no answer"):
         made._end_if_unreachable(lease)
     for _ in range(2):
