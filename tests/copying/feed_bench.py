@@ -55,7 +55,7 @@ class Source:
         self.judged: list[ReadTo] = []
         self.looks = self.most_looks = 0
         self.refreshed, self.refusing, self.woken, self.slept = 0, False, 0, list[float]()
-        self.rested = True
+        self.rested, self.age = True, 0.0
         self.problem: Exception = RequestLost("connection reset")
 
     def monotonic(self) -> float:

@@ -260,6 +260,21 @@ def test_leaders_are_asked_for_until_they_are_known_and_not_during_a_pause(bench
     assert made.source.refreshed == 2
 
 
+@pytest.mark.parametrize("follows", [True, False])
+def test_a_lane_that_follows_asks_for_leaders_although_nothing_fails(bench: Callable[..., Bench], follows: bool) -> None:
+    """A leader that is cut off from its cluster answers as if nothing arrived."""
+    made = bench(replace(task(), follows=follows))
+    made.source.age = module.LOOK_SECONDS - 0.1
+    made.mend()
+    assert made.source.refreshed == 0
+    made.source.age = module.LOOK_SECONDS + 0.1
+    made.mend()
+    assert made.source.refreshed == follows
+    made.source.ids["t"] = UUID(int=9)
+    made.mend()
+    assert (made.cursors[0].failure is not None) == follows, "a topic that was created again is noticed too"
+
+
 def test_another_topic_of_that_name_and_a_topic_that_is_gone_stop(bench: Callable[..., Bench]) -> None:
     made = bench(task(0), task(1))
     made.source.ids["t"] = None

@@ -59,6 +59,9 @@ PAUSE_SECONDS = 0.1
 # A lane that follows asks again so often where nothing arrives. What arrives is answered at once, except in a partition that was not among
 # those that were asked for, because its leader had changed.
 FOLLOW_WAIT_MILLISECONDS = 1_000
+# A lane that follows asks for leaders so often. A broker that is cut off from the others but not from Ferry goes on as leader: in its log
+# nothing arrives, and no answer of it says so.
+LOOK_SECONDS = 10.0
 # The lane cannot name the offset: only the ledger tells which records of the old log were copied.
 WHERE_A_RESTART_GOES_ON = "ferry plan names the offset at which ferry.on.recreate=restart goes on"
 
@@ -156,7 +159,8 @@ class SourceFeed:
 
     async def mend(self, idle: Iterable[PartitionCursor]) -> None:
         """Refresh leaders if needed, and check offsets that the source contradicts. `idle`: cursors with nothing in flight."""
-        if self._stale and self._leaders.rested and not self._connection.all_throttled():
+        old = self._follows and self._leaders.age > LOOK_SECONDS
+        if (self._stale or old) and self._leaders.rested and not self._connection.all_throttled():
             with suppress(RequestNotSent, RequestLost):  # the next round asks again
                 await self._leaders.refresh()
                 self._stale = False
