@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from kafka.protocol.admin.transactions import DescribeTransactionsResponse
 from kafka.protocol.consumer.group import OffsetFetchResponse
 from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
 from kafka.protocol.producer import (
@@ -277,3 +278,11 @@ def test_the_most_serious_code_decides() -> None:
     request = answers.ADD_PARTITIONS_TO_TXN
     given = ([], [0, 0], [55, 3, 55], [0, 16, 51], [3, 29, 47], [51, 999])
     assert [request.gravest(codes) for codes in given] == [0, 0, 3, 16, 47, 999]
+
+
+@every_code_of(answers.DESCRIBE_TRANSACTIONS)
+def test_who_holds_an_id(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    told = DescribeTransactionsResponse.TransactionState(error_code=code, producer_id=7, producer_epoch=2, topics=[])
+    asked = coordinator_of(monkeypatch, Coordinators(DescribeTransactionsResponse[0](transaction_states=[told])))
+    assert asyncio.run(asked.current()) == (None if code else ProducerIdentity(7, 2)), "what is not told is not known"
+    assert asyncio.run(coordinator_of(monkeypatch, Coordinators(None, found=(15,))).current()) is None, "no coordinator yet"

@@ -349,8 +349,8 @@ OFFSET_FOR_LEADER_EPOCH = RequestKind(
 )
 
 # Broker: TransactionCoordinator.handleListTransactions, handleDescribeTransactions. Ferry shows their answers beside an open transaction
-# that it has found already. If a coordinator does not answer, Ferry does not ask again until it next reads open transactions; Java asks at
-# once.
+# that it has found already, and looks whether the holder of an id proves it. If a coordinator does not answer, Ferry does not ask again
+# until it next reads open transactions, and takes the holder for alive; Java asks at once.
 LIST_TRANSACTIONS = RequestKind("ListTransactions", Action.NOTHING, Row(_MOVED, Action.NOTHING))
 DESCRIBE_TRANSACTIONS = RequestKind(
     "DescribeTransactions",

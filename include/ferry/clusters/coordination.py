@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 from kafka.protocol.producer import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -20,7 +21,7 @@ from kafka.protocol.producer import (
 )
 
 from ferry.clusters import answers
-from ferry.clusters.answers import ASKED_AGAIN, FIND_COORDINATOR, Action, RequestKind
+from ferry.clusters.answers import ASKED_AGAIN, DESCRIBE_TRANSACTIONS, FIND_COORDINATOR, Action, RequestKind
 from ferry.clusters.committed_offsets import BATCH_BYTES, K, OffsetBatches, fetch_request, fetched_offsets, topics_to_commit
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.event_loop import EventLoop
@@ -118,6 +119,16 @@ class Coordinator:
         )
         answer = await self._until_final(answers.INIT_PRODUCER_ID, TRANSACTION_COORDINATOR, request)
         return ProducerIdentity(answer.producer_id, answer.producer_epoch)
+
+    async def current(self) -> ProducerIdentity | None:
+        """The pair that the coordinator has now, unchanged. None if it does not say: brokers before 3.0 cannot (KIP-664)."""
+        with suppress(RequestNotSent, RequestLost):
+            node = await self._node(TRANSACTION_COORDINATOR)
+            answer = await self._connection.send(DescribeTransactionsRequest(transactional_ids=[self._transactional_id]), node)
+            (told,) = answer.transaction_states
+            if DESCRIBE_TRANSACTIONS.action(told.error_code) is Action.GO_ON:
+                return ProducerIdentity(told.producer_id, told.producer_epoch)
+        return None
 
     async def prove(self, identity: ProducerIdentity, *, transactions_v2: bool) -> ProducerIdentity:
         """Like `init` with a pair; aborts an open transaction, unless it was committed already.

@@ -54,6 +54,8 @@ FIRST_PAUSE_SECONDS = 1.0
 
 # How often a run that follows asks whether it still holds the flow.
 FOLLOW_LOOK_SECONDS = 5.0
+# A run that has not asked for so long does not follow any more.
+FOLLOW_ALIVE_SECONDS = 3 * FOLLOW_LOOK_SECONDS
 
 # For a cluster that Ferry has already waited for.
 LOOK_SECONDS = 10.0
@@ -95,7 +97,7 @@ class CopyDriver:
         lease = RunLease(self._flow)
         with named_when_slow(self._say, "reading what earlier runs left on the target"):
             lease.look_up()
-            newer = self._write_opened()
+            newer = self._write_opened(lease)
         if newer:  # to take the flow back would end a run that follows for longer
             self._write_result(taken_over=newer)
             return
@@ -391,16 +393,18 @@ class CopyDriver:
                 problem = f"lane {task.lane} did not finish in {attempts}: {why}"
                 self._stop(partition.key, "PartitionUnavailable", problem)
 
-    def _write_opened(self) -> str:
+    def _write_opened(self, lease: RunLease) -> str:
         """NewerFormat, before anything is written.
 
-        Returns the run that has taken the flow over and still goes on, if this is another try of a run that follows.
+        Returns the run that has taken the flow over and still goes on, if this is another try of a run that follows. That a run does not go
+        on may be wrong, if its driver is slow: then the two runs take over from each other once more.
         """
         newer_format, asked = ask_syncs_done(self._flow), InternalTopicReader(self._flow.target).ask_end_offsets(self._ledger)
         opened, ends = read_run_records(self._flow, self._request.run_id).opened, asked.answer()
         newer_format.answer()
         newer = self._newer_runs() if opened is not None and self._follows else {}
-        if found := following(newer, time.time()):
+        found = following(newer, time.time())
+        if found is not None and lease.is_proven(FOLLOW_ALIVE_SECONDS):  # it may have been killed, or not have begun to copy
             return found.run_id
         moment = self._request.follow_until
         until = None if moment is None else moment.isoformat(timespec="seconds")

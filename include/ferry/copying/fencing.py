@@ -17,6 +17,7 @@ that the id is lost. The order matters:
 tests/model goes through all interleavings of these steps.
 """
 
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -29,7 +30,7 @@ from ferry.clusters.internal_batches import KeyValue
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.shared_connection import Asked, begin_asking, connected
+from ferry.clusters.shared_connection import Asked, ask_cluster, begin_asking, connected
 from ferry.config import ClientRole, Flow
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.lanes import number_of_lanes
@@ -161,6 +162,19 @@ class RunLease(FencedWriter):
         lanes = [flow.transactional_id(lane) for lane in range(number_of_lanes(0, flow.lanes))]
         super().__init__(flow, flow.transactional_id("run"), lanes)
         self.record = FlowRecord(flow.name, 0)
+
+    def is_proven(self, seconds: float) -> bool:
+        """Whether somebody has proven the run id within `seconds`, which this takes. True if the cluster does not tell.
+
+        Call it before this process takes the flow. The driver of a run that follows proves the id every few seconds.
+        """
+
+        async def current(connection: ClusterConnection) -> ProducerIdentity | None:
+            return await Coordinator(connection.loop, connection, self._name, self._flow.position_group).current()
+
+        before = ask_cluster(self._flow.target, current, role=ClientRole.PRODUCER)
+        time.sleep(seconds)
+        return before is None or ask_cluster(self._flow.target, current, role=ClientRole.PRODUCER) != before
 
     def take_lanes(self) -> dict[int, ProducerIdentity]:
         """Take every lane that was ever used, and at least as many as the flow has."""
