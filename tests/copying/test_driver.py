@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.copying.driver_bench import REFRESH_SECONDS, Bench, keys
-
-from ferry.clusters.shared_connection import Asked
-from ferry.copying import driver
-from ferry.ledger.runs_topic import RunOpened, RunRecords
 
 pytestmark = pytest.mark.unit
 
@@ -72,20 +66,3 @@ def test_a_failure_is_named_until_a_lane_has_copied_some_of_the_partition(bench:
     (task,) = made.refresh()
     made.end(task, moved=[key])
     assert made.failed == set()
-
-
-@pytest.mark.parametrize("proven", [True, False])
-def test_another_try_ends_only_if_the_newer_run_goes_on(bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, proven: bool) -> None:
-    """The newer one may have been killed too, or have failed before it took the flow over."""
-    made = bench()
-    until = datetime.fromtimestamp(made.clock.now, UTC) + timedelta(hours=1)
-    opened = {name: RunRecords(RunOpened(name, until.isoformat(), "", {}, until.isoformat())) for name in ("run", "newer")}
-    written: list[Any] = []
-    monkeypatch.setattr(driver, "read_run_records", lambda *_: opened["run"])
-    monkeypatch.setattr(driver, "read_recent_runs", lambda _: opened)
-    monkeypatch.setattr(driver, "write_run_record", lambda _, record: written.append(record))
-    monkeypatch.setattr(driver, "ask_syncs_done", lambda _: Asked(dict))
-    monkeypatch.setattr(driver, "InternalTopicReader", lambda _: SimpleNamespace(ask_end_offsets=lambda _: Asked(dict)))
-    lease: Any = SimpleNamespace(is_proven=lambda _: proven)
-    assert made.driver._write_opened(lease) == ("newer" if proven else "")
-    assert [record.run_id for record in written] == ([] if proven else ["run"])

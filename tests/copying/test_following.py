@@ -292,6 +292,31 @@ def test_another_try_does_not_take_the_flow_back(
         wait_for_more(second, target_cluster, remote, seen)
 
 
+def test_a_run_that_does_not_follow_has_the_flow_only_for_a_while(
+    topic: str,
+    config_file: Callable[..., Path],
+    copy_only: tuple[str, ...],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    config = config_file(f"A->B.topics = {topic}", *copy_only)
+    flow = load_config(config).flows[0]
+    remote = f"{flow.source.alias}.{topic}"
+    fill(source_cluster, topic, [0], 10)
+    with following(config, flow.name) as run:
+        wait_for_more(run, target_cluster, remote, 0)
+        until(lambda: compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote}).equal)
+        for number in range(2):
+            Run(flow, RunRequest(flow.name, f"short-{number}")).copy(InlineLaneRunner(), print)
+            fill(source_cluster, topic, [0, 1], 20)
+            until(lambda: compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote}).equal)
+        newer = last_run(config, flow.name)
+        code, report = run.ended()
+    assert (code, report["taken_over"], report["totals"]["records"]) == (0, newer["run_id"], 50)
+    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote})
+    assert (found.equal, found.records) == (True, 50), found.differences[:3]
+
+
 def test_a_quiet_remote_topic_that_is_created_again_is_noticed(
     topic: str,
     config_file: Callable[..., Path],

@@ -3,17 +3,16 @@
 It runs in the Spark driver or, for small jobs, in the caller's process. It reads everything that decides about data after fencing.
 """
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin, require_contact
 from ferry.clusters.coordination import ProducerIdentity
-from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.kept import kept_clients
 from ferry.clusters.log_sizes import log_sizes
 from ferry.clusters.partitions import TopicPartition
@@ -30,32 +29,18 @@ from ferry.copying.plan import PartitionPlan
 from ferry.copying.progress import Progress, ProgressObserver, beside, named_when_slow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot
+from ferry.copying.try_records import FOLLOW_LOOK_SECONDS, TryRecords
 from ferry.copying.upkeep import ask_held_ever, keep_up
 from ferry.copying.weights import bytes_an_offset, without_size
 from ferry.errors import ClusterUnreachable, FerryError, RetryRule, Superseded
-from ferry.ledger.reading import ask_syncs_done
-from ferry.ledger.run_report import Skipped, time_now
-from ferry.ledger.runs_topic import (
-    RunOpened,
-    RunRecords,
-    RunResult,
-    following,
-    read_recent_runs,
-    read_run_records,
-    runs_after,
-    write_run_record,
-)
+from ferry.ledger.run_report import Skipped
+from ferry.ledger.runs_topic import RunOpened
 from ferry.ledger.state import Claim, encode_state
 from ferry.syncs.context import SyncContext
 from ferry.syncs.topics import sync_topics
 
 # Ferry waits so long before it takes lost lanes back, and twice as long each time that they are lost again without a commit.
 FIRST_PAUSE_SECONDS = 1.0
-
-# How often a run that follows asks whether it still holds the flow.
-FOLLOW_LOOK_SECONDS = 5.0
-# A run that has not asked for so long does not follow any more.
-FOLLOW_ALIVE_SECONDS = 3 * FOLLOW_LOOK_SECONDS
 
 # For a cluster that Ferry has already waited for.
 LOOK_SECONDS = 10.0
@@ -67,22 +52,35 @@ Watch = Callable[[threading.Event], None]
 class CopyDriver:
     """One try of one run."""
 
-    def __init__(self, flow: Flow, request: RunRequest, runner: LaneRunner, say: Log, meanwhile: Watch = lambda _: None) -> None:
-        """`meanwhile`: called in a thread when this run holds the flow, with an event that says that the copy is over."""
+    def __init__(
+        self, flow: Flow, request: RunRequest, runner: LaneRunner, say: Log, meanwhile: Watch = lambda _: None, *, cpu_told: float = 0.0
+    ) -> None:
+        """`meanwhile`: called in a thread when this run holds the flow, with an event that says that the copy is over.
+
+        `cpu_told`: as of TryRecords.
+        """
         self._flow, self._request, self._runner, self._say, self._meanwhile = flow, request, runner, say, meanwhile
         self._ledger = flow.ledger_topic
-        self._plans = FencedPlans(flow, request)
+        self._plans, self._records = FencedPlans(flow, request), TryRecords(flow, request, cpu_told)
         self._skipped: tuple[Skipped, ...] = ()
         self._stopped_lanes: set[int] = set()
         self._unreachable = ""  # the problem of a lane that waited for a whole cluster in vain
         self._cpu_seconds = 0.0
-        self.ledger_ends: Mapping[int, int] = {}
         self._follows = request.follow_until is not None
         self._assignment = LaneAssignment(flow, lambda: runner.width, follows=self._follows)
         self._looked = self._refreshed = time.monotonic()
         self._said = ""  # the last problem of looking around
         self._upkeep: Callable[[], None] | None = None  # of a run that follows, until it is done
-        self._started = time.monotonic()
+
+    @property
+    def ledger_ends(self) -> Mapping[int, int]:
+        """Where the ledger ended when the run began."""
+        return self._records.ledger_ends
+
+    @property
+    def gave_way_to(self) -> str:
+        """The run that has the flow now, if this one may take it again when that one has ended."""
+        return self._records.gave_way_to
 
     def run(self) -> None:
         """Copy, and write the outcome to the runs topic. Errors that end the run, like Superseded and ClusterUnreachable, are raised."""
@@ -97,9 +95,9 @@ class CopyDriver:
         lease = RunLease(self._flow)
         with named_when_slow(self._say, "reading what earlier runs left on the target"):
             lease.look_up()
-            newer = self._write_opened(lease)
-        if newer:  # to take the flow back would end a run that follows for longer
-            self._write_result(taken_over=newer)
+            newer = self._records.begin(lease)
+        if newer is not None:  # to take the flow back would end a run that follows for longer
+            self._give_way(newer)
             return
         try:
             if self._follows:
@@ -109,15 +107,15 @@ class CopyDriver:
         except FerryError as problem:
             superseded = str(problem) if isinstance(problem, Superseded) else None
             if superseded is not None and self._follows:
-                self._write_result(taken_over=next(reversed(self._newer_runs()), ""))
+                self._give_way(self._records.taker())
                 return
             if superseded is None:
                 self._plans.fail("", -1, type(problem).__name__, str(problem))
             with suppress(ClusterUnreachable):  # the target may be unreachable too; `problem` is what ended the run
                 waited = isinstance(problem, ClusterUnreachable)
-                self._write_result(superseded, seconds=LOOK_SECONDS if waited else None)
+                self._end(superseded=superseded, seconds=LOOK_SECONDS if waited else None)
             raise
-        self._write_result()
+        self._end()
 
     def _take_over(self, lease: RunLease) -> dict[int, ProducerIdentity]:
         held = lease.take_lanes()
@@ -393,45 +391,10 @@ class CopyDriver:
                 problem = f"lane {task.lane} did not finish in {attempts}: {why}"
                 self._stop(partition.key, "PartitionUnavailable", problem)
 
-    def _write_opened(self, lease: RunLease) -> str:
-        """NewerFormat, before anything is written.
+    def _end(self, **how: Any) -> None:
+        """`how`: as of TryRecords.end."""
+        self._records.end(self._plans.failures.values(), self._skipped, self._cpu_seconds, **how)
 
-        Returns the run that has taken the flow over and still goes on, if this is another try of a run that follows. That a run does not go
-        on may be wrong, if its driver is slow: then the two runs take over from each other once more.
-        """
-        newer_format, asked = ask_syncs_done(self._flow), InternalTopicReader(self._flow.target).ask_end_offsets(self._ledger)
-        opened, ends = read_run_records(self._flow, self._request.run_id).opened, asked.answer()
-        newer_format.answer()
-        newer = self._newer_runs() if opened is not None and self._follows else {}
-        found = following(newer, time.time())
-        if found is not None and lease.is_proven(FOLLOW_ALIVE_SECONDS):  # it may have been killed, or not have begun to copy
-            return found.run_id
-        moment = self._request.follow_until
-        until = None if moment is None else moment.isoformat(timespec="seconds")
-        now = RunOpened(self._request.run_id, time_now(), self._request.bound, ends, until)
-        write_run_record(self._flow, now)  # in each try: it says that the run goes on
-        self.ledger_ends = (opened or now).ledger_ends
-        return ""
-
-    def _newer_runs(self) -> dict[str, RunRecords]:
-        """Empty if the runs topic cannot be read: it only names what happened."""
-        with suppress(FerryError):
-            return runs_after(read_recent_runs(self._flow), self._request.run_id)
-        return {}
-
-    def _write_result(self, superseded: str | None = None, *, seconds: float | None = None, taken_over: str | None = None) -> None:
-        cpu = self._cpu_seconds + sum(os.times()[:2])
-        write_run_record(
-            self._flow,
-            RunResult(
-                run_id=self._request.run_id,
-                finished=time_now(),
-                seconds=round(time.monotonic() - self._started, 3),
-                cpu_seconds=round(cpu, 3),
-                failed=tuple(self._plans.failures.values()),
-                skipped=self._skipped,
-                superseded=superseded,
-                taken_over=taken_over,
-            ),
-            seconds=seconds,
-        )
+    def _give_way(self, to: RunOpened | None) -> None:
+        self._end(taken_over="" if to is None else to.run_id)
+        self._records.give_way(to)

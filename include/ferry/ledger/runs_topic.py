@@ -31,7 +31,7 @@ VERIFY_PREFIX = b"verify:"
 class RunOpened:
     """A run began. `bound`: its end bound in words. `ledger_ends`: by partition of the ledger, its end offset then.
 
-    `follow_until`: if it follows, until when, as an ISO time.
+    `follow_until`: if it follows, until when, as an ISO time. `topics`: it copies only these (empty: all of the flow).
     """
 
     run_id: str
@@ -39,6 +39,7 @@ class RunOpened:
     bound: str
     ledger_ends: Mapping[int, int] = field(default_factory=dict)
     follow_until: str | None = None
+    topics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:
         require_version(document, where, RECORD_VERSION)
         kind = document["kind"]
         if kind == "opened":
-            opened = read_as(RunOpened, document, optional=("ledger_ends", "follow_until"))
+            opened = read_as(RunOpened, document, optional=("ledger_ends", "follow_until", "topics"))
             return replace(found, opened=found.opened or opened, result=None)  # another try
         if kind == "sync":
             sync = read_as(RunSync, document)

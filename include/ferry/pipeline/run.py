@@ -86,15 +86,22 @@ class Run:
         return changes
 
     def copy(self, runner: LaneRunner, log: Callable[[str], None]) -> None:
-        """The whole copy of one try; its outcome is in the runs topic then. FerryError when it could not be carried out."""
+        """The whole copy of one try; its outcome is in the runs topic then. FerryError when it could not be carried out.
+
+        A run that follows, and from which a run that does not has taken the flow over, takes it again when that one has ended.
+        """
         from ferry.copying.driver import CopyDriver  # noqa: PLC0415 - slow to load, and many runs have nothing to copy
+        from ferry.copying.try_records import cpu_of_process, waited_for  # noqa: PLC0415 - likewise
 
         meanwhile: Callable[[Event], None] = lambda _: None  # noqa: E731 - one of two
         if self.request.follow_until is not None:
             meanwhile = partial(sync_meanwhile, self.flow, self.request.run_id, log)
-        driver = CopyDriver(self.flow, self.request, runner, log, meanwhile)
-        driver.run()
-        self._ledger_ends = driver.ledger_ends
+        cpu_told, goes_on = 0.0, True
+        while goes_on:
+            driver = CopyDriver(self.flow, self.request, runner, log, meanwhile, cpu_told=cpu_told)
+            driver.run()
+            self._ledger_ends, cpu_told = driver.ledger_ends, cpu_of_process()
+            goes_on = bool(driver.gave_way_to) and waited_for(self.flow, self.request, driver.gave_way_to, log)
 
     def move_records(self, copy: Callable[[], object], prepared: Callable[[TopicChanges], object]) -> None:
         """Prepare what the plan says and hand the changes to `prepared`; then call `copy`, if the plan has records to copy."""
