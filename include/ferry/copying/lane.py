@@ -25,6 +25,7 @@ from ferry.copying.abandoned_transactions import fence_zombie_requests, stop_han
 from ferry.copying.appender import Accepted, Appender
 from ferry.copying.buffer_limits import RateLimiter, buffer_limits
 from ferry.copying.cursor import PartitionCursor
+from ferry.copying.following import Following
 from ferry.copying.guard_tail import GuardTail
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
@@ -40,10 +41,6 @@ log = logging.getLogger(__name__)
 
 # Runs of all receipts of one transaction, about 200 bytes each until it is committed.
 RUNS_PER_TRANSACTION = 20 * RUNS_PER_RECEIPT
-# The loop runs at least this often, for pauses that are over and transactions that are old enough.
-IDLE_SECONDS = 0.05
-# A following lane that is at the end of all its partitions has no pause to watch, only the time at which it ends.
-AT_THE_END_SECONDS = 1.0
 # A following lane that writes nothing asks the target for its topics so often.
 LOOK_SECONDS = 10.0
 # Recoveries in a row without a commit; each may take as long as Ferry waits for a coordinator. The driver tries a failed lane again.
@@ -96,8 +93,8 @@ class Lane:
         # Partitions whose leader has not said yet whether an older transaction hangs there.
         self._unchecked: set[TopicPartition] = set()
         self._blamed: Counter[tuple[TopicPartition, int]] = Counter()
-        self._follows_until = None if job.follow_until is None else time.monotonic() + job.follow_until - time.time()
-        self._commit_seconds = job.flow.follow_commit_ms / 1000
+        until = None if job.follow_until is None else time.monotonic() + job.follow_until - time.time()
+        self._following = Following(until, job.flow.follow_commit_ms / 1000)
         self._transactions_v2 = True
         self._records: Appender
         self._ledger: InternalWriter
@@ -244,24 +241,14 @@ class Lane:
         self._state = advance(self._state, TransactionEvent.NOTHING_ACCEPTED)
 
     def _follow_on(self) -> None:
-        """Follow no longer if the time is over, or at once if a partition failed: then the driver names it, and plans the others again."""
-        if self._follows_until is None:
-            return
-        failed = any(cursor.failure for cursor in self._cursors.values())
-        if failed or time.monotonic() > self._follows_until:
-            self._follows_until = None
+        failed = self._following.goes_on and any(cursor.failure for cursor in self._cursors.values())
+        if self._following.ends(time.monotonic(), failed=failed):
             for cursor in self._cursors.values():
                 cursor.end_here(at_once=failed)
 
     def _pause(self) -> float:
-        """Until the loop must look without an answer: for pauses that are over, and for a transaction that is old enough."""
-        behind = any(cursor.troubled_since or (cursor.is_behind and not cursor.done) for cursor in self._cursors.values())
-        if self._follows_until is None or self._records.unanswered or behind:
-            return IDLE_SECONDS
-        now = time.monotonic()
-        if self._state is TransactionState.READY:
-            return min(AT_THE_END_SECONDS, max(0.0, self._follows_until - now))
-        return min(IDLE_SECONDS, max(0.0, self._opened + self._commit_seconds - now))
+        waits = bool(self._records.unanswered)
+        return self._following.pause(self._state, self._opened, time.monotonic(), self._cursors.values(), waits=waits)
 
     def _finished(self) -> bool:
         idle = self._state is TransactionState.READY and not self._records.unanswered
@@ -285,7 +272,7 @@ class Lane:
 
     async def _mend_target(self) -> None:
         # Nothing is written where nothing arrives, so nobody would say that a remote topic was deleted, or created again.
-        quiet = self._follows_until is not None and self._state is TransactionState.READY
+        quiet = self._following.goes_on and self._state is TransactionState.READY
         old = quiet and self._target_leaders.age > LOOK_SECONDS
         if (self._records.leaders_stale or old) and self._target_leaders.rested:
             with suppress(RequestNotSent, RequestLost):  # the next round asks again
@@ -312,7 +299,7 @@ class Lane:
         flow = self._job.flow
         if self._sent_bytes >= flow.transaction_bytes or time.monotonic() - self._opened >= flow.transaction_seconds:
             return True
-        if self._follows_until is not None and self._is_at_the_end():
+        if self._following.is_due(self._opened, time.monotonic(), self._cursors.values()):
             return True
         runs = [cursor.runs for cursor in self._cursors.values()]
         if max(runs, default=0) >= RUNS_PER_RECEIPT or sum(runs) >= RUNS_PER_TRANSACTION:
@@ -320,11 +307,6 @@ class Lane:
         if self._transaction_partitions.full and not any(map(self._records.busy, self._transaction_partitions.keys)):
             return True
         return all(cursor.done and not self._records.busy(key) for key, cursor in self._cursors.items())
-
-    def _is_at_the_end(self) -> bool:
-        """Whether a following lane has all that the source has committed and gives, and its transaction is old enough."""
-        old = time.monotonic() - self._opened >= self._commit_seconds
-        return old and not any(cursor.is_behind and not (cursor.done or cursor.troubled_since) for cursor in self._cursors.values())
 
     def _open(self) -> None:
         self._state = advance(self._state, TransactionEvent.APPEND)
