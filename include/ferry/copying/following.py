@@ -39,7 +39,8 @@ class Following:
             return IDLE_SECONDS
         if state is TransactionState.READY:
             return min(AT_THE_END_SECONDS, max(0.0, self.until - now))
-        return min(IDLE_SECONDS, max(0.0, opened + self.commit_seconds - now))
+        left = opened + self.commit_seconds - now
+        return left if 0 < left < IDLE_SECONDS else IDLE_SECONDS
 
     def is_due(self, opened: float, now: float, cursors: Collection[PartitionCursor]) -> bool:
         """Whether the lane has all that the source has committed and gives, and its transaction is old enough."""

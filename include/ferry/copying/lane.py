@@ -247,7 +247,7 @@ class Lane:
                 cursor.end_here(at_once=failed)
 
     def _pause(self) -> float:
-        waits = bool(self._records.unanswered)
+        waits = bool(self._records.unanswered or self._records.waiting_bytes)
         return self._following.pause(self._state, self._opened, time.monotonic(), self._cursors.values(), waits=waits)
 
     def _finished(self) -> bool:
