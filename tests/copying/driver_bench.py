@@ -126,6 +126,11 @@ class Bench:
         result = LaneResult(task.lane, tuple(outcomes))
         self.out.take(task.lane, self.driver._take_result(result, task))
 
+    def lose(self, task: LaneTask) -> None:
+        """The lane ends because of something that passes."""
+        result = LaneResult(task.lane, failure=Failure("RequestLost", "connection reset", passing=True))
+        self.out.take(task.lane, self.driver._take_result(result, task))
+
     def look(self) -> list[LaneTask]:
         """What the driver hands out now, beside lanes at work."""
         lease: Any = self.lease

@@ -9,6 +9,11 @@ from typing import Any
 import pytest
 from tests.copying.driver_bench import REFRESH_SECONDS, Bench, keys
 
+from ferry.clusters.coordination import COORDINATION_SECONDS
+from ferry.copying.model import LaneTask
+from ferry.copying.try_records import FOLLOW_LOOK_SECONDS
+from ferry.errors import ClusterUnreachable
+
 pytestmark = pytest.mark.unit
 
 
@@ -18,6 +23,13 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Benc
         return Bench(tmp_path, monkeypatch.setattr, **more)
 
     return build
+
+
+def look_until_some(made: Bench) -> list[LaneTask]:
+    """The lanes that the driver hands out next."""
+    while not (tasks := made.look()):
+        made.clock.now += 0.5
+    return tasks
 
 
 def test_a_partition_that_failed_is_named_as_long_as_no_lane_has_room_for_it(bench: Callable[..., Bench]) -> None:
@@ -66,3 +78,32 @@ def test_a_failure_is_named_until_a_lane_has_copied_some_of_the_partition(bench:
     (task,) = made.refresh()
     made.end(task, moved=[key])
     assert made.failed == set()
+
+
+def test_a_lane_that_is_lost_again_and_again_does_not_stop_the_thread_of_the_others(bench: Callable[..., Bench]) -> None:
+    made = bench()
+    lost, other = made.begin()
+    for pause in (0.0, 2.0, 4.0):
+        made.lose(lost)
+        begun = made.clock.now
+        again = look_until_some(made)
+        assert made.clock.now == begun + pause
+        assert (made.clock.slept, keys(again)) == ([], keys([lost]))
+        (lost,) = again
+    assert made.lease.confirmed == 3 + (0.0 + 2.0 + 4.0) // FOLLOW_LOOK_SECONDS, "the flow is looked after meanwhile"
+    assert other.lane in made.out.tasks
+
+
+def test_a_plan_that_waits_for_a_cluster_does_not_stop_the_thread_of_the_others(bench: Callable[..., Bench]) -> None:
+    made = bench()
+    lost, _ = made.begin()
+    made.lose(lost)
+    made.problem = [ClusterUnreachable("cluster A: gone")] * 3
+    again = look_until_some(made)
+    assert (made.clock.slept, keys(again), len([text for text in made.said if "cluster A: gone" in text])) == ([], keys([lost]), 1)
+    made.lose(again[0])
+    begun = made.clock.now
+    made.problem = [ClusterUnreachable("cluster A: gone for good")] * 1_000
+    with pytest.raises(ClusterUnreachable, match="for good"):
+        look_until_some(made)
+    assert COORDINATION_SECONDS < made.clock.now - begun < COORDINATION_SECONDS + 10

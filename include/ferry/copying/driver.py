@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin, require_contact
-from ferry.clusters.coordination import ProducerIdentity
+from ferry.clusters.coordination import COORDINATION_SECONDS, ProducerIdentity
 from ferry.clusters.kept import kept_clients
 from ferry.clusters.log_sizes import log_sizes
 from ferry.clusters.partitions import TopicPartition
@@ -70,6 +70,8 @@ class CopyDriver:
         self._assignment = LaneAssignment(flow, lambda: runner.width, follows=self._follows)
         self._looked = self._refreshed = time.monotonic()
         self._said = ""  # the last problem of looking around
+        # Of a run that follows: when lost lanes may be planned again, and since when a cluster does not answer that; 0: at once, and none.
+        self._again_at = self._silent_since = 0.0
         self._upkeep: Callable[[], None] | None = None  # of a run that follows, until it is done
 
     @property
@@ -169,10 +171,11 @@ class CopyDriver:
         with beside("ferry-progress", observer.watch), beside("ferry-meanwhile", self._meanwhile):
             out = LanesOut()
             more = partial(self._taken_back, lease, held, ends, out)
-            while pending or self._time_is_left:
-                self._run_lanes(job, pending, out, progress, more)
+            while pending or out.lost or self._time_is_left:
+                if pending:
+                    self._run_lanes(job, pending, out, progress, more)
                 pending = more()
-                if not pending and self._time_is_left:  # every partition has failed: they are tried again later
+                if not pending and (out.lost or self._time_is_left):  # what failed is tried again later
                     time.sleep(FIRST_PAUSE_SECONDS)
         for lane in self._stopped_lanes:
             lease.retake(lane)  # aborts its open transaction: else readers of the target would wait for the transaction's time-out
@@ -185,11 +188,10 @@ class CopyDriver:
     ) -> list[LaneTask]:
         """Take lost lanes back and plan them again, while others may still run. Lanes that were lost too often are given up."""
         lost = dict(out.lost)
-        if not lost:
+        if lost:
+            self._end_if_unreachable(lease)
+        if not lost or self._must_wait(out):
             return self._look_around(lease, held, out)
-        self._end_if_unreachable(lease)
-        if not self._follows or out.failures:
-            time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
         lease.confirm()
         again = {lane: lease.retake(lane) for lane in lost}
         takes_more = min(out.interrupted & lost.keys(), default=None)
@@ -199,9 +201,11 @@ class CopyDriver:
             key = TopicPartition(topic, partition)
             return key in waiting or self._assignment.has(lost, key)
 
-        look = {"for_a_run": True, "ends": {} if self._follows else ends, "concerns": concerns}
-        seen, plans = until_clusters_answer()(self._plans.plan, lease, self._plans.decide, **look)
-        self._skipped = seen.skipped
+        found = self._planned_again(lease, {"for_a_run": True, "ends": {} if self._follows else ends, "concerns": concerns})
+        if found is None:
+            return []
+        seen, plans = found
+        self._again_at, self._skipped = 0.0, seen.skipped
         before = [out.tasks[lane] for lane in lost]
         self._plans.name_missing(before, plans)
         if waiting:
@@ -214,6 +218,33 @@ class CopyDriver:
             again_in_lanes = {part.key for task in tasks for part in task.partitions}
             self._assignment.drop(part.key for task in before for part in task.partitions if part.key not in again_in_lanes)
         return tasks
+
+    def _must_wait(self, out: LanesOut) -> bool:
+        """Whether it is too early to take lost lanes back. A run that follows does not sleep: its other lanes may run in this thread."""
+        pause = FIRST_PAUSE_SECONDS * 2**out.failures
+        if not self._follows:
+            time.sleep(pause)
+            return False
+        now = time.monotonic()
+        self._again_at = self._again_at or (now + pause if out.failures else now)
+        return now < self._again_at
+
+    def _planned_again(self, lease: RunLease, look: Mapping[str, Any]) -> tuple[FlowSnapshot, list[PartitionPlan]] | None:
+        """The plans of lost lanes; None: a run that follows asks again soon. ClusterUnreachable as of until_clusters_answer."""
+        if not self._follows:
+            return until_clusters_answer()(self._plans.plan, lease, self._plans.decide, **look)
+        try:
+            found = self._plans.plan(lease, self._plans.decide, **look)
+        except ClusterUnreachable as problem:
+            now = time.monotonic()
+            self._silent_since = self._silent_since or now
+            if problem.retry is not RetryRule.RETRY or now - self._silent_since > COORDINATION_SECONDS:
+                raise
+            self._again_at = now + FIRST_PAUSE_SECONDS
+            self._say_once(f"the plan of lost lanes waits for a cluster that does not answer: {problem}")
+            return None
+        self._silent_since = 0.0
+        return found
 
     def _look_around(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut) -> list[LaneTask]:
         """Following: Superseded if another run has taken the flow over, which lanes notice only when they commit.
@@ -241,10 +272,13 @@ class CopyDriver:
         except Superseded:
             raise
         except FerryError as problem:
-            if str(problem) != self._said:
-                self._say(f"could not plan what has no lane; Ferry tries again: {problem}")
-            self._said = str(problem)
+            self._say_once(f"could not plan what has no lane; Ferry tries again: {problem}")
             return []
+
+    def _say_once(self, text: str) -> None:
+        if text != self._said:
+            self._say(text)
+        self._said = text
 
     def _keep_up(self) -> None:
         upkeep, self._upkeep = self._upkeep, None
