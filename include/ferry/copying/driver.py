@@ -30,7 +30,7 @@ from ferry.copying.progress import Progress, ProgressObserver, beside, named_whe
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot
 from ferry.copying.try_records import FOLLOW_LOOK_SECONDS, TryRecords
-from ferry.copying.upkeep import ask_held_ever, keep_up
+from ferry.copying.upkeep import UpkeepBeside, ask_held_ever, keep_up
 from ferry.copying.weights import bytes_an_offset, without_size
 from ferry.errors import ClusterUnreachable, FerryError, RetryRule, Superseded
 from ferry.ledger.run_report import Skipped
@@ -72,7 +72,7 @@ class CopyDriver:
         self._said = ""  # the last problem of looking around
         # Of a run that follows: when lost lanes may be planned again, and since when a cluster does not answer that; 0: at once, and none.
         self._again_at = self._silent_since = 0.0
-        self._upkeep: Callable[[], None] | None = None  # of a run that follows, until it is done
+        self._upkeep: UpkeepBeside | None = None  # of a run that follows
 
     @property
     def ledger_ends(self) -> Mapping[int, int]:
@@ -166,7 +166,7 @@ class CopyDriver:
         progress = Progress(sum(plan.offsets for plan in plans), len(pending))
         self._say(f"{progress.lanes_total} lanes, {progress.offsets_total:,} offsets to go")
         if self._follows:
-            self._upkeep = lambda: keep_up(self._flow, lease, job.ledger_topic_id, ask_held_ever(self._flow).answer(), self._say)
+            self._upkeep = UpkeepBeside(self._flow, job.ledger_topic_id, self._say)
         observer = ProgressObserver(self._flow, self._request.run_id, self.ledger_ends, progress, self._say, follows=self._follows)
         with beside("ferry-progress", observer.watch), beside("ferry-meanwhile", self._meanwhile):
             out = LanesOut()
@@ -179,6 +179,8 @@ class CopyDriver:
                     time.sleep(FIRST_PAUSE_SECONDS)
         for lane in self._stopped_lanes:
             lease.retake(lane)  # aborts its open transaction: else readers of the target would wait for the transaction's time-out
+        if self._upkeep is not None:
+            self._upkeep.end(lease)
         held_ever = ask_held_ever(self._flow)
         self._name_last_stable_lags(seen)
         keep_up(self._flow, lease, job.ledger_topic_id, held_ever.answer(), self._say)
@@ -262,7 +264,8 @@ class CopyDriver:
             for lane in out.interrupted:
                 self._runner.interrupt(lane)  # the first time, its Spark job may not have begun
             return []
-        self._keep_up()
+        if self._upkeep is not None:
+            self._upkeep.look(lease)
         mirroring = self._flow.mirroring
         refresh = mirroring.refresh_topics_enabled and 0 <= mirroring.refresh_topics_interval <= now - self._refreshed
         if refresh:
@@ -279,17 +282,6 @@ class CopyDriver:
         if text != self._said:
             self._say(text)
         self._said = text
-
-    def _keep_up(self) -> None:
-        upkeep, self._upkeep = self._upkeep, None
-        try:
-            if upkeep is not None:
-                upkeep()
-        except Superseded:
-            raise
-        except FerryError as problem:
-            self._say(f"could not merge receipts or index losses; the next run tries again: {problem}")
-            self._plans.fail("", -1, type(problem).__name__, f"merging receipts or indexing losses: {problem}")
 
     def _new_lane(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut, *, refresh: bool) -> list[LaneTask]:
         if refresh and not self._request.topics:
