@@ -14,7 +14,7 @@ from ferry.clusters.internal_reader import InternalRecord
 from ferry.copying.progress import Progress, ProgressObserver, beside, named_when_slow
 from ferry.errors import ClusterUnreachable
 from ferry.ledger.counters import Counters, MinMeanMax
-from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt
+from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 
 pytestmark = pytest.mark.unit
 
@@ -174,3 +174,21 @@ def test_a_run_that_follows_says_how_old_the_newest_records_were() -> None:
     delay = MinMeanMax(20, 50.0, 400, 9)
     progress.add(replace(receipt(0, 10, 9, 2_000_000), counters=Counters(9, 2_000_000, replication_latency_ms=delay)))
     assert progress.following(61.0).endswith("9 records, 2.0 MB, the newest ones at most 0.4 s after their timestamps")
+
+
+def test_a_receipt_that_has_grown_since_the_last_look_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[bytes] = []
+
+    def counting(key: bytes, value: bytes, where: str) -> Receipt:
+        decoded.append(key)
+        return decode_receipt(key, value, where)
+
+    grown = [encode_receipt(replace(receipt(0, end, end, end * 10), run_id="run-1")) for end in range(10, 60, 10)]
+    after = encode_receipt(replace(receipt(50, 60, 10, 100), run_id="run-1"))
+    ledger = Ledger([InternalRecord(0, number, 0, *pair) for number, pair in enumerate([*grown, after])])
+    observer, _ = observed(ledger, monkeypatch)
+    monkeypatch.setattr("ferry.copying.progress.decode_receipt", counting)
+    with beside("ferry-progress", observer.watch):
+        assert ledger.idle.wait(30)
+    assert decoded == [grown[0][0], after[0]]
+    assert (observer.progress.offsets, observer.progress.counters.records) == (60, 60)

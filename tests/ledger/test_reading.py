@@ -17,7 +17,9 @@ from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.kept import kept_clients
 from ferry.config import Flow
 from ferry.errors import NewerFormat
-from ferry.ledger.reading import read_own_state, read_state, read_syncs_done
+from ferry.ledger import reading
+from ferry.ledger.reading import read_own_state, read_receipts, read_state, read_syncs_done
+from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.ledger.state import FLOW_KEY, FlowState, SyncDone, encode_state
 
 pytestmark = pytest.mark.brokers
@@ -153,3 +155,29 @@ def test_a_newer_ferry_is_noticed_while_its_transaction_is_open_and_nothing_else
         producer.abort_transaction(30)
         state.write("c")
         assert read_own_state(state.flow, stable=True).syncs.keys() == {"a", "c"}
+
+
+@pytest.mark.parametrize("wanted", [None, [("t", 0)]])
+def test_a_receipt_that_has_grown_is_decoded_once(
+    wanted: list[tuple[str, int]] | None,
+    flow_factory: FlowFactory,
+    topic_factory: TopicFactory,
+    target_cluster: SandboxCluster,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flow = flow_factory()
+    topic_factory(target_cluster, name=flow.ledger_topic)
+    grown = [Receipt(ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 0, end) for end in range(10, 60, 10)]
+    removed = Receipt(ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 100, 110)
+    other = Receipt(ReceiptKind.COPIED, "u", 0, "s", "A.u", "r", 0, 10)
+    written = [encode_receipt(receipt) for receipt in (*grown, removed, other)]
+    append_records(flow.target, flow.ledger_topic, [*written, (encode_receipt(removed)[0], None)])
+    decoded: list[bytes] = []
+
+    def counting(key: bytes, value: bytes, where: str) -> Receipt:
+        decoded.append(value)
+        return decode_receipt(key, value, where)
+
+    monkeypatch.setattr(reading, "decode_receipt", counting)
+    assert read_receipts(flow, wanted) == [grown[-1], *([] if wanted else [other])]
+    assert len(decoded) == (1 if wanted else 2)

@@ -106,6 +106,7 @@ class ProgressObserver:
         self._flow, self._run_id, self._say, self._follows = flow, run_id, say, follows
         self._told_at = 0.0
         self._positions = dict(ledger_ends)
+        self._came: dict[bytes, bytes] = {}  # read, not decoded: of a receipt that has grown, only the newest counts
         self.progress = progress
         self._readable = True
         self._started = time.monotonic()
@@ -139,6 +140,9 @@ class ProgressObserver:
         for record in reader.read(topic, self._positions, complete=False):
             self._positions[record.partition] = record.offset + 1
             if record.value is not None:
-                receipt = decode_receipt(record.key, record.value, place_of(self._flow.target, topic))
-                if receipt.run_id == self._run_id:
-                    self.progress.add(receipt)
+                self._came[record.key] = record.value
+        while self._came:
+            key = next(iter(self._came))
+            receipt = decode_receipt(key, self._came.pop(key), place_of(self._flow.target, topic))
+            if receipt.run_id == self._run_id:
+                self.progress.add(receipt)

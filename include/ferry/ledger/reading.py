@@ -135,7 +135,7 @@ def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -
     """Every receipt of the flow's ledger (of the partitions `wanted`), read to the bound of now; newest per key."""
     topic = flow.ledger_topic
     where = place_of(flow.target, topic)
-    newest: dict[bytes, Receipt] = {}
+    newest: dict[bytes, bytes] = {}  # decoded at the end: until compaction, the ledger holds a receipt as often as it has grown
     only = None if wanted is None else set(wanted)
     with InternalTopicReader(flow.target) as reader:
         width = len(reader.partitions(topic))
@@ -147,10 +147,9 @@ def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -
             seen = None if only is None else glance(record.key, record.value)
             if only is not None and seen is not None and (seen.topic, seen.partition) not in only:
                 continue
-            receipt = decode_receipt(record.key, record.value, where)
-            if only is None or receipt.key in only:
-                newest[record.key] = receipt
-    return list(newest.values())
+            newest[record.key] = record.value
+    receipts = [decode_receipt(key, value, where) for key, value in newest.items()]
+    return receipts if only is None else [receipt for receipt in receipts if receipt.key in only]
 
 
 def read_coverage(flow: Flow, today: Mapping[TopicPartition, TopicIds]) -> dict[TopicPartition, Ranges]:

@@ -224,6 +224,15 @@ def glance(key: bytes, value: bytes) -> Glance | None:
     return Glance(kind.decode(), topic[1:-1].decode(), int(partition), remote_topic[1:-1].decode(), int(downstream_end))
 
 
+_RUN = re.compile(rb'"run":("(?:[^"\\]|\\.)*")')
+
+
+def run_of(value: bytes) -> bytes:
+    """The run id in a receipt's value, as JSON. The value itself if it holds none: `decode_receipt` raises the error."""
+    found = _RUN.search(value)
+    return value if found is None else found[1]
+
+
 def holds_more(key: bytes, value: bytes) -> bool:
     """Whether a receipt has fields that a newer Ferry added: writing it again would lose them."""
     return not (json.loads(key).keys() <= KEY_FIELDS.keys() and json.loads(value).keys() <= VALUE_FIELDS.keys())

@@ -16,7 +16,7 @@ from ferry.clusters.kept import kept_clients
 from ferry.clusters.shared_connection import Asked
 from ferry.config import Flow
 from ferry.ledger.formats import place_of
-from ferry.ledger.receipts import COPIES, Receipt, decode_receipt
+from ferry.ledger.receipts import COPIES, Receipt, decode_receipt, run_of
 from ferry.ledger.runs_topic import read_run_records
 
 FACTS_VERSION = 1
@@ -87,12 +87,8 @@ def ask_receipts_since(flow: Flow, since: Mapping[int, int]) -> Asked[list[Recei
 
     def newest() -> list[Receipt]:
         # Receipts of runs that follow grow in place. A long run may merge its own old receipts at its end: then those count that it wrote.
-        found: dict[tuple[bytes, str], Receipt] = {}
-        for record in read:
-            if record.value is not None:
-                receipt = decode_receipt(record.key, record.value, where)
-                found[record.key, receipt.run_id] = receipt
-        return list(found.values())
+        found = {(record.key, run_of(record.value)): record.value for record in read if record.value is not None}
+        return [decode_receipt(key, value, where) for (key, _), value in found.items()]
 
     return Asked(newest)
 
