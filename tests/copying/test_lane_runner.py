@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.copying.feed_bench import task
+from tests.waiting import NEVER_SECONDS
 
 from ferry.clusters.coordination import ProducerIdentity
-from ferry.clusters.event_loop import EventLoop
+from ferry.clusters.event_loop import EventLoop, ended
 from ferry.copying import lane_runner
-from ferry.copying.lane_runner import FAR_SECONDS, LANES_BESIDE, lanes_beside, run_lanes
-from ferry.copying.model import Failure, LaneResult, LaneTask
+from ferry.copying.lane_runner import FAR_SECONDS, LANES_BESIDE, called_aside, lanes_beside, listened, run_lanes
+from ferry.copying.model import Failure, LaneResult, LaneTask, PartitionOutcome
 from ferry.copying.signals import StopSignals
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, FerryError, Superseded
+from ferry.handling.interface import Assignment
 
 pytestmark = pytest.mark.unit
 
@@ -200,21 +205,42 @@ def test_lanes_that_follow_end_when_the_driver_raises(monkeypatch: pytest.Monkey
     assert lanes.cluster.opened == []
 
 
-def test_lanes_with_a_listener_run_one_after_the_other(monkeypatch: pytest.MonkeyPatch, loop: EventLoop) -> None:
-    """Its calls would hold up the requests of the others."""
-    running, most = 0, 0
+class Listener:
+    """Its first call takes until `go_on`."""
 
-    async def work(lane: LaneTask) -> LaneResult:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        await loop.sleep(0.01)
-        running -= 1
-        return LaneResult(lane.lane)
+    def __init__(self, problem: Exception | None = None) -> None:
+        self.began, self.go_on, self.problem = threading.Event(), threading.Event(), problem
+        self.released: list[Assignment] = []
 
-    lanes = Lanes(monkeypatch, loop, work)
-    lanes.job.flow.handling = SimpleNamespace(message_handler="", assignment_listener="a:b", assignment_listener_args={})
-    monkeypatch.setattr(lane_runner, "make_listener", lambda *_: SimpleNamespace())
-    monkeypatch.setattr(lane_runner._Lanes, "_lane", lane_runner._Lanes._run)  # over the shared connections, which are none here
-    assert [result.failure for result in lanes.results()] == [None] * 3
-    assert most == 1
+    def before_starting(self, _: Sequence[Assignment]) -> None:
+        self.began.set()
+        assert self.go_on.wait(NEVER_SECONDS), "the other lane does not go on meanwhile"
+        if self.problem is not None:
+            raise self.problem
+
+    def before_releasing(self, assignments: Sequence[Assignment]) -> None:
+        self.released.extend(assignments)
+
+
+@pytest.mark.parametrize("problem", [None, ValueError("no")])
+def test_calls_of_a_listener_do_not_hold_up_other_lanes(loop: EventLoop, problem: Exception | None) -> None:
+    listener, part = Listener(problem), task()
+    copied = LaneResult(0, (PartitionOutcome(*part.key, 7),))
+
+    async def work() -> LaneResult:
+        return copied
+
+    async def other_lane() -> None:
+        while not listener.began.is_set():
+            await loop.sleep(0.001)
+        listener.go_on.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        mine = LaneTask(0, "lane-0", ProducerIdentity(1, 0), (part,))
+        started = [loop.start(listened, listener, mine, work, partial(called_aside, loop, pool)), loop.start(other_lane)]
+        loop.run(ended, started)
+    result = started[0].value
+    if problem is None:
+        assert (result, listener.released) == (copied, [Assignment(part.topic, part.partition, part.remote_topic, 7)])
+    else:
+        assert (result.failure.error, listener.released) == ("ListenerFailed", [])

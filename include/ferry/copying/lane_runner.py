@@ -10,8 +10,10 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from kafka.future import Future
@@ -108,7 +110,8 @@ def run_lanes(job: CopyJob, tasks: Sequence[LaneTask], more: More = list) -> Gen
             yield from (LaneResult(task.lane, failure=_failure(problem)) for task in tasks)
             return
         limiters = (RateLimiter(job.bytes_per_second, time.monotonic()), RateLimiter(job.bytes_per_second, time.monotonic()))
-        runner = _Lanes(job, source, target, handle, listener, limiters, stop_signals, Meter(), [], [time.process_time()])
+        aside = scope.enter_context(ThreadPoolExecutor(1, thread_name_prefix="ferry-listener"))
+        runner = _Lanes(job, source, target, handle, listener, limiters, stop_signals, Meter(), [], [time.process_time()], aside)
         yield from runner.run(tasks, more)
 
 
@@ -117,7 +120,7 @@ class _Lanes:
     """What the lanes of one process share. `limiters`: for reading and for writing. `meter`: of the data of lanes side by side.
 
     `outages`: the failures of lanes side by side that found a whole cluster down. The lanes that wait are then not tried. `cpu`: this
-    process's CPU seconds when lanes ended last.
+    process's CPU seconds when lanes ended last. `aside`: the thread in which the listener is called, because its calls may take long.
     """
 
     job: CopyJob
@@ -130,6 +133,7 @@ class _Lanes:
     meter: Meter
     outages: list[Failure]
     cpu: list[float]
+    aside: Executor
 
     def run(self, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """Results as lanes end; none after a signal."""
@@ -147,7 +151,6 @@ class _Lanes:
     def _run_all(self, waiting: deque[LaneTask], running: dict[int, Future]) -> Generator[LaneResult]:
         loop = self.source.loop
         beside = lanes_beside(self.job.flow.memory_bytes, waiting, max(self.source.round_trip, self.target.round_trip))
-        beside = 1 if self.listener is not None else beside  # its calls may take long, and would hold up the others
         while waiting or running:
             while waiting and len(running) < beside and not self.outages:
                 task = waiting.popleft()
@@ -230,7 +233,7 @@ class _Lanes:
             beside=beside,
             shared_source=self.source.connection,
         )
-        return await listened(self.listener, task, lane.run)
+        return await listened(self.listener, task, lane.run, partial(called_aside, self.source.loop, self.aside))
 
 
 def is_far(flow: Flow) -> bool:
@@ -260,8 +263,29 @@ def _failure(problem: FerryError) -> Failure:
     return Failure(type(problem).__name__, str(problem), passing=problem.retry == RetryRule.RETRY)
 
 
-async def listened(listener: AssignmentListener | None, task: LaneTask, work: Callable[[], Awaitable[LaneResult]]) -> LaneResult:
-    """The result of `work`, with the listener's calls before and after it. If the first call fails, the lane copies nothing.
+async def called_aside(loop: EventLoop, pool: Executor, act: Callable[[Sequence[Assignment]], object], about: Sequence[Assignment]) -> None:
+    """Call `act` in a thread of `pool`, while the loop goes on with other lanes. Raises what it raises."""
+    done = Future()
+
+    def call() -> None:
+        try:
+            act(about)
+        except BaseException as problem:  # noqa: BLE001 - raised where it is awaited
+            loop.selector.call_soon_threadsafe(partial(done.failure, problem))
+        else:
+            loop.selector.call_soon_threadsafe(partial(done.success, None))
+
+    pool.submit(call)
+    await done
+
+
+async def listened(
+    listener: AssignmentListener | None,
+    task: LaneTask,
+    work: Callable[[], Awaitable[LaneResult]],
+    call: Callable[[Callable[[Sequence[Assignment]], object], Sequence[Assignment]], Awaitable[None]],
+) -> LaneResult:
+    """The result of `work`, with the listener's calls before and after it, made by `call`. If the first fails, the lane copies nothing.
 
     If the second call fails, the lane has failed, unless it failed already; the records that it copied stay.
     """
@@ -269,14 +293,15 @@ async def listened(listener: AssignmentListener | None, task: LaneTask, work: Ca
         return await work()
     remote = {(part.topic, part.partition): part.remote_topic for part in task.partitions}
     try:
-        listener.before_starting([Assignment(part.topic, part.partition, part.remote_topic, part.position) for part in task.partitions])
+        assigned = [Assignment(part.topic, part.partition, part.remote_topic, part.position) for part in task.partitions]
+        await call(listener.before_starting, assigned)
     except Exception as problem:  # noqa: BLE001 - the code of users may raise anything
         outcomes = tuple(PartitionOutcome(part.topic, part.partition, part.position) for part in task.partitions)
         return LaneResult(task.lane, outcomes, failure=_listener_failure(task, "before_starting", problem))
     result = await work()
     released = [Assignment(part.topic, part.partition, remote[part.topic, part.partition], part.position) for part in result.partitions]
     try:
-        listener.before_releasing(released)
+        await call(listener.before_releasing, released)
     except Exception as problem:  # noqa: BLE001 - the code of users may raise anything
         return result if result.failure else replace(result, failure=_listener_failure(task, "before_releasing", problem))
     return result

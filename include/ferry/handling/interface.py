@@ -1,7 +1,8 @@
 """The interface of message handlers and assignment listeners.
 
 They replace MirrorMaker 1's MirrorMakerMessageHandler and ConsumerRebalanceListener (KIP-3). Ferry has no rebalances, because a lane keeps
-its partitions for a whole run. So Ferry calls the listener once before a lane works and once after.
+its partitions until it ends. So Ferry calls the listener once before a lane works and once after, in a thread that runs no lane: one call
+at a time.
 """
 
 from collections.abc import Iterable, Sequence
@@ -62,5 +63,8 @@ class AssignmentListener(Protocol):
         ...
 
     def before_releasing(self, assignments: Sequence[Assignment]) -> None:
-        """Ferry calls this when a lane that began ends, whether it copied everything or not. Positions are the committed ones."""
+        """Ferry calls this when a lane that began ends, whether it copied everything or not. Positions are the committed ones.
+
+        Ferry cannot call it if the process of the lane was killed.
+        """
         ...
