@@ -37,7 +37,7 @@ FACTS = PartitionFacts(
     topic_id=UUID(int=1),
     remote_topic="A.t",
     remote_topic_id=UUID(int=2),
-    remote_partitions=4,
+    remote_partitions=8,
     remote_end=0,
     log_start=0,
     end=100,
@@ -85,14 +85,18 @@ class Lease:
 class Bench:
     """Partitions `0` to `partitions` of topic t on lanes; `room`: whether one more lane would begin at once."""
 
-    def __init__(self, directory: Path, patch: Callable[..., None], *, partitions: int = 4, width: int = 2) -> None:
+    def __init__(
+        self, directory: Path, patch: Callable[..., None], *, partitions: int = 4, width: int = 2, listener: str | None = None
+    ) -> None:
         config = directory / "mm2.properties"
         config.write_text(CONFIG)
-        self.flow = load_config(config).flow("A->B")
+        flow = load_config(config).flow("A->B")
+        self.flow = replace(flow, handling=replace(flow.handling, assignment_listener=listener))
         self.clock, self.lease, self.out, self.said = Clock(), Lease(), LanesOut(), list[str]()
         self.partitions, self.room, self.problem = set(range(partitions)), True, list[Exception]()
         self.held = {lane: ProducerIdentity(lane, 0) for lane in range(8)}
-        self.runner: Any = SimpleNamespace(width=width, has_room=lambda _: self.room, interrupt=lambda _: None)
+        self.interrupted: list[int] = []
+        self.runner: Any = SimpleNamespace(width=width, has_room=lambda _: self.room, interrupt=self.interrupted.append)
         request = RunRequest("A->B", "run", topics=("t",), follow_until=datetime.fromtimestamp(1_000, UTC) + timedelta(days=1))
         self.driver = CopyDriver(self.flow, request, self.runner, self.said.append)
         self.driver._looked = self.driver._refreshed = self.clock.now

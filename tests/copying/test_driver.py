@@ -10,6 +10,7 @@ import pytest
 from tests.copying.driver_bench import REFRESH_SECONDS, Bench, keys
 
 from ferry.clusters.coordination import COORDINATION_SECONDS
+from ferry.copying.driver import LOOK_SECONDS
 from ferry.copying.model import LaneTask
 from ferry.copying.try_records import FOLLOW_LOOK_SECONDS
 from ferry.errors import ClusterUnreachable
@@ -107,3 +108,21 @@ def test_a_plan_that_waits_for_a_cluster_does_not_stop_the_thread_of_the_others(
     with pytest.raises(ClusterUnreachable, match="for good"):
         look_until_some(made)
     assert COORDINATION_SECONDS < made.clock.now - begun < COORDINATION_SECONDS + 10
+
+
+@pytest.mark.parametrize("listener", [None, "module:Class"])
+def test_a_lane_with_an_assignment_listener_may_end_by_itself_before_it_gets_more_partitions(
+    bench: Callable[..., Bench], listener: str | None
+) -> None:
+    made = bench(listener=listener)
+    made.begin()
+    made.room = False
+    made.partitions.add(4)
+    assert made.refresh() == []
+    (lane,) = made.out.interrupted
+    assert made.lease.retaken == ([lane] if listener else []), "it is fenced"
+    made.look()
+    assert made.interrupted == ([] if listener else [lane])
+    made.clock.now += 2 * LOOK_SECONDS
+    made.look()
+    assert set(made.interrupted) == {lane}

@@ -51,7 +51,7 @@ def test_shares_of_what_runs_at_a_time_add_up_to_the_budget(
     budgets: list[float | None] = []
     widths: list[int] = []
 
-    def noted(_: Any, groups: Any, work: Any, __: Any, *, width: int, look: float | None) -> Any:
+    def noted(_: Any, groups: Any, work: Any, __: Any, *, width: int, look: float | None, **_more: Any) -> Any:
         assert look is None, "nothing follows"
         widths.append(width)
         for group in groups:
@@ -78,7 +78,7 @@ def test_without_a_limit_each_lane_may_be_a_task_but_on_this_machine(master: str
 def test_lanes_that_a_task_brought_no_result_of_are_lost_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark starts a task again by itself when its executor was lost, and every attempt but the first does nothing."""
 
-    def second_attempt(_: Any, groups: Any, *__: Any, width: int, look: float | None) -> Any:
+    def second_attempt(_: Any, groups: Any, *__: Any, width: int, look: float | None, **_more: Any) -> Any:
         while groups:
             group = groups.popleft()
             yield group, [LaneResult(task.lane) for task in group if task.lane == 1]
@@ -94,7 +94,7 @@ def test_lanes_that_a_task_brought_no_result_of_are_lost_at_once(monkeypatch: py
 def test_lost_lanes_run_beside_the_others_within_the_same_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[list[int]] = []
 
-    def first_dies(_: Any, groups: Any, *__: Any, width: int, look: float | None) -> Any:
+    def first_dies(_: Any, groups: Any, *__: Any, width: int, look: float | None, **_more: Any) -> Any:
         running = [groups.popleft() for _ in range(width)]
         while running:
             group = running.pop(0)

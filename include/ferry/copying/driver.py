@@ -72,6 +72,7 @@ class CopyDriver:
         self._said = ""  # the last problem of looking around
         # Of a run that follows: when lost lanes may be planned again, and since when a cluster does not answer that; 0: at once, and none.
         self._again_at = self._silent_since = 0.0
+        self._interrupt_at = 0.0  # when lanes that are to end are ended, if they have not by themselves
         self._upkeep: UpkeepBeside | None = None  # of a run that follows
 
     @property
@@ -261,7 +262,7 @@ class CopyDriver:
             self._looked = now
             lease.confirm()
         if out.interrupted:
-            for lane in out.interrupted:
+            for lane in out.interrupted if now >= self._interrupt_at else ():
                 self._runner.interrupt(lane)  # the first time, its Spark job may not have begun
             return []
         if self._upkeep is not None:
@@ -303,7 +304,7 @@ class CopyDriver:
                 plan.facts.key for plan in new if self._has_lane(plan) and self._assignment.may_join(plan.facts.key, now)
             }
             if self._assignment.left:
-                out.interrupted.add(self._assignment.smallest(out.tasks))
+                self._interrupt(self._assignment.smallest(out.tasks), lease, out)
             return []
         lane = self._assignment.free_lane(held, out.tasks)
         if lane in self._assignment.used:
@@ -315,6 +316,13 @@ class CopyDriver:
         self._assignment.used.add(lane)
         self._assignment.left -= left
         return tasks
+
+    def _interrupt(self, lane: int, lease: RunLease, out: LanesOut) -> None:
+        """Let a lane end, so that it gets more partitions. For its assignment listener, it first may end by itself: it is fenced."""
+        out.interrupted.add(lane)
+        if self._flow.handling.assignment_listener:
+            lease.retake(lane)
+            self._interrupt_at = time.monotonic() + 2 * LOOK_SECONDS
 
     @property
     def _time_is_left(self) -> bool:

@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 # Runs of all receipts of one transaction, about 200 bytes each until it is committed.
 RUNS_PER_TRANSACTION = 20 * RUNS_PER_RECEIPT
-# A following lane that writes nothing asks the target for its topics so often.
+# A following lane that writes nothing so often asks the target for its topics, and whether it still holds its transactional id.
 LOOK_SECONDS = 10.0
 # Recoveries in a row without a commit; each may take as long as Ferry waits for a coordinator. The driver tries a failed lane again.
 RECOVERIES = 6
@@ -271,7 +271,7 @@ class Lane:
                 self._records.enqueue(cursor.task.remote, batch)
 
     async def _mend_target(self) -> None:
-        # Nothing is written where nothing arrives, so nobody would say that a remote topic was deleted, or created again.
+        # Nothing is written where nothing arrives, so nobody would say that a remote topic was deleted, or that another run has the lane.
         quiet = self._following.goes_on and self._state is TransactionState.READY
         old = quiet and self._target_leaders.age > LOOK_SECONDS
         if (self._records.leaders_stale or old) and self._target_leaders.rested:
@@ -280,6 +280,8 @@ class Lane:
                 self._records.leaders_stale = False
                 if self._check_remote_topics():
                     raise OutcomeUnknown("a remote topic was replaced")  # its batches, queued or in flight, must not be sent again
+            if old:
+                self._adopt(await self._prove())
 
     def _stop_refused(self) -> None:
         for key, cursor in self._cursors.items():

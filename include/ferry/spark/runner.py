@@ -21,6 +21,7 @@ from typing import TypeVar
 from pyspark import SparkContext, TaskContext
 
 from ferry.config import Flow
+from ferry.copying.lane import LOOK_SECONDS as LANE_LOOK_SECONDS
 from ferry.copying.lane_runner import LOOK_SECONDS, More, is_far, run_lanes
 from ferry.copying.lanes import balance, task_groups
 from ferry.copying.lanes_out import WORKER_DIED
@@ -46,6 +47,8 @@ POLL_SECONDS = 1.0
 WARM_UP_SECONDS = 0.2
 # Lanes of partitions that are new while a run follows, and lanes that were lost: each is a task of its own.
 SPARE_TASKS = 32
+# Lanes that are fenced end by themselves in so long, and then their assignment listener is called. Without one they are not waited for.
+LEAVE_SECONDS = 2 * LANE_LOOK_SECONDS
 LOST = Failure("WorkerLost", WORKER_DIED, passing=True)
 
 
@@ -101,7 +104,9 @@ class SparkLaneRunner(_SparkRunner):
         if look is not None:
             width = len(groups) + SPARE_TASKS  # lanes that the driver gives later must not wait for others to end
         work = partial(run_group, job)
-        for group, results in run_groups(self._context, waiting, work, self._say, width=width, look=look, name=self._job_group):
+        leave = LEAVE_SECONDS if look is not None and job.flow.handling.assignment_listener else 0.0
+        named = self._job_group
+        for group, results in run_groups(self._context, waiting, work, self._say, width=width, look=look, leave=leave, name=named):
             left -= bool(group)
             returned: set[int] = set()
             if isinstance(results, str):
@@ -148,12 +153,13 @@ def run_groups(
     *,
     width: int,
     look: float | None = None,
+    leave: float = 0.0,
     name: Callable[[list[Item]], str] | None = None,
 ) -> Generator[tuple[list[Item], list[Result] | str]]:
     """Yields each group as it finishes, with its results, or with one line why it has none. At most `width` groups run at a time.
 
     `name`: of the Spark job group of a group. `look`: yields an empty group after so many seconds in which none has finished. Then the
-    caller may end it with groups at work.
+    caller may end it with groups at work, which have `leave` seconds to end by themselves.
 
     Groups are removed from `groups`; groups that are added between two results run too. `work` is pickled, and runs in a Spark worker.
     `say` prints what the job waits for. NoExecutors if there is no executor for too long.
@@ -176,7 +182,8 @@ def run_groups(
                 if not done:
                     yield [], []
         except GeneratorExit:
-            if look is not None:  # a run that follows has lost the flow: its lanes are fenced, and the idle ones do not know it
+            if look is not None:  # a run that follows has lost the flow: its lanes are fenced, and the idle ones do not know it yet
+                wait(running, leave)
                 context.cancelAllJobs()
             raise
 
