@@ -135,6 +135,11 @@ class Bench:
         result = LaneResult(task.lane, failure=Failure("RequestLost", "connection reset", passing=True))
         self.out.take(task.lane, self.driver._take_result(result, task))
 
+    def stop(self, task: LaneTask) -> None:
+        """The lane ends because of something that does not pass."""
+        result = LaneResult(task.lane, failure=Failure("NotAuthorized", "grant Write", passing=False))
+        self.out.take(task.lane, self.driver._take_result(result, task))
+
     def look(self) -> list[LaneTask]:
         """What the driver hands out now, beside lanes at work."""
         lease: Any = self.lease

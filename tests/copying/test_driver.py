@@ -126,3 +126,13 @@ def test_a_lane_with_an_assignment_listener_may_end_by_itself_before_it_gets_mor
     made.clock.now += 2 * LOOK_SECONDS
     made.look()
     assert set(made.interrupted) == {lane}
+
+
+def test_the_transaction_of_a_lane_that_has_failed_is_aborted_at_once(bench: Callable[..., Bench]) -> None:
+    made = bench()
+    stopped, _ = made.begin()
+    made.stop(stopped)
+    for _ in range(2):
+        assert made.look() == []
+        assert made.lease.retaken == [stopped.lane]
+    assert made.held[stopped.lane].epoch == 1

@@ -178,8 +178,7 @@ class CopyDriver:
                 pending = more()
                 if not pending and (out.lost or self._time_is_left):  # what failed is tried again later
                     time.sleep(FIRST_PAUSE_SECONDS)
-        for lane in self._stopped_lanes:
-            lease.retake(lane)  # aborts its open transaction: else readers of the target would wait for the transaction's time-out
+        self._retake_stopped(lease, held, out)
         if self._upkeep is not None:
             self._upkeep.end(lease)
         held_ever = ask_held_ever(self._flow)
@@ -261,6 +260,7 @@ class CopyDriver:
         if now - self._looked >= FOLLOW_LOOK_SECONDS:
             self._looked = now
             lease.confirm()
+        self._retake_stopped(lease, held, out)
         if out.interrupted:
             for lane in out.interrupted if now >= self._interrupt_at else ():
                 self._runner.interrupt(lane)  # the first time, its Spark job may not have begun
@@ -278,6 +278,11 @@ class CopyDriver:
         except FerryError as problem:
             self._say_once(f"could not plan what has no lane; Ferry tries again: {problem}")
             return []
+
+    def _retake_stopped(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut) -> None:
+        """Abort the open transactions of lanes that have failed: else readers of the target would wait for the transactions' time-out."""
+        stopped, self._stopped_lanes = self._stopped_lanes - out.tasks.keys(), set()
+        held |= {lane: lease.retake(lane) for lane in stopped}
 
     def _say_once(self, text: str) -> None:
         if text != self._said:
