@@ -312,6 +312,17 @@ def test_fetches_fit_what_may_be_held_and_one_always_goes(bench: Callable[..., B
     assert len(alone.asked()) == 1
 
 
+def test_lanes_that_follow_leave_room_for_each_other(bench: Callable[..., Bench]) -> None:
+    """Each has a request at the broker all the time."""
+    made = bench(replace(task(), follows=True), limits=LIMITS._replace(fetch=10_000, partition_fetch=10_000))
+    for lanes in (1, 3):
+        made.source.meter.own = dict.fromkeys(range(lanes), 0)
+        made.feed.abandon()
+        made.feed.pump(0)
+        assert made.source.requests[-1][0].max_bytes == LIMITS.held // (2 * lanes)
+        made.source.meter.reserved = 0
+
+
 def test_after_a_batch_larger_than_a_fetch_as_much_is_reserved(bench: Callable[..., Bench]) -> None:
     made = bench(replace(task(), batch_limit=800), limits=LIMITS._replace(fetch=50, held=900))
     made.feed.pump(101)

@@ -114,8 +114,9 @@ class SourceFeed:
                 elif node not in self._fetching and not self._connection.throttled(node):
                     by_node.setdefault(node, []).append(cursor.fetch_position())
         self._rotation.rotate(-1)
-        # Brokers of a lane that follows wait until something arrives: so each has a response at the same time.
-        waiting = 2 * len(self._fetching | by_node.keys()) if self._follows else 1
+        # Brokers of lanes that follow wait until something arrives: so each has a response of each lane at the same time.
+        lanes = max(1, len(self._connection.meter.own))
+        waiting = 2 * len(self._fetching | by_node.keys()) * lanes if self._follows else 1
         size = min(self._limits.fetch, self._limits.held // max(1, waiting))
         needed = max(size, self._largest)
         for node, wanted in by_node.items():
