@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from ferry.clusters.coordination import ProducerIdentity
@@ -70,6 +70,15 @@ class Lease:
 
     def __init__(self) -> None:
         self.confirmed, self.retaken = 0, list[int]()
+
+    def look_up(self) -> None:
+        """It is known."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """It stays held."""
 
     def confirm(self, _: float | None = None) -> None:
         self.confirmed += 1

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.copying.driver_bench import REFRESH_SECONDS, Bench, keys
+from tests.copying.driver_bench import REFRESH_SECONDS, Bench, Lease, keys
 
 from ferry.clusters.coordination import COORDINATION_SECONDS
+from ferry.copying import driver
 from ferry.copying.driver import LOOK_SECONDS
+from ferry.copying.lanes import FEWEST_LANES
 from ferry.copying.model import LaneTask
 from ferry.copying.try_records import FOLLOW_LOOK_SECONDS
-from ferry.errors import ClusterUnreachable
+from ferry.errors import ClusterUnreachable, NoExecutors
 
 pytestmark = pytest.mark.unit
 
@@ -136,3 +139,21 @@ def test_the_transaction_of_a_lane_that_has_failed_is_aborted_at_once(bench: Cal
         assert made.look() == []
         assert made.lease.retaken == [stopped.lane]
     assert made.held[stopped.lane].epoch == 1
+
+
+def test_a_run_without_free_cores_takes_the_flow_so_that_the_old_one_leaves_its_cores(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = bench()
+    asked: list[int] = []
+
+    def warm_up(lanes: int) -> None:
+        asked.append(lanes)
+        raise NoExecutors("no executor for 120 s")
+
+    acted: list[Any] = []
+    made.runner.warm_up = warm_up
+    monkeypatch.setattr(driver, "RunLease", lambda _: Lease())
+    made.driver._records = SimpleNamespace(begin=lambda _: None, end=lambda *_, **__: None)  # type: ignore[assignment]
+    made.driver._under_the_fence(acted.append)
+    assert (asked, len(acted)) == ([FEWEST_LANES], 1)

@@ -119,3 +119,17 @@ def test_lost_lanes_run_beside_the_others_within_the_same_number_of_tasks(monkey
     assert results[: len(struck)] == [(lane, False) for lane in struck]
     assert sorted(lane for lane, done in results if done) == list(range(6))
     assert ran[3:] == [struck], "while the other two groups were running"
+
+
+@pytest.mark.parametrize(("tasks", "lanes", "started"), [(128, 8, 8), (2, 8, 2)])
+def test_as_many_workers_are_started_as_there_will_be_lanes(monkeypatch: pytest.MonkeyPatch, tasks: int, lanes: int, started: int) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def noted(_: Any, groups: Any, *__: Any, width: int) -> Any:
+        asked.append((len(groups), width))
+        return iter(())
+
+    monkeypatch.setattr(runner, "run_groups", noted)
+    nothing: Any = None
+    SparkLaneRunner(nothing, tasks, print).warm_up(lanes)
+    assert asked == [(started, started)]

@@ -22,6 +22,7 @@ from ferry.copying.fenced_plans import Decide, FencedPlans
 from ferry.copying.fencing import RunLease
 from ferry.copying.lane_assignment import LaneAssignment, partition_task
 from ferry.copying.lane_runner import LaneRunner
+from ferry.copying.lanes import number_of_lanes
 from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut, until_clusters_answer
 from ferry.copying.last_stable_lag import last_stable_lags, overdue
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
@@ -32,7 +33,7 @@ from ferry.copying.snapshot import FlowSnapshot
 from ferry.copying.try_records import FOLLOW_LOOK_SECONDS, TryRecords
 from ferry.copying.upkeep import UpkeepBeside, ask_held_ever, keep_up
 from ferry.copying.weights import bytes_an_offset, without_size
-from ferry.errors import ClusterUnreachable, FerryError, RetryRule, Superseded
+from ferry.errors import ClusterUnreachable, FerryError, NoExecutors, RetryRule, Superseded
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.runs_topic import RunOpened
 from ferry.ledger.state import Claim, encode_state
@@ -104,7 +105,8 @@ class CopyDriver:
             return
         try:
             if self._follows:
-                self._runner.warm_up()  # the run that copies now goes on meanwhile
+                with suppress(NoExecutors):  # the run that copies now has all cores, and leaves them when it loses its lanes
+                    self._runner.warm_up(number_of_lanes(0, self._flow.lanes))  # that run goes on meanwhile
             with lease:
                 act(lease)
         except FerryError as problem:

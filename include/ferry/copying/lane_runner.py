@@ -51,8 +51,8 @@ class LaneRunner(Protocol):
         """How many lanes are worth having if all of them run at the same time."""
         ...
 
-    def warm_up(self) -> None:
-        """Let whatever runs the lanes start, before the lanes are taken from a run that still copies."""
+    def warm_up(self, lanes: int) -> None:
+        """Let what runs so many lanes start, before the lanes are taken from a run that still copies."""
 
     def has_room(self, lanes: int) -> bool:
         """Whether one more lane than these would begin at once."""
@@ -75,7 +75,7 @@ class InlineLaneRunner:
 
     width = 1
 
-    def warm_up(self) -> None:
+    def warm_up(self, lanes: int) -> None:
         """This process runs."""
 
     def has_room(self, lanes: int) -> bool:  # noqa: ARG002 - as of LaneRunner

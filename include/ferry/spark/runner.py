@@ -69,10 +69,10 @@ class SparkLaneRunner(_SparkRunner):
         """As many as have a core now: lanes that wait for one would copy nothing."""
         return max(1, min(self._tasks, int(self._context.defaultParallelism)))
 
-    def warm_up(self) -> None:
-        """Start executors and Python workers, as many as there will be lanes."""
-        groups = deque([[number] for number in range(self._tasks)])
-        for _ in run_groups(self._context, groups, _warm, self._say, width=self._tasks):
+    def warm_up(self, lanes: int) -> None:
+        """Start executors and Python workers."""
+        width = min(self._tasks, lanes)
+        for _ in run_groups(self._context, deque([[number] for number in range(width)]), _warm, self._say, width=width):
             pass
 
     def has_room(self, lanes: int) -> bool:
