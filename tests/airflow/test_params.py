@@ -30,7 +30,7 @@ BAD = {
     "topics": ["a topic", ["ok", "not ok"], ["a" * 250], [".."], [None]],
     "bound": ["LATEST", "2024-01-01", ["latest"], True, None],
     "dry_run": ["yes", 1, "true", None, []],
-    "follow_seconds": [-1, "30m", 1.5, True],
+    "follow_seconds": [-1, "30m", 1.5, True, 7 * 24 * 3600],
 }
 
 

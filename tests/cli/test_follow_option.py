@@ -34,3 +34,11 @@ def test_what_is_no_length_of_time_is_refused_by_name(text: str) -> None:
     flow: Any = SimpleNamespace(follow_seconds=0)
     with pytest.raises(ArgumentError, match=r"^--follow .* is not a length of time"):
         follow_until(flow, text)
+
+
+@pytest.mark.parametrize("text", ["168h", "145h", "518401", "999999999h"])
+def test_a_run_follows_no_longer_than_its_report_can_be_read(text: str) -> None:
+    flow: Any = SimpleNamespace(follow_seconds=0)
+    assert follow_until(flow, "144h") is not None
+    with pytest.raises(ArgumentError, match=r"^--follow .* is too long: a run follows for at most 144h"):
+        follow_until(flow, text)

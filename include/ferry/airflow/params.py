@@ -13,6 +13,7 @@ from typing import Any
 
 from airflow.sdk import Param
 
+from ferry.config.registry.ferry import MOST_FOLLOW_SECONDS
 from ferry.errors import ArgumentError
 from ferry.wire.documents import parse_time
 
@@ -52,6 +53,7 @@ def trigger_params() -> dict[str, Param]:
             None,
             type=["null", "integer"],
             minimum=0,
+            maximum=MOST_FOLLOW_SECONDS,
             description="Go on with what arrives for so many seconds. Empty: as ferry.follow.seconds says. 0: end at the ends of now.",
         ),
         "dry_run": Param(False, type="boolean", description="Show the plan and what each sync would change. Writes nothing."),
@@ -62,8 +64,9 @@ def run_params(context: Mapping[str, Any]) -> RunParams:
     """The parameters of the run in `context`. ArgumentError for an unknown parameter or a wrong value."""
     given = given_params(context, trigger_params())
     seconds = given["follow_seconds"]
-    if seconds is not None and not (type(seconds) is int and seconds >= 0):
-        raise ArgumentError(f"parameter follow_seconds of the run must be a whole number of seconds, not {seconds!r}")
+    if seconds is not None and not (type(seconds) is int and 0 <= seconds <= MOST_FOLLOW_SECONDS):
+        what = f"a whole number of seconds, at most {MOST_FOLLOW_SECONDS}"
+        raise ArgumentError(f"parameter follow_seconds of the run must be {what}, not {seconds!r}")
     return RunParams(checked_topics(given), given["bound"], given["dry_run"], seconds)
 
 

@@ -65,13 +65,17 @@ def moment(option: str, text: str | None) -> datetime | None:
 
 
 def follow_until(flow: Flow, text: str | None) -> datetime | None:
-    """Until when a run that begins now follows; None if it does not. ArgumentError if `text` is no length of time."""
+    """Until when a run that begins now follows; None if it does not. ArgumentError if `text` is no length of time, or too long."""
+    from ferry.config.registry.ferry import MOST_FOLLOW_SECONDS
+
     seconds = flow.follow_seconds
     if text is not None:
         found = re.fullmatch(r"(\d{1,9})([smh]?)", text)
         if found is None:
             raise ArgumentError(f"--follow {text!r} is not a length of time such as 30m, 2h or 90s")
         seconds = int(found[1]) * UNIT_SECONDS[found[2]]
+        if seconds > MOST_FOLLOW_SECONDS:
+            raise ArgumentError(f"--follow {text!r} is too long: a run follows for at most {MOST_FOLLOW_SECONDS // 3600}h")
     return datetime.now(UTC) + timedelta(seconds=seconds) if seconds else None
 
 

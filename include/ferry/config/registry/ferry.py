@@ -3,6 +3,9 @@
 from ferry.config.registry import kinds
 from ferry.config.registry.property import Property, Scope
 
+# 6 days: what the runs topic says of a run is read for 7 days (RUN_DAYS), and its report needs the beginning.
+MOST_FOLLOW_SECONDS = 518_400
+
 # fmt: off
 # A row has one line, or a few when its meaning is long.
 FERRY: tuple[Property, ...] = (
@@ -26,7 +29,7 @@ FERRY: tuple[Property, ...] = (
     Property("ferry.spark.connection", kinds.WORD, "spark_default", "Airflow connection of the Spark master"),
     Property("ferry.transaction.mb", kinds.times(1 << 20, kinds.integer(1, 1024)), "64",
         "Ferry commits a transaction at this size, in MiB"),
-    Property("ferry.follow.seconds", kinds.integer(0, 604_800), "0",
+    Property("ferry.follow.seconds", kinds.integer(0, MOST_FOLLOW_SECONDS), "0",
         "a run copies what arrives for this many seconds, or until the next run takes over. 0: a run ends at the ends that it saw"),
     Property("ferry.follow.commit.ms", kinds.integer(1, 50_000), "100",
         "a run that follows commits a transaction at this age, in ms, if it has copied everything that is there"),
