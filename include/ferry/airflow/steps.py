@@ -133,7 +133,10 @@ def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, 
 
 
 def check_limits(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Measure lag and headroom after the run, also after a copy that failed. LimitsBroken when they exceed the config's limits."""
+    """Measure lag and headroom after the run, also after a copy that failed. LimitsBroken when they exceed the config's limits.
+
+    Skipped in a run that was taken over: the newer run does it.
+    """
     if planned is None:
         raise EarlierTaskFailed("an earlier task failed: its log names the reason")
     if planned["dry_run"]:
@@ -141,7 +144,9 @@ def check_limits(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]
     with typed_retries():
         settings = flow_for_running(flow)
         request = request_of(flow, get_current_context())
-        report = Run(settings, request).report(idle=False) if planned["needs_copy"] else None
+        run = Run(settings, request)
+        skip_if_taken_over(run)
+        report = run.report(idle=False) if planned["needs_copy"] else None
         status = status_after_run(settings, report)
         if trouble := keep_lag(settings, request.run_id, status.lag.of_run):
             say(trouble)

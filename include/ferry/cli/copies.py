@@ -147,7 +147,8 @@ def carry_out(
             _sync(run)
         outcome = run.report()
         codes.append(outcome.exit_code)
-        codes.append(_look_back(run, outcome, judge=syncs and ExitCode.SUPERSEDED not in codes))
+        judge = syncs and ExitCode.SUPERSEDED not in codes and outcome.taken_over is None
+        codes.append(_look_back(run, outcome, judge=judge))
     complaints = (complaint(problem.named) for problem in outcome.problems())
     answer(outcome.document(), chain(report_parts(outcome), complaints), as_json=as_json)
     write_report_file(report_file, outcome.document())
