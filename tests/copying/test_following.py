@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer
@@ -160,6 +161,25 @@ def test_new_topics_and_partitions_are_copied_too(
     pairs = {name: f"{flow.source.alias}.{name}" for name in (topic, new)}
     found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, pairs)
     assert (found.equal, found.records) == (True, 40), found.differences[:3]
+
+
+def test_a_run_that_follows_waits_for_the_first_topic(
+    topic_factory: Callable[..., str],
+    config_file: Callable[..., Path],
+    copy_only: tuple[str, ...],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    name = f"later-{uuid4().hex}"
+    config = config_file(f"A->B.topics = {name}", "A->B.refresh.topics.interval.seconds = 1", *copy_only)
+    flow = load_config(config).flows[0]
+    with following(config, flow.name) as run:
+        until(lambda: flow_status(flow).following or run.process.poll() is not None)
+        fill(source_cluster, topic_factory(source_cluster, name=name), [0], 10)
+        wait_for_more(run, target_cluster, f"{flow.source.alias}.{name}", 9)
+        newer = last_run(config, flow.name)
+        code, report = run.ended()
+    assert (code, report["taken_over"], report["totals"]["records"]) == (0, newer["run_id"], 10)
 
 
 def test_a_run_that_follows_takes_over_from_one_that_follows_and_a_killed_one_leaves_nothing_undone(

@@ -33,16 +33,19 @@ class RunPlan:
     heartbeats: frozenset[str] = frozenset()
     last_stable_lags: tuple[LastStableLag, ...] = ()
     internal_topics_missing: bool = False
+    follows: bool = False
     few_replicas: tuple[FewReplicas, ...] = ()
 
     @property
     def needs_copy(self) -> bool:
         """Whether there are records to copy beyond heartbeats: else Spark is not started.
 
-        Every run leaves a heartbeat at the source for the next one; the lanes take such a handful along in the driver's process.
+        Every run leaves a heartbeat at the source for the next one; the lanes take such a handful along in the driver's process. A run that
+        follows waits for records, and for topics if there are none yet.
         """
-        follows = self.request.follow_until is not None and any(plan.failure is None for plan in self.partitions)
-        return follows or any(plan.segments for plan in self.partitions if plan.failure is None and plan.facts.topic not in self.heartbeats)
+        return self.follows or any(
+            plan.segments for plan in self.partitions if plan.failure is None and plan.facts.topic not in self.heartbeats
+        )
 
     @property
     def needs_preparation(self) -> bool:
@@ -88,6 +91,7 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
         heartbeats=frozenset(topic for topic in seen.source_topics if flow.policy.is_heartbeats_topic(topic)),
         last_stable_lags=behind,
         internal_topics_missing=not internal_topics(flow) <= set(seen.target_topics),
+        follows=request.follow_until is not None and flow.copies,
         few_replicas=few,
     )
 
