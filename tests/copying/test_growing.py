@@ -52,6 +52,7 @@ def test_a_grown_receipt_is_the_sum_of_all(counts: list[int]) -> None:
     [
         receipt(11, 20, 12),  # after a gap
         receipt(10, 20, 11, remote_epoch=5),
+        receipt(10, 20, 11, source_epoch=2),
         receipt(10, 20, 11, series="a seed"),
         receipt(10, 20, 11, kind=ReceiptKind.LOSS),
         receipt(10, 20, 11, counters=Counters(10, 1, 1, dropped=1)),
@@ -62,9 +63,9 @@ def test_what_does_not_belong_together_stays_apart(more: Receipt) -> None:
 
 
 def test_control_records_alone_do_not_ask_for_an_epoch() -> None:
-    marker = receipt(10, 11, 0, runs=(), counters=Counters(transactions=1), remote_epoch=-1, downstream_end=-1)
+    marker = receipt(10, 11, 0, runs=(), counters=Counters(transactions=1), remote_epoch=-1, downstream_end=-1, source_epoch=-1)
     whole = grown(receipt(0, 10, 0), marker)
-    assert (whole.upstream_end, whole.downstream_end, whole.remote_epoch) == (11, 10, 4)
+    assert (whole.upstream_end, whole.downstream_end, whole.remote_epoch, whole.source_epoch) == (11, 10, 4, 1)
     assert grown(whole, receipt(11, 12, 12)).upstream_end == 12
     only_markers = grown(marker, replace(marker, upstream_start=11, upstream_end=12))
     assert grown(only_markers, receipt(12, 13, 12, remote_epoch=6)).remote_epoch == 6

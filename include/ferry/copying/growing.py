@@ -26,6 +26,8 @@ def grown(last: Receipt, more: Receipt) -> Receipt:
         and last.upstream_end == more.upstream_start
         and last.counters.by_handler == more.counters.by_handler
         and (not more.counters.records or not last.counters.records or last.remote_epoch == more.remote_epoch)
+        # After a truncation, what was copied under later leader epochs counts as gone: whole receipts (truncation.py).
+        and (-1 in {last.source_epoch, more.source_epoch} or last.source_epoch == more.source_epoch)
         and len(last.runs) < RUNS
     )
     if not joins:
