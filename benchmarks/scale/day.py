@@ -72,7 +72,7 @@ def _day(cluster: SandboxCluster, directory: Path, partitions: int, length: int,
     with ClusterAdmin(flow.target) as admin:
         topics = admin.topics()
     began = time.perf_counter()
-    read_state(flow, topics, settled=True)
+    read_state(flow, topics, stable=True)
     data = cluster.directory / "data"
     sizes = [sum(disk_bytes(path) for path in data.glob(f"{name}-*")) / 2**20 for name in (flow.ledger_topic, flow.state_topic)]
     commits = length // seconds * partitions
