@@ -43,9 +43,8 @@ class RunPlan:
         Every run leaves a heartbeat at the source for the next one; the lanes take such a handful along in the driver's process. A run that
         follows waits for records, and for topics if there are none yet.
         """
-        return self.follows or any(
-            plan.segments for plan in self.partitions if plan.failure is None and plan.facts.topic not in self.heartbeats
-        )
+        copied = (plan for plan in self.partitions if plan.failure is None and plan.facts.topic not in self.heartbeats)
+        return self.follows or any(plan.segments for plan in copied)
 
     @property
     def needs_preparation(self) -> bool:
