@@ -1,8 +1,9 @@
 """What goes on beside the copy of a run that follows: the flow's syncs, each at its own interval, as MirrorMaker 2's connectors do them.
 
 Each sync has a thread and connections of its own, so one that hangs or fails delays neither the copy nor the others. Topics are no part of
-it: the driver of the copy makes them, because it copies them too. What a sync did last is kept for the run's report, not more often than
-KEEP_SECONDS: what Ferry keeps does not grow with the number of heartbeats.
+it: the driver of the copy makes them, because it copies them too. When a sync was done is kept not more often than KEEP_SECONDS, and what
+it did, for the run's report, not more often than REPORT_SECONDS, because runs read all of the runs topic. So what Ferry keeps does not grow
+with the number of heartbeats.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ferry.syncs.names import AFTER_THE_COPY, SYNCS, SyncName, not_enabled
 # Without an interval of its own, a sync is done as often as MirrorMaker 2 writes offset syncs at least.
 USUAL_SECONDS = 60.0
 KEEP_SECONDS = 60.0
+REPORT_SECONDS = 600.0
 # After a failure Ferry tries again so soon, or at the next interval if that is longer.
 FAILED_SECONDS = 10.0
 # Less than the copy waits for all of them: a sync that takes long must not delay the end of a run.
@@ -41,7 +43,7 @@ def sync_meanwhile(flow: Flow, run_id: str, say: Callable[[str], None], over: Ev
 
 def _sync_on(flow: Flow, run_id: str, say: Callable[[str], None], name: SyncName, over: Event) -> None:
     interval = float(SYNCS[name].interval(flow)) or USUAL_SECONDS
-    syncs = Syncs(flow, run_id=run_id, topics_made=True, keep_seconds=KEEP_SECONDS)
+    syncs = Syncs(flow, run_id=run_id, topics_made=True, keep_seconds=KEEP_SECONDS, report_seconds=REPORT_SECONDS)
     failing = False
     with kept_clients():
         pause = _until_due(flow, name, interval)

@@ -112,7 +112,8 @@ class Run:
 
     def sync(self, names: Iterable[SyncName] = AFTER_THE_COPY, *, dry_run: bool = False) -> Iterator[SyncOutcome]:
         """Carry out those of these syncs that are enabled and due, each when the caller asks for its outcome."""
-        syncs = Syncs(self.flow, run_id=self.request.run_id, dry_run=dry_run, topics_made=self._prepared, keep_seconds=KEEP_SECONDS)
+        kept = {"keep_seconds": KEEP_SECONDS, "report_seconds": KEEP_SECONDS}
+        syncs = Syncs(self.flow, run_id=self.request.run_id, dry_run=dry_run, topics_made=self._prepared, **kept)
         for name in names:
             yield syncs.carry_out(name)
         syncs.keep()

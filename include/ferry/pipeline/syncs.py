@@ -8,7 +8,7 @@ is decided here; when it was last done stands in the flow's state topic.
 import importlib
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -36,15 +36,25 @@ class Syncs:
     """
 
     def __init__(
-        self, flow: Flow, *, run_id: str = "", dry_run: bool = False, topics_made: bool = False, keep_seconds: float = 0.0
+        self,
+        flow: Flow,
+        *,
+        run_id: str = "",
+        dry_run: bool = False,
+        topics_made: bool = False,
+        keep_seconds: float = 0.0,
+        report_seconds: float = 0.0,
     ) -> None:
-        """`topics_made`: Ferry's own topics are there. `keep_seconds`: so old an outcome may get before it is written."""
+        """`topics_made`: Ferry's own topics are there. So old may get before it is written: when a sync was done (`keep_seconds`), and its
+        outcome for the run's report (`report_seconds`).
+        """
         self._flow, self._run_id, self._dry_run = flow, run_id, dry_run
         self._shared = SyncContext(flow, dry_run)
-        self._topics_made, self._keep_seconds = topics_made, keep_seconds
-        # By topic and sync: of several outcomes the last one.
+        self._topics_made = topics_made
+        self._seconds = {flow.state_topic: keep_seconds, flow.runs_topic: report_seconds}
+        # By topic and sync: of several outcomes the last one. And by topic, since when something is not written.
         self._unkept: dict[str, dict[str, KeyValue]] = {}
-        self._unkept_since = 0.0
+        self._unkept_since: dict[str, float] = {}
 
     def look_again(self) -> None:
         """What the syncs so far have read of both clusters may have changed."""
@@ -110,20 +120,26 @@ class Syncs:
             with ClusterAdmin(self._flow.target) as target:
                 ensure_internal_topics(self._flow, target)
             self._topics_made = True
-        self._unkept_since = self._unkept_since if self._unkept else time.monotonic()
+        now, new = time.monotonic(), dict[str, KeyValue]()
         if self._run_id:
-            kept = encode_run_record(RunSync(self._run_id, outcome.sync, outcome.document(LISTED)))
-            self._unkept.setdefault(self._flow.runs_topic, {})[outcome.sync] = kept
+            new[self._flow.runs_topic] = encode_run_record(RunSync(self._run_id, outcome.sync, outcome.document(LISTED)))
         if succeeded:
-            done = encode_state(SyncDone(outcome.sync, time.time_ns() // 1_000_000, self._run_id))
-            self._unkept.setdefault(self._flow.state_topic, {})[outcome.sync] = done
-        if time.monotonic() - self._unkept_since >= self._keep_seconds:
-            self.keep()
+            new[self._flow.state_topic] = encode_state(SyncDone(outcome.sync, time.time_ns() // 1_000_000, self._run_id))
+        for topic, record in new.items():
+            self._unkept.setdefault(topic, {})[outcome.sync] = record
+            self._unkept_since.setdefault(topic, now)
+        self._write({topic for topic, since in self._unkept_since.items() if now - since >= self._seconds[topic]})
 
     def keep(self) -> None:
         """Write the outcomes that are not written yet. ClusterUnreachable or NotAuthorized if they cannot be."""
-        unkept, self._unkept = self._unkept, {}
-        append_to_topics(self._flow.target, {topic: list(records.values()) for topic, records in unkept.items()})
+        self._write(set(self._unkept))
+
+    def _write(self, topics: Iterable[str]) -> None:
+        records = {topic: list(self._unkept.pop(topic).values()) for topic in topics}
+        for topic in records:
+            del self._unkept_since[topic]
+        if records:
+            append_to_topics(self._flow.target, records)
 
 
 def _function(name: SyncName) -> SyncFunction:
