@@ -169,11 +169,19 @@ def test_a_receipt_that_grows_is_counted_once() -> None:
 
 
 def test_a_run_that_follows_says_how_old_the_newest_records_were() -> None:
+    """Not those of the catch-up at its beginning, which are in the same receipt."""
     progress = Progress(offsets_total=0, lanes_total=1)
     assert progress.following(61.0) == "following for 61 s: 0 records, 0.0 MB"
-    delay = MinMeanMax(20, 50.0, 400, 9)
-    progress.add(replace(receipt(0, 10, 9, 2_000_000), counters=Counters(9, 2_000_000, replication_latency_ms=delay)))
-    assert progress.following(61.0).endswith("9 records, 2.0 MB, the newest ones at most 0.4 s after their timestamps")
+    caught_up = MinMeanMax(20, 600_000.0, 3_600_000, 1_000)
+    whole = receipt(0, 1_000, 1_000, 2_000_000)
+    progress.add(replace(whole, counters=whole.counters._replace(replication_latency_ms=caught_up)))
+    assert progress.following(61.0).endswith("1,000 records, 2.0 MB, the newest ones on average 600.0 s after their timestamps")
+    for new in range(1, 4):
+        delays = caught_up + MinMeanMax(100, 200.0, 400, new * 10)
+        more = receipt(0, 1_000 + new * 10, 1_000 + new * 10, 2_000_000)
+        progress.add(replace(more, counters=more.counters._replace(replication_latency_ms=delays)))
+    assert progress.following(121.0).endswith("1,030 records, 2.0 MB, the newest ones on average 0.2 s after their timestamps")
+    assert progress.following(181.0) == "following for 181 s: 1,030 records, 2.0 MB", "nothing has come since"
 
 
 def test_a_receipt_that_has_grown_since_the_last_look_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:

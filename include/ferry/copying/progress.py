@@ -65,6 +65,9 @@ class Progress:
     counters: Counters = ZERO
     lanes_done: int = 0
     _newest: dict[TopicPartition, Receipt] = field(default_factory=dict)
+    # Of the records since the last line of a run that follows: how old they were when they were committed, in ms, and how many these are.
+    _delays: float = 0.0
+    _delayed: int = 0
 
     def add(self, receipt: Receipt) -> None:
         last = self._newest.get(receipt.key)
@@ -72,6 +75,11 @@ class Progress:
         grown = last is not None and (last.kind, last.upstream_start) == (receipt.kind, receipt.upstream_start)
         self.offsets += receipt.upstream_end - (last.upstream_end if last is not None and grown else receipt.upstream_start)
         self.counters += receipt.counters.since(last.counters) if last is not None and grown else receipt.counters
+        before = last.counters.replication_latency_ms if last is not None and grown else None
+        for delay, sign in ((receipt.counters.replication_latency_ms, 1), (before, -1)):
+            if delay is not None:
+                self._delays += sign * delay.mean * delay.count
+                self._delayed += sign * delay.count
 
     def line(self, seconds: float) -> str:
         """One line for the log after `seconds` of copying."""
@@ -84,12 +92,11 @@ class Progress:
         )
 
     def following(self, seconds: float) -> str:
-        """One line for the log of a run that has followed for `seconds`."""
-        delays = [receipt.counters.replication_latency_ms for receipt in self._newest.values()]
-        greatest = max((delay.greatest for delay in delays if delay is not None), default=0)
+        """One line for the log of a run that has followed for `seconds`. The delay is that of the records since the last line."""
         megabytes = self.counters.bytes / 1e6
         said = f"following for {seconds:,.0f} s: {self.counters.records:,} records, {megabytes:,.1f} MB"
-        return f"{said}, the newest ones at most {greatest / 1000:,.1f} s after their timestamps" if greatest else said
+        delays, delayed, self._delays, self._delayed = self._delays, self._delayed, 0.0, 0
+        return f"{said}, the newest ones on average {max(0.0, delays / delayed) / 1000:,.1f} s after their timestamps" if delayed else said
 
 
 class ProgressObserver:
