@@ -157,3 +157,25 @@ def test_a_run_without_free_cores_takes_the_flow_so_that_the_old_one_leaves_its_
     made.driver._records = SimpleNamespace(begin=lambda _: None, end=lambda *_, **__: None)  # type: ignore[assignment]
     made.driver._under_the_fence(acted.append)
     assert (asked, len(acted)) == ([FEWEST_LANES], 1)
+
+
+def test_a_look_for_topics_that_failed_is_soon_done_again(bench: Callable[..., Bench]) -> None:
+    made = bench()
+    made.begin()
+    made.partitions.add(4)
+    made.problem = [ClusterUnreachable("cluster A: gone")]
+    assert made.refresh() == []
+    failed = made.clock.now
+    assert [part.partition for task in look_until_some(made) for part in task.partitions] == [4]
+    assert made.clock.now - failed == LOOK_SECONDS
+
+
+def test_a_partition_that_is_gone_before_it_gets_another_lane_is_named(bench: Callable[..., Bench]) -> None:
+    made = bench()
+    first, _ = made.begin()
+    failed, gone = (part.key for part in first.partitions)
+    made.partitions.remove(gone.partition)
+    made.end(first, failed=[failed])
+    assert made.look() == []
+    assert made.failed == {failed, gone}
+    assert made.driver._plans.failures[gone].error == "SourceMissing"

@@ -211,7 +211,7 @@ class CopyDriver:
         seen, plans = found
         self._again_at, self._skipped = 0.0, seen.skipped
         before = [out.tasks[lane] for lane in lost]
-        self._plans.name_missing(before, plans)
+        self._plans.name_missing((part.key for task in before for part in task.partitions), plans)
         if waiting:
             held |= self._prepare(lease, seen, plans)
             self._assignment.left -= waiting
@@ -251,7 +251,7 @@ class CopyDriver:
         return found
 
     def _look_around(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut) -> list[LaneTask]:
-        """Following: Superseded if another run has taken the flow over, which lanes notice only when they commit.
+        """Following: Superseded if another run has taken the flow over.
 
         Returns a lane of partitions that have none: of lanes that ended because a partition failed, and, at the interval of
         `refresh.topics`, new ones and those that failed.
@@ -278,6 +278,7 @@ class CopyDriver:
         except Superseded:
             raise
         except FerryError as problem:
+            self._refreshed -= max(0.0, mirroring.refresh_topics_interval - LOOK_SECONDS) if refresh else 0.0
             self._say_once(f"could not plan what has no lane; Ferry tries again: {problem}")
             return []
 
@@ -301,6 +302,7 @@ class CopyDriver:
             return key in left or (refresh and self._assignment.is_new(key))
 
         seen, plans = self._plans.plan(lease, self._plans.decide, for_a_run=True, concerns=has_none)
+        self._plans.name_missing(left, plans)
         new = [plan for plan in plans if has_none(*plan.facts.key)]
         if not any(self._has_lane(plan) for plan in new):
             self._assignment.left -= left

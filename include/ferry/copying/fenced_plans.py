@@ -12,7 +12,6 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
-from ferry.copying.model import LaneTask
 from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
@@ -65,15 +64,15 @@ class FencedPlans:
         nothing = dict.fromkeys((topic for topic, _ in missing), "it was not created in time; run again")
         return stopped_without_topic(found, nothing | why_missing(self._flow, topics, target))
 
-    def name_missing(self, lost: Iterable[LaneTask], plans: Iterable[PartitionPlan]) -> None:
-        """Fail partitions of lost lanes that the clusters no longer show: the report would not name them otherwise.
+    def name_missing(self, keys: Iterable[TopicPartition], plans: Iterable[PartitionPlan]) -> None:
+        """Fail those of these partitions that the clusters no longer show: the report would not name them otherwise.
 
         If a failure names their topic (partition -1), that is reason enough.
         """
         named = {plan.facts.key for plan in plans} | self.failures.keys()
-        for part in (part for task in lost for part in task.partitions):
-            if not named & {part.key, (part.topic, -1)}:
-                self.fail(*part.key, "SourceMissing", "the source no longer had it when its lane was planned again")
+        for key in keys:
+            if not named & {key, (key.topic, -1)}:
+                self.fail(*key, "SourceMissing", "the source no longer had it when its lane was planned again")
 
     def stop(self, key: TopicPartition, error: str, problem: str) -> None:
         """A lane has stopped the partition."""

@@ -136,7 +136,7 @@ def test_a_partition_that_drops_out_of_its_lane_is_named_once_with_the_true_reas
     made = CopyDriver(load_config(config).flow("A->B"), RunRequest("A->B", "run"), InlineLaneRunner(), lambda _: None)
     lost = LaneTask(0, "id", ProducerIdentity(1, 0), (task(0), replace(task(1), topic="gone")))
     made._plans.fail("t", -1, "NotAuthorized", "grant DescribeConfigs on topic A.t")
-    made._plans.name_missing([lost], [])
+    made._plans.name_missing([part.key for part in lost.partitions], [])
     assert {key: failure.error for key, failure in made._plans.failures.items()} == {
         ("t", -1): "NotAuthorized",
         ("gone", 1): "SourceMissing",
