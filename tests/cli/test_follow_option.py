@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ferry.cli import copies
 from ferry.cli.options import follow_until
+from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError
 
 pytestmark = pytest.mark.unit
@@ -42,3 +45,22 @@ def test_a_run_follows_no_longer_than_its_report_can_be_read(text: str) -> None:
     assert follow_until(flow, "144h") is not None
     with pytest.raises(ArgumentError, match=r"^--follow .* is too long: a run follows for at most 144h"):
         follow_until(flow, text)
+
+
+@pytest.mark.parametrize(
+    ("until", "follow", "follows"), [("latest", None, True), ("2026-01-01T00:00:00Z", None, False), ("latest", "0", False)]
+)
+def test_a_run_with_an_end_of_its_own_does_not_follow_by_the_property(
+    monkeypatch: pytest.MonkeyPatch, until: str, follow: str | None, follows: bool
+) -> None:
+    asked: list[RunRequest] = []
+    monkeypatch.setattr(copies, "load_flow", lambda *_: SimpleNamespace(follow_seconds=900))
+    monkeypatch.setattr(copies, "carry_out", lambda _, request, *__, **___: asked.append(request))
+    copies.run(Path("mm2.properties"), "A->B", until=until, follow=follow)
+    assert (asked[0].follow_until is not None) == follows
+
+
+def test_a_run_with_an_end_of_its_own_cannot_be_told_to_follow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copies, "load_flow", lambda *_: SimpleNamespace(follow_seconds=0))
+    with pytest.raises(ArgumentError, match="a run that follows has no end of an interval"):
+        copies.run(Path("mm2.properties"), "A->B", until="2026-01-01T00:00:00Z", follow="30m")

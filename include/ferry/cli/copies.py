@@ -60,7 +60,8 @@ def run(
 ) -> None:
     """Do one whole run: plan, prepare topics, copy up to a bound, and do the enabled syncs that are due."""
     bound = moment("--until", None if until == "latest" else until)
-    until_then = follow_until(load_flow(config, flow), follow)
+    # A run with an end of its own does not follow because the property says so.
+    until_then = None if bound is not None and follow is None else follow_until(load_flow(config, flow), follow)
     request = RunRequest(flow, run_id("manual"), until=bound, topics=tuple(topic or ()), follow_until=until_then)
     carry_out(config, request, master, report, as_json=as_json, syncs=True)
 
