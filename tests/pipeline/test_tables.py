@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ferry.ledger.counters import Counters
@@ -25,6 +27,11 @@ def test_the_partitions_with_most_bytes_are_listed_in_order(partitions: int, lef
     assert [line for line in lines if "2,000 partitions with fewer bytes" in line] == lines[:-1]
     assert len(lines) == 1 + bool(left_out)
     assert str(lines[-1]).startswith(f"{partitions:,} records")
+
+
+@pytest.mark.parametrize(("taken_over", "line"), [("newer", "run newer took the flow over"), ("", "another command took the flow over")])
+def test_who_took_the_flow_over(taken_over: str, line: str) -> None:
+    assert line in list(report_parts(replace(report(1), taken_over=taken_over)))
 
 
 def test_a_cell_of_none_is_empty_and_a_truth_is_no_number() -> None:

@@ -73,7 +73,7 @@ def report_parts(report: RunReport) -> Iterator[str | Table]:
         yield "nothing to copy"
         return
     if report.taken_over is not None:
-        yield f"run {report.taken_over} took the flow over"
+        yield f"{f'run {report.taken_over}' if report.taken_over else 'another command'} took the flow over"
     if report.from_target:
         yield f"{report.from_target:,} records had come from the target: not sent back"
     yield f"{report.records:,} records, {report.bytes:,} bytes in {report.seconds:.1f} s (CPU {report.cpu_seconds:.1f} s)"
