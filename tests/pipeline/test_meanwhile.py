@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ferry.errors import ClusterUnreachable
+from ferry.ledger.runs_topic import RunSync
 from ferry.ledger.sync_outcome import SyncFailure, SyncOutcome
 from ferry.pipeline import meanwhile
 from ferry.syncs.names import SYNCS, Sync, SyncName
@@ -27,6 +28,7 @@ class Played:
         self.kept: Counter[str] = Counter()
         self.said: list[str] = []
         self.over, self.enough = threading.Event(), threading.Event()
+        self.go_on, self.told = self.over, list[RunSync]()
         played = self
 
         class Syncs:
@@ -40,7 +42,7 @@ class Played:
                 self.name = name.value
                 played.done[name.value] += 1
                 if name is SyncName.CONFIGS:
-                    played.over.wait()
+                    played.go_on.wait()
                 if played.done["groups"] >= 3 and played.done["heartbeat"] >= 2:
                     played.enough.set()
                 failed = (SyncFailure("heartbeat", "NotAuthorized", "no"),) if name is SyncName.HEARTBEAT else ()
@@ -54,6 +56,7 @@ class Played:
         monkeypatch.setattr(meanwhile, "Syncs", Syncs)
         monkeypatch.setattr(meanwhile, "not_enabled", lambda _, name: "" if name in ENABLED else "off")
         monkeypatch.setattr(meanwhile, "read_syncs_done", lambda _: {})
+        monkeypatch.setattr(meanwhile, "write_run_record", lambda _, record: self.told.append(record))
         monkeypatch.setattr(meanwhile, "FAILED_SECONDS", 0.01)
         monkeypatch.setattr(meanwhile, "USUAL_SECONDS", 0.01)
         monkeypatch.setattr(meanwhile, "SYNCS", dict.fromkeys(SYNCS, Sync("", "x.enabled")))
@@ -75,3 +78,18 @@ def test_a_sync_that_hangs_and_one_that_fails_do_not_stop_the_others(monkeypatch
     assert set(played.kept) == {"configs", "heartbeat", "groups"}
     assert [text.split(";")[0] for text in played.said if "failed" in text] == ["sync heartbeat failed"], "said once"
     assert any("gone" in text for text in played.said)
+
+
+@pytest.mark.parametrize("hangs_seconds", [0.0, 3_600.0])
+def test_a_sync_that_hangs_when_the_run_ends_is_in_the_report(monkeypatch: pytest.MonkeyPatch, hangs_seconds: float) -> None:
+    """The newer run does the syncs, so nobody else would say it. One that only takes long is not named."""
+    played = Played(monkeypatch)
+    played.go_on = threading.Event()
+    monkeypatch.setattr(meanwhile, "HANGS_SECONDS", hangs_seconds)
+    monkeypatch.setattr(meanwhile, "LAST_SECONDS", 1.0)
+    played.go()
+    played.go_on.set()
+    told = {record.sync: record.outcome["failed"] for record in played.told}
+    assert set(told) == ({"configs"} if not hangs_seconds else set())
+    assert all(failure["error"] == "RunUnfinished" for failed in told.values() for failure in failed)
+    assert any("sync configs: it had not ended after" in text for text in played.said) == (not hangs_seconds)

@@ -16,6 +16,8 @@ from ferry.clusters.kept import kept_clients
 from ferry.config import Flow
 from ferry.errors import FerryError
 from ferry.ledger.reading import read_syncs_done
+from ferry.ledger.runs_topic import RunSync, write_run_record
+from ferry.ledger.sync_outcome import SyncOutcome, WholeSyncFailure
 from ferry.pipeline.syncs import Syncs
 from ferry.syncs.names import AFTER_THE_COPY, SYNCS, SyncName, not_enabled
 
@@ -27,21 +29,41 @@ REPORT_SECONDS = 600.0
 FAILED_SECONDS = 10.0
 # Less than the copy waits for all of them: a sync that takes long must not delay the end of a run.
 LAST_SECONDS = 4.0
+# A sync that has taken so long at the end of the run hangs.
+HANGS_SECONDS = 300.0
 
 
 def sync_meanwhile(flow: Flow, run_id: str, say: Callable[[str], None], over: Event) -> None:
-    """Do the syncs that the flow has enabled, until `over`. One that takes long then is not waited for."""
+    """Do the syncs that the flow has enabled, until `over`. One that takes long then is not waited for; if it hangs, the report says so."""
     wanted = [name for name in AFTER_THE_COPY if not not_enabled(flow, name)]
-    threads = [Thread(target=_sync_on, args=(flow, run_id, say, name, over), name=f"ferry-sync-{name}", daemon=True) for name in wanted]
+    busy: dict[SyncName, float] = {}
+    shared = {"over": over, "busy": busy}
+    threads = [
+        Thread(target=_sync_on, args=(flow, run_id, say, name), kwargs=shared, name=f"ferry-sync-{name}", daemon=True) for name in wanted
+    ]
     for thread in threads:
         thread.start()
     over.wait()
     deadline = time.monotonic() + LAST_SECONDS
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
+    for name, since in dict(busy).items():
+        if (seconds := time.monotonic() - since) >= HANGS_SECONDS:
+            _tell_that_it_hangs(flow, run_id, say, name, seconds)
 
 
-def _sync_on(flow: Flow, run_id: str, say: Callable[[str], None], name: SyncName, over: Event) -> None:
+def _tell_that_it_hangs(flow: Flow, run_id: str, say: Callable[[str], None], name: SyncName, seconds: float) -> None:
+    problem = f"it had not ended after {seconds:.0f} s, when the run ended"
+    say(f"sync {name.value}: {problem}")
+    failure = WholeSyncFailure(f"sync {name.value}", "RunUnfinished", problem)
+    try:
+        write_run_record(flow, RunSync(run_id, name.value, SyncOutcome(sync=name.value, failed=(failure,), seconds=seconds).document()))
+    except FerryError as error:
+        say(f"that sync {name.value} hangs is not in the run's report: {error}")
+
+
+def _sync_on(flow: Flow, run_id: str, say: Callable[[str], None], name: SyncName, *, over: Event, busy: dict[SyncName, float]) -> None:
+    """`busy`: since when each sync is at work."""
     interval = float(SYNCS[name].interval(flow)) or USUAL_SECONDS
     syncs = Syncs(flow, run_id=run_id, topics_made=True, keep_seconds=KEEP_SECONDS, report_seconds=REPORT_SECONDS)
     failing = False
@@ -49,11 +71,13 @@ def _sync_on(flow: Flow, run_id: str, say: Callable[[str], None], name: SyncName
         pause = _until_due(flow, name, interval)
         while not over.wait(pause):
             syncs.look_again()
+            busy[name] = time.monotonic()
             try:
                 failed = syncs.carry_out(name, on_request=True, unless_disabled=True).failed
                 problem = "; ".join(map(str, failed))
             except Exception as error:  # noqa: BLE001 - whatever it is, the sync must be tried again
                 problem = f"{type(error).__name__}: {error}"
+            del busy[name]
             if problem and not failing:
                 say(f"sync {name.value} failed; Ferry tries again every {max(interval, FAILED_SECONDS):.0f} s: {problem}")
             failing = bool(problem)
