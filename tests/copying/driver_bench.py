@@ -43,7 +43,6 @@ FACTS = PartitionFacts(
     end=100,
     stable_end=100,
     start=0,
-    claimed_by="A->B",
 )
 
 

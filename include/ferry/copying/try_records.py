@@ -118,7 +118,8 @@ def waited_for(flow: Flow, request: RunRequest, other: str, say: Callable[[str],
     It is not if the time of the run is over, if another run follows meanwhile, or if the flow was failed over.
     """
     say(f"run {other} has the flow; this run follows again when that one has ended")
-    free, problem = None, ""
+    free: bool | None = None
+    problem = ""
     while free is None and request.follow_until is not None and time.time() < request.follow_until.timestamp():
         time.sleep(FOLLOW_LOOK_SECONDS)
         try:
