@@ -265,15 +265,20 @@ def _failure(problem: FerryError) -> Failure:
 
 async def called_aside(loop: EventLoop, pool: Executor, act: Callable[[Sequence[Assignment]], object], about: Sequence[Assignment]) -> None:
     """Call `act` in a thread of `pool`, while the loop goes on with other lanes. Raises what it raises."""
-    done = Future()
+    done, problems = Future(), list[BaseException]()
+
+    async def settle() -> None:
+        if problems:
+            done.failure(problems[0])
+        else:
+            done.success(None)
 
     def call() -> None:
         try:
             act(about)
         except BaseException as problem:  # noqa: BLE001 - raised where it is awaited
-            loop.selector.call_soon_threadsafe(partial(done.failure, problem))
-        else:
-            loop.selector.call_soon_threadsafe(partial(done.success, None))
+            problems.append(problem)
+        loop.selector.call_soon_threadsafe(settle)
 
     pool.submit(call)
     await done
