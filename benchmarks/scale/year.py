@@ -155,7 +155,7 @@ def _year(cluster: SandboxCluster, directory: Path, partitions: int, runs: int) 
     with ClusterAdmin(flow.target) as admin:
         topics = admin.topics()
     began = time.perf_counter()
-    heads = read_state(flow, topics, stable=True)[0].heads
+    heads = read_state(flow, topics, stable=True).heads
     used = disk_bytes(cluster.directory / "data" / f"{state}-0") / 2**20
     yield f"\nstate topic after {runs:,} runs: {len(heads)} heads, {used:.1f} MiB on disk, read in {time.perf_counter() - began:.2f} s"
 

@@ -107,6 +107,13 @@ def test_a_look_takes_ten_requests_over_one_connection(far: Far, side: str, comm
     far.costs_at_most(10, 1, side, command, str(far.config), "--flow", "A->B")
 
 
+@pytest.mark.parametrize("side", SIDES)
+def test_a_run_with_nothing_to_copy_takes_twenty_requests_over_one_connection(far: Far, side: str) -> None:
+    config = far.config.with_name("quiet.properties")
+    write_properties(settings(far.proxies["source"], far.proxies["target"], **{"emit.heartbeats.enabled": "false"}), config)
+    far.costs_at_most(20, 1, side, "run", str(config), "--flow", "A->B", "--master", "inline")
+
+
 @pytest.mark.parametrize(("side", "most"), [("source", 20), ("target", 39)])
 def test_a_run_that_copies_a_heartbeat(far: Far, side: str, most: int) -> None:
     """The progress of a copy that takes long is watched over a connection of its own."""

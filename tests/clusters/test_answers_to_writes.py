@@ -67,7 +67,7 @@ def test_what_becomes_of_a_batch(monkeypatch: pytest.MonkeyPatch, code: int) -> 
         except (Fenced, OutcomeUnknown) as failure:
             problem = failure
     bench, skipping = benches
-    refusal, action = bench.appender.refusal(KEY), PRODUCE.action(code)
+    refusal, action = bench.appender.refusals.get(KEY), PRODUCE.action(code)
     if problem is not None:
         assert named(code) in str(problem)
         assert (type(problem), action in {Action.FENCED, Action.UNKNOWN, Action.OUT_OF_ORDER}) == (
@@ -75,7 +75,7 @@ def test_what_becomes_of_a_batch(monkeypatch: pytest.MonkeyPatch, code: int) -> 
             True,
         )
     elif refusal is not None:
-        left_out = skipping.appender.refusal(KEY) is None
+        left_out = skipping.appender.refusals.get(KEY) is None
         assert action is (Action.DENIED if refusal.denied else Action.RECORD_REFUSED if left_out else Action.REFUSED)
         assert (refusal.passing, named(code) in refusal.problem, bench.broker.log[KEY]) == (False, True, [0])
     else:

@@ -6,13 +6,16 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Producer
+from kafka.protocol.metadata import MetadataRequest
 from tools.kafka import SandboxCluster
 
-from ferry.clusters.connections import ClusterConnection
+from ferry.clusters.connections import ClusterConnection, RequestLost
+from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.kept import kept_clients
-from ferry.clusters.shared_connection import ask_cluster, begin_asking
+from ferry.clusters.shared_connection import IDLE_SECONDS, ask_cluster, begin_asking
 from ferry.config import Flow
+from ferry.errors import NotAuthorized
 
 pytestmark = pytest.mark.brokers
 
@@ -36,7 +39,7 @@ def test_an_error_reaches_who_waits_for_the_answer(flow_factory: Callable[..., F
     cluster = flow_factory().source
 
     async def fail(_: ClusterConnection) -> None:
-        raise ValueError("failed")
+        raise RequestLost("failed")
 
     async def brokers(connection: ClusterConnection) -> tuple[int, ...]:
         return connection.brokers()
@@ -44,16 +47,30 @@ def test_an_error_reaches_who_waits_for_the_answer(flow_factory: Callable[..., F
     with kept_clients():
         begun = begin_asking(cluster, fail)
         assert ask_cluster(cluster, brokers)
-        with pytest.raises(ValueError, match="failed"):
+        with pytest.raises(RequestLost, match="failed"):
             begun.answer()
         assert ask_cluster(cluster, brokers), "over a new connection"
+
+
+def test_a_right_that_is_missing_leaves_the_connection_as_it_is(flow_factory: Callable[..., Flow]) -> None:
+    cluster, asked = flow_factory().source, list[ClusterConnection]()
+
+    async def refused(connection: ClusterConnection) -> None:
+        asked.append(connection)
+        raise NotAuthorized("grant Read on group g")
+
+    with kept_clients():
+        for _ in range(2):
+            with pytest.raises(NotAuthorized):
+                ask_cluster(cluster, refused)
+    assert asked[0] is asked[1]
 
 
 def test_a_question_whose_connection_failed_for_another_user_is_asked_again(flow_factory: Callable[..., Flow]) -> None:
     cluster, asked = flow_factory().source, list[ClusterConnection]()
 
     async def fail(_: ClusterConnection) -> None:
-        raise ValueError("failed")
+        raise RequestLost("failed")
 
     async def wait(connection: ClusterConnection) -> tuple[int, ...]:
         asked.append(connection)
@@ -62,7 +79,7 @@ def test_a_question_whose_connection_failed_for_another_user_is_asked_again(flow
 
     with kept_clients():
         begun = begin_asking(cluster, wait)
-        with pytest.raises(ValueError, match="failed"):
+        with pytest.raises(RequestLost, match="failed"):
             ask_cluster(cluster, fail)
         assert begun.answer()
     assert len(set(asked)) == 2
@@ -83,3 +100,22 @@ def test_a_read_that_was_begun_tells_what_was_there_then(
         producer.produce(topics[0], b"v", b"later")
         assert producer.flush(30) == 0
         assert [record.key for record in first] == [topics[0].encode()]
+
+
+def test_after_a_long_pause_a_question_goes_over_a_new_connection(flow_factory: Callable[..., Flow]) -> None:
+    """A commit of offsets too, which cannot be repeated. What else is asked over the connection keeps it in use."""
+    with kept_clients(), ConsumerGroups(flow_factory().target) as groups:
+        [connection] = groups._connections
+        sockets = connection._manager._conns
+        assert groups.describe(["nobody"])
+        first = sockets[1]
+        assert groups.describe(["nobody"])
+        assert sockets[1] is first
+        connection.last_answer -= IDLE_SECONDS + 1
+        assert groups.describe(["nobody"])
+        second = sockets[1]
+        assert second is not first
+        connection.last_answer -= IDLE_SECONDS + 1
+        connection.loop.run(connection.send, MetadataRequest(topics=[]), 1)
+        assert groups.describe(["nobody"])
+        assert sockets[1] is second

@@ -1,4 +1,4 @@
-"""Clients are shared within a scope, and closed at its end, or when their last user has gone after one of them failed."""
+"""Clients are shared within a scope, and closed at its end, or when their last user has gone after one of them lost the cluster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from ferry.clusters.event_loop import EventLoop
-from ferry.clusters.kept import kept_clients, shared
+from ferry.clusters.kept import kept_clients, lost, shared
+from ferry.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, NotAuthorized, TooFewBrokers
 
 pytestmark = pytest.mark.unit
 
@@ -53,18 +54,31 @@ def test_two_users_at_a_time_share_a_client() -> None:
         assert first is second
 
 
-def test_a_client_whose_user_failed_is_closed() -> None:
+@pytest.mark.parametrize("problem", [ClusterUnreachable("away"), AuthenticationFailed("no login"), KeyboardInterrupt(), OSError("told")])
+def test_a_client_that_may_be_of_no_use_any_more_is_closed(problem: BaseException) -> None:
     with kept_clients():
-        with pytest.raises(ValueError, match="failed"), shared("reader", Made, A) as failed:
-            raise ValueError("failed")
+        with (
+            pytest.raises(type(problem)),
+            shared("reader", Made, A, failed=lambda found: isinstance(found, OSError) or lost(found)) as failed,
+        ):
+            raise problem
         assert failed.closed
         assert used() is not failed
 
 
+@pytest.mark.parametrize("problem", [NotAuthorized("grant"), TooFewBrokers("two"), ConfigError("a key"), OSError("a file")])
+def test_another_failure_of_its_user_does_not_close_a_client(problem: Exception) -> None:
+    with kept_clients():
+        with pytest.raises(type(problem)), shared("reader", Made, A) as client:
+            raise problem
+        assert used() is client
+    assert client.closed
+
+
 def test_a_client_that_failed_stays_open_for_its_other_users() -> None:
     with kept_clients(), shared("reader", Made, A) as first:
-        with pytest.raises(ValueError, match="failed"), shared("reader", Made, A) as failed:
-            raise ValueError("failed")
+        with pytest.raises(ClusterUnreachable), shared("reader", Made, A) as failed:
+            raise ClusterUnreachable("away")
         assert failed is first
         assert not first.closed
         assert used() is not first

@@ -82,9 +82,10 @@ class Lease:
     def confirm(self, _: float | None = None) -> None:
         self.confirmed += 1
 
-    def retake(self, lane: int) -> ProducerIdentity:
-        self.retaken.append(lane)
-        return ProducerIdentity(lane, len(self.retaken))
+    def retake(self, lanes: Collection[int]) -> dict[int, ProducerIdentity]:
+        self.confirm()
+        self.retaken += lanes
+        return {lane: ProducerIdentity(lane, len(self.retaken)) for lane in lanes}
 
     def take_more_lanes(self, _: int) -> dict[int, ProducerIdentity]:
         return {}

@@ -17,6 +17,7 @@ from ferry.clusters.leader_epochs import Divergence, ReadTo
 from ferry.clusters.leaders import Leader
 from ferry.copying.buffer_limits import BufferLimits, RateLimiter
 from ferry.copying.cursor import PartitionCursor
+from ferry.copying.cursor_groups import CursorGroups
 from ferry.copying.model import PartitionTask, Segment
 from ferry.copying.source_feed import SourceFeed
 from ferry.errors import NotAuthorized
@@ -138,7 +139,7 @@ class Bench:
         self.cursors = [PartitionCursor(task) for task in tasks]
         source: Any = self.source
         rate_limiter = RateLimiter(rate, self.source.now)
-        self.feed = SourceFeed(source, source, source, source, self.cursors, handle, limits, rate_limiter, guard)
+        self.feed = SourceFeed(source, source, source, source, CursorGroups(self.cursors), handle, limits, rate_limiter, guard)
 
     def asked(self) -> list[tuple[int, list[tuple[int, int]]]]:
         """Of every request: the broker, and (partition, offset)."""

@@ -159,7 +159,7 @@ def test_a_broker_that_asks_for_a_pause_gets_it_and_less_at_a_time(monkeypatch: 
     bench.broker.paused = False
     assert bench.appender.pump() == 80_000  # two requests, then the limit of 64 KiB is full
     bench.run()
-    assert bench.appender.refusal(("A.t", 0)) is None
+    assert bench.appender.refusals.get(("A.t", 0)) is None
     assert bench.broker.log["A.t", 0] == list(range(4_001))
 
 

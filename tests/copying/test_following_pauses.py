@@ -8,6 +8,7 @@ import pytest
 from tests.copying.cursors import COPIED, task
 
 from ferry.copying.cursor import PartitionCursor
+from ferry.copying.cursor_groups import CursorGroups
 from ferry.copying.following import AT_THE_END_SECONDS, IDLE_SECONDS, Following
 from ferry.copying.model import Segment
 from ferry.copying.transaction import TransactionState
@@ -27,7 +28,7 @@ def cursor(*, behind: bool = False, troubled: bool = False) -> PartitionCursor:
 
 def pause(state: TransactionState, age: float = 0.0, *, waits: bool = False, left: float | None = 600.0, **how: bool) -> float:
     following = Following(None if left is None else NOW + left, COMMIT_SECONDS)
-    return following.pause(state, NOW - age, NOW, [cursor(**how)], waits=waits)
+    return following.pause(state, NOW - age, NOW, CursorGroups([cursor(**how)]), waits=waits)
 
 
 def test_at_the_end_of_all_partitions_a_lane_rests_until_something_arrives() -> None:
@@ -60,14 +61,14 @@ def test_a_transaction_that_is_old_and_has_nothing_to_commit_yet_does_not_keep_t
     ],
 )
 def test_a_transaction_is_due_when_nothing_more_is_at_hand(age: float, cursors: list[PartitionCursor], due: bool) -> None:
-    assert Following(NOW + 1, COMMIT_SECONDS).is_due(NOW - age, NOW, cursors) == due
-    assert not Following(None, COMMIT_SECONDS).is_due(NOW - age, NOW, cursors)
+    assert Following(NOW + 1, COMMIT_SECONDS).is_due(NOW - age, NOW, CursorGroups(cursors)) == due
+    assert not Following(None, COMMIT_SECONDS).is_due(NOW - age, NOW, CursorGroups(cursors))
 
 
 def test_a_partition_that_failed_is_not_waited_for() -> None:
     failed = cursor(behind=True)
     failed.stop(PartitionUnavailable, "gone")
-    assert Following(NOW + 1, COMMIT_SECONDS).is_due(NOW - 1, NOW, [failed])
+    assert Following(NOW + 1, COMMIT_SECONDS).is_due(NOW - 1, NOW, CursorGroups([failed]))
 
 
 def test_a_lane_ends_once() -> None:

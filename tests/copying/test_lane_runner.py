@@ -49,12 +49,16 @@ def test_lanes_run_side_by_side_only_over_a_distance(round_trip: float, lanes: i
 class Connection:
     """A connection of one lane to a cluster that is as `cluster` says."""
 
-    def __init__(self, _: EventLoop, cluster: Any, *__: object) -> None:
+    def __init__(self, loop: EventLoop, cluster: Any, *_: object) -> None:
+        self.loop, self.opening = loop, cluster.opening
         self.unreachable, self.without_coordinators, self.problem = cluster.unreachable, cluster.without_coordinators, cluster.problem
         self.opened = cluster.opened
 
     async def open(self) -> None:
         self.opened.append(self)
+        self.opening.append("begins")
+        await self.loop.sleep(0.001)
+        self.opening.append("ends")
         if self.problem is not None:
             raise self.problem
 
@@ -73,8 +77,10 @@ class Lanes:
     """Three lanes, two of them side by side, on clusters that are far away; `work` is what each does."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, loop: EventLoop, work: Work, **state: Any) -> None:
-        self.cluster = SimpleNamespace(**{"unreachable": False, "without_coordinators": False, "problem": None, **state}, opened=[])
-        shared = SimpleNamespace(loop=loop, round_trip=0.1)
+        self.cluster = SimpleNamespace(
+            **{"unreachable": False, "without_coordinators": False, "problem": None, **state}, opened=[], opening=[]
+        )
+        shared = SimpleNamespace(loop=loop, round_trip=lambda: 0.1)
         handling = SimpleNamespace(message_handler="", assignment_listener="")
         flow: Any = SimpleNamespace(handling=handling, source=self.cluster, target=self.cluster, memory_bytes=512 * MEBIBYTE)
         self.job: Any = SimpleNamespace(flow=flow, bytes_per_second=None, follow_until=None)
@@ -134,6 +140,14 @@ def test_connections_that_do_not_open(problem: FerryError, monkeypatch: pytest.M
     down = isinstance(problem, AuthenticationFailed) is False
     assert {result.failure for result in lanes.results()} == {Failure(type(problem).__name__, str(problem), passing=down, unreachable=down)}
     assert lanes.cluster.opened == []
+
+
+def test_the_connections_of_a_lane_open_side_by_side(monkeypatch: pytest.MonkeyPatch, loop: EventLoop) -> None:
+    """Over a distance each takes round trips."""
+    lanes = Lanes(monkeypatch, loop, failing)
+    del lanes.tasks[2:]
+    lanes.results()
+    assert lanes.cluster.opening == ["begins"] * 4 + ["ends"] * 4
 
 
 def test_an_error_of_one_lane_lets_the_others_end_first(monkeypatch: pytest.MonkeyPatch, loop: EventLoop) -> None:

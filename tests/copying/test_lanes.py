@@ -108,7 +108,14 @@ def test_a_partition_with_ten_times_the_bytes_has_a_lane_of_its_own() -> None:
     ],
 )
 def test_the_last_groups_of_a_large_run_are_small(weights: list[int], tasks: int, groups: int) -> None:
-    assert len(task_groups(loads(*weights), tasks)) == groups
+    assert len(task_groups(loads(*weights), tasks, 1)) == groups
+
+
+@pytest.mark.parametrize(("lanes", "groups"), [(8, 2), (31, 3), (32, 4), (128, 8)])
+def test_groups_have_all_lanes_that_a_task_runs_side_by_side(lanes: int, groups: int) -> None:
+    found = task_groups(loads(*[GROUP_WEIGHT] * lanes), 2, 8)
+    assert len(found) == groups
+    assert min(map(len, found)) >= min(8, lanes // 2)
 
 
 @pytest.mark.parametrize("tasks", [2, 4])
@@ -118,7 +125,7 @@ def test_tasks_end_at_about_the_same_time(tasks: int, heavy: int) -> None:
     partitions = loads(heavy * GROUP_WEIGHT, *[GROUP_WEIGHT] * 15)
     lanes = [Load(name, sum(entry.weight for entry in lane)) for name, lane in enumerate(spread(partitions, 8, LANE_WEIGHT))]
     done = [0] * tasks
-    for group in task_groups(lanes, tasks):
+    for group in task_groups(lanes, tasks, 1):
         done[done.index(min(done))] += sum(lane.weight for lane in group)
     total = sum(entry.weight for entry in partitions)
     assert max(done) <= 1.2 * max(total / tasks, heavy * GROUP_WEIGHT)

@@ -275,6 +275,17 @@ def test_a_lane_that_follows_asks_for_leaders_although_nothing_fails(bench: Call
     assert (made.cursors[0].failure is not None) == follows, "a topic that was created again is noticed too"
 
 
+def test_nobody_waits_for_a_leader_that_was_replaced(bench: Callable[..., Bench]) -> None:
+    made = bench(task(0), task(1))
+    made.source.leaders[1] = Leader(2, 0)
+    made.feed.pump(0)
+    made.answer(error=NOT_LEADER)
+    made.source.leaders[1] = Leader(3, 1)
+    made.mend()
+    made.feed.pump(0)
+    assert made.asked() == [(2, [(1, 0)]), (3, [(1, 0)])], "broker 2 may hang"
+
+
 def test_another_topic_of_that_name_and_a_topic_that_is_gone_stop(bench: Callable[..., Bench]) -> None:
     made = bench(task(0), task(1))
     made.source.ids["t"] = None

@@ -34,5 +34,7 @@ def test_what_nobody_tells_is_like_the_others() -> None:
 
 
 def test_the_source_is_asked_only_where_it_matters() -> None:
-    plans = [plan("a", told=10), plan("b"), plan("c", offsets=FEW_OFFSETS - 1), plan("d", told=0)]
-    assert without_size(plans) == [TopicPartition("b", 0), TopicPartition("d", 0)]
+    plans = [plan("a", told=10), plan("b", offsets=1), plan("c", offsets=FEW_OFFSETS - 2)]
+    assert without_size(plans) == []
+    plans.append(plan("d", told=0, offsets=1))
+    assert without_size(plans) == [TopicPartition(topic, 0) for topic in "bcd"], "one request, whatever it names"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -18,9 +19,10 @@ from ferry.clusters.kept import kept_clients
 from ferry.config import Flow
 from ferry.errors import NewerFormat
 from ferry.ledger import reading
-from ferry.ledger.reading import read_own_state, read_receipts, read_state, read_syncs_done
+from ferry.ledger.reading import read_claims, read_own_state, read_receipts, read_state, read_syncs_done
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
-from ferry.ledger.state import FLOW_KEY, FlowState, SyncDone, encode_state
+from ferry.ledger.state import FLOW_KEY, Claim, FlowState, SyncDone, encode_state
+from ferry.policy.naming import state_topic
 
 pytestmark = pytest.mark.brokers
 
@@ -86,6 +88,27 @@ def test_after_fencing_the_topic_is_read_from_its_start(state: _State) -> None:
         for seen, stable in enumerate((False, True), 1):
             read_state(state.flow, topics, stable=stable)
             assert state.read == 2 * seen
+
+
+def test_claims_of_other_flows_are_read_once_and_only_where_the_flow_has_none(
+    state: _State, topic_factory: TopicFactory, target_cluster: SandboxCluster
+) -> None:
+    other = topic_factory(target_cluster, name=state_topic(f"c{secrets.token_hex(4)}"))
+    topics = {state.flow.state_topic, other, "x.t"}
+    own = {"x.t": Claim("x.t", "id", state.flow.name)}
+
+    def claim(topic: str) -> None:
+        append_records(state.flow.target, other, [encode_state(SyncDone("a", 1, "")), encode_state(Claim(topic, "id", "C->B"))])
+
+    claim("x.t")
+    with kept_clients():
+        assert read_claims(state.flow, topics, own, ["x.t"]) == {"x.t": state.flow.name}
+        assert state.read == 0
+        assert read_claims(state.flow, topics, {}, ["x.t"]) == {"x.t": "C->B"}
+        assert state.read == 2
+        claim("x.u")
+        assert read_claims(state.flow, topics, own, ["x.t", "x.u"]) == {"x.t": state.flow.name, "x.u": "C->B"}
+        assert state.read == 5  # the last one of before, and two new ones
 
 
 @pytest.mark.parametrize("written", [0, 1])

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.unit
 def test_what_a_sync_did_is_written_seldom_and_when_it_was_done_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
     now, written = [1_000.0], list[tuple[float, str, int]]()
 
-    def append(_: object, records: Mapping[str, Sequence[object]]) -> None:
+    def append(_: object, records: Mapping[str, Sequence[object]], **_options: object) -> None:
         written.extend((now[0] - 1_000, topic, len(found)) for topic, found in records.items())
 
     clock = SimpleNamespace(monotonic=lambda: now[0], time=lambda: now[0], time_ns=lambda: int(now[0] * 1e9))

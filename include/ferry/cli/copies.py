@@ -188,7 +188,7 @@ def _look_back(run: Run, outcome: RunReport, *, judge: bool) -> ExitCode:
     judge = judge and flow.alerts.has_limits
     lag, code = NOT_KNOWN, ExitCode.DONE
     try:
-        status = status_after_run(flow, outcome, run.plan if run.copies_heartbeats_only else None)
+        status = status_after_run(flow, outcome, run.plan if run.lag_is_as_planned else None)
         lag = status.lag.of_run
         if judge and status.broken:
             code = _tell_limits(flow, outcome, status.broken)

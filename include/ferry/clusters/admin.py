@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import ExitStack
 from functools import cached_property, partial
-from typing import Any, Self, TypeGuard, TypeVar
+from typing import Any, Self, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
@@ -28,10 +28,9 @@ from confluent_kafka.admin import (
 )
 
 from ferry.clusters import metadata
-from ferry.clusters.answers import ADMIN, Action
 from ferry.clusters.connections import RequestLost, RequestNotSent
 from ferry.clusters.describe import Brokers, ConfigValue, TopicDescription, WantedTopic
-from ferry.clusters.failures import ERRORS_KEPT, explained, made, most_telling, refusal, refused_login
+from ferry.clusters.failures import ERRORS_KEPT, explained, is_passing, made, most_telling, refusal, refused_login
 from ferry.clusters.kept import clients_hidden, kept_clients, shared
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.partitions import TopicPartition, chunks
@@ -56,26 +55,28 @@ CONTACT_MILLISECONDS = 10_000
 TOPICS_A_REQUEST = 500
 # A controller refuses a request that creates more than 10,000 partitions.
 PARTITIONS_A_REQUEST = 2_000
-# Codes that mean that nobody has answered.
-_UNANSWERED = frozenset(
-    getattr(KafkaError, name) for name in ("_TIMED_OUT", "_TIMED_OUT_QUEUE", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_DESTROY_BROKER")
-)
 # By name of the topic or broker: its effective configs; and why those of others could not be read.
 Configs = tuple[dict[str, dict[str, ConfigValue]], dict[str, FerryError]]
 Offsets = tuple[dict[TopicPartition, int], dict[TopicPartition, str]]
 
 
 class _Clients:
-    """An AdminClient, the errors that it has reported, and the OffsetListing. `renew` replaces the client by a new one."""
+    """An AdminClient, the errors that it has reported, and the OffsetListing. After `close` the next use makes a new client."""
 
-    def __init__(self, cluster: Cluster, role: ClientRole) -> None:
-        self._cluster, self._role = cluster, role
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
         self.errors: deque[KafkaError] = deque(maxlen=ERRORS_KEPT)
         self.answered = False
-        self.offsets = OffsetListing(cluster, role, CONTACT_MILLISECONDS)
+        self.offsets = OffsetListing(cluster, ClientRole.ADMIN, CONTACT_MILLISECONDS)
+
+    def forget_errors(self) -> None:
+        """Forget what the client has reported: it may have been long ago."""
+        if "admin" in self.__dict__:
+            self.admin.poll(0)  # it keeps what it has to tell until it is asked
+        self.errors.clear()
 
     def close(self) -> None:
-        """Close the AdminClient, if there is one. The next use makes a new one."""
+        """Close the AdminClient, if there is one."""
         if "admin" in self.__dict__:
             self.admin.__exit__(None, None, None)
             del self.admin
@@ -84,9 +85,9 @@ class _Clients:
     def admin(self) -> AdminClient:
         # The client holds the deque's method, not this object: a cycle would let the garbage collector destroy the client in librdkafka's
         # own thread, which crashes the process (confluent-kafka-python, pull requests 2129 and 2131).
-        settings = self._cluster.librdkafka(self._role)
+        settings = self._cluster.librdkafka(ClientRole.ADMIN)
         settings |= {"error_cb": self.errors.append, "log_level": 2, "log.connection.close": False}
-        client: AdminClient = made(self._cluster, self._role, partial(AdminClient, settings))
+        client: AdminClient = made(self._cluster, ClientRole.ADMIN, partial(AdminClient, settings))
         client.__enter__()
         return client
 
@@ -102,7 +103,7 @@ class ClusterAdmin:
     def __enter__(self) -> Self:
         with ExitStack() as scope:
             scope.enter_context(kept_clients())
-            self._clients = scope.enter_context(shared("admin", lambda: _Clients(self._cluster, ClientRole.ADMIN), self._cluster))
+            self._clients = scope.enter_context(shared("admin", lambda: _Clients(self._cluster), self._cluster))
             self._scope = scope.pop_all()
         return self
 
@@ -114,11 +115,17 @@ class ClusterAdmin:
         return self._cluster.alias
 
     def cluster_id(self) -> str:
-        """The cluster's id. As a first contact: ClusterUnreachable within ten seconds, AuthenticationFailed sooner."""
+        """The cluster's id, as last learned. If a connection is open already, this asks nobody; `require_contact` does.
+
+        Otherwise ClusterUnreachable within ten seconds, AuthenticationFailed sooner.
+        """
         return self._asked("describing the cluster", metadata.cluster_id)
 
     def brokers(self, topics: Mapping[str, TopicDescription] | None = None) -> Brokers:
-        """The cluster's brokers that are up, and those that are down but hold replicas of a topic that the user sees (of `topics`)."""
+        """The cluster's brokers that are up, as last learned, and those that are down but hold replicas of a topic that the user sees.
+
+        `topics`: counts only these, and asks nobody. Otherwise Ferry asks for all topics, and so learns the brokers anew.
+        """
         held = metadata.replica_holders((self.topics() if topics is None else topics).values())
         up = self._asked("listing brokers", metadata.brokers_up)
         return Brokers(up, up | held)
@@ -147,8 +154,20 @@ class ClusterAdmin:
         return tuple(name for name, code in refused if code == KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
     def _described(self, names: Iterable[str] | None) -> dict[str, metadata.Described]:
-        wanted = None if names is None else frozenset(names)
-        return {} if wanted == frozenset() else self._asked("describing topics", metadata.topics, wanted)
+        return self._asked_by_name("describing topics", metadata.topics, None if names is None else sorted(set(names)))
+
+    def _asked_by_name(
+        self, doing: str, question: Callable[..., Coroutine[Any, Any, dict[str, T | KafkaError]]], names: Sequence[str] | None, *more: Any
+    ) -> dict[str, T | KafkaError]:
+        """As `_asked`, for an answer by name. Ferry asks again about names that the broker cannot answer now, also for PATIENCE_SECONDS."""
+        begun, found, left = time.monotonic(), dict[str, T | KafkaError](), names
+        while left is None or left:
+            found |= self._asked(doing, question, left, *more)
+            left = [name for name, answer in found.items() if is_passing(answer)]
+            if not left or time.monotonic() - begun > PATIENCE_SECONDS:
+                break
+            time.sleep(ATTEMPT_PAUSE_SECONDS)
+        return found
 
     def _asked(self, doing: str, question: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         """The answer to `question(connection, *arguments)`. A cluster that has answered before is asked again for PATIENCE_SECONDS.
@@ -185,8 +204,7 @@ class ClusterAdmin:
         """
         found: dict[str, dict[str, ConfigValue]] = {}
         problems: dict[str, FerryError] = {}
-        wanted = sorted(names)
-        answers = self._asked("describing configs", metadata.configs, wanted, metadata.TOPIC_RESOURCE, keys) if wanted else {}
+        answers = self._asked_by_name("describing configs", metadata.configs, sorted(names), metadata.TOPIC_RESOURCE, keys)
         for name, answer in answers.items():
             if not isinstance(answer, KafkaError):
                 found[name] = answer
@@ -212,7 +230,7 @@ class ClusterAdmin:
         return self._list_offsets(partitions, LATEST, committed=committed)
 
     def both_ends(self, partitions: Iterable[TopicPartition]) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-        """High watermarks, and last stable offsets of a moment later; without partitions that have no leader now."""
+        """High watermarks, and last stable offsets of about the same moment; without partitions that have no leader now."""
         (watermarks, _), (stable_ends, _) = self._clients.offsets.ask(partitions, [(LATEST, False), (LATEST, True)]).answer()
         return watermarks, stable_ends
 
@@ -294,10 +312,10 @@ class ClusterAdmin:
         """The answers of the client's `method` for the arguments `wanted`, by key; a KafkaError where one failed."""
         answers: dict[Key, Any] = {}
         for seconds in self._attempts():
-            left = {key: argument for key, argument in wanted.items() if key not in answers or _is_passing(answers[key])}
+            left = {key: argument for key, argument in wanted.items() if key not in answers or is_passing(answers[key])}
             futures = getattr(self._clients.admin, method)(gather(list(left.values())), request_timeout=seconds, **options) if left else {}
             answers |= {key: _result_of(partial(future.result, seconds + 1.0)) for key, future in zip(left, futures.values(), strict=True)}
-            if not any(_is_passing(answer) for answer in answers.values()):
+            if not any(is_passing(answer) for answer in answers.values()):
                 self._clients.answered = True
                 break
         return answers
@@ -307,7 +325,7 @@ class ClusterAdmin:
         found: Any = None
         for seconds in self._attempts():
             found = _result_of(partial(ask, seconds))
-            if not _is_passing(found):
+            if not is_passing(found):
                 break
         if isinstance(found, KafkaError):
             raise self._explained(doing, found)
@@ -317,6 +335,7 @@ class ClusterAdmin:
     def _attempts(self) -> Iterator[float]:
         """Seconds for each attempt at a request, each with a new client. A cluster that has never answered gets one attempt."""
         begun, seconds = time.monotonic(), FIRST_ATTEMPT_SECONDS
+        self._clients.forget_errors()
         while True:
             yield seconds
             if time.monotonic() - begun > PATIENCE_SECONDS or not self._is_there():
@@ -381,14 +400,6 @@ def _result_of(ask: Callable[[], Any]) -> Any:
         return problem.args[0]
     except FutureTimeout:
         return KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - librdkafka's public name for it
-
-
-def _is_passing(answer: Any) -> TypeGuard[KafkaError]:
-    """Whether another attempt may succeed: nobody has answered, or the broker cannot handle the request now."""
-    if not isinstance(answer, KafkaError):
-        return False
-    known = ADMIN.meanings.get(answer.code())
-    return answer.code() in _UNANSWERED or (known is not None and known.action is Action.AGAIN)
 
 
 def _by_width(wanted: Iterable[WantedTopic]) -> Iterator[list[WantedTopic]]:

@@ -366,6 +366,12 @@ DESCRIBE_QUORUM = RequestKind(
     Row("CLUSTER_AUTHORIZATION_FAILED", Action.DENIED, "Describe on the cluster"),
 )
 
+# Broker: KafkaApis.handleDescribeLogDirsRequest, ReplicaManager.describeLogDirs, which gives a code for each directory. The sizes only
+# balance the lanes.
+DESCRIBE_LOG_DIRS = RequestKind(
+    "DescribeLogDirs", Action.NOTHING, Row("KAFKA_STORAGE_ERROR CLUSTER_AUTHORIZATION_FAILED UNKNOWN_SERVER_ERROR", Action.NOTHING)
+)
+
 # Broker: AclApis.handleDescribeAcls. Each sync of ACLs asks once; the next sync asks again.
 DESCRIBE_ACLS = RequestKind(
     "DescribeAcls",

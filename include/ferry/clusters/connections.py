@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from copy import copy
 from itertools import cycle
 from types import SimpleNamespace
@@ -65,6 +65,7 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
     """kafka-python's manager with our transports. It stops the search for brokers when the login is clearly refused."""
 
     meter: Meter
+    closed = False  # kafka-python sets it after the first look for idle connections
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -87,6 +88,11 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
             connection.init_future.add_callback(self._succeeded)
             connection.init_future.add_errback(self._failed)
         return connection
+
+    def close_idle_connections(self) -> None:
+        """As in kafka-python, which also looks again and again after it was closed, and so keeps what it refers to for ever."""
+        if not self.closed:
+            super().close_idle_connections()
 
     def _succeeded(self, _: object) -> None:
         self._refusals, self.last_failure = 0, None
@@ -192,6 +198,8 @@ class ClusterConnection:
         self._outage = unreachable.Outage()
         self.coordinator_outage = unreachable.CoordinatorOutage()
         self._last_problem = ""
+        # When a broker last answered, in seconds of time.monotonic(); before the first answer: when this was made.
+        self.last_answer = time.monotonic()
         self._features: Mapping[str, int] | None = None
         # What Metadata last told about topics, for short questions; a lane has leaders of its own.
         self.leaders = Leaders(self)
@@ -243,7 +251,8 @@ class ClusterConnection:
     def round_trip(self) -> float:
         """Seconds of the shortest round trip of TCP on open connections; 0: not known. However busy this machine is, the kernel knows."""
         transports = [connection.transport for connection in self._manager._conns.values()]  # noqa: SLF001 - as below
-        return min((shortest_round_trip(transport) for transport in transports if transport is not None), default=0.0)
+        found = (shortest_round_trip(transport) for transport in transports if transport is not None)
+        return min((seconds for seconds in found if seconds > 0), default=0.0)
 
     def throttled(self, node: int) -> bool:
         """Whether broker `node` asked for a pause because of a quota (KIP-219). Ferry must not send to it until the pause is over."""
@@ -267,11 +276,15 @@ class ClusterConnection:
         except kafka_errors.KafkaError as problem:
             future = Future().failure(problem)
 
+        def answered(_: object) -> None:
+            self.last_answer = time.monotonic()
+            outage.answered(self.last_answer)
+
         def failed(problem: BaseException) -> None:
             self._last_problem = str(problem)
             outage.failed(asked, time.monotonic())
 
-        future.add_callback(lambda _: outage.answered(time.monotonic()))
+        future.add_callback(answered)
         future.add_errback(failed)
         return future
 
@@ -309,24 +322,25 @@ class ClusterConnection:
         """The first answer. If a broker fails or sends nothing for NEXT_BROKER_SECONDS, asks another. The last failure if all fail."""
         wakeup = Wakeup(self.loop)
         asked: dict[int, Future] = {}
-        arrived = 0
+        before = 0
         while True:
-            before, arrived = arrived, self._arrived(node for node, future in asked.items() if not future.is_done)
             # An answer of megabytes takes its time, and a second one would take the same link.
-            node = None if arrived > before else self._any_node(asked)
+            node = None if self._arrived(asked) > before else self._any_node(asked)
             if node is not None:
                 asked[node] = self.submit(copy(request), node, milliseconds).add_both(lambda _: wakeup.fire())
             elif all(future.failed() for future in asked.values()):
                 problem = asked.popitem()[1].exception if asked else kafka_errors.NodeNotReadyError("no broker is known to be up")
                 raise self.classified(problem) from problem
+            before = self._arrived(asked)  # other answers came over these connections earlier
             await wakeup.wait(NEXT_BROKER_SECONDS)
             for future in asked.values():
                 if future.succeeded():
                     return future.value
 
-    def _arrived(self, nodes: Iterable[int]) -> int:
-        """How many bytes these brokers have sent over the connections that are open."""
-        connections = [self._manager._conns.get(node) for node in nodes]  # noqa: SLF001 - as below
+    def _arrived(self, asked: Mapping[int, Future]) -> int:
+        """How many bytes those of these brokers that have not answered have sent over the connections that are open."""
+        waiting = [node for node, future in asked.items() if not future.is_done]
+        connections = [self._manager._conns.get(node) for node in waiting]  # noqa: SLF001 - as below
         return sum(getattr(connection.parser, "bytes_received", 0) for connection in connections if connection is not None)
 
     async def answer_to(self, submitted: Future) -> Any:

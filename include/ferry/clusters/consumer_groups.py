@@ -82,8 +82,8 @@ class ConsumerGroups:
         self._connections: list[ClusterConnection] = []
 
     def __enter__(self) -> ConsumerGroups:
-        client = self._scope.enter_context(connected(self._cluster))
-        self._loop, self._connections = client.loop, [client.connection]
+        self._client = self._scope.enter_context(connected(self._cluster))
+        self._connections = [self._client.connection]
         return self
 
     def __exit__(self, *details: Any) -> None:
@@ -100,7 +100,7 @@ class ConsumerGroups:
 
         ListGroups never refuses: a broker leaves out groups that the user may not describe.
         """
-        return self._loop.run(self._list)
+        return self._client.run(self._list)
 
     def offsets(self, groups: Iterable[str], *, stable: bool = True) -> dict[str, GroupOffsets | FerryError]:
         """The committed offsets of each group, without partitions that the user may not describe. A group that does not exist has none.
@@ -137,7 +137,7 @@ class ConsumerGroups:
         offsets.
         """
         if len(offsets) >= COMMITS_WORTH_CONNECTIONS:
-            self._loop.run(self._connect, COMMIT_CONNECTIONS)
+            self._client.run(self._connect, COMMIT_CONNECTIONS)
         question = GroupQuestion("writing the offsets of", OFFSET_COMMIT, "Read on group", partial(_commit, offsets), 1, repeatable=False)
         return self._each(question, offsets)
 
@@ -153,11 +153,11 @@ class ConsumerGroups:
     def _each(self, question: GroupQuestion[T], groups: Iterable[str]) -> dict[str, T | FerryError]:
         # A read needs one connection only: its requests hold many groups.
         connections = self._connections if question.groups_a_request == 1 else self._connections[:1]
-        return self._loop.run(GroupRequests(connections, question).each, groups)
+        return self._client.run(GroupRequests(connections, question).each, groups)
 
     async def _connect(self, count: int) -> None:
         while len(self._connections) < count:
-            connection = ClusterConnection(self._loop, self._cluster, ClientRole.ADMIN)
+            connection = ClusterConnection(self._client.loop, self._cluster, ClientRole.ADMIN)
             self._connections.append(connection)
             await connection.open()
 
@@ -170,14 +170,14 @@ class ConsumerGroups:
             except (RequestNotSent, RequestLost) as problem:
                 if time.monotonic() > deadline:
                     raise ClusterUnreachable(f"cluster {self._cluster.alias}: listing groups failed: {problem}") from problem
-            await self._loop.sleep(next(pauses))
+            await self._client.loop.sleep(next(pauses))
 
     async def _list_once(self) -> tuple[GroupListing, ...]:
         connection = self._connections[0]
         await connection.refresh_brokers()
         found: dict[str, GroupListing] = {}
         send, brokers = connection.send, connection.brokers()
-        answers = await together([self._loop.start(send, ListGroupsRequest(), broker, ANSWER_MILLISECONDS) for broker in brokers])
+        answers = await together([self._client.loop.start(send, ListGroupsRequest(), broker, ANSWER_MILLISECONDS) for broker in brokers])
         for broker, answer in zip(brokers, answers, strict=True):
             if LIST_GROUPS.action(answer.error_code) is not Action.GO_ON:
                 raise RequestNotSent(f"broker {broker}: {LIST_GROUPS.told(answer.error_code)}")

@@ -103,13 +103,16 @@ class EventLoop:
         return self.selector.call_soon_with_future(coroutine, *arguments)
 
     async def done_by(self, deadline: float, future: Future) -> bool:
-        """Wait for `future` until `deadline` (monotonic), and say whether it is done. True at once if `deadline` is infinite."""
+        """Wait for `future` until `deadline` (monotonic; may be infinite), and say whether it is done."""
+        if deadline == math.inf:
+            await ended([future])
+            return True
         wakeup = Wakeup(self)
-        if deadline < math.inf:
-            future.add_both(lambda _: wakeup.fire())
-            while not future.is_done and (left := deadline - time.monotonic()) > 0:
-                await wakeup.wait(left)
-        return future.is_done or deadline == math.inf
+        future.add_both(lambda _: wakeup.fire())
+        while not future.is_done and (left := deadline - time.monotonic()) > 0:
+            await wakeup.wait(left)
+        done: bool = future.is_done
+        return done
 
     async def sleep(self, seconds: float) -> None:
         await self.selector.sleep(seconds)

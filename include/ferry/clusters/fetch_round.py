@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
+import kafka.errors as kafka_errors
 from confluent_kafka import KafkaError
 from kafka.future import Future
 
@@ -32,16 +33,22 @@ Led: TypeAlias = tuple[UUID | None, Leader]
 
 # A leader that hangs is given up after this, and the new one is asked.
 ANSWER_MILLISECONDS = 10_000
+# Nobody answered in time: the broker that was asked, or one that had to be connected to first.
+TIMED_OUT = (kafka_errors.RequestTimedOutError, kafka_errors.KafkaTimeoutError)
 # What all partitions of one broker may answer at once, unless that takes too long; a whole batch always comes.
 ANSWER_BYTES = 8 << 20
 
 
 class Told(NamedTuple):
-    """What came back: answers to fetches, high watermarks, and the topic's partitions, if its leaders were asked for anew."""
+    """What came back: an answer for each partition, high watermarks, and the topic's partitions, if its leaders were asked for anew.
+
+    `late`: no leader answered a fetch, and one of them only because it took too long.
+    """
 
     fetched: Sequence[Fetched] = ()
     ends: Mapping[TopicPartition, int] = MappingProxyType({})
     partitions: Collection[int] = ()
+    late: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,24 +83,27 @@ class FetchRound:
         if not await loop.done_by(deadline, learned):
             return Told()
         with suppress(RequestNotSent, RequestLost):
-            doubted = self.topics - await learned if self.anew else frozenset()
+            unknown: frozenset[str] = await learned
+            doubted = self.topics - unknown if self.anew else frozenset()
             asked_of = self._led(leaders)
             confirmed = loop.start(leaders.ask, doubted) if doubted else None
             asked_ends = submit_listing(connection, self.ending, (LATEST, READ_UNCOMMITTED, ANSWER_MILLISECONDS))
-            fetched, listed = await self._fetched(connection, deadline), dict[TopicPartition, Listed]()
+            (fetched, late), listed = await self._fetched(connection, deadline), dict[TopicPartition, Listed]()
             await take_listing(connection, asked_ends, listed)
             if confirmed is not None:
                 await confirmed
-            told = Told([*fetched, *self._refused(leaders)], {key: at.offset for key, at in listed.items()})
+            told = Told(fetched, {key: at.offset for key, at in listed.items()}, late=late)
             if self.anew:
                 told = self._still_led(told, asked_of, leaders)
+            told = told._replace(fetched=[*told.fetched, *self._refused(leaders, told.fetched)])
             answered = {key_of(part) for part in told.fetched if not part.error}
             leaders.forget({key.topic for key in self.positions if key not in answered})
             return told
         return Told()
 
-    async def _fetched(self, connection: ClusterConnection, deadline: float) -> list[Fetched]:
-        submitted, found = list[tuple[list[FetchPosition], Future]](), list[Fetched]()
+    async def _fetched(self, connection: ClusterConnection, deadline: float) -> tuple[list[Fetched], bool]:
+        """The answers, and `late` as of Told."""
+        submitted, found, late = list[tuple[list[FetchPosition], Future]](), list[Fetched](), False
         for node, keys in connection.leaders.by_node(self.positions).items():
             asked = [FetchPosition(*key, self.positions[key], self.epochs.get(key, -1)) for key in keys]
             request = fetch_request(
@@ -106,18 +116,24 @@ class FetchRound:
             )
             submitted.append((asked, connection.submit(request, node, ANSWER_MILLISECONDS)))
         for asked, future in submitted:
-            if await connection.loop.done_by(deadline, future):
-                with suppress(RequestNotSent, RequestLost):
-                    found += fetched_partitions(await connection.answer_to(future), asked, connection.leaders)
-        return found
+            if not await connection.loop.done_by(deadline, future) or isinstance(future.exception, TIMED_OUT):
+                late = True
+                continue
+            with suppress(RequestNotSent, RequestLost):
+                found += fetched_partitions(await connection.answer_to(future), asked, connection.leaders)
+        return found, late and not found
 
-    def _refused(self, leaders: Leaders) -> list[Fetched]:
-        """The partitions of topics whose leaders Metadata does not name, with its error."""
+    def _refused(self, leaders: Leaders, answered: Collection[Fetched]) -> list[Fetched]:
+        """The partitions that were not `answered`, of topics whose leaders Metadata does not name, with its error.
+
+        Metadata may be answered after a fetch that went out before, also to somebody else who uses the connection.
+        """
+        known = {key_of(part) for part in answered}
         codes = {topic: leaders.refused(topic) or KafkaError.UNKNOWN_TOPIC_OR_PART * leaders.is_missing(topic) for topic in self.topics}
         return [
             Fetched(FetchPosition(*key, position, -1), codes[key.topic], memoryview(b""), [], False, -1)
             for key, position in self.positions.items()
-            if codes[key.topic]
+            if codes[key.topic] and key not in known
         ]
 
     def _led(self, leaders: Leaders) -> dict[TopicPartition, Led]:
@@ -128,7 +144,9 @@ class FetchRound:
         same = {key for key, led in self._led(leaders).items() if led == asked_of[key]}
         fetched = [part for part in told.fetched if part.error or key_of(part) in same]
         [topic] = self.topics
-        return Told(fetched, {key: end for key, end in told.ends.items() if key in same}, leaders.partitions(topic))
+        return told._replace(
+            fetched=fetched, ends={key: end for key, end in told.ends.items() if key in same}, partitions=leaders.partitions(topic)
+        )
 
 
 def key_of(part: Fetched) -> TopicPartition:

@@ -160,7 +160,7 @@ class InternalTopicReader:
             asked, known = dict(islice(positions.items(), FIRSTS_A_ROUND)), len(found)
             # Half of the time that is left: a leader that hangs leaves time for the partitions of the next rounds.
             told = self._asked(asked, size, total_bytes=total, seconds=left / 2).answer()
-            total = total if told.fetched else smaller(total)
+            total = smaller(total) if told.late else total
             for part in told.fetched:
                 key = key_of(part)
                 first, positions[key], is_known = self._first_in(part, spans[key][1])
@@ -217,7 +217,7 @@ class InternalTopicReader:
                 told = asked.answer()
                 waited += time.monotonic() - begun + PAUSE_SECONDS
                 bounds.update(told.ends)
-                size = size if told.fetched else smaller(size)
+                size = smaller(size) if told.late else size
                 if anew is not None:
                     now = anew(told.partitions)
                     if not now:

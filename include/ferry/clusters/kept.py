@@ -1,8 +1,8 @@
 """Clients that stay open between questions, so that a command connects to a cluster once and not for every question.
 
 Within `kept_clients()` all users of a client share it, also at the same time, and the end of the scope closes it. Outside of such a scope a
-client has one user, and is closed after its use. A client whose user failed gets no further users. The scope belongs to the thread that
-opened it: other threads get clients of their own.
+client has one user, and is closed after its use. A client gets no further users after a failure that may be its own, or after a signal. The
+scope belongs to the thread that opened it: other threads get clients of their own.
 
 This module imports no client library: every command opens a scope, `ferry --help` too.
 """
@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar, cast
+
+from ferry.errors import ClusterUnreachable, NotAuthorized, TooFewBrokers
 
 
 class Client(Protocol):
@@ -59,9 +61,17 @@ def clients_hidden() -> Iterator[None]:
         _kept.reset(token)
 
 
+def lost(problem: Exception) -> bool:
+    """Whether the client of a user that raised `problem` may be of no use any more: it has lost the cluster, or its login."""
+    return isinstance(problem, ClusterUnreachable) and not isinstance(problem, NotAuthorized | TooFewBrokers)
+
+
 @contextmanager
-def shared(kind: str, make: Callable[[], C], *details: object) -> Iterator[C]:
-    """The client of this kind and with these details (the same objects): the one that the scope keeps, or a new one."""
+def shared(kind: str, make: Callable[[], C], *details: object, failed: Callable[[Exception], bool] = lost) -> Iterator[C]:
+    """The client of this kind and with these details (the same objects): the one that the scope keeps, or a new one.
+
+    `failed`: whether what a user raises means that the client gets no further users.
+    """
     scope, key = _kept.get(), (kind, *map(id, details))
     kept = {} if scope is None else scope
     entry = kept.get(key)
@@ -70,9 +80,9 @@ def shared(kind: str, make: Callable[[], C], *details: object) -> Iterator[C]:
     entry.users += 1
     try:
         yield cast("C", entry.client)
-    except BaseException:
-        entry.failed = True
-        if kept.get(key) is entry:
+    except BaseException as problem:
+        entry.failed = entry.failed or not isinstance(problem, Exception) or failed(problem)
+        if entry.failed and kept.get(key) is entry:
             del kept[key]
         raise
     finally:

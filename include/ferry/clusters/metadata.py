@@ -13,6 +13,8 @@ from kafka.protocol.admin import DescribeConfigsRequest
 from ferry.clusters.answers import METADATA, Action
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.describe import ConfigOrigin, ConfigValue, TopicDescription
+from ferry.clusters.event_loop import together
+from ferry.clusters.failures import is_passing
 from ferry.clusters.leaders import NO_TOPIC_ID, metadata_request
 from ferry.clusters.partitions import chunks
 
@@ -28,6 +30,8 @@ _ORIGINS = {
 }
 # A broker answers so many in a fraction of a second. One that hangs is given up after this time.
 RESOURCES_A_REQUEST, CONFIGS_MILLISECONDS = 500, 10_000
+# So many requests side by side: over a distance round trips count. Their answers, of a megabyte or more each, share the line.
+REQUESTS_AT_ONCE = 4
 
 # A topic, or why it is not described.
 Described: TypeAlias = TopicDescription | KafkaError
@@ -80,24 +84,34 @@ async def configs(
     """The effective configs of resources; `keys`: only these entries. `node`: which broker to ask. RequestNotSent, RequestLost."""
     found: dict[str, Configured] = {}
     resource = DescribeConfigsRequest.DescribeConfigsResource
-    for chunk in chunks(names, RESOURCES_A_REQUEST):
-        wanted = [resource(resource_type=kind, resource_name=name, configuration_keys=keys) for name in chunk]
-        answer = await connection.send(DescribeConfigsRequest(resources=wanted, min_version=1), node, CONFIGS_MILLISECONDS)
-        for result in answer.results:
+    for some in chunks(names, RESOURCES_A_REQUEST * REQUESTS_AT_ONCE):
+        wanted = [
+            [resource(resource_type=kind, resource_name=name, configuration_keys=keys) for name in chunk]
+            for chunk in chunks(some, RESOURCES_A_REQUEST)
+        ]
+        requests = [DescribeConfigsRequest(resources=resources, min_version=1) for resources in wanted]
+        milliseconds = CONFIGS_MILLISECONDS * len(requests)
+        asked = [connection.loop.start(connection.send, request, node, milliseconds) for request in requests]
+        for result in (result for answer in await together(asked) for result in answer.results):
             found[result.resource_name] = KafkaError(result.error_code, result.error_message) if result.error_code else _values(result)
     return found
 
 
 async def broker_config(connection: ClusterConnection) -> tuple[int, Configured]:
-    """A broker, and its effective config: each tells only its own. RequestNotSent or RequestLost of the last if none answers."""
+    """A broker, and its effective config: each tells only its own. RequestNotSent or RequestLost of the last if none answers.
+
+    A broker that cannot tell it now has not answered.
+    """
     problem: Exception = RequestNotSent(f"cluster {connection.alias}: no broker is known to be up")
     for node in connection.brokers():
         try:
-            found = await configs(connection, [str(node)], BROKER_RESOURCE, None, node)
+            answer = (await configs(connection, [str(node)], BROKER_RESOURCE, None, node))[str(node)]
         except (RequestNotSent, RequestLost) as failure:
             problem = failure
         else:
-            return node, found[str(node)]
+            if not is_passing(answer):
+                return node, answer
+            problem = RequestNotSent(f"broker {node}: {answer.str()}")
     raise problem
 
 

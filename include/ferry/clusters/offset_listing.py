@@ -4,6 +4,7 @@ With kafka-python, because librdkafka makes an object for every partition, and a
 leader is dead or has just changed, Ferry asks again until another leader is elected. Each partition has its own error.
 """
 
+import math
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -34,6 +35,8 @@ ANSWER_MILLISECONDS = 30_000
 # A broker with remote storage may search for a time as long as the request allows. It must answer before Ferry gives up.
 BROKER_SHARE = 0.75
 LEADER_PAUSE_SECONDS = 0.2
+# Several questions about one partition follow each other: Ferry waits for its leader only in the first. Later it may be another outage.
+HOPELESS_SECONDS = 30.0
 # After this Ferry decides without the brokers that have not said whether they know a topic.
 VOTE_MILLISECONDS = 3_000
 
@@ -57,7 +60,8 @@ class OffsetListing:
     def __init__(self, cluster: Cluster, role: ClientRole, contact_milliseconds: float = BOOTSTRAP_MILLISECONDS) -> None:
         """`contact_milliseconds`: after this time a cluster that has never answered is unreachable."""
         self._cluster, self._role, self._contact_milliseconds = cluster, role, contact_milliseconds
-        self._hopeless: set[TopicPartition] = set()
+        # The partitions without an answer to the last question about them, and when Ferry gave up.
+        self._hopeless: dict[TopicPartition, float] = {}
 
     def _begin(self, question: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Asked[T]:
         return begin_asking(self._cluster, question, *arguments, role=self._role, milliseconds=self._contact_milliseconds)
@@ -122,11 +126,16 @@ class OffsetListing:
             problems = {key: error for key, error in (problems | failed).items() if key not in found}
             passed = time.monotonic() - begun
             milliseconds = min(max(milliseconds, round(passed * 1_000)), ANSWER_MILLISECONDS)
-            wanted = [key for key, error in failed.items() if passed < _patience(error) and key not in self._hopeless]
+            wanted = [key for key, error in failed.items() if passed < _patience(error) and not self._is_hopeless(key)]
             if wanted:
                 await connection.loop.sleep(LEADER_PAUSE_SECONDS)
-        self._hopeless.update(problems)  # Ferry waits only once for each
+        for key in found:
+            self._hopeless.pop(key, None)
+        self._hopeless.update(dict.fromkeys(problems, time.monotonic()))
         return found, problems
+
+    def _is_hopeless(self, key: TopicPartition) -> bool:
+        return time.monotonic() - self._hopeless.get(key, -math.inf) < HOPELESS_SECONDS
 
     async def _ask_all(
         self, connection: ClusterConnection, keys: Sequence[TopicPartition], found: dict[TopicPartition, Listed], how: tuple[int, int, int]

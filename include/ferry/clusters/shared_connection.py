@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Generic, TypeVar
 
 from kafka.future import Future
 
 from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.event_loop import EventLoop
-from ferry.clusters.kept import shared
+from ferry.clusters.kept import lost, shared
 from ferry.config import ClientRole, Cluster
 
 T = TypeVar("T")
 U = TypeVar("U")
 
-# After this time without a question the connections are dropped: the other end, or something in between, may have closed them meanwhile.
+# When no broker has answered for so long, the next question drops the connections: the other end, or something in between, may have closed
+# them meanwhile.
 IDLE_SECONDS = 30.0
 
 
@@ -26,7 +27,7 @@ class Connected:
 
     def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole, milliseconds: float) -> None:
         self.loop, self.connection = loop, ClusterConnection(loop, cluster, role)
-        self._used, self._started = time.monotonic(), list[Future]()
+        self._started = list[Future]()
         try:
             loop.run(self.connection.open, milliseconds)
         except BaseException:
@@ -44,23 +45,19 @@ class Connected:
 
     def _start(self, coroutine: Callable[..., Coroutine[Any, Any, object]], *arguments: Any) -> Future:
         self._started = [future for future in self._started if not future.is_done]
-        if not self._started and time.monotonic() - self._used > IDLE_SECONDS:
+        if not self._started and time.monotonic() - self.connection.last_answer > IDLE_SECONDS:
             self.connection.disconnect()  # the other end may have done so already
         self._started.append(self.loop.start(coroutine, *arguments))
         return self._started[-1]
 
     def result(self, started: Future) -> Any:
         """The result of what was started."""
-        try:
-            return self.loop.result(started)
-        finally:
-            self._used = time.monotonic()
+        return self.loop.result(started)
 
-    @property
     def round_trip(self) -> float:
         """Seconds of the shortest round trip that the kernel has seen on its connections; 0: no broker answers.
 
-        The connections to bootstrap servers that are no brokers themselves are closed by now.
+        Sends a request if none is open: those to bootstrap servers that are no brokers themselves are closed by now.
         """
         if not self.connection.round_trip():
             with suppress(RequestNotSent, RequestLost):
@@ -78,20 +75,15 @@ def connected(cluster: Cluster, role: ClientRole = ClientRole.ADMIN, millisecond
     `milliseconds`: after this time a cluster that has never answered is unreachable.
     """
     same = next(other for other in ClientRole if cluster.of_role(other) == cluster.of_role(role))
-    with _shared_loop() as loop, shared("connection", lambda: Connected(loop, cluster, role, milliseconds), cluster, same, loop) as client:
+
+    def failed(problem: Exception) -> bool:
+        return isinstance(problem, RequestNotSent | RequestLost) or lost(problem)
+
+    with (
+        shared("loop", EventLoop, failed=lambda _: False) as loop,
+        shared("connection", lambda: Connected(loop, cluster, role, milliseconds), cluster, same, loop, failed=failed) as client,
+    ):
         yield client
-
-
-@contextmanager
-def _shared_loop() -> Iterator[EventLoop]:
-    """Stays as good as before if a user failed, unless a signal ended the user in the middle."""
-    with ExitStack() as scope:
-        loop = scope.enter_context(shared("loop", EventLoop))
-        try:
-            yield loop
-        except Exception:
-            scope.pop_all().close()
-            raise
 
 
 class Asked(Generic[T]):

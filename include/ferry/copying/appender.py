@@ -100,7 +100,6 @@ class _Queue:
     resume_sequence: int = 0
     # Batches that the log may hold although it did not accept them, by `id`.
     unclear: set[int] = field(default_factory=set)
-    refusal: PartitionRefusal | None = None
     troubled_since: float = 0.0
     not_before: float = 0.0
 
@@ -133,6 +132,10 @@ class Appender:
         self._skips = skips
         self._queues: dict[TopicPartition, _Queue] = {}
         self._active: dict[TopicPartition, _Queue] = {}
+        # Those that have ever had a batch to send again: only they may have unclear ones.
+        self._sent_again: dict[TopicPartition, _Queue] = {}
+        # Partitions that take no more batches.
+        self.refusals: dict[TopicPartition, PartitionRefusal] = {}
         self._answers: deque[tuple[list[tuple[_Queue, _Sent]], Future]] = deque()
         self._in_flight_limits: defaultdict[int, InFlightLimit] = defaultdict(lambda: InFlightLimit(in_flight_bytes))
         self.identity = NO_IDENTITY
@@ -151,7 +154,7 @@ class Appender:
         queue = self._queues.get(key)
         if queue is None:
             queue = self._queues[key] = _Queue(key)
-        if queue.refusal is None:
+        if key not in self.refusals:
             queue.waiting.append(batch)
             self.waiting_bytes += batch.size
             self.own_bytes += batch.own
@@ -162,17 +165,18 @@ class Appender:
         return key in self._active
 
     @property
+    def idle(self) -> bool:
+        """Whether no partition is busy."""
+        return not self._active
+
+    @property
     def unanswered(self) -> int:
         """Requests without an answer, or with one that `take_answers` has not given. Until it is 0, nobody knows what the log holds."""
         return sum(limit.requests for limit in self._in_flight_limits.values()) + len(self._answers)
 
-    def refusal(self, key: TopicPartition) -> PartitionRefusal | None:
-        queue = self._queues.get(key)
-        return queue.refusal if queue else None
-
     @property
     def unclear(self) -> list[TopicPartition]:
-        return [key for key, queue in self._queues.items() if queue.unclear]
+        return [key for key, queue in self._sent_again.items() if queue.unclear]
 
     def sendable(self) -> list[TopicPartition]:
         """Partitions that have a batch to send now. Before KIP-890 they must be added to the transaction first."""
@@ -207,7 +211,7 @@ class Appender:
                 self.postpone(queue.key, "no leader")
 
     def _refuse(self, queue: _Queue, refusal: PartitionRefusal) -> None:
-        queue.refusal = queue.refusal or refusal
+        self.refusals.setdefault(queue.key, refusal)
         if not queue.in_flight:
             self._regroup(queue)
 
@@ -253,12 +257,13 @@ class Appender:
             case Action.LEADER:
                 queue.rejected.append(item.batch)
                 queue.unclear.update([id(item.batch)] if answer.unclear else ())
+                self._sent_again[queue.key] = queue
                 self.postpone(queue.key, answer.problem)
             case Action.OUT_OF_ORDER if not first:
                 queue.rejected.append(item.batch)
             case Action.DENIED:
                 queue.rejected.append(item.batch)
-                queue.refusal = queue.refusal or self._denial(queue.key[0], answer)
+                self.refusals.setdefault(queue.key, self._denial(queue.key[0], answer))
             case Action.TOO_LARGE | Action.RECORD_REFUSED | Action.REFUSED:
                 if self._is_left_out(queue, item.batch, answer, first=first):
                     self.own_bytes -= item.batch.own
@@ -293,7 +298,7 @@ class Appender:
         queue.rejected.append(batch)
         # If an earlier batch was not accepted either, this one is sent again after it, and refused again.
         if not (halves_it and self._skips and indivisible):
-            queue.refusal = queue.refusal or PartitionRefusal(problem, passing=False)
+            self.refusals.setdefault(queue.key, PartitionRefusal(problem, passing=False))
         return False
 
     def _regroup(self, queue: _Queue) -> None:
@@ -303,7 +308,7 @@ class Appender:
             queue.next_sequence = queue.resume_sequence
             queue.waiting.extendleft(reversed(queue.rejected))
             queue.rejected, queue.disturbed = [], False
-        if queue.refusal is not None:
+        if queue.key in self.refusals:
             self.waiting_bytes -= sum(batch.size for batch in queue.waiting)
             self.own_bytes -= sum(batch.own for batch in queue.waiting)
             queue.waiting.clear()
@@ -311,7 +316,7 @@ class Appender:
             self._active.pop(queue.key, None)
 
     def _ready(self, queue: _Queue, now: float) -> bool:
-        if not queue.waiting or queue.disturbed or queue.refusal or now < queue.not_before:
+        if not queue.waiting or queue.disturbed or queue.key in self.refusals or now < queue.not_before:
             return False
         return queue.proven or not queue.in_flight
 

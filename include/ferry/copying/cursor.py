@@ -8,6 +8,7 @@ fetched back to committed.
 import time
 from collections import deque
 from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
 from ferry.clusters.fetching import FetchPosition
 from ferry.clusters.group_model import CommittedOffset
@@ -87,15 +88,40 @@ class _Committed:
     declared: bool
 
 
+T = TypeVar("T")
+
+
+class _Noted(Generic[T]):
+    """A field of a cursor. Whoever sets it notes that the cursor has changed."""
+
+    def __set_name__(self, _: type, name: str) -> None:
+        self._name = f"_{name}"
+
+    def __get__(self, cursor: "PartitionCursor", _: type) -> T:
+        value: T = getattr(cursor, self._name)
+        return value
+
+    def __set__(self, cursor: "PartitionCursor", value: T) -> None:
+        setattr(cursor, self._name, value)
+        cursor.changes[cursor] = None
+
+
 class PartitionCursor:
+    # The source contradicts the offset or its epoch: nothing is fetched before the feed has asked for the log's bounds.
+    doubted = _Noted[bool]()
+    # Following: the source has committed more than what is fetched.
+    is_behind = _Noted[bool]()
+    # Since when nothing can be read; 0: it can.
+    troubled_since = _Noted[float]()
+
     def __init__(self, task: PartitionTask) -> None:
         self.task = task
+        # The cursor puts itself in here whenever it changes. CursorGroups gives its own one.
+        self.changes: dict[PartitionCursor, None] = {}
         self._segments = _with_open_end(task) if task.follows else task.segments
-        # Following: the source has committed more than what is fetched. The receipt that the last commit wrote, if it may grow.
         self.is_behind = True
+        # Following: the receipt that the last commit wrote, if it may grow.
         self._growing: Receipt | None = None
-        # The source contradicts the offset or its epoch: nothing is fetched before the feed has asked for the log's bounds.
-        self.doubted = False
         self.failure: Failure | None = None
         self.not_before = 0.0
         self.troubled_since = 0.0
@@ -118,6 +144,7 @@ class PartitionCursor:
         self._draft: ReceiptDraft | None = None
         self._dropped.clear()
         self.doubted = False
+        self._note_change()
 
     def confirm(self) -> None:
         self._declared = True
@@ -125,6 +152,10 @@ class PartitionCursor:
         self._growing = self._receipts[-1] if self._receipts and self.task.follows else None
         self._receipts = []
         self._draft = None
+        self._note_change()
+
+    def _note_change(self) -> None:
+        self.changes[self] = None
 
     def end_here(self, *, at_once: bool) -> None:
         """Follow no longer: what is fetched so far is the last that is copied. If not `at_once`, the task's segments are copied whole."""
@@ -133,6 +164,7 @@ class PartitionCursor:
             fetched = self.fetched if self.segment == last else last.start
             planned = [segment.end for segment in self.task.segments if segment.kind == ReceiptKind.COPIED and not at_once]
             self._segments = (*self._segments[:-1], replace(last, end=max(fetched, *planned, last.start)))
+            self._note_change()
 
     @property
     def segment(self) -> Segment | None:
@@ -185,11 +217,13 @@ class PartitionCursor:
         after = min(segment.end, end_of_range_at(self.task.excluded, self.fetched))
         if after > self.fetched:
             self.fetched, self._fetched_epoch = after, -1
+            self._note_change()
 
     def fetched_to(self, offset: int, epoch: int) -> None:
         """Everything before `offset` was fetched. `epoch`: the leader epoch with which to fetch from there (-1: not known)."""
         self.fetched, self._fetched_epoch = offset, epoch
         self.troubled_since = 0.0
+        self._note_change()
 
     def forget_epoch(self) -> None:
         """Fetch without a leader epoch next: the source's leader does not know the epoch, although its log is the one that was read."""
@@ -271,6 +305,7 @@ class PartitionCursor:
         if self.failure is None:
             problem = getattr(error, "problem", str(error))
             self.failure = Failure(type(error).__name__, problem, passing=error.retry == RetryRule.RETRY)
+            self._note_change()
 
     def stop(self, kind: type[PartitionError], problem: str) -> None:
         self.fail(kind(*self.task.key, problem))
@@ -322,6 +357,7 @@ class PartitionCursor:
     def _settle(self, offset: int, epoch: int) -> None:
         """`epoch`: of exactly this offset, or -1. The epoch of an earlier offset could make the log look truncated."""
         self.settled = offset
+        self._note_change()
         segment = self.segment
         if segment is not None and segment.kind == ReceiptKind.COPIED:
             self.position, self._epoch = offset, epoch
@@ -333,6 +369,7 @@ class PartitionCursor:
     def _next_segment(self) -> None:
         self._close_draft()
         self._segment += 1
+        self._note_change()
         if self.segment is not None:
             self.fetched = self.settled = self.segment.start
             self._fetched_epoch = -1
@@ -349,6 +386,7 @@ class PartitionCursor:
         draft, self._draft = self._draft, None
         if draft is None:
             return
+        self._note_change()
         counters = draft.counters
         if counters.records:
             self._record_bytes = max(1, round(counters.bytes / counters.records))

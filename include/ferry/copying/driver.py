@@ -16,8 +16,8 @@ from ferry.clusters.coordination import COORDINATION_SECONDS, ProducerIdentity
 from ferry.clusters.kept import kept_clients
 from ferry.clusters.log_sizes import log_sizes
 from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.shared_connection import ask_cluster
-from ferry.config import Flow
+from ferry.clusters.shared_connection import ask_cluster, connected
+from ferry.config import ClientRole, Flow
 from ferry.copying.fenced_plans import Decide, FencedPlans
 from ferry.copying.fencing import RunLease
 from ferry.copying.lane_assignment import LaneAssignment, partition_task
@@ -196,8 +196,7 @@ class CopyDriver:
             self._end_if_unreachable(lease)
         if not lost or self._must_wait(out):
             return self._look_around(lease, held, out)
-        lease.confirm()
-        again = {lane: lease.retake(lane) for lane in lost}
+        again = lease.retake(lost)
         takes_more = min(out.interrupted & lost.keys(), default=None)
         waiting = set() if takes_more is None else set(self._assignment.left)
 
@@ -285,7 +284,8 @@ class CopyDriver:
     def _retake_stopped(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut) -> None:
         """Abort the open transactions of lanes that have failed: else readers of the target would wait for the transactions' time-out."""
         stopped, self._stopped_lanes = self._stopped_lanes - out.tasks.keys(), set()
-        held |= {lane: lease.retake(lane) for lane in stopped}
+        if stopped:
+            held |= lease.retake(stopped)
 
     def _say_once(self, text: str) -> None:
         if text != self._said:
@@ -317,7 +317,7 @@ class CopyDriver:
             return []
         lane = self._assignment.free_lane(held, out.tasks)
         if lane in self._assignment.used:
-            held[lane] = lease.retake(lane)
+            held |= lease.retake([lane])
         held |= self._prepare(lease, seen, new)
         tasks = self._lane_tasks(new, held, lane=lane)
         self._say(f"lane {lane} goes on with {sum(len(task.partitions) for task in tasks)} partitions")
@@ -330,7 +330,7 @@ class CopyDriver:
         """Let a lane end, so that it gets more partitions. For its assignment listener, it first may end by itself: it is fenced."""
         out.interrupted.add(lane)
         if self._flow.handling.assignment_listener:
-            lease.retake(lane)
+            lease.retake([lane])
             self._interrupt_at = time.monotonic() + 2 * LOOK_SECONDS
 
     @property
@@ -344,7 +344,9 @@ class CopyDriver:
             return
         try:
             require_contact(self._flow.source, self._flow.target)
-            lease.confirm(LOOK_SECONDS)
+            with connected(self._flow.source, ClientRole.CONSUMER) as source:  # lanes of this process use it
+                source.connection.begin_anew()
+            lease.confirm(LOOK_SECONDS)  # the same for the connection to the target
         except ClusterUnreachable as problem:
             if problem.retry is not RetryRule.RETRY:
                 raise

@@ -18,7 +18,7 @@ tests/model goes through all interleavings of these steps.
 """
 
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self, TypeVar
@@ -196,14 +196,14 @@ class RunLease(FencedWriter):
         self.record = replace(self.record, **changes)
         self.write({TopicPartition(self._flow.state_topic, 0): [encode_state(self.record)]})
 
-    def retake(self, lane: int) -> ProducerIdentity:
-        """Take back a lane whose worker is lost. Superseded if a newer run holds the flow."""
+    def retake(self, lanes: Collection[int]) -> dict[int, ProducerIdentity]:
+        """Take back lanes whose workers are lost. Superseded if a newer run holds the flow."""
         self.confirm()
-        pair = self._identities([lane])[lane]
+        pairs = self._identities(lanes)
         self.confirm()
-        return pair
+        return pairs
 
-    def _identities(self, lanes: Sequence[int]) -> dict[int, ProducerIdentity]:
+    def _identities(self, lanes: Collection[int]) -> dict[int, ProducerIdentity]:
         return dict(zip(lanes, self.take([self._flow.transactional_id(lane) for lane in lanes]), strict=True))
 
     def _last_record(self) -> FlowRecord:

@@ -1,9 +1,8 @@
 """When a lane commits, rests and ends while it follows (pure). Times are monotonic seconds."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
-from ferry.copying.cursor import PartitionCursor
+from ferry.copying.cursor_groups import CursorGroups
 from ferry.copying.transaction import TransactionState
 
 # The loop runs at least this often, for pauses that are over and transactions that are old enough.
@@ -33,16 +32,16 @@ class Following:
         self.until = None if over else self.until
         return over
 
-    def pause(self, state: TransactionState, opened: float, now: float, cursors: Collection[PartitionCursor], *, waits: bool) -> float:
+    def pause(self, state: TransactionState, opened: float, now: float, cursors: CursorGroups, *, waits: bool) -> float:
         """Until the loop must look without an answer. `opened`: when the transaction began. `waits`: batches are not accepted yet."""
-        if self.until is None or waits or any(cursor.troubled_since or (cursor.is_behind and not cursor.done) for cursor in cursors):
+        if self.until is None or waits or cursors.troubled or cursors.behind:
             return IDLE_SECONDS
         if state is TransactionState.READY:
             return min(AT_THE_END_SECONDS, max(0.0, self.until - now))
         left = opened + self.commit_seconds - now
         return left if 0 < left < IDLE_SECONDS else IDLE_SECONDS
 
-    def is_due(self, opened: float, now: float, cursors: Collection[PartitionCursor]) -> bool:
+    def is_due(self, opened: float, now: float, cursors: CursorGroups) -> bool:
         """Whether the lane has all that the source has committed and gives, and its transaction is old enough."""
         old = self.until is not None and now - opened >= self.commit_seconds
-        return old and not any(cursor.is_behind and not (cursor.done or cursor.troubled_since) for cursor in cursors)
+        return old and not cursors.behind

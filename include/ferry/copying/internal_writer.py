@@ -45,7 +45,7 @@ class InternalWriter:
                 self._appender.leaders_stale = False
                 await self._leaders.refresh()
         for key in records:
-            refusal = self._appender.refusal(key)
+            refusal = self._appender.refusals.get(key)
             if refusal is not None:
                 kind = NotAuthorized if refusal.denied else ClusterUnreachable
                 raise kind(f"cluster {self._alias}: {key.topic}-{key.partition} takes no records: {refusal.problem}")

@@ -25,6 +25,7 @@ from ferry.copying.abandoned_transactions import fence_zombie_requests, stop_han
 from ferry.copying.appender import Accepted, Appender
 from ferry.copying.buffer_limits import RateLimiter, buffer_limits
 from ferry.copying.cursor import PartitionCursor
+from ferry.copying.cursor_groups import CursorGroups
 from ferry.copying.following import Following
 from ferry.copying.guard_tail import GuardTail
 from ferry.copying.internal_writer import InternalWriter
@@ -68,7 +69,7 @@ class Lane:
         reading: RateLimiter,
         writing: RateLimiter,
         stop_signals: StopSignals,
-        beside: int = 1,
+        beside: int,
         shared_source: ClusterConnection | None = None,
     ) -> None:
         """The lanes of a process share both rate limiters and `shared_source` (see GuardTail). `beside`: how many run at a time."""
@@ -82,9 +83,10 @@ class Lane:
         remote_ids = {partition.remote_topic: partition.remote_topic_id for partition in task.partitions}
         self._source_leaders = Leaders(source, source_ids, source_ids)
         self._target_leaders = Leaders(target, [*remote_ids, job.flow.ledger_topic, job.flow.state_topic], remote_ids)
-        leaders, cursors = self._source_leaders, self._cursors.values()
+        self._groups = CursorGroups(self._cursors.values())
+        self._news = self._groups.news()
         guard = GuardTail.of(shared_source or source, job.flow, task.partitions)
-        self._feed = SourceFeed(loop, source, leaders, self._wakeup, cursors, handle, self._limits, reading, guard)
+        self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._groups, handle, self._limits, reading, guard)
         self._identity, self._state = task.identity, TransactionState.READY
         self._mark, self._in_doubt, self._opened, self._sent_bytes = "", False, 0.0, 0
         self._registered: set[TopicPartition] = set()
@@ -212,10 +214,8 @@ class Lane:
             self._take_arrivals()
             self._follow_on()
             self._stop_refused()  # before idle partitions are settled: a refused batch is not settled
-            idle = [cursor for key, cursor in self._cursors.items() if not self._records.busy(key)]
-            for cursor in idle:
-                cursor.settle_fetched()
-            await self._feed.mend(idle)
+            self._settle_fetched()
+            await self._feed.mend(self._idle(self._groups.doubted))
             await self._mend_target()
             self._note_touched()
             if self._state is TransactionState.CLOSING and not self._records.unanswered and not self._unclear_sent_again():
@@ -241,18 +241,28 @@ class Lane:
         self._state = advance(self._state, TransactionEvent.NOTHING_ACCEPTED)
 
     def _follow_on(self) -> None:
-        failed = self._following.goes_on and any(cursor.failure for cursor in self._cursors.values())
+        failed = self._following.goes_on and bool(self._groups.failed)
         if self._following.ends(time.monotonic(), failed=failed):
             for cursor in self._cursors.values():
                 cursor.end_here(at_once=failed)
 
     def _pause(self) -> float:
         waits = bool(self._records.unanswered or self._records.waiting_bytes)
-        return self._following.pause(self._state, self._opened, time.monotonic(), self._cursors.values(), waits=waits)
+        return self._following.pause(self._state, self._opened, time.monotonic(), self._groups, waits=waits)
+
+    def _settle_fetched(self) -> None:
+        self._groups.sort()
+        idle = self._idle(self._news)  # a busy cursor is news again when its batches are accepted
+        self._news.clear()
+        for cursor in idle:
+            cursor.settle_fetched()
+
+    def _idle(self, cursors: Iterable[PartitionCursor]) -> list[PartitionCursor]:
+        return [cursor for cursor in cursors if not self._records.busy(cursor.task.remote)]
 
     def _finished(self) -> bool:
         idle = self._state is TransactionState.READY and not self._records.unanswered
-        return idle and all(cursor.done and not cursor.touched for cursor in self._cursors.values())
+        return idle and not self._groups.unfinished and not self._groups.touched
 
     async def _check_remote_topics_at_end(self) -> None:
         """If a remote topic was deleted during the last commit, its records are gone. Otherwise only the next run would report it."""
@@ -284,15 +294,15 @@ class Lane:
                 self._adopt(await self._prove())
 
     def _stop_refused(self) -> None:
-        for key, cursor in self._cursors.items():
-            refusal = self._records.refusal(key)
-            if refusal is not None and cursor.failure is None:
+        for key, refusal in self._records.refusals.items():
+            cursor = self._cursors[key]
+            if cursor.failure is None:
                 where = f"remote topic {key.topic}, source offset {cursor.settled}"
                 cursor.stop(PartitionUnavailable if refusal.passing else BatchRefused, f"{where}: {refusal.problem}")
 
     def _note_touched(self) -> None:
         """Open a transaction for positions that moved and seeds to write; close one that is full, old or the last."""
-        if self._state is TransactionState.READY and any(cursor.touched for cursor in self._cursors.values()):
+        if self._state is TransactionState.READY and self._groups.touched:
             self._open()
         if self._state is TransactionState.OPEN and self._due():
             self._state = advance(self._state, TransactionEvent.CLOSE)
@@ -301,14 +311,13 @@ class Lane:
         flow = self._job.flow
         if self._sent_bytes >= flow.transaction_bytes or time.monotonic() - self._opened >= flow.transaction_seconds:
             return True
-        if self._following.is_due(self._opened, time.monotonic(), self._cursors.values()):
+        if self._following.is_due(self._opened, time.monotonic(), self._groups):
             return True
-        runs = [cursor.runs for cursor in self._cursors.values()]
-        if max(runs, default=0) >= RUNS_PER_RECEIPT or sum(runs) >= RUNS_PER_TRANSACTION:
+        if self._groups.full or self._groups.runs >= RUNS_PER_TRANSACTION:
             return True
         if self._transaction_partitions.full and not any(map(self._records.busy, self._transaction_partitions.keys)):
             return True
-        return all(cursor.done and not self._records.busy(key) for key, cursor in self._cursors.items())
+        return not self._groups.unfinished and self._records.idle
 
     def _open(self) -> None:
         self._state = advance(self._state, TransactionEvent.APPEND)
@@ -337,7 +346,7 @@ class Lane:
     def _unclear_sent_again(self) -> bool:
         """Send batches again that the log may hold although it did not accept them (see Appender). Returns whether there are any."""
         unclear = self._records.unclear if self._job.flow.exactly_once else []
-        if unclear and (time.monotonic() - self._opened > UNCLEAR_SECONDS or any(map(self._records.refusal, unclear))):
+        if unclear and (time.monotonic() - self._opened > UNCLEAR_SECONDS or not self._records.refusals.keys().isdisjoint(unclear)):
             topic, partition = unclear[0]
             raise OutcomeUnknown(f"{topic}-{partition} does not say whether it holds a batch that was sent", unclear[0])
         self._records.pump(unclear.__contains__)
@@ -367,7 +376,7 @@ class Lane:
             self._registered.update(missing)
 
     async def _commit(self) -> None:
-        touched = self._transaction_partitions.share({key: cursor for key, cursor in self._cursors.items() if cursor.touched})
+        touched = self._transaction_partitions.share({cursor.task.remote: cursor for cursor in self._groups.touched})
         epochs, moved = await self._epochs.told(self._transaction_partitions.keys)
         self._records.leaders_stale |= moved
         receipts = [receipt for key, cursor in touched.items() for receipt in cursor.receipts(self._job.run_id, epochs.get(key, -1))]

@@ -19,7 +19,7 @@ from typing import Protocol
 from kafka.future import Future
 
 from ferry.clusters.connections import ClusterConnection
-from ferry.clusters.event_loop import EventLoop, Wakeup, ended
+from ferry.clusters.event_loop import EventLoop, Wakeup, ended, together
 from ferry.clusters.frames import Meter
 from ferry.clusters.kept import kept_clients
 from ferry.clusters.shared_connection import Connected, connected
@@ -150,7 +150,7 @@ class _Lanes:
 
     def _run_all(self, waiting: deque[LaneTask], running: dict[int, Future]) -> Generator[LaneResult]:
         loop = self.source.loop
-        beside = lanes_beside(self.job.flow.memory_bytes, waiting, max(self.source.round_trip, self.target.round_trip))
+        beside = lanes_beside(self.job.flow.memory_bytes, waiting, max(self.source.round_trip(), self.target.round_trip()))
         while waiting or running:
             while waiting and len(running) < beside and not self.outages:
                 task = waiting.popleft()
@@ -195,8 +195,7 @@ class _Lanes:
         source = ClusterConnection(loop, flow.source, ClientRole.CONSUMER, self.meter)
         target = ClusterConnection(loop, flow.target, ClientRole.PRODUCER)
         try:
-            await source.open()
-            await target.open()
+            await together([loop.start(connection.open) for connection in (source, target)])
             result = await self._run(task, source, target, beside)
             is_down = source.unreachable or target.unreachable or target.without_coordinators
         except FerryError as problem:  # of a connection that does not open
@@ -239,7 +238,7 @@ class _Lanes:
 def is_far(flow: Flow) -> bool:
     """Whether lanes run side by side, as seen from here."""
     with connected(flow.source, ClientRole.CONSUMER) as source, connected(flow.target, ClientRole.PRODUCER) as target:
-        return max(source.round_trip, target.round_trip) >= FAR_SECONDS
+        return max(source.round_trip(), target.round_trip()) >= FAR_SECONDS
 
 
 def lanes_beside(memory: int, tasks: Collection[LaneTask], round_trip: float) -> int:

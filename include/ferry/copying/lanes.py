@@ -40,10 +40,13 @@ def spread(partitions: Sequence[T], lanes: int, transaction_bytes: int) -> list[
     return balance(partitions, min(lanes, -(-sum(entry.weight for entry in partitions) // worth)))
 
 
-def task_groups(lanes: Sequence[T], tasks: int) -> list[list[T]]:
-    """Lanes in the order in which tasks take them: so many groups that the last ones are small, if there is enough to do."""
+def task_groups(lanes: Sequence[T], tasks: int, beside: int) -> list[list[T]]:
+    """Lanes in the order in which tasks take them: so many groups that the last ones are small, if there is enough to do.
+
+    `beside`: how many lanes a task can run side by side. If there are more groups than tasks, a group has so many or more on average.
+    """
     enough = sum(lane.weight for lane in lanes) // GROUP_WEIGHT
-    groups = balance(lanes, min(max(tasks, enough), tasks * GROUPS_A_TASK))
+    groups = balance(lanes, max(tasks, min(enough, tasks * GROUPS_A_TASK, len(lanes) // beside)))
     return sorted(groups, key=lambda group: -sum(lane.weight for lane in group))
 
 

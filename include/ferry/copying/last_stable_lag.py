@@ -164,10 +164,11 @@ def _of_cluster(
 ) -> list[LastStableLag]:
     """`stable`: last stable offsets of a moment ago. Those that have reached the high watermark are not asked for again."""
     if stable is None:
-        watermarks, stable_ends = admin.both_ends(partitions)
+        watermarks, stable = admin.both_ends(partitions)
     else:
         watermarks, _ = admin.end_offsets(partitions, committed=False)
-        stable_ends, _ = admin.end_offsets([key for key, end in watermarks.items() if stable.get(key, -1) < end])
+    # Also after `both_ends`: if a leader had to be asked twice, its high watermark may be of a later moment.
+    stable_ends, _ = admin.end_offsets([key for key, end in watermarks.items() if stable.get(key, -1) < end])
     behind = [key for key, end in watermarks.items() if stable_ends.get(key, end) < end]
     now_ms, warn_ms = round(time.time() * 1000), flow.open_transaction_warn_ms
     found, hidden = [], []

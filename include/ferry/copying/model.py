@@ -13,7 +13,7 @@ from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt, split_re
 from ferry.ledger.state import Head, encode_state
 from ferry.ledger.topic_ids import PartitionPair
 from ferry.wire.batch import DEFAULT_BATCH_LIMIT
-from ferry.wire.ranges import Ranges
+from ferry.wire.ranges import Ranges, size, within
 
 # What a partition takes, however few records it has: requests, a receipt, a head and a position.
 PARTITION_WEIGHT = 64 << 10
@@ -71,7 +71,8 @@ class PartitionTask(PartitionPair):
     @property
     def weight(self) -> int:
         """About how many bytes of records take as long as this partition."""
-        return PARTITION_WEIGHT + round(self.offsets * self.offset_bytes)
+        excluded = sum(size(within(self.excluded, segment.start, segment.end)) for segment in self.segments)
+        return PARTITION_WEIGHT + round((self.offsets - excluded) * self.offset_bytes)
 
     @property
     def declared(self) -> tuple[Receipt, ...]:

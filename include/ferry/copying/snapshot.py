@@ -25,7 +25,7 @@ from ferry.copying.plan import PartitionFacts, PlanRules
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.truncation import Truncation, is_believed, truncation_of
 from ferry.errors import ArgumentError, FerryError, NotAuthorized
-from ferry.ledger.reading import ask_own_state, read_coverage, read_receipts, read_state
+from ferry.ledger.reading import ask_own_state, read_claims, read_coverage, read_receipts, read_state
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.state import FlowState, Head
 from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
@@ -46,7 +46,7 @@ NOT_A_COPY = "the config is that of a connector that copies no records"
 
 @dataclass(frozen=True)
 class FlowSnapshot:
-    """Everything that the plan needs. `claims`: by remote topic, the flow that writes it, of all flows into the target. `unavailable`:
+    """Everything that the plan needs. `claims`: by remote topic of the flow, which flow writes to it. `unavailable`:
     the partitions that the source gave no offsets of. `denied`: topics of the flow that the source hides, or whose remote topic Ferry may
     not describe. `lacking`: features that the clusters' releases lack."""
 
@@ -97,7 +97,7 @@ def take_snapshot(
         if concerns is None or concerns(topic, number)
     ]
     there = None if concerns is None else [remote for _, remote in places if remote.topic in target_topics]
-    state, claims, positions = _read_positions(flow, target_topics, there, all_positions, asked_state)
+    state, positions = _read_positions(flow, target_topics, there, all_positions, asked_state)
     copied = {head.topic for head in state.heads.values()}
     hidden = hidden_topics(flow, source, source_topics, copied) if flow.copies and not request.topics else ()
     denied = [PartitionFailure(entry.name, -1, "NotAuthorized", entry.problem) for entry in hidden if entry.needed]
@@ -105,6 +105,7 @@ def take_snapshot(
         raise NotAuthorized("; ".join(failure.problem for failure in denied))
     selection = narrow(selection, request) if request.topics else _with_hidden(selection, hidden)
     remote = dict(selection.selected)
+    claims = read_claims(flow, target_topics, state.claims, remote.values())
     wanted = [key for key, _ in places if key.topic in remote]
     ids = {topic: TopicIds(id_of(source_topics[topic]), id_of(target_topics.get(name))) for topic, name in selection.selected}
     known = {key: head for key, head in state.heads.items() if head.topic_ids == ids.get(head.topic)}
@@ -196,8 +197,8 @@ def _read_positions(
     partitions: Iterable[TopicPartition] | None,
     first: Asked[dict[TopicPartition, int]] | None,
     asked_state: Asked[FlowState] | None,
-) -> tuple[FlowState, dict[str, str], dict[TopicPartition, int]]:
-    """The flow's state, the claims of every flow, and the positions of its group, by remote partition (of `partitions`; None: of all).
+) -> tuple[FlowState, dict[TopicPartition, int]]:
+    """The flow's state, and the positions of its group, by remote partition (of `partitions`; None: of all).
 
     `first`: positions that were asked for already. `asked_state`: the state, if this process holds the flow. Both are read side by side.
     If it does not, a run may commit between the two reads. So positions that disagree are read again: only a disagreement that stays the
@@ -206,13 +207,13 @@ def _read_positions(
     disagreed: dict[TopicPartition, tuple[int | None, int]] = {}
     for _ in range(LOOKS):
         asked, first = first or ask_positions(flow.target, flow.position_group, partitions, stable=asked_state is not None), None
-        state, claims = read_state(flow, target_topics, stable=asked_state is not None, asked=asked_state)
+        state = read_state(flow, target_topics, stable=asked_state is not None, asked=asked_state)
         positions = asked.answer()
         before, disagreed = disagreed, disagreements(state, positions)
         moving = {key for key, pair in disagreed.items() if before.get(key) != pair}
         if asked_state is not None or not moving:
-            return state, claims, positions
-    return state, claims, {key: position for key, position in positions.items() if key not in moving}
+            return state, positions
+    return state, {key: position for key, position in positions.items() if key not in moving}
 
 
 def disagreements(state: FlowState, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[int | None, int]]:

@@ -31,6 +31,7 @@ from ferry.clusters.leaders import Leaders
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.copying.buffer_limits import BufferLimits, RateLimiter
 from ferry.copying.cursor import PartitionCursor
+from ferry.copying.cursor_groups import CursorGroups
 from ferry.copying.guard_tail import GuardTail
 from ferry.copying.model import OPEN_END, Segment
 from ferry.errors import (
@@ -73,7 +74,7 @@ class SourceFeed:
         connection: ClusterConnection,
         leaders: Leaders,
         wakeup: Wakeup,
-        cursors: Iterable[PartitionCursor],
+        cursors: CursorGroups,
         handle: Handle | None,
         limits: BufferLimits,
         rate_limiter: RateLimiter,
@@ -83,14 +84,17 @@ class SourceFeed:
         self._connection = connection
         self._leaders = leaders
         self._wakeup = wakeup
-        self._cursors: dict[tuple[str, int], PartitionCursor] = {cursor.task.key: cursor for cursor in cursors}
+        self._groups = cursors
+        # Cursors that may want a fetch, the one that has waited longest first. Whoever is in flight comes back with the answer.
+        self._waiting = cursors.news()
+        self._in_flight: set[PartitionCursor] = set()
+        self._cursors: dict[tuple[str, int], PartitionCursor] = {cursor.task.key: cursor for cursor in cursors.all}
         self._handlings = {key: PartitionHandling(handle, *key) for key in self._cursors} if handle is not None else {}
-        self._rotation: deque[PartitionCursor] = deque(self._cursors.values())
         self._limits, self._rate_limiter = limits, rate_limiter
         # Bytes that a response may have: it holds one whole batch, however little was asked for.
         self._largest = max((cursor.task.batch_limit for cursor in self._cursors.values()), default=0)
         self._follows = any(cursor.task.follows for cursor in self._cursors.values())
-        self._fetching: set[int] = set()
+        self._fetching: dict[int, list[PartitionCursor]] = {}
         # The third: whether the guard knows what the other flow wrote among these records.
         self._arrived: deque[tuple[list[FetchPosition], Future, bool]] = deque()
         self._generation = 0
@@ -101,41 +105,58 @@ class SourceFeed:
 
         `held`: bytes of data that this lane, and lanes beside it, have in memory.
         """
-        now = time.monotonic()
-        if not self._rate_limiter.allows(now):
+        now, least = time.monotonic(), self._fetch_bytes(len(self._cursors))  # there are no more brokers than partitions
+        if not self._rate_limiter.allows(now) or not self._has_room(held, least):
             return
-        by_node: dict[int, list[FetchPosition]] = {}
-        for cursor in self._rotation:
+        by_node: dict[int, list[PartitionCursor]] = {}
+        self._groups.sort()
+        for cursor in tuple(self._waiting):
             cursor.pass_excluded()
-            if cursor.wants_fetch and now >= cursor.not_before:
+            if not cursor.wants_fetch or cursor in self._in_flight:
+                del self._waiting[cursor]
+            elif now >= cursor.not_before:
                 node = self._leaders.of(cursor.task.topic, cursor.task.partition).node
                 if node < 0:
                     self._without_leader(cursor)
                 elif node not in self._fetching and not self._connection.throttled(node):
-                    by_node.setdefault(node, []).append(cursor.fetch_position())
-        self._rotation.rotate(-1)
-        # Brokers of lanes that follow wait until something arrives: so each has a response of each lane at the same time.
-        lanes = max(1, len(self._connection.meter.own))
-        waiting = 2 * len(self._fetching | by_node.keys()) * lanes if self._follows else 1
-        size = min(self._limits.fetch, self._limits.held // max(1, waiting))
-        needed = max(size, self._largest)
+                    by_node.setdefault(node, []).append(cursor)
+        size = self._fetch_bytes(len(self._fetching.keys() | by_node.keys()))
         for node, wanted in by_node.items():
-            reserved = self._connection.meter.reserved
-            if (held or reserved) and held + reserved + needed > self._limits.held:
-                return
-            self._submit(node, wanted, needed, size)
+            if self._has_room(held, size):
+                self._submit(node, wanted, size)
+
+    def _fetch_bytes(self, brokers: int) -> int:
+        """What a fetch asks for.
+
+        The brokers of lanes that follow wait until something arrives: so each has a response of each lane at the same time.
+        """
+        lanes = max(1, len(self._connection.meter.own))
+        waiting = 2 * brokers * lanes if self._follows else 1
+        return min(self._limits.fetch, self._limits.held // max(1, waiting))
+
+    def _has_room(self, held: int, size: int) -> bool:
+        """Whether there is memory for the response of one more fetch that asks for `size` bytes."""
+        reserved = self._connection.meter.reserved
+        return not (held or reserved) or held + reserved + max(size, self._largest) <= self._limits.held
 
     def abandon(self) -> None:
         """Forget the fetches in flight: the cursors have gone back."""
         self._generation += 1
         self._fetching.clear()
         self._arrived.clear()
+        self._in_flight.clear()
+        self._waiting |= dict.fromkeys(self._groups.all)
 
     def arrivals(self) -> list[tuple[PartitionCursor, list[ProduceBatch]]]:
         """The batches of the responses that have arrived, in upstream order per partition. Moves the cursors on."""
         found = []
         while self._arrived:
             asked, future, known = self._arrived.popleft()
+            cursors = [self._cursors[position.topic, position.partition] for position in asked]
+            self._in_flight.difference_update(cursors)
+            for cursor in cursors[1:] + cursors[:1]:  # the next fetch begins with another one
+                self._waiting.pop(cursor, None)
+                self._waiting[cursor] = None
             if future.exception is not None:
                 self._lost(asked, self._connection.classified(future.exception))
                 continue
@@ -166,14 +187,26 @@ class SourceFeed:
                 await self._leaders.refresh()
                 self._stale = False
                 self.check_identities()
+                self._leave_old_leaders()
         doubted = [cursor for cursor in idle if cursor.doubted and cursor.failure is None]
         if doubted and not self._connection.all_throttled():
             looks = [self._loop.start(self._look_at_source, cursor) for cursor in doubted]
             for look in looks:
                 await look
 
-    def _submit(self, node: int, wanted: list[FetchPosition], needed: int, size: int) -> None:
+    def _leave_old_leaders(self) -> None:
+        """Where a leader has moved, do not wait for the answer of the old one: it may hang."""
+        for node, cursors in self._fetching.items():
+            moved = [cursor for cursor in cursors if self._leaders.of(cursor.task.topic, cursor.task.partition).node != node]
+            self._in_flight.difference_update(moved)
+            self._waiting |= dict.fromkeys(moved)
+
+    def _submit(self, node: int, cursors: list[PartitionCursor], size: int) -> None:
         generation, limits, meter = self._generation, self._limits, self._connection.meter
+        wanted, needed = [cursor.fetch_position() for cursor in cursors], max(size, self._largest)
+        self._in_flight.update(cursors)
+        for cursor in cursors:
+            del self._waiting[cursor]
         request = fetch_request(
             wanted,
             self._leaders,
@@ -181,7 +214,7 @@ class SourceFeed:
             partition_bytes=min(limits.partition_fetch, size),
             wait_milliseconds=FOLLOW_WAIT_MILLISECONDS if self._follows else FETCH_WAIT_MILLISECONDS,
         )
-        self._fetching.add(node)
+        self._fetching[node] = cursors
         meter.reserved += needed
         future = self._connection.submit(request, node)
 
@@ -196,7 +229,7 @@ class SourceFeed:
 
     def _arrive(self, generation: int, node: int, asked: list[FetchPosition], future: Future, *, known: bool) -> None:
         if generation == self._generation:
-            self._fetching.discard(node)
+            self._fetching.pop(node, None)
             self._arrived.append((asked, future, known))
             self._wakeup.fire()
 

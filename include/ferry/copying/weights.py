@@ -2,6 +2,9 @@
 
 The ledger's head of a partition knows how large the records were that were copied last. For a first copy the source's log tells: its size
 divided by its offsets. Where neither is known, the partition is like the others of its topic, or like the others of the run.
+
+The size is without what a broker holds in remote storage only. So a log that is mostly there looks lighter than it is, and its lane may end
+last. To tell it, Ferry would have to ask for the local start of each log too, which older brokers do not know.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,13 +14,14 @@ from ferry.copying.plan import PartitionPlan
 
 # If nothing is known of any partition: then only the offsets tell partitions apart.
 UNKNOWN_BYTES = 1_000.0
-# A partition with fewer offsets to copy is no reason to ask the source for the sizes of its logs.
+# Fewer offsets to copy, of all partitions that no head tells of, are no reason to ask the source for the sizes of its logs.
 FEW_OFFSETS = 10_000
 
 
 def without_size(plans: Iterable[PartitionPlan]) -> list[TopicPartition]:
-    """The partitions with much to copy of which no head tells how large records are."""
-    return [plan.facts.key for plan in plans if plan.offsets >= FEW_OFFSETS and not _told(plan)]
+    """The partitions of which no head tells how large records are; none if all of them together have little to copy."""
+    untold = [plan for plan in plans if not _told(plan)]
+    return [plan.facts.key for plan in untold] if sum(plan.offsets for plan in untold) >= FEW_OFFSETS else []
 
 
 def bytes_an_offset(plans: Iterable[PartitionPlan], log_sizes: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:

@@ -6,13 +6,15 @@ A command asks for the flow's state at several moments: for the plan, after fenc
 begins at the last record that the one before has seen. If that record is not there any more (the topic was truncated, compacted or created
 again), it begins at the start of the topic. So does the reading of a copy after fencing, because that one decides about records. The fence
 itself reads the topic too, because for it aborted records count (copying/fencing.py).
+
+Of the state of other flows only claims count, and only if the flow has not claimed all its remote topics itself. They are read on in the
+same way.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ferry.clusters.describe import TopicDescription
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.kept import kept_clients, shared
 from ferry.clusters.partitions import TopicPartition
@@ -20,7 +22,7 @@ from ferry.clusters.shared_connection import Asked
 from ferry.config import Flow
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import Receipt, covered, decode_receipt, glance
-from ferry.ledger.state import CLAIM_KEY, FLOW_KEY, SYNC_KEY, FlowState, SyncDone, decode_state, fold_state
+from ferry.ledger.state import CLAIM_KEY, FLOW_KEY, SYNC_KEY, Claim, FlowState, SyncDone, decode_state, fold_state
 from ferry.ledger.topic_ids import TopicIds, valid_receipts
 from ferry.policy.naming import is_state_topic
 from ferry.wire.ranges import Ranges
@@ -44,10 +46,15 @@ class _Known:
         self.values, self.last = {}, {}
 
 
-def _ask_state_records(flow: Flow, *, committed: bool, complete: bool, anew: bool = False) -> Asked[list[tuple[bytes, bytes | None]]]:
-    """Keys and values of the state topic in log order, without some that later ones replace; options as of InternalTopicReader."""
-    topic, reader = flow.state_topic, InternalTopicReader(flow.target, committed=committed)
-    with shared("state", _Known, flow) as known:
+def _ask_state_records(
+    flow: Flow, topic: str, *, committed: bool, complete: bool, anew: bool = False, keys: bytes = b""
+) -> Asked[list[tuple[bytes, bytes | None]]]:
+    """Keys and values of a state topic of the target in log order, without some that later ones replace. Options as of InternalTopicReader.
+
+    `keys`: how keys of records begin; for each topic always the same.
+    """
+    reader = InternalTopicReader(flow.target, committed=committed)
+    with shared(f"records of {topic}", _Known, flow) as known:
         if anew or time.monotonic() - known.read > KNOWN_SECONDS:
             known.close()
         begun = dict(known.last)
@@ -60,7 +67,7 @@ def _ask_state_records(flow: Flow, *, committed: bool, complete: bool, anew: boo
             came = list(reader.read(topic, complete=complete))
         ends = {partition: last.offset for partition, last in known.last.items()}
         came = [record for record in came if record.offset > ends.get(record.partition, -1)]  # others may have read on meanwhile
-        new = [(record.key, record.value) for record in came]
+        new = [(record.key, record.value) for record in came if record.key.startswith(keys)]
         if not committed:  # what is open may be aborted later
             return [*known.values.items(), *new]
         known.values.update(new)
@@ -84,7 +91,7 @@ def ask_syncs_done(flow: Flow) -> Asked[Mapping[str, SyncDone]]:
                 decode_state(key, value, where)
         return fold_state(((key, value) for key, value in records if key.startswith(SYNC_KEY)), where).syncs
 
-    return _ask_state_records(flow, committed=False, complete=False).then(done)
+    return _ask_state_records(flow, flow.state_topic, committed=False, complete=False).then(done)
 
 
 def read_syncs_done(flow: Flow) -> Mapping[str, SyncDone]:
@@ -98,21 +105,26 @@ def refuse_newer_state(flow: Flow) -> None:
     read_syncs_done(flow)
 
 
-def read_state(
-    flow: Flow, target_topics: Mapping[str, TopicDescription], *, stable: bool, asked: Asked[FlowState] | None = None
-) -> tuple[FlowState, dict[str, str]]:
-    """The flow's own state (`asked`: for it already; `stable`: from the topic's start), and the claims of all flows into the target."""
-    own = flow.state_topic
-    states = {name: found.partitions for name, found in target_topics.items() if is_state_topic(name)}
-    others: dict[str, list[tuple[bytes, bytes | None]]] = {name: [] for name in states if name != own}
-    with InternalTopicReader(flow.target) as reader:
-        asked = asked or (ask_own_state(flow, stable=stable, anew=stable) if own in states else Asked(FlowState))
-        for name, record in reader.glance({name: states[name] for name in others}):
-            if record.key.startswith(CLAIM_KEY):
-                others[name].append((record.key, record.value))
-        mine = asked.answer()
-    folded = [*(fold_state(records, place_of(flow.target, name)) for name, records in others.items()), mine]
-    return mine, {claim.remote_topic: claim.flow for state in folded for claim in state.claims.values()}
+def read_state(flow: Flow, target_topics: Collection[str], *, stable: bool, asked: Asked[FlowState] | None = None) -> FlowState:
+    """The flow's own state (`asked`: for it already), from the topic's start if `stable`."""
+    if asked is None and flow.state_topic not in target_topics:
+        return FlowState()
+    with kept_clients():
+        return (asked or ask_own_state(flow, stable=stable, anew=stable)).answer()
+
+
+def read_claims(flow: Flow, target_topics: Collection[str], own: Mapping[str, Claim], remote_topics: Iterable[str]) -> dict[str, str]:
+    """By remote topic, the flow that writes to it; complete for `remote_topics`. `own`: what the flow itself has claimed, which wins.
+
+    Where an open transaction begins, the reading ends.
+    """
+    if own.keys() >= set(remote_topics):
+        return {topic: claim.flow for topic, claim in own.items()}
+    others = [name for name in target_topics if is_state_topic(name) and name != flow.state_topic]
+    with kept_clients():
+        asked = {name: _ask_state_records(flow, name, committed=True, complete=False, keys=CLAIM_KEY) for name in others}
+        found = [fold_state(records.answer(), place_of(flow.target, name)).claims for name, records in asked.items()]
+    return {topic: claim.flow for claims in (*found, own) for topic, claim in claims.items()}
 
 
 def ask_own_state(flow: Flow, *, stable: bool, keys: bytes | tuple[bytes, ...] = b"", anew: bool = False) -> Asked[FlowState]:
@@ -121,7 +133,7 @@ def ask_own_state(flow: Flow, *, stable: bool, keys: bytes | tuple[bytes, ...] =
     `stable`: wait for open transactions. `keys`: how keys of records begin. `anew`: begin at the start of the topic.
     """
     where = place_of(flow.target, flow.state_topic)
-    asked = _ask_state_records(flow, committed=True, complete=stable, anew=anew)
+    asked = _ask_state_records(flow, flow.state_topic, committed=True, complete=stable, anew=anew)
     return asked.then(lambda records: fold_state(((key, value) for key, value in records if key.startswith(keys)), where))
 
 

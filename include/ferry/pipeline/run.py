@@ -7,7 +7,7 @@ Airflow's tasks do, and may be repeated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cached_property, partial
 from threading import Event
 from typing import TYPE_CHECKING, Self
@@ -17,6 +17,7 @@ from ferry.clusters.kept import kept_clients
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import take_snapshot
+from ferry.errors import FerryError
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.runs_topic import read_run_records
 from ferry.ledger.sync_outcome import SyncOutcome
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 # A run that is killed loses what it says of the syncs of the last seconds, and the next run does them again. A write of each would cost
 # a round trip.
 KEEP_SECONDS = 5.0
+# So long a run that ends by an error waits for a target that may be what failed.
+LAST_KEEP_SECONDS = 10.0
 
 
 class Run:
@@ -62,8 +65,8 @@ class Run:
         return not self.plan.needs_preparation and not self.plan.needs_copy
 
     @property
-    def copies_heartbeats_only(self) -> bool:
-        """Whether it copies no other records, and makes no topics: then its plan tells at its end too how far behind the flow is."""
+    def lag_is_as_planned(self) -> bool:
+        """Whether its plan tells at its end too how far behind the flow is: it makes no topics, and copies heartbeats at most."""
         return not (self.plan.needs_copy or self.plan.topics.create or self.plan.topics.grow)
 
     def prepare(self, *, spark_follows: bool) -> TopicChanges:
@@ -114,8 +117,13 @@ class Run:
         """Carry out those of these syncs that are enabled and due, each when the caller asks for its outcome."""
         kept = {"keep_seconds": KEEP_SECONDS, "report_seconds": KEEP_SECONDS}
         syncs = Syncs(self.flow, run_id=self.request.run_id, dry_run=dry_run, topics_made=self._prepared, **kept)
-        for name in names:
-            yield syncs.carry_out(name)
+        try:
+            for name in names:
+                yield syncs.carry_out(name)
+        except BaseException:  # also when the caller stops before the last sync: those that are done shall not be done again
+            with suppress(FerryError):
+                syncs.keep(LAST_KEEP_SECONDS)
+            raise
         syncs.keep()
 
     def was_taken_over(self) -> bool:

@@ -8,7 +8,7 @@ is decided here; when it was last done stands in the flow's state topic.
 import importlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -128,18 +128,20 @@ class Syncs:
         for topic, record in new.items():
             self._unkept.setdefault(topic, {})[outcome.sync] = record
             self._unkept_since.setdefault(topic, now)
-        self._write({topic for topic, since in self._unkept_since.items() if now - since >= self._seconds[topic]})
+        self._write([topic for topic, since in self._unkept_since.items() if now - since >= self._seconds[topic]])
 
-    def keep(self) -> None:
-        """Write the outcomes that are not written yet. ClusterUnreachable or NotAuthorized if they cannot be."""
-        self._write(set(self._unkept))
+    def keep(self, seconds: float | None = None) -> None:
+        """Write the outcomes that are not written yet, in `seconds` (None: as append_to_topics waits).
 
-    def _write(self, topics: Iterable[str]) -> None:
-        records = {topic: list(self._unkept.pop(topic).values()) for topic in topics}
-        for topic in records:
-            del self._unkept_since[topic]
-        if records:
-            append_to_topics(self._flow.target, records)
+        If they cannot be written, ClusterUnreachable or NotAuthorized is raised, and the next call writes them.
+        """
+        self._write(list(self._unkept), seconds)
+
+    def _write(self, topics: Collection[str], seconds: float | None = None) -> None:
+        if topics:
+            append_to_topics(self._flow.target, {topic: list(self._unkept[topic].values()) for topic in topics}, seconds=seconds)
+        for topic in topics:
+            del self._unkept[topic], self._unkept_since[topic]
 
 
 def _function(name: SyncName) -> SyncFunction:

@@ -61,7 +61,7 @@ class GroupReading:
 
 
 def cluster_id_of(cluster: Cluster) -> str:
-    """The cluster's id. ClusterUnreachable within ten seconds."""
+    """The cluster's id, as last learned; errors as of ClusterAdmin.cluster_id."""
     with ClusterAdmin(cluster) as admin:
         return admin.cluster_id()
 

@@ -22,7 +22,7 @@ from pyspark import SparkContext, TaskContext
 
 from ferry.config import Flow
 from ferry.copying.lane import LOOK_SECONDS as LANE_LOOK_SECONDS
-from ferry.copying.lane_runner import LOOK_SECONDS, More, is_far, run_lanes
+from ferry.copying.lane_runner import LANES_BESIDE, LOOK_SECONDS, More, is_far, run_lanes
 from ferry.copying.lanes import balance, task_groups
 from ferry.copying.lanes_out import WORKER_DIED
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
@@ -91,8 +91,8 @@ class SparkLaneRunner(_SparkRunner):
 
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """Results as groups finish. Lost lanes run again beside the other groups."""
-        # Lanes run side by side within a group if a cluster is far away: then fewer, larger groups fill the line.
-        groups = balance(tasks, self._tasks) if is_far(job.flow) else task_groups(tasks, self._tasks)
+        beside = LANES_BESIDE if is_far(job.flow) else 1
+        groups = task_groups(tasks, self._tasks, beside)
         width = min(self._tasks, len(groups))
         if job.bytes_per_second is not None and groups:
             # Each task gets an equal part of the bandwidth, so the sum never exceeds it. Tasks that wait for a core would leave their part
@@ -115,7 +115,8 @@ class SparkLaneRunner(_SparkRunner):
                 yield from results
                 returned = {result.lane for result in results}  # none where Spark started the task again by itself: see run_group
             yield from (LaneResult(task.lane, failure=LOST) for task in group if task.lane not in returned)
-            again = balance(more(), max(1, width - left))
+            given = more()
+            again = balance(given, max(width - left, min(width, len(given) // beside)))
             waiting.extend(again)
             left += len(again)
 

@@ -14,7 +14,7 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import TopicDescription
 from ferry.config import Flow
 from ferry.errors import ConfigError
-from ferry.ledger.reading import read_state
+from ferry.ledger.reading import read_claims, read_state
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.state import FlowState
 from ferry.ledger.sync_outcome import SyncFailure
@@ -42,8 +42,8 @@ class SyncContext:
         return translated_groups(self.flow)
 
     @cached_property
-    def state_and_claims(self) -> tuple[FlowState, dict[str, str]]:
-        """The flow's state; and by remote topic of the target, the flow that writes it."""
+    def state(self) -> FlowState:
+        """What the flow keeps on the target."""
         with ClusterAdmin(self.flow.target) as target:
             return read_state(self.flow, target.topics(), stable=False)
 
@@ -71,9 +71,10 @@ def sync_scope(context: SyncContext, source: ClusterAdmin, target: ClusterAdmin)
     """Ask both clusters. ConfigError when they are the same one."""
     flow = context.flow
     refuse_same_cluster(flow, source, target)
-    state, claims = context.state_and_claims
+    state = context.state
     source_topics, target_topics = source.topics(), target.topics()
     selection = flow.topic_rules.select(source_topics)
+    claims = read_claims(flow, target_topics, state.claims, (remote for _, remote in selection.selected))
     skipped = [Skipped(f"topic {topic}", reason) for topic, reason in selection.skipped]
     others = {remote: claims[remote] for _, remote in selection.selected if claims.get(remote, flow.name) != flow.name}
     claimed = tuple(Skipped(f"topic {remote}", f"flow {writer} writes to it") for remote, writer in others.items())

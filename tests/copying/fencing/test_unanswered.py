@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +17,7 @@ from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNo
 from ferry.clusters.coordination import Coordinator, ProducerIdentity
 from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.leaders import Leaders
-from ferry.config import ClientRole, load_config
+from ferry.config import ClientRole, Cluster, load_config
 from ferry.copying import driver, fencing
 from ferry.copying.driver import LOOK_SECONDS, CopyDriver
 from ferry.copying.fencing import FencedWriter, RunLease
@@ -103,7 +105,7 @@ def test_who_asks_once_more_does_not_count_what_lanes_have_waited(tmp_path: Path
 
 
 def test_a_run_that_ends_names_what_a_lane_waited_for_and_what_does_not_answer_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They may be two clusters. If both answer, the run goes on."""
+    """They may be two clusters. If both answer, the run goes on, and its next lanes do not count what the last ones have waited."""
     config = tmp_path / "mm2.properties"
     config.write_text(CONFIG)
     made = CopyDriver(load_config(config).flow("A->B"), RunRequest("A->B", "run"), InlineLaneRunner(), lambda _: None)
@@ -118,7 +120,14 @@ def test_a_run_that_ends_names_what_a_lane_waited_for_and_what_does_not_answer_n
             raise problem
 
     lease: Any = SimpleNamespace(confirm=confirm)
+    begun_anew: list[tuple[str, ClientRole]] = []
+
+    @contextmanager
+    def connected(cluster: Cluster, role: ClientRole) -> Iterator[Any]:
+        yield SimpleNamespace(connection=SimpleNamespace(begin_anew=lambda: begun_anew.append((cluster.alias, role))))
+
     monkeypatch.setattr(driver, "require_contact", lambda *_: None)
+    monkeypatch.setattr(driver, "connected", connected)
     made._end_if_unreachable(lease)
     assert given == [], "no lane has waited"
     made._take_result(LaneResult(0, failure=waited), LaneTask(0, "id", ProducerIdentity(1, 0), ()))
@@ -127,6 +136,7 @@ def test_a_run_that_ends_names_what_a_lane_waited_for_and_what_does_not_answer_n
     for _ in range(2):
         made._end_if_unreachable(lease)
     assert given == [LOOK_SECONDS] * 2
+    assert begun_anew == [("A", ClientRole.CONSUMER)] * 2
 
 
 def test_a_partition_that_drops_out_of_its_lane_is_named_once_with_the_true_reason(tmp_path: Path) -> None:
