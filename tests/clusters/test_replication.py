@@ -48,7 +48,7 @@ def lame(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxBrokers]:
 
 
 def _brokers_up(cluster: SandboxBrokers) -> set[int]:
-    """Empty if nobody answers. A client that has asked a broker before it was killed would ask only that one again."""
+    """Empty if nobody answers. With one client for all looks, a look that began as a broker was killed could time out."""
     with suppress(KafkaException):
         return set(AdminClient(cluster.client_settings()).list_topics(timeout=30).brokers)
     return set()
