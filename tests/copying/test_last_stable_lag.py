@@ -34,12 +34,15 @@ from ferry.sandbox.jars import java
 
 AT_ONCE = "ferry.open.transaction.warn.ms = 1"
 JAVA_SECONDS = 60
+# Longer than a test takes on a busy machine, or the coordinator would end the transaction under it; the broker allows no more.
+OPEN_MS = 900_000
 USERS = {"admin": "secret", "blind": "secret"}
 
 
 def begun(cluster: SandboxCluster, topic: str, transactional: str) -> Producer:
     """A producer whose transaction has written three records to partition 0 of `topic` and is open."""
-    producer = Producer({**cluster.client_settings(), "transactional.id": transactional, "linger.ms": 0})
+    settings = {"transactional.id": transactional, "transaction.timeout.ms": OPEN_MS, "linger.ms": 0}
+    producer = Producer({**cluster.client_settings(), **settings})
     producer.init_transactions(30)
     producer.begin_transaction()
     for number in range(3):
