@@ -106,7 +106,7 @@ def test_rename_topics_is_the_identity_policy(tmp_path: Path) -> None:
             "source.cluster.bootstrap.server = x:1",
             "7: source.cluster.bootstrap.server: is not a known property; did you mean source.cluster.",
         ),
-        ("source.consumer.fetch.max.byte = 1", "did you mean source.consumer.fetch.max.bytes?"),
+        ("source.consumer.auto.offset.rest = latest", "did you mean source.consumer.auto.offset.reset?"),
         ("topic = x", "7: topic: is not a known property; did you mean topics?"),
         ("transforms = cast", "7: transforms: single message transforms"),
         ("source.cluster.sasl.jaas.config = nonsense", "7: source.cluster.sasl.jaas.config: "),

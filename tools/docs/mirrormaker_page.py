@@ -29,7 +29,12 @@ _PROPERTIES: Mapping[str, tuple[Property, ...]] = {
     "Properties that MM2 no longer has": REMOVED,
     "Properties that MM2 never had": PROPOSED,
 }
-_VERDICTS = {Effect.HONOURED: Verdict.HONOURED, Effect.NO_EFFECT: Verdict.NO_EFFECT, Effect.REFUSED: Verdict.REFUSED}
+VERDICTS = {
+    Effect.HONOURED: Verdict.HONOURED,
+    Effect.RENAMED: Verdict.HONOURED,
+    Effect.NO_EFFECT: Verdict.NO_EFFECT,
+    Effect.REFUSED: Verdict.REFUSED,
+}
 
 
 def names() -> Iterator[Name]:
@@ -56,7 +61,9 @@ def _of_property(known: Property) -> Name:
     what = known.meaning if known.effect is Effect.HONOURED else known.why
     if known.effect is Effect.REFUSED:
         what = f"`{known.meaning}: {known.why}`"
-    return Name(known.name, _VERDICTS[known.effect], what)
+    if known.effect is Effect.RENAMED:
+        what = f"as `{known.successor}`. {known.why}"
+    return Name(known.name, VERDICTS[known.effect], what)
 
 
 def _table(title: str, rows: tuple[Name, ...]) -> str:

@@ -12,6 +12,20 @@ from ferry.errors import ConfigError
 from ferry.policy.java_patterns import java_pattern
 
 _COMMENT = " #"
+NOT_KNOWN = "is not a known property"
+_QUOTES = "\"'"
+
+
+def value_hint(text: str) -> str:
+    """What a person may have overlooked who wrote this value, in brackets; empty if it shows nothing of that kind."""
+    if _COMMENT in text:
+        return " (a # inside a line is part of the value)"
+    return " (quotes are part of the value: remove them)" if _is_quoted(text) else ""
+
+
+def _is_quoted(text: str) -> bool:
+    trimmed = text.strip()
+    return len(trimmed) > 1 and trimmed[0] in _QUOTES and trimmed[-1] == trimmed[0]
 
 
 @dataclass(frozen=True)
@@ -26,8 +40,7 @@ class EntryChecks:
         """`entry`, which stands for `key`, with its references resolved. Reports all of its problems."""
         reading = self.keys.recognise(key)
         if reading is None:
-            what, nearest = self._unknown(key, entry)
-            self.problems.add(what, entry, nearest=nearest)
+            self._unknown(key, entry)
             return entry
         if reading.property.effect is Effect.REFUSED:
             if entry.value.strip():
@@ -42,21 +55,34 @@ class EntryChecks:
             self._check_value(resolved, reading, shown=resolved == entry and not reading.property.kind.secret)
         return resolved
 
-    def _unknown(self, key: str, entry: Entry) -> tuple[str, str | None]:
-        """What is wrong with a key that nobody knows, and the key that may have been meant."""
-        if key in self.keys.aliases and entry.value.startswith("->"):
-            return "ends at the blank, as every key in a properties file: write the flow without blanks, A->B.<property>", None
-        if any(key.startswith(f"{alias}->{alias}.") for alias in self.keys.aliases):
-            return "is a flow from a cluster to itself", None
-        if meant := self.keys.meant(entry.key):
-            return f"is not a known property: write {meant}", None
-        if entry.key.startswith("config.providers."):
-            return "configures no provider that config.providers names", None
-        stray = self.keys.stray_prefix(key) if key == entry.key else None
-        known = ", ".join(self.keys.aliases)
-        what = f"{stray} is neither a cluster of this file ({known}) nor a flow between two of them" if stray else "is not a known property"
+    def _unknown(self, key: str, entry: Entry) -> None:
+        """Refuse a key that nobody knows if it may be meant to decide what is copied; otherwise warn about it."""
+        if misplaced := self._misplaced(key, entry):
+            self.problems.add(misplaced, entry)
+            return
         nearest = self.keys.nearest(key)
-        return what, nearest and self.problems.words(nearest)
+        stray = self.keys.stray_prefix(key) if key == entry.key else None
+        if stray:
+            what = f"{stray} is neither a cluster of this file ({', '.join(self.keys.aliases)}) nor a flow between two of them"
+            refused = "->" in stray or self.keys.is_near_alias(stray)
+        else:
+            # A key of several lines lost the end of its line above: nobody can tell what else was lost.
+            what, refused = NOT_KNOWN, self.keys.may_choose_records(key) or PEM_BEGIN in entry.value
+        if refused:
+            self.problems.add(what, entry, nearest=nearest and self.problems.words(nearest))
+        else:
+            hint = f"; did you mean {self.problems.words(nearest)}?" if nearest else ""
+            self.problems.warn(f"{what}: it has no effect{hint}", entry)
+
+    def _misplaced(self, key: str, entry: Entry) -> str:
+        """What is wrong with an unknown key of a form that tells what was meant; empty for all others."""
+        if key in self.keys.aliases and entry.value.startswith("->"):
+            return "ends at the blank, as every key in a properties file: write the flow without blanks, A->B.<property>"
+        if any(key.startswith(f"{alias}->{alias}.") for alias in self.keys.aliases):
+            return "is a flow from a cluster to itself"
+        if meant := self.keys.meant(entry.key):
+            return f"{NOT_KNOWN}: write {meant}"
+        return "configures no provider that config.providers names" if entry.key.startswith("config.providers.") else ""
 
     def _warn(self, entry: Entry, reading: Recognised) -> None:
         if reading.idle:
@@ -66,7 +92,9 @@ class EntryChecks:
         if reading.property.kind is BOOLEAN and entry.value != entry.value.strip():
             self.problems.warn("has a blank after its value, so MM2 does not read it as true everywhere: remove the blank", entry)
         if _COMMENT in entry.value and not reading.property.kind.secret:
-            self.problems.warn("holds a #, which is part of the value: a comment needs a line of its own", entry)
+            # No topic has such a name, so nobody meant it; a group may have it.
+            report = self.problems.add if reading.property.name in {"topics", "topics.exclude"} else self.problems.warn
+            report("holds a #, which is part of the value: a comment needs a line of its own", entry)
 
     def _resolved(self, entry: Entry, reading: Recognised) -> Entry:
         try:
@@ -82,12 +110,14 @@ class EntryChecks:
         try:
             value = known.kind.parse(entry.value)
         except ValueError:
-            hint = " (a # inside a line is part of the value)" if shown and _COMMENT in entry.value else ""
-            self.problems.add(f"must be {known.kind.wants}{f', not {entry.value!r}' if shown else ''}{hint}", entry)
+            told = known.kind.emptied if known.kind.emptied and not entry.value.strip() else f"must be {known.kind.wants}"
+            self.problems.add(f"{told}{f', not {entry.value!r}{value_hint(entry.value)}' if shown else ''}", entry)
             return
         if isinstance(value, tuple) and len(value) < entry.value.count(",") + 1 and entry.value.strip():
             self.problems.warn("holds an element twice; once is enough", entry)
         if known.kind is PATTERNS:
+            if _is_quoted(entry.value):
+                self.problems.add("has quotes, which are part of the value: remove them", entry)
             try:
                 java_pattern(value, known.name)
             except ConfigError as problem:

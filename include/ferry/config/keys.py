@@ -1,9 +1,13 @@
 """Recognises every key of a file, and finds the known key that an unknown one may mean.
 
 A key may have several readings, because aliases are free texts (`A` and `A.b` may both be aliases). It is known if one reading fits.
+
+MM2 and Kafka's clients ignore keys that they do not know. Ferry refuses an unknown key only if it may be meant to decide which records are
+copied or where to: then somebody expects what would not happen.
 """
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -31,6 +35,10 @@ _CLUSTER = {**_LOGIN, **CLUSTER_PROPERTIES, **_OF_ROLES}
 _FLOW = {**FLOW_PROPERTIES, **_OF_ROLES, **{f"{side}.{name}": known for side in SIDES for name, known in _OF_ROLES.items()}}
 # Less similar names are no useful suggestion: an unknown alias of two letters would be "near" any other.
 _ALIAS_LIKENESS = 0.6
+# An unknown key that is at least so similar to a known one counts as misspelt.
+KEY_LIKENESS = 0.83  # topcis is that similar to topics
+# Words of keys that choose topics or groups, or give them names, in MM2, MirrorMaker 1, Confluent's Replicator and uReplicator.
+_CHOOSING = frozenset("blacklist exclude filter groups include policy regex rename topics whitelist".split())  # noqa: SIM905 - as _WORKER_NAMES
 
 
 @dataclass(frozen=True)
@@ -61,34 +69,60 @@ class Keys:
         readings = [reading for reading in self._readings(key) if reading is not None]
         return next((reading for reading in readings if not reading.idle), readings[0] if readings else None)
 
-    def meant(self, key: str) -> str:
-        """The key to write instead of one from the text of KIP-382 or of a connector's config; empty for all others."""
+    def older_form(self, key: str) -> str:
+        """The key that replaced one of KIP-382's form `cluster.A.…`, or `A.broker.list`; empty for all others."""
         for alias in self.aliases:
-            if key.startswith(f"cluster.{alias}."):
-                return f"{alias}.{key.removeprefix(f'cluster.{alias}.').replace('broker.list', 'bootstrap.servers')}"
-            if key == f"{alias}.broker.list":
-                return f"{alias}.bootstrap.servers"
+            name = key.removeprefix("cluster.").removeprefix(f"{alias}.").replace("broker.list", "bootstrap.servers")
+            meant = f"{alias}.{name}"
+            if key in {f"cluster.{alias}.{name}", f"cluster.{alias}.broker.list", f"{alias}.broker.list"} and self.recognise(meant):
+                return meant
+        return ""
+
+    def meant(self, key: str) -> str:
+        """The key to write instead of one of a connector's config; empty for all others."""
         for side in SIDES:
             name = key.removeprefix(f"{side}.").removeprefix("cluster.")
             if key.startswith(f"{side}.") and side not in self.aliases and (name in CLIENT_PROPERTIES or name in _OF_ROLES):
                 return f"<{side}>.{name}"
         return f"<cluster>.{key.removeprefix('remote.')}" if key.startswith("remote.admin.") else ""
 
+    def may_choose_records(self, key: str) -> bool:
+        """Whether an unknown key may be meant to decide which records are copied or where to. Only Ferry reads its own keys."""
+        name = key.removeprefix(self._scope(key)[0])
+        nearest = self.nearest(key)
+        misspelt = nearest is not None and self.recognise(nearest)
+        if misspelt and misspelt.property.effect is not Effect.NO_EFFECT:
+            return True
+        of_client = name.removeprefix("source.").removeprefix("target.").startswith(tuple(f"{role}." for role in ROLES))
+        return name.startswith("ferry.") or not (of_client or _CHOOSING.isdisjoint(re.split(r"[._-]", name)))
+
     def nearest(self, key: str) -> str | None:
         """The known key of this file that is most similar to an unknown, probably misspelt one; None if none is similar."""
-        scopes = [(f"{pair.name}.", _FLOW) for pair in self.pairs] + [(f"{alias}.", _CLUSTER) for alias in self.aliases]
-        fitting = [scope for scope in scopes if key.startswith(scope[0])]
-        prefix, names = max(fitting, key=lambda scope: len(scope[0]), default=("", _TOP_LEVEL))
+        prefix, names = self._scope(key)
         if not prefix:
             stray = self.stray_prefix(key)
             if stray is not None:
-                owner = _closest_ignoring_case(stray, [prefix.removesuffix(".") for prefix, _ in scopes])
+                owner = _closest_ignoring_case(stray, [prefix.removesuffix(".") for prefix, _ in self._scopes()])
                 return owner and owner + key.removeprefix(stray)
-        match = difflib.get_close_matches(key.removeprefix(prefix), [name for name in names if "<" not in name], n=1)
+        match = difflib.get_close_matches(key.removeprefix(prefix), [name for name in names if "<" not in name], 1, KEY_LIKENESS)
         return prefix + match[0] if match else None
+
+    def _scope(self, key: str) -> tuple[str, Iterable[str]]:
+        """The prefix of the flow or cluster to which a key belongs (empty: none), and the names that may follow it."""
+        fitting = [scope for scope in self._scopes() if key.startswith(scope[0])]
+        return max(fitting, key=lambda scope: len(scope[0]), default=("", _TOP_LEVEL))
+
+    def _scopes(self) -> Iterator[tuple[str, Iterable[str]]]:
+        yield from ((f"{pair.name}.", _FLOW) for pair in self.pairs)
+        yield from ((f"{alias}.", _CLUSTER) for alias in self.aliases)
+
+    def is_near_alias(self, name: str) -> bool:
+        return _closest_ignoring_case(name, list(self.aliases)) is not None
 
     def stray_prefix(self, key: str) -> str | None:
         """The first part of `key` if a known property follows it, so that the part should be a cluster or flow; None otherwise."""
+        if any(key.startswith(f"{pair.name}.") for pair in self.pairs):
+            return None
         for position in (index for index, character in enumerate(key) if character == "."):
             prefix, name = key[:position], key[position + 1 :]
             known = _FLOW if "->" in prefix else _CLUSTER

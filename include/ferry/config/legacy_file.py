@@ -17,6 +17,7 @@ from itertools import chain
 from pathlib import Path
 
 from ferry.config.connector_file import AROUND, HEARTBEATS, IDENTITY_CLASS, RENAME, rename_off
+from ferry.config.keys import KEY_LIKENESS
 from ferry.config.problems import Problems, located
 from ferry.config.properties import Entry, LineOf, PropertiesFile, read_properties
 from ferry.config.registry import CLIENT_PROPERTIES, FLOW_PROPERTIES
@@ -48,8 +49,6 @@ _DEFAULTS = {
 }
 # Keys of clients that used ZooKeeper, and of the first producer.
 _ANCIENT = {"zookeeper.connect": "bootstrap.servers", "metadata.broker.list": "bootstrap.servers", "broker.list": "bootstrap.servers"}
-# An unknown key that is at least so similar to a known one counts as misspelt. Other unknown keys are ignored, as in Kafka's clients.
-_MISSPELT = 0.85
 # The bounds of ferry.transaction.seconds.
 _LONGEST_SECONDS = 50
 
@@ -169,7 +168,7 @@ class _Reading:
 
     def _unknown(self, entry: Entry, name: str, role: str) -> None:
         names = [*(known.name for known in CLIENT_PROPERTIES.values() if role in known.roles), *FLOW_PROPERTIES]
-        near = difflib.get_close_matches(name, names, n=1, cutoff=_MISSPELT)
+        near = difflib.get_close_matches(name, names, n=1, cutoff=KEY_LIKENESS)
         if near and name not in names:
             self.problems.add(f"is not a property of Kafka's {role}", key=name, line=entry.line, nearest=near[0])
         else:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ferry.config.checks import EntryChecks
+from ferry.config.checks import EntryChecks, value_hint
 from ferry.config.client_settings import ClientSettings, store_problems
 from ferry.config.cluster import Cluster
 from ferry.config.connections import CONNECTION_KEY, Lookup, read_connection
@@ -20,6 +20,7 @@ from ferry.config.keys import CLASS_KEYS, Keys, nearest_name
 from ferry.config.legacy_file import is_legacy_file, read_legacy_file
 from ferry.config.login import read_login
 from ferry.config.loops import find_loops
+from ferry.config.older_names import with_successors
 from ferry.config.problems import NO_LINE, Problems, PropertyError
 from ferry.config.properties import GOES_ON, PEM_BEGIN, PropertiesFile, read_properties
 from ferry.config.providers import Providers, UnresolvedReference, has_reference, read_providers
@@ -117,14 +118,19 @@ class _Loader:
             return ()
         if not aliases:
             self._problems.add("is empty: name the clusters, for example clusters = A, B", entry)
-        return aliases
+        illegal = [alias for alias in aliases if not _ALIAS.fullmatch(alias)]
+        for alias in illegal:
+            what = "becomes part of topic names: use letters, digits, dots, dashes and underscores, at most 200"
+            self._problems.add(f"alias {alias} {what}{value_hint(entry.value)}", entry)
+        return () if illegal else aliases
 
     def _sources(self, aliases: tuple[str, ...], providers: Providers) -> Sources:
         written = self._file.entries.items()
         custom = frozenset(name for name in CLASS_KEYS for key, entry in written if key.endswith(name) and is_custom(entry.value.strip()))
         keys = Keys(aliases, tuple(provider.name for provider in providers.providers), custom)
         checks = EntryChecks(keys, providers, self._problems)
-        entries = {key: checks.checked(key, entry) for key, entry in written}
+        renamed = with_successors(self._file.entries, keys, self._problems)
+        entries = {key: checks.checked(key, entry) for key, entry in renamed.items()}
         named = {alias: entries[f"{alias}.{CONNECTION_KEY}"] for alias in aliases if f"{alias}.{CONNECTION_KEY}" in entries}
         read = {alias: read_connection(entry, self._lookup, self._problems) for alias, entry in named.items()}
         return Sources(entries, {alias: settings for alias, settings in read.items() if settings is not None})
@@ -167,16 +173,17 @@ class _Loader:
 
     def _check_servers(self, sources: Sources, clusters: Mapping[str, Cluster]) -> None:
         """Report clusters without servers, and two clusters with the same servers."""
-        seen: dict[frozenset[str], str] = {}
+        seen: dict[str, str] = {}
         for alias, cluster in clusters.items():
             setting = next((found for found in cluster.of_role(ClientRole.ADMIN) if found.name == "bootstrap.servers"), None)
             if setting is None:
                 self._add_missing_servers(sources, alias)
                 continue
-            servers = frozenset(server.strip() for server in setting.value.reveal().split(","))
-            if servers in seen:
-                self._problems.add(f"is the same as cluster {seen[servers]}'s: a flow must not copy a cluster to itself", setting)
-            seen.setdefault(servers, alias)
+            servers = {server.strip().lower() for server in setting.value.reveal().split(",")}
+            other = next((seen[server] for server in sorted(servers) if server in seen), None)
+            if other is not None:
+                self._problems.add(f"has a server of cluster {other}: a flow must not copy a cluster to itself", setting)
+            seen |= dict.fromkeys(servers - seen.keys(), alias)
 
     def _add_missing_servers(self, sources: Sources, alias: str) -> None:
         connection = sources.entries.get(f"{alias}.{CONNECTION_KEY}")
@@ -192,7 +199,6 @@ class _Loader:
         for pair in Keys(aliases).pairs:
             reader = FlowReader(sources, pair, self._problems)
             if reader.enabled:
-                self._check_aliases(pair)
                 source, target = (self._cluster(sources, alias, providers, pair) for alias in (pair.source, pair.target))
                 flow = reader.read(source, target)
                 names = [name for name, key in properties_of(MirroringSettings).items() if key in self._file.left_out]
@@ -205,9 +211,3 @@ class _Loader:
             entry = sources.of_flow(Pair(flow.source.alias, flow.target.alias), key)
             self._problems.add(what, key=f"{flow.name}.{key}", line=entry.line if entry else NO_LINE)
         self._problems.raise_if_any()
-
-    def _check_aliases(self, pair: Pair) -> None:
-        for alias in (pair.source, pair.target):
-            if not _ALIAS.fullmatch(alias):
-                what = f"alias {alias} becomes part of topic names: use letters, digits, dots, dashes and underscores, at most 200"
-                self._problems.add(what, self._file.entries["clusters"])

@@ -22,6 +22,8 @@ RAW = "Ferry copies keys and values as bytes"
 NO_TASK_STATE = "only MM2's own tasks read it"
 NO_SKIP = "Ferry converts no records. For records that the target refuses, see ferry.abort.on.send.failure"
 NO_TRANSFORMS = "Java classes of Connect; Ferry copies records unchanged: remove the key"
+NEVER = "MM2 never read it"
+SINCE_4 = "MM2 ignores it since Kafka 4.0"
 COMPACTED = "the topic is compacted, as in MM2"
 
 
@@ -31,6 +33,10 @@ def _filter(name: str, default: str, meaning: str) -> Property:
 
 def _refused(name: str, meaning: str, instead: str, scope: Scope = Scope.FLOW) -> Property:
     return Property(name, kinds.STRING, None, meaning, instead, scope, Effect.REFUSED)
+
+
+def _older(name: str, successor: str, why: str) -> Property:
+    return Property(name, kinds.STRING, None, f"older name of {successor}", why, effect=Effect.RENAMED, successor=successor)
 
 
 _idle = partial(Property, effect=Effect.NO_EFFECT)
@@ -148,27 +154,26 @@ CONNECT = (
 )
 
 REMOVED = (
-    _refused("topics.whitelist", "older name of topics", "write topics"),
-    _refused("topics.blacklist", "older name of topics.exclude", "Kafka 4.0 removed it: write topics.exclude"),
-    _refused("groups.whitelist", "older name of groups", "write groups"),
-    _refused("groups.blacklist", "older name of groups.exclude", "Kafka 4.0 removed it: write groups.exclude"),
-    _refused("config.properties.blacklist", "older name of config.properties.exclude",
-        "Kafka 4.0 removed it: write config.properties.exclude"),
+    _refused("topics.whitelist", "looks like an older name of topics", f"{NEVER}: write topics"),
+    _older("topics.blacklist", "topics.exclude", SINCE_4),
+    _refused("groups.whitelist", "looks like an older name of groups", f"{NEVER}: write groups"),
+    _older("groups.blacklist", "groups.exclude", SINCE_4),
+    _older("config.properties.blacklist", "config.properties.exclude", SINCE_4),
     _idle("use.incremental.alter.configs", kinds.STRING, None, "which request changes configs",
         "Kafka 4.0 removed it. Ferry always changes single entries (IncrementalAlterConfigs)"),
     _idle("add.source.alias.to.metrics", kinds.STRING, None, "labels of MM2's metrics", "Kafka 4.0 removed it"),
 )
 
-# Names from the texts of KIP-382 and KIP-656 that no release of MM2 reads: MM2 ignores them without a warning. Ferry refuses those that
-# would change what is copied, because whoever wrote them expects an effect.
+# Names from the texts of KIP-382 and KIP-656 that no release of MM2 reads: MM2 ignores them without a warning. Whoever wrote them expects
+# an effect, so Ferry reads them as the names that they got later, or refuses them.
 PROPOSED = (
     _refused("rename.topics", "proposed in KIP-382",
         "MM2 never read it. Instead of false, write replication.policy.class=IdentityReplicationPolicy; instead of true, remove the key. "
         "In a connector's file Ferry reads false as that policy"),
-    _refused("sync.topic.configs", "proposed in KIP-382", "MM2 never read it: write sync.topic.configs.enabled"),
-    _refused("sync.topic.acls", "proposed in KIP-382", "MM2 never read it: write sync.topic.acls.enabled"),
-    _refused("emit.heartbeats", "proposed in KIP-382", "MM2 never read it: write emit.heartbeats.enabled"),
-    _refused("emit.checkpoints", "proposed in KIP-382", "MM2 never read it: write emit.checkpoints.enabled"),
+    _older("sync.topic.configs", "sync.topic.configs.enabled", NEVER),
+    _older("sync.topic.acls", "sync.topic.acls.enabled", NEVER),
+    _older("emit.heartbeats", "emit.heartbeats.enabled", NEVER),
+    _older("emit.checkpoints", "emit.checkpoints.enabled", NEVER),
     _refused("source.bootstrap.servers", "proposed in KIP-382",
         "write <source>.bootstrap.servers (in a connector's file source.cluster.bootstrap.servers)"),
     _refused("target.bootstrap.servers", "proposed in KIP-382",

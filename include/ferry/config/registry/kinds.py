@@ -18,12 +18,13 @@ _TOPIC_CHARACTERS = re.compile(r"[a-zA-Z0-9._-]+")
 
 @dataclass(frozen=True)
 class Kind:
-    """`parse` gives the value or raises ValueError; `wants` completes the message "must be …"."""
+    """`parse` gives the value or raises ValueError; `wants` completes the message "must be …". `emptied`: what an empty value means."""
 
     name: str
     wants: str
     parse: Callable[[str], Any]
     secret: bool = False
+    emptied: str = ""
 
 
 def _only(read: Callable[[str], Any], holds: Callable[[Any], bool]) -> Callable[[str], Any]:
@@ -144,6 +145,8 @@ SEPARATOR = Kind(
     "string",
     "letters, digits, dots, dashes or underscores, as topic names allow no other characters",
     _only(str.strip, lambda text: _TOPIC_CHARACTERS.fullmatch(text) is not None),
+    emptied="is empty, so MM2 does not recognise the remote topics that it made. If topics must keep their names, write "
+    "replication.policy.class=IdentityReplicationPolicy instead; otherwise remove the key, which means a dot",
 )
 GROUP = Kind(
     "string",
