@@ -333,3 +333,32 @@ def test_both_libraries_take_the_settings(load: Load, login: str) -> None:
     AdminClient({**cluster.librdkafka(ClientRole.ADMIN), **quiet})
     for role in ClientRole:
         assert set(cluster.kafka_python(role)) <= set(KafkaConnectionManager.DEFAULT_CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("key", "reference"),
+    [
+        ("sasl.oauthbearer.client.credentials.client.secret", "${env:SECRET}"),
+        ("sasl.oauthbearer.client.credentials.client.id", "${env:ID}"),
+        ("sasl.oauthbearer.token.endpoint.url", "${env:URL}"),
+        ("ssl.keystore.key", "${env:KEY}"),
+        ("ssl.truststore.certificates", "${env:CA}"),
+    ],
+)
+def test_any_part_of_a_login_may_be_a_reference(load: Callable[..., FerryConfig], key: str, reference: str) -> None:
+    lines = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;",
+        "sasl.oauthbearer.token.endpoint.url": "https://localhost/token",
+        "sasl.oauthbearer.client.credentials.client.id": "ferry",
+        "sasl.oauthbearer.client.credentials.client.secret": "x",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.key": "x",
+        "ssl.keystore.certificate.chain": "x",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": "x",
+        key: reference,
+    }
+    providers = "config.providers = env\nconfig.providers.env.class = EnvVarConfigProvider\n"
+    assert load(providers + "".join(f"A.{name} = {value}\n" for name, value in lines.items())).warnings == ()

@@ -24,6 +24,8 @@ Problems = Callable[..., list[str]]
         "internal.key.converter",
         "value.converter.schemas.enable",
         "A->B.key.converter.schemas.enable",
+        "A.auto.create.topics.enable",
+        "A->B.heartbeats.enable.now",
         "A->B.errors.deadletterqueue.topic.name",
         "A.consumer.confluent.batch.expiry.ms",
         "A->B.source.consumer.chosen.topics",

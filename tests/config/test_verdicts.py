@@ -70,7 +70,7 @@ def test_what_is_refused(problems: Problems, text: str, told: list[str]) -> None
         ("target.cluster.bootstrap.servers = a:9092", "is not a known property: write <target>.bootstrap.servers"),
         ("source.consumer.client.id = x", "is not a known property: write <source>.consumer.client.id"),
         ("remote.admin.request.timeout.ms = 1", "is not a known property: write <cluster>.admin.request.timeout.ms"),
-        ("source.cluster.alias = A", "remove this key"),
+        ("A->B.source.cluster.alias = A", "remove this key"),
         ("A->B.transforms = mask", "single message transforms"),
         ("A->B.predicates = p", "conditions of single message transforms"),
     ],

@@ -42,7 +42,8 @@ class EntryChecks:
         if reading is None:
             self._unknown(key, entry)
             return entry
-        if reading.property.effect is Effect.REFUSED:
+        # What MM2 drops in this place has no effect there either.
+        if reading.property.effect is Effect.REFUSED and not reading.idle:
             if entry.value.strip():
                 self.problems.add(f"{reading.property.meaning}: {reading.property.why}", entry)
             return entry
@@ -110,8 +111,7 @@ class EntryChecks:
         try:
             value = known.kind.parse(entry.value)
         except ValueError:
-            told = known.kind.emptied if known.kind.emptied and not entry.value.strip() else f"must be {known.kind.wants}"
-            self.problems.add(f"{told}{f', not {entry.value!r}{value_hint(entry.value)}' if shown else ''}", entry)
+            self.problems.add(f"must be {known.kind.wants}{f', not {entry.value!r}{value_hint(entry.value)}' if shown else ''}", entry)
             return
         if isinstance(value, tuple) and len(value) < entry.value.count(",") + 1 and entry.value.strip():
             self.problems.warn("holds an element twice; once is enough", entry)

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from ferry.config.client_libraries import kafka_python_settings, librdkafka_settings
 from ferry.config.client_settings import ClientSettings
-from ferry.config.login import Login, Password, UnsecuredToken, read_login
+from ferry.config.login import JAAS, Login, Password, UnsecuredToken, read_login
 from ferry.config.problems import PropertyError
 from ferry.config.providers import Providers, UnresolvedReference, is_reference, without_references
+from ferry.config.registry import CLIENT_PROPERTIES
 from ferry.config.sources import ClientRole, Setting
 from ferry.errors import ConfigError
 
@@ -95,8 +96,12 @@ class Cluster:
         return kafka_python_settings(self.resolved(role))
 
     def written(self, role: ClientRole) -> ClientSettings:
-        """The properties for checks that look up no references: leaves out values that are only a reference."""
-        given = {setting.name: setting for setting in self.of_role(role) if not is_reference(setting.value.reveal())}
+        """The properties for checks that look up no references. Leaves out values that are only a reference, unless any text would do."""
+        given = {
+            setting.name: setting
+            for setting in self.of_role(role)
+            if not is_reference(setting.value.reveal()) or (CLIENT_PROPERTIES[setting.name].kind.secret and setting.name != JAAS)
+        }
         values = {name: without_references(setting.value.reveal()) for name, setting in given.items()}
         return ClientSettings(self.alias, self.path, given, values)
 

@@ -23,6 +23,7 @@ SOURCE_ALIAS, TARGET_ALIAS, CLASS = "source.cluster.alias", "target.cluster.alia
 RENAME = "rename.topics"
 HEARTBEATS = "emit.heartbeats.enabled"
 IDENTITY_CLASS = f"{MM2}IdentityReplicationPolicy"
+_TARGET = "target"
 _CONSUMED = frozenset({SOURCE_ALIAS, TARGET_ALIAS, CLASS, "name", RENAME})
 
 # The properties of what a flow does besides copying records, by the connector that does it in MirrorMaker 2.
@@ -31,7 +32,7 @@ AROUND = {
     "checkpoint": ("emit.checkpoints.enabled", "sync.group.offsets.enabled"),
     "source": ("sync.topic.configs.enabled", "sync.topic.acls.enabled", "emit.offset-syncs.enabled", "heartbeats.replication.enabled"),
 }
-_PARTS = {"MirrorSourceConnector": "source", "MirrorCheckpointConnector": "checkpoint", "MirrorHeartbeatConnector": "heartbeat"}
+PARTS = {"MirrorSourceConnector": "source", "MirrorCheckpointConnector": "checkpoint", "MirrorHeartbeatConnector": "heartbeat"}
 
 
 def is_connector_file(file: PropertiesFile) -> bool:
@@ -42,7 +43,7 @@ def is_connector_file(file: PropertiesFile) -> bool:
 def read_connector_file(file: PropertiesFile) -> PropertiesFile:
     """The same settings under the keys of mm2.properties; every entry keeps its own key and line. ConfigError."""
     problems = Problems(file.path)
-    source, target = (_alias(file, key, problems) for key in (SOURCE_ALIAS, TARGET_ALIAS))
+    source, target = aliases_of(file)
     part = _part(file, problems)
     problems.raise_if_any()
     pair = f"{source.value}->{target.value}"
@@ -51,7 +52,7 @@ def read_connector_file(file: PropertiesFile) -> PropertiesFile:
     for key, entry in sorted(file.entries.items(), key=lambda item: item[0].partition(".")[0] not in ROLES):
         for place in () if key in _CONSUMED else _places(key, pair, source.value, target.value):
             entries[place] = entry
-    entries.setdefault(f"{pair}.enabled", replace(source, value="true"))
+    entries.setdefault(f"{pair}.enabled", Entry("enabled", "true", 0))
     if rename_off(file.entries):
         entries.setdefault(f"{pair}.replication.policy.class", replace(file.entries[RENAME], value=IDENTITY_CLASS))
     notes = list(file.notes)
@@ -60,7 +61,7 @@ def read_connector_file(file: PropertiesFile) -> PropertiesFile:
         written = entries.get(f"{pair}.{name}")
         if written is not None and written.value.strip().lower() == "true":
             notes.append((written.line, written.key, f"has no effect in the file of a {file.entries[CLASS].value.strip()}"))
-    entries[f"{target.value}->{source.value}.{HEARTBEATS}"] = Entry(HEARTBEATS, "false", source.line)
+    entries[f"{target.value}->{source.value}.{HEARTBEATS}"] = Entry(HEARTBEATS, "false", 0)
     words = partial(_in_words_of_the_file, pair=pair, aliases=(source.value, target.value))
     return replace(file, entries=entries, notes=tuple(notes), copies=part in {None, "source"}, left_out=left_out, words=words)
 
@@ -70,8 +71,18 @@ def rename_off(entries: Mapping[str, Entry]) -> bool:
     return RENAME in entries and entries[RENAME].value.strip().lower() == "false"
 
 
+def aliases_of(file: PropertiesFile) -> tuple[Entry, Entry]:
+    """The entries of the source's and the target's alias, without blanks. ConfigError."""
+    problems = Problems(file.path)
+    source, target = (_alias(file, key, problems) for key in (SOURCE_ALIAS, TARGET_ALIAS))
+    problems.raise_if_any()
+    return source, target
+
+
 def _alias(file: PropertiesFile, key: str, problems: Problems) -> Entry:
     entry = file.entries.get(key)
+    if entry is None and key == TARGET_ALIAS:
+        return Entry(key, _TARGET, 0)  # the default of MirrorConnectorConfig
     if entry is None or not entry.value.strip():
         problems.add("is missing: name the cluster, for example A", key=key, line=entry.line if entry else 0)
         return Entry(key, "", 0)
@@ -88,9 +99,9 @@ def _part(file: PropertiesFile, problems: Problems) -> str | None:
     if entry is None:
         return None
     name = entry.value.strip().rpartition(".")[2]
-    if name not in _PARTS:
-        problems.add(f"must be {', '.join(_PARTS)}: Ferry runs no other connectors", key=CLASS, line=entry.line)
-    return _PARTS.get(name)
+    if name not in PARTS:
+        problems.add(f"must be {', '.join(PARTS)}: Ferry runs no other connectors", key=CLASS, line=entry.line)
+    return PARTS.get(name)
 
 
 def _places(key: str, pair: str, source: str, target: str) -> tuple[str, ...]:
@@ -98,6 +109,8 @@ def _places(key: str, pair: str, source: str, target: str) -> tuple[str, ...]:
     if key.startswith("config.providers"):
         return (key,)
     role, _, name = key.partition(".")
+    if name == "bootstrap.servers" and role in SIDES:  # KIP-382's form
+        return (f"{source if role == 'source' else target}.{name}",)
     if key in FLOW_PROPERTIES or key.startswith("producer.override."):
         return (f"{pair}.{key}",)
     if role in ROLES and name in CLIENT_PROPERTIES:

@@ -9,7 +9,7 @@ Message handlers and assignment listeners are imported here, so that a name that
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -30,6 +30,7 @@ from ferry.policy.custom_classes import is_custom
 _ENABLED = "enabled"
 _HEARTBEATS = "emit.heartbeats.enabled"
 _REPLICATION_CLASS = "replication.policy.class"
+_SEPARATOR = "replication.policy.separator"
 _EMIT_SYNCS = "emit.offset-syncs.enabled"
 _REROUTE = "ferry.handler.reroute"
 
@@ -66,7 +67,7 @@ class FlowReader:
 
     def read(self, source: Cluster, target: Cluster) -> Flow:
         """The flow. Reports problems that concern several properties at once."""
-        separator_given = self._entry("replication.policy.separator") is not None
+        separator_given = self._entry(_SEPARATOR) is not None
         self._check_exactly_once(source.of_role(ClientRole.CONSUMER))
         self._check_offset_syncs()
         self._check_group_offsets()
@@ -88,6 +89,7 @@ class FlowReader:
             ),
             class_properties=self._class_properties(),
         )
+        flow = replace(flow, separator=self._separator(flow.separator))
         self._check_classes(flow)
         return flow
 
@@ -106,10 +108,27 @@ class FlowReader:
         name = str(self.value(_REPLICATION_CLASS))
         if is_custom(name):
             return name
-        # The kind gives the simple name; Java's full name is the one that MM2 and its clients use. MM2 never had KIP-382's legacy policy
-        # under that name: it became the identity policy.
-        simple = name.rpartition(".")[2].replace("LegacyReplicationPolicy", "IdentityReplicationPolicy")
+        # The kind gives the simple name; Java's full name is the one that MM2 and its clients use. All other classes that the kind knows
+        # keep the names of topics.
+        simple = "DefaultReplicationPolicy" if name == "DefaultReplicationPolicy" else "IdentityReplicationPolicy"
         return f"org.apache.kafka.connect.mirror.{simple}"
+
+    def _separator(self, separator: str) -> str:
+        """MM2 takes an empty separator, and then does not recognise the remote topics that it made."""
+        entry = self._entry(_SEPARATOR)
+        if separator or entry is None:
+            return separator
+        if self._policy_class().endswith(".IdentityReplicationPolicy"):
+            self.problems.warn(
+                "is empty. Topics keep their names in any case, and in the names of internal topics Ferry writes a dot", entry
+            )
+        else:
+            self.problems.add(
+                "is empty, so MM2 does not recognise the remote topics that it made. If topics must keep their names, write "
+                "replication.policy.class=IdentityReplicationPolicy instead; otherwise remove the key, which means a dot",
+                entry,
+            )
+        return "."
 
     def _class_properties(self) -> dict[str, str]:
         """The properties with which MM2 configures its plug-ins: the flow's, the aliases, and those that only plug-ins know."""

@@ -37,8 +37,10 @@ _FLOW = {**FLOW_PROPERTIES, **_OF_ROLES, **{f"{side}.{name}": known for side in 
 _ALIAS_LIKENESS = 0.6
 # An unknown key that is at least so similar to a known one counts as misspelt.
 KEY_LIKENESS = 0.83  # topcis is that similar to topics
-# Words of keys that choose topics or groups, or give them names, in MM2, MirrorMaker 1, Confluent's Replicator and uReplicator.
-_CHOOSING = frozenset("blacklist exclude filter groups include policy regex rename topics whitelist".split())  # noqa: SIM905 - as _WORKER_NAMES
+# Keys that choose topics or groups, or give them names, in MM2, MirrorMaker 1, Confluent's Replicator and uReplicator.
+_CHOOSING = re.compile(r"(topics|groups|replication\.policy|topic\.filter|group\.filter)\b|.*\b(blacklist|whitelist|regex|rename)\b")
+# A key that differs from a known one by so many letters is misspelt. One that differs by more is another key.
+_TYPING_ERRORS = 2
 
 
 @dataclass(frozen=True)
@@ -88,13 +90,12 @@ class Keys:
 
     def may_choose_records(self, key: str) -> bool:
         """Whether an unknown key may be meant to decide which records are copied or where to. Only Ferry reads its own keys."""
-        name = key.removeprefix(self._scope(key)[0])
-        nearest = self.nearest(key)
-        misspelt = nearest is not None and self.recognise(nearest)
-        if misspelt and misspelt.property.effect is not Effect.NO_EFFECT:
-            return True
+        name, nearest = key.removeprefix(self._scope(key)[0]), self.nearest(key)
+        if nearest is not None and _typing_errors(key, nearest) <= _TYPING_ERRORS:
+            meant = self.recognise(nearest)
+            return meant is not None and meant.property.effect is not Effect.NO_EFFECT
         of_client = name.removeprefix("source.").removeprefix("target.").startswith(tuple(f"{role}." for role in ROLES))
-        return name.startswith("ferry.") or not (of_client or _CHOOSING.isdisjoint(re.split(r"[._-]", name)))
+        return name.startswith("ferry.") or (not of_client and _CHOOSING.match(name) is not None)
 
     def nearest(self, key: str) -> str | None:
         """The known key of this file that is most similar to an unknown, probably misspelt one; None if none is similar."""
@@ -104,8 +105,15 @@ class Keys:
             if stray is not None:
                 owner = _closest_ignoring_case(stray, [prefix.removesuffix(".") for prefix, _ in self._scopes()])
                 return owner and owner + key.removeprefix(stray)
-        match = difflib.get_close_matches(key.removeprefix(prefix), [name for name in names if "<" not in name], 1, KEY_LIKENESS)
-        return prefix + match[0] if match else None
+        name = key.removeprefix(prefix)
+        own = name.startswith("ferry")
+        match = difflib.get_close_matches(
+            name, [known for known in names if "<" not in known and known.startswith("ferry.") is own], 1, KEY_LIKENESS
+        )
+        if not match:
+            return None
+        known = self.recognise(prefix + match[0])
+        return prefix + ((known and known.property.successor) or match[0])
 
     def _scope(self, key: str) -> tuple[str, Iterable[str]]:
         """The prefix of the flow or cluster to which a key belongs (empty: none), and the names that may follow it."""
@@ -121,7 +129,7 @@ class Keys:
 
     def stray_prefix(self, key: str) -> str | None:
         """The first part of `key` if a known property follows it, so that the part should be a cluster or flow; None otherwise."""
-        if any(key.startswith(f"{pair.name}.") for pair in self.pairs):
+        if self._scope(key)[0]:
             return None
         for position in (index for index, character in enumerate(key) if character == "."):
             prefix, name = key[:position], key[position + 1 :]
@@ -219,6 +227,12 @@ def nearest_name(name: str, names: Iterable[str]) -> str:
     """`; did you mean X?` with the one of `names` (flows, topics, clusters) that is most similar to `name`; empty if none is."""
     found = _closest_ignoring_case(name, list(names))
     return f"; did you mean {found}?" if found else ""
+
+
+def _typing_errors(text: str, other: str) -> int:
+    """How many letters were added, left out or replaced; two for each pair that was exchanged."""
+    changes = difflib.SequenceMatcher(a=text, b=other, autojunk=False).get_opcodes()
+    return sum(max(end - start, other_end - other_start) for kind, start, end, other_start, other_end in changes if kind != "equal")
 
 
 def _closest_ignoring_case(name: str, names: list[str]) -> str | None:

@@ -38,7 +38,7 @@ _SAME = {
     f"{PREFIX}consumer.rebalance.listener": LISTENER,
     f"{PREFIX}rebalance.listener.args": LISTENER_ARGS,
 }
-_KNOWN = frozenset({CONSUMER, PRODUCER, INCLUDE, WHITELIST, EXCLUDE, COMMIT_INTERVAL, SOURCE_ALIAS, TARGET_ALIAS, *_SAME})
+KNOWN = frozenset({CONSUMER, PRODUCER, INCLUDE, WHITELIST, EXCLUDE, COMMIT_INTERVAL, SOURCE_ALIAS, TARGET_ALIAS, *_SAME})
 # MirrorMaker 1's consumer excluded Kafka's own topics (exclude.internal.topics), and copied only records.
 _DEFAULTS = {
     "enabled": "true",
@@ -101,7 +101,7 @@ class _Reading:
                 self._commit_interval(entry)
             elif key.startswith("config.providers"):
                 self.entries[key] = entry
-            elif key not in _KNOWN and key != RENAME:
+            elif key not in KNOWN and key != RENAME:
                 self.entries[f"{self.pair}.{key.removeprefix(f'{self.pair}.')}"] = entry
 
     def _commit_interval(self, entry: Entry) -> None:

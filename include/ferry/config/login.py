@@ -15,7 +15,9 @@ from ferry.config.secret import Secret
 _OFFERED = f"{', '.join(_OTHERS)} or {_LAST}"
 _EXTENSION = "extension_"
 _UNSECURED = "unsecuredLogin"
-_URL = "sasl.oauthbearer.token.endpoint.url"
+JAAS = "sasl.jaas.config"
+CLIENT_ID = "sasl.oauthbearer.client.credentials.client.id"
+ENDPOINT_URL = "sasl.oauthbearer.token.endpoint.url"
 
 
 @dataclass(frozen=True)
@@ -99,42 +101,42 @@ def read_login(settings: ClientSettings) -> Login:
 
 
 def _login_module(settings: ClientSettings, mechanism: str) -> LoginModule:
-    text = settings.text("sasl.jaas.config")
+    text = settings.text(JAAS)
     wanted = MODULES[mechanism].rpartition(".")[2]
     if text is None:
-        raise settings.problem("sasl.jaas.config", f"is not set: {mechanism} needs {wanted} with its options")
+        raise settings.problem(JAAS, f"is not set: {mechanism} needs {wanted} with its options")
     try:
         module = parse_jaas(text)
     except ValueError as problem:
-        raise settings.problem("sasl.jaas.config", str(problem)) from None
+        raise settings.problem(JAAS, str(problem)) from None
     if module.java_class.rpartition(".")[2] != wanted or not module.java_class.startswith(MODULES_PACKAGE):
-        raise settings.problem("sasl.jaas.config", f"names another login module than Kafka's {wanted}, which {mechanism} needs")
+        raise settings.problem(JAAS, f"names another login module than Kafka's {wanted}, which {mechanism} needs")
     return module
 
 
 def _password(settings: ClientSettings, module: LoginModule) -> Password:
     if module.options.get("tokenauth", "").lower() == "true":
-        raise settings.problem("sasl.jaas.config", "delegation tokens (tokenauth) are not offered: use a user's own password")
+        raise settings.problem(JAAS, "delegation tokens (tokenauth) are not offered: use a user's own password")
     missing = [option for option in ("username", "password") if not module.options.get(option)]
     if missing:
-        raise settings.problem("sasl.jaas.config", f"lacks {' and '.join(missing)}")
+        raise settings.problem(JAAS, f"lacks {' and '.join(missing)}")
     return Password(module.options["username"], Secret(module.options["password"]))
 
 
 def _token(settings: ClientSettings, module: LoginModule) -> UnsecuredToken | ClientCredentials | TokenFile:
     options = module.options
     extensions = {name.removeprefix(_EXTENSION): value for name, value in options.items() if name.startswith(_EXTENSION)}
-    url = (settings.text(_URL) or "").strip()
+    url = (settings.text(ENDPOINT_URL) or "").strip()
     if not url:
         return _unsecured(settings, options)
     if urlsplit(url).scheme == "file":
         return TokenFile(urlsplit(url).path, extensions)
     if urlsplit(url).scheme not in {"http", "https"}:
-        raise settings.problem(_URL, "must begin with https://, http:// or file://")
-    client_id = settings.text("sasl.oauthbearer.client.credentials.client.id") or options.get("clientId")
+        raise settings.problem(ENDPOINT_URL, "must begin with https://, http:// or file://")
+    client_id = settings.text(CLIENT_ID) or options.get("clientId")
     client_secret = settings.text("sasl.oauthbearer.client.credentials.client.secret") or options.get("clientSecret")
     if not client_id or not client_secret:
-        raise settings.problem("sasl.jaas.config", f"lacks {'clientSecret' if client_id else 'clientId'} for the token endpoint")
+        raise settings.problem(JAAS, f"lacks {'clientSecret' if client_id else 'clientId'} for the token endpoint")
     scope = settings.text("sasl.oauthbearer.scope") or options.get("scope")
     timeout = settings.value("sasl.login.connect.timeout.ms") / 1000
     return ClientCredentials(url, client_id, Secret(client_secret), scope, timeout, extensions)
@@ -145,8 +147,8 @@ def _unsecured(settings: ClientSettings, options: Mapping[str, str]) -> Unsecure
     claim = options.get(f"{_UNSECURED}PrincipalClaimName", "sub")
     principal = options.get(f"{_UNSECURED}StringClaim_{claim}")
     if not principal:
-        what = f"needs {_URL}, or (for tests, tokens without signature) the option {_UNSECURED}StringClaim_{claim} in sasl.jaas.config"
-        raise settings.problem("sasl.jaas.config", what)
+        what = f"needs {ENDPOINT_URL}, or (for tests, tokens without signature) the option {_UNSECURED}StringClaim_{claim} in {JAAS}"
+        raise settings.problem(JAAS, what)
     scopes = tuple(options.get(f"{_UNSECURED}StringClaim_scope", "").split())
     listed = options.get(f"{_UNSECURED}ListClaim_scope")
     if listed:
@@ -155,7 +157,7 @@ def _unsecured(settings: ClientSettings, options: Mapping[str, str]) -> Unsecure
     try:
         lifetime = int(options.get(f"{_UNSECURED}LifetimeSeconds", "3600"))
     except ValueError:
-        raise settings.problem("sasl.jaas.config", f"{_UNSECURED}LifetimeSeconds must be a whole number") from None
+        raise settings.problem(JAAS, f"{_UNSECURED}LifetimeSeconds must be a whole number") from None
     prefix = f"{_UNSECURED}Extension_"
     extensions = {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}
     return UnsecuredToken(principal, claim, lifetime, scopes, extensions)

@@ -49,11 +49,14 @@ SOURCE = (
     Property("topics", kinds.PATTERNS, ".*", "topics to copy: names and Java regular expressions"),
     Property("topics.exclude", kinds.PATTERNS, TOPICS_EXCLUDE, "topics that are not copied; wins over topics"),
     Property("replication.policy.class",
-        # LegacyReplicationPolicy is KIP-382's name of the identity policy, in the two packages that it gives.
+        # LegacyReplicationPolicy is KIP-382's name of the identity policy, in the two packages that it gives. The last two are from the
+        # time before MM2 had one, and do the same (strimzi/mirror-maker-2-extensions, aws-samples/mirrormaker2-msk-migration).
         kinds.java_class(*(f"{MM2}{name}ReplicationPolicy" for name in ("Default", "Identity", "Legacy")),
-            "org.apache.kafka.mirror.LegacyReplicationPolicy", own=True),
+            "org.apache.kafka.mirror.LegacyReplicationPolicy", "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy",
+            "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy", own=True),
         MM2 + "DefaultReplicationPolicy",
-        "gives names to remote topics. LegacyReplicationPolicy is the same as IdentityReplicationPolicy"),
+        "gives names to remote topics. LegacyReplicationPolicy, Strimzi's IdentityReplicationPolicy and Amazon's "
+        "CustomMM2ReplicationPolicy are the same as IdentityReplicationPolicy"),
     Property("replication.policy.separator", kinds.SEPARATOR, ".", "text between the source's alias and the topic's name"),
     Property("replication.policy.internal.topic.separator.enabled", kinds.BOOLEAN, "true",
         "whether names of checkpoints and offset-syncs topics use the separator too. Without a separator in the file it has no effect, "
