@@ -52,8 +52,10 @@ _METRICS = "through Airflow's metrics, as"
 # A row of these tables has one line, or two when it is long.
 MODES = (
     _honoured("dedicated MirrorMaker cluster", "the same `mm2.properties`; Airflow or `ferry run` replaces its processes"),
-    _instead("connector in a distributed Connect cluster", "a flow of `mm2.properties`; Ferry does not read a connector's REST document"),
-    _instead("standalone Connect worker", "`ferry run` with the connector's file replaces `connect-standalone.sh`"),
+    _instead("connector in a distributed Connect cluster",
+        "a flow of `mm2.properties`; `ferry import` makes it of the connectors' REST documents"),
+    _instead("standalone Connect worker",
+        "`ferry run` with the connector's file replaces `connect-standalone.sh`; `ferry import` joins the files of several connectors"),
     _instead("legacy mode", "`ferry legacy`, with the options of `kafka-mirror-maker.sh`"),
     _instead("legacy configuration of MM2", "`replication.policy.class=LegacyReplicationPolicy`, and every `*.enabled=false`"),
     _honoured("active/active", "with the default policy. Ferry also supports the same names on both sides, which MM2 does not"),
@@ -79,7 +81,8 @@ SCRIPTS = (
     _instead("connect-standalone.sh", "`ferry run` with the connector's file"),
     _instead("config/connect-standalone.properties", "not needed: Ferry has no worker"),
     _honoured("config/connect-mirror-source.properties", "Ferry reads a connector's file as a flow of its own"),
-    _refused("PUT /connectors/<name>/config", "Ferry has no REST interface of Connect: write the flow into `mm2.properties`"),
+    _refused("PUT /connectors/<name>/config",
+        "Ferry has no REST interface of Connect: `ferry import` makes an `mm2.properties` of the document"),
     _instead("kafka-mirror-maker.sh", "`ferry legacy`"),
     _honoured("--consumer.config", "an option of `ferry legacy`, like `--consumer`"),
     _honoured("--producer.config", "an option of `ferry legacy`, like `--producer`"),

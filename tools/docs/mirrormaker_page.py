@@ -17,6 +17,9 @@ from ferry.config.registry.workers import FILE
 
 PAGE = Path("docs/from-mirrormaker.md")
 BEGIN, END = "<!-- names: begin -->", "<!-- names: end -->"
+# Configs of the tests, each with three comments: what is in it, its source, and what Ferry does.
+PUBLISHED = Path("tests/imports/published")
+PUBLISHED_BEGIN, PUBLISHED_END = "<!-- published: begin -->", "<!-- published: end -->"
 
 _PROPERTIES: Mapping[str, tuple[Property, ...]] = {
     "Properties of the file": FILE,
@@ -50,7 +53,15 @@ def tables() -> str:
 
 def page() -> str:
     """The whole page, with the current tables."""
-    return between(PAGE.read_text(encoding="utf-8"), BEGIN, END, tables())
+    return between(between(PAGE.read_text(encoding="utf-8"), BEGIN, END, tables()), PUBLISHED_BEGIN, PUBLISHED_END, _published())
+
+
+def _published() -> str:
+    rows = ["| Config | Source | Ferry |", "|---|---|---|"]
+    for path in sorted(PUBLISHED.glob("*.properties")):
+        what, source, verdict = (line.removeprefix("# ") for line in path.read_text(encoding="utf-8").splitlines()[:3])
+        rows.append(f"| {what} | {source.removeprefix('source: ')} | {verdict.removeprefix('verdict: ')} |")
+    return "\n".join(rows) + "\n"
 
 
 def _sections() -> dict[str, tuple[Name, ...]]:
