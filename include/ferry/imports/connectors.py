@@ -88,9 +88,9 @@ class Flows:
             parts[part] = one
         for parts in flows.values():
             self._flow(parts)
-        for source, target in flows:
-            if (target, source) not in flows:
-                key = f"{target}->{source}.{HEARTBEATS_KEY}"
+        for upstream, downstream in flows:
+            if (downstream, upstream) not in flows:
+                key = f"{downstream}->{upstream}.{HEARTBEATS_KEY}"
                 self.entries[key] = Entry(HEARTBEATS_KEY, "false", 0)
                 self.made[key] = "no connector writes heartbeats in this direction"
 
