@@ -14,7 +14,7 @@ from tests.copying.driver_bench import Clock
 from ferry.clusters.shared_connection import Asked
 from ferry.copying import try_records
 from ferry.copying.request import RunRequest
-from ferry.copying.try_records import FOLLOW_ALIVE_SECONDS, TryRecords, is_free, waited_for
+from ferry.copying.try_records import FOLLOW_ALIVE_SECONDS, FOLLOW_LOOK_SECONDS, SILENT_SECONDS, TryRecords, is_free, waited_for
 from ferry.errors import ClusterUnreachable
 from ferry.ledger.recovery_record import Stage
 from ferry.ledger.runs_topic import RunOpened, RunRecords, RunResult
@@ -38,7 +38,10 @@ class Topic:
         patch(try_records, "read_recent_runs", self._read)
         patch(try_records, "write_run_record", lambda _, record, **__: self.written.append(record))
         patch(try_records, "ask_syncs_done", lambda _: Asked(dict))
-        patch(try_records, "InternalTopicReader", lambda _: SimpleNamespace(ask_end_offsets=lambda _: Asked(dict)))
+        self.ledger_ends = dict[int, int]()
+        patch(
+            try_records, "InternalTopicReader", lambda _: SimpleNamespace(ask_end_offsets=lambda _: Asked(lambda: dict(self.ledger_ends)))
+        )
         patch(try_records, "read_recovery", lambda *_, **__: None)
         patch(try_records, "current_record", lambda *_: SimpleNamespace(stage=self.stage.value))
 
@@ -140,8 +143,20 @@ def test_a_run_that_gave_way_waits_for_the_result_of_the_other(topic: Topic, sta
     assert (len(topic.clock.slept), len(said)) == (4, 2), "what is wrong is said once"
 
 
+def test_a_run_that_writes_nothing_any_more_was_killed(topic: Topic) -> None:
+    topic.begins("run", follows=True)
+    topic.begins("other")
+    commits = 30
+    topic.then = [lambda: topic.ledger_ends.update({0: len(topic.clock.slept)})] * commits
+    said: list[str] = []
+    assert waited_for(FLOW, RunRequest("A->B", "run", follow_until=FOLLOWS), "other", said.append)
+    assert sum(topic.clock.slept[commits:]) == pytest.approx(SILENT_SECONDS, abs=2 * FOLLOW_LOOK_SECONDS)
+    assert "takes the flow back" in said[-1]
+
+
 def test_a_run_that_gave_way_waits_as_long_as_it_follows(topic: Topic) -> None:
     topic.begins("run", follows=True)
     topic.begins("other")
+    topic.then = [lambda: topic.ledger_ends.update({0: len(topic.clock.slept)})] * 10_000
     assert not waited_for(FLOW, RunRequest("A->B", "run", follow_until=FOLLOWS), "other", lambda _: None)
     assert topic.clock.now >= UNTIL

@@ -34,6 +34,9 @@ from ferry.ledger.runs_topic import (
 FOLLOW_LOOK_SECONDS = 5.0
 # A run that has not asked for so long does not follow any more.
 FOLLOW_ALIVE_SECONDS = 3 * FOLLOW_LOOK_SECONDS
+# A run that copies commits at least once a minute, and plans in less than this. One that writes nothing for so long was killed, and a run
+# that follows would wait for it until its own time is over.
+SILENT_SECONDS = 600.0
 
 
 class TryRecords:
@@ -115,15 +118,23 @@ def cpu_of_process() -> float:
 def waited_for(flow: Flow, request: RunRequest, other: str, say: Callable[[str], None]) -> bool:
     """Wait for the result of the run to which a run that follows gave way. Whether the flow is free then.
 
-    It is not if the time of the run is over, if another run follows meanwhile, or if the flow was failed over.
+    It is not if the time of the run is over, if another run follows meanwhile, or if the flow was failed over. A run that has written
+    nothing into the ledger for SILENT_SECONDS counts as ended: should it be there still, it is fenced, and says so.
     """
     say(f"run {other} has the flow; this run follows again when that one has ended")
     free: bool | None = None
     problem = ""
+    ends, moved = dict[int, int](), time.monotonic()
     while free is None and request.follow_until is not None and time.time() < request.follow_until.timestamp():
         time.sleep(FOLLOW_LOOK_SECONDS)
         try:
             free = is_free(read_recent_runs(flow), other, time.time())
+            if free is None:
+                before, ends = ends, InternalTopicReader(flow.target).ask_end_offsets(flow.ledger_topic).answer()
+                moved = time.monotonic() if ends != before else moved
+                free = True if time.monotonic() - moved > SILENT_SECONDS else None
+                if free:
+                    say(f"run {other} has written nothing for {SILENT_SECONDS:.0f} s and has no result: this run takes the flow back")
             if free:
                 free = stage_of(current_record(flow, read_recovery(flow, stable=False))) is Stage.REPLICATING
         except FerryError as failure:
