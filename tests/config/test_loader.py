@@ -43,7 +43,7 @@ A.consumr.client.id = x
 ferry.lanes = many
 ferry.lane = 3
 transforms = mask
-A.ssl.cipher.suites = TLS_AES_128_GCM_SHA256
+A.ssl.engine.factory.class = com.example.Engine
 A->B.topics.whitelist = x
 C.bootstrap.servers = c:9092
 A->C.enabled = true
@@ -68,7 +68,7 @@ A->B.topics.exclude = a,,b
         "9: ferry.lanes": "from 1 to 1000, not 'many'",
         "10: ferry.lane": "did you mean ferry.lanes?",
         "11: transforms": "remove the key",
-        "12: A.ssl.cipher.suites": "remove the key",
+        "12: A.ssl.engine.factory.class": "cannot run",
         "13: A->B.topics.whitelist": "write topics",
         "15: A->C.enabled": "did you mean A->B.enabled?",
         "16: a.producer.client.id": "did you mean A.producer.client.id?",

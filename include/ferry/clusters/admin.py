@@ -33,6 +33,7 @@ from ferry.clusters.describe import Brokers, ConfigValue, TopicDescription, Want
 from ferry.clusters.failures import ERRORS_KEPT, explained, is_passing, made, most_telling, refusal, refused_login
 from ferry.clusters.kept import clients_hidden, kept_clients, shared
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
+from ferry.clusters.openssl_start import openssl_limited
 from ferry.clusters.partitions import TopicPartition, chunks
 from ferry.clusters.shared_connection import ask_cluster
 from ferry.clusters.unreachable import PATIENCE_SECONDS
@@ -87,7 +88,8 @@ class _Clients:
         # own thread, which crashes the process (confluent-kafka-python, pull requests 2129 and 2131).
         settings = self._cluster.librdkafka(ClientRole.ADMIN)
         settings |= {"error_cb": self.errors.append, "log_level": 2, "log.connection.close": False}
-        client: AdminClient = made(self._cluster, ClientRole.ADMIN, partial(AdminClient, settings))
+        with openssl_limited(self._cluster):
+            client: AdminClient = made(self._cluster, ClientRole.ADMIN, partial(AdminClient, settings))
         client.__enter__()
         return client
 

@@ -25,6 +25,8 @@ class Cluster:
     path: Path = field(repr=False)
     settings: tuple[tuple[ClientRole, tuple[Setting, ...]], ...] = field(repr=False)
     providers: Providers = field(default_factory=Providers, repr=False)
+    # TLS versions that its flow's clients of librdkafka may use; empty: their connections are not encrypted.
+    versions_of_librdkafka: frozenset[str] = field(default=frozenset(), repr=False)
 
     def of_role(self, role: ClientRole) -> tuple[Setting, ...]:
         """The effective properties of a client, as written."""

@@ -28,6 +28,7 @@ from ferry.config.providers import Providers, UnresolvedReference, has_reference
 from ferry.config.registry import kinds
 from ferry.config.settings import MirroringSettings, properties_of
 from ferry.config.sources import ClientRole, Pair, Sources
+from ferry.config.tls_policy import PROTOCOL, PROTOCOLS, SUITES, VERSIONS, read_tls_policy
 from ferry.errors import ArgumentError, ConfigError
 from ferry.policy.custom_classes import is_custom
 
@@ -163,6 +164,7 @@ class _Loader:
             return  # reported when the entry was checked by itself
         for problem in store_problems(written) if protocol.endswith("SSL") else ():
             self.problems.add_error(problem)
+        self._allowed_versions(written)
         unknown = referring - written.settings.keys()
         if not unknown & {JAAS, ENDPOINT_URL, CLIENT_ID, "sasl.mechanism"}:
             try:
@@ -170,6 +172,27 @@ class _Loader:
             except PropertyError as problem:
                 self.problems.add_error(problem)
         self._warn_of_unused_login(written, protocol)
+
+    def _allowed_versions(self, written: ClientSettings) -> frozenset[str]:
+        """The TLS versions that a client may use; empty if it does not encrypt. Reports what is wrong."""
+        try:
+            protocol, *_ = [written.value(name) for name in ("security.protocol", PROTOCOLS, PROTOCOL, SUITES)]
+        except PropertyError:
+            return frozenset()  # reported when the entry was checked by itself
+        try:
+            return read_tls_policy(written).versions if protocol.endswith("SSL") else frozenset()
+        except PropertyError as problem:
+            self.problems.add_error(problem)
+            return frozenset()
+
+    def _with_common_versions(self, pair: Pair, *sides: Cluster) -> list[Cluster]:
+        """Both clusters of a flow, with the TLS versions that both allow (see clusters.openssl_start)."""
+        allowed = [self._allowed_versions(side.written(ClientRole.ADMIN)) for side in sides]
+        common = frozenset.intersection(*(found or VERSIONS for found in allowed))
+        if not common:
+            what = f"{sides[0].alias} allows only {', '.join(allowed[0])} and {sides[1].alias} only {', '.join(allowed[1])}"
+            self.problems.add(f"{what}, and Ferry's admin clients of a flow need a TLS version in common", key=pair.name)
+        return [replace(side, versions_of_librdkafka=common if found else found) for side, found in zip(sides, allowed, strict=True)]
 
     def _warn_of_unused_login(self, written: ClientSettings, protocol: str) -> None:
         """Warn of login settings that have no effect: usually somebody forgot security.protocol."""
@@ -208,7 +231,8 @@ class _Loader:
         for pair in Keys(aliases).pairs:
             reader = FlowReader(sources, pair, self.problems)
             if reader.enabled:
-                source, target = (self._cluster(sources, alias, providers, pair) for alias in (pair.source, pair.target))
+                sides = (self._cluster(sources, alias, providers, pair) for alias in (pair.source, pair.target))
+                source, target = self._with_common_versions(pair, *sides)
                 flow = reader.read(source, target)
                 names = [name for name, key in properties_of(MirroringSettings).items() if key in self._file.left_out]
                 left_out: dict[str, Any] = dict.fromkeys(names, False)

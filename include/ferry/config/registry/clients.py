@@ -20,7 +20,6 @@ NO_GROUP = "Ferry's readers join no group"
 NO_JAVA = "a Java class that Ferry cannot run"
 KERBEROS = "Ferry does not offer Kerberos"
 BROKER_SIDE = "brokers use it to check tokens"
-OPENSSL = "Ferry's clients use OpenSSL, which has other names: set the system's OpenSSL policy and remove the key"
 METRICS = "metrics go through Airflow"
 FIRST_SERVERS = "every run starts at bootstrap.servers"
 SAME_PARTITION = "records keep their partition"
@@ -81,6 +80,12 @@ CLIENTS: tuple[Property, ...] = (
         kinds.java_class(*(f"{_OAUTH}{name}JwtRetriever" for name in ("Default", "ClientCredentials", "File"))), "DefaultJwtRetriever",
         "how a Java client gets tokens; for Ferry the URL decides"),
     _client("sasl.login.connect.timeout.ms", kinds.AT_LEAST_0, "10000", "how long a client waits for the token endpoint"),
+    _client("ssl.enabled.protocols", kinds.list_of("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"), "TLSv1.2,TLSv1.3",
+        "TLS versions that the client offers. Ferry's clients speak 1.2 and 1.3"),
+    _client("ssl.protocol", kinds.choice("TLS", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"), "TLSv1.3",
+        "TLSv1.2 or older: the client does not offer TLS 1.3"),
+    _client("ssl.cipher.suites", kinds.LIST, None,
+        "cipher suites that the client offers, by their Java names. If a suite of TLS 1.3 is missing, the client offers only TLS 1.2"),
     _client("ssl.truststore.location", kinds.WORD, None, "file with the certificates to trust. If not set: those of the system"),
     _client("ssl.truststore.password", kinds.PASSWORD, None, "password of that file"),
     _client("ssl.truststore.type", kinds.choice("JKS", "PKCS12", "PEM", ignore_case=True), "JKS", "format of that file"),
@@ -116,13 +121,10 @@ CLIENTS: tuple[Property, ...] = (
     _idle("sasl.oauthbearer.jwt.validator.class", kinds.CLASS, None, "checking tokens", BROKER_SIDE),
     _idle("sasl.oauthbearer.scope.claim.name", kinds.STRING, "scope", "checking tokens", BROKER_SIDE),
     _idle("sasl.oauthbearer.sub.claim.name", kinds.STRING, "sub", "checking tokens", BROKER_SIDE),
-    _idle("ssl.enabled.protocols", kinds.LIST, "TLSv1.2,TLSv1.3", "TLS versions", "both sides agree on TLS 1.3, or else on 1.2"),
-    _idle("ssl.protocol", kinds.STRING, "TLSv1.3", "TLS version", "both sides agree on TLS 1.3, or else on 1.2"),
     _idle("ssl.keymanager.algorithm", kinds.STRING, "SunX509", "Java's key manager", "Ferry's clients use OpenSSL"),
     _idle("ssl.trustmanager.algorithm", kinds.STRING, "PKIX", "Java's trust manager", "Ferry's clients use OpenSSL"),
     _idle("ssl.secure.random.implementation", kinds.STRING, None, "Java's random numbers", "Ferry's clients use OpenSSL"),
     # Logins, refused.
-    _refused("ssl.cipher.suites", "cipher suites by their Java names", OPENSSL, kinds.LIST),
     _refused("ssl.engine.factory.class", "Java's TLS engine", NO_JAVA),
     _refused("ssl.provider", "Java's security provider", NO_JAVA),
     _refused("security.providers", "Java's security providers", NO_JAVA),
