@@ -137,7 +137,7 @@ def test_impossible_clusters_and_flows(problems: Problems, text: str, problem: s
 
 def test_a_flow_with_blanks_is_explained(problems: Problems) -> None:
     (found,) = problems("A -> B.topics = x\n")
-    assert found.startswith("5: A: ends at the blank")
+    assert found.startswith("5: A: is not a known property: a key ends at its first blank")
     assert "A->B.<property>" in found
 
 

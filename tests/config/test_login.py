@@ -362,3 +362,25 @@ def test_any_part_of_a_login_may_be_a_reference(load: Callable[..., FerryConfig]
     }
     providers = "config.providers = env\nconfig.providers.env.class = EnvVarConfigProvider\n"
     assert load(providers + "".join(f"A.{name} = {value}\n" for name, value in lines.items())).warnings == ()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\nA.sasl.jaas.config = ${env:JAAS}",
+        'A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\nA.sasl.jaas.config = ${env:M} required username="u" password="p";',
+        "A.security.protocol = SASL_SSL\nA.sasl.mechanism = SCRAM-SHA-${env:N}\nA.sasl.jaas.config = x",
+        "A.security.protocol = SSL\nA.ssl.truststore.type = ${env:T}\nA.ssl.truststore.certificates = ${env:CA}",
+    ],
+)
+def test_what_a_reference_hides_is_not_judged(load: Callable[..., FerryConfig], lines: str) -> None:
+    providers = "config.providers = env\nconfig.providers.env.class = EnvVarConfigProvider\n"
+    assert load(providers + lines + "\n").warnings == ()
+
+
+def test_a_login_that_one_role_uses_has_an_effect(load: Callable[..., FerryConfig]) -> None:
+    module = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p";'
+    login = f"A.sasl.mechanism = PLAIN\nA.sasl.jaas.config = {module}\n"
+    assert load(f"A.consumer.security.protocol = SASL_SSL\n{login}").warnings == ()
+    assert load(f"A->B.source.consumer.security.protocol = SASL_SSL\n{login}").warnings == ()
+    assert len(load(login).warnings) == 2

@@ -46,6 +46,13 @@ def test_the_new_name_wins(load: Load) -> None:
     assert "5: topics.blacklist: has no effect: topics.exclude is set too" in warning
 
 
+def test_the_new_name_wins_at_any_level(load: Load) -> None:
+    """Kafka's ConfigUtils translates after MM2 has put the levels together."""
+    config = load("topics.exclude = new\nA->B.topics.blacklist = old\n")
+    assert config.flow("A->B").topics_exclude == ("new",)
+    assert "6: A->B.topics.blacklist: has no effect: topics.exclude is set too" in config.warnings[0]
+
+
 def test_an_older_name_where_a_flow_s_property_has_no_effect(load: Load) -> None:
     config = load("A.topics.blacklist = x\n")
     assert config.flow("A->B").topics_exclude == load().flow("A->B").topics_exclude

@@ -70,7 +70,8 @@ def test_what_is_refused(problems: Problems, text: str, told: list[str]) -> None
         ("target.cluster.bootstrap.servers = a:9092", "is not a known property: write <target>.bootstrap.servers"),
         ("source.consumer.client.id = x", "is not a known property: write <source>.consumer.client.id"),
         ("remote.admin.request.timeout.ms = 1", "is not a known property: write <cluster>.admin.request.timeout.ms"),
-        ("A->B.source.cluster.alias = A", "remove this key"),
+        ("A->B.source.cluster.alias = X", "MM2 would write X into the names of topics"),
+        ("source.cluster.alias = X", "MM2 would write X into the names of topics"),
         ("A->B.transforms = mask", "single message transforms"),
         ("A->B.predicates = p", "conditions of single message transforms"),
     ],
@@ -85,6 +86,8 @@ def test_an_old_name_gives_the_new_one(problems: Problems, text: str, told: str)
     ("text", "told"),
     [
         ("refresh.topics = false", "every run does this"),
+        ("target.cluster.alias = ", "says nothing, and clusters says B: Ferry takes B"),
+        ("replication.policy.class = IdentityReplicationPolicy\nsource.cluster.alias = ", "says nothing, and clusters says A"),
         ("refresh.groups = false", "every run does this"),
         ("readahead.queue.capacity = 500", "memory"),
         ("heartbeats.topic.retention.ms = 1", "the topic is compacted"),

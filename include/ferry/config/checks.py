@@ -1,5 +1,6 @@
 """Checks single entries while a file is loaded: whether the key is known, the value of the right kind, and the property in effect."""
 
+import re
 from dataclasses import dataclass, replace
 
 from ferry.config.keys import Keys, Recognised
@@ -8,17 +9,17 @@ from ferry.config.properties import MISPLACED, PEM_BEGIN, Entry
 from ferry.config.providers import Providers, UnresolvedReference, has_reference
 from ferry.config.registry.kinds import BOOLEAN, PATTERNS
 from ferry.config.registry.property import Effect, Scope
+from ferry.config.unknown_keys import judge
 from ferry.errors import ConfigError
 from ferry.policy.java_patterns import java_pattern
 
-_COMMENT = " #"
-NOT_KNOWN = "is not a known property"
+_COMMENT = re.compile(r"\s#")
 _QUOTES = "\"'"
 
 
 def value_hint(text: str) -> str:
     """What a person may have overlooked who wrote this value, in brackets; empty if it shows nothing of that kind."""
-    if _COMMENT in text:
+    if _COMMENT.search(text):
         return " (a # inside a line is part of the value)"
     return " (quotes are part of the value: remove them)" if _is_quoted(text) else ""
 
@@ -57,33 +58,14 @@ class EntryChecks:
         return resolved
 
     def _unknown(self, key: str, entry: Entry) -> None:
-        """Refuse a key that nobody knows if it may be meant to decide what is copied; otherwise warn about it."""
-        if misplaced := self._misplaced(key, entry):
-            self.problems.add(misplaced, entry)
-            return
-        nearest = self.keys.nearest(key)
-        stray = self.keys.stray_prefix(key) if key == entry.key else None
-        if stray:
-            what = f"{stray} is neither a cluster of this file ({', '.join(self.keys.aliases)}) nor a flow between two of them"
-            refused = "->" in stray or self.keys.is_near_alias(stray)
+        """Refuse a key that nobody knows if it may be meant to choose what is copied; otherwise warn about it."""
+        found = judge(self.keys, key, entry.value, entry.key)
+        nearest = found.nearest and self.problems.words(found.nearest)
+        # A key of several lines lost the end of its line above: nobody can tell what else was lost.
+        if found.refused or PEM_BEGIN in entry.value:
+            self.problems.add(found.what, entry, nearest=nearest)
         else:
-            # A key of several lines lost the end of its line above: nobody can tell what else was lost.
-            what, refused = NOT_KNOWN, self.keys.may_choose_records(key) or PEM_BEGIN in entry.value
-        if refused:
-            self.problems.add(what, entry, nearest=nearest and self.problems.words(nearest))
-        else:
-            hint = f"; did you mean {self.problems.words(nearest)}?" if nearest else ""
-            self.problems.warn(f"{what}: it has no effect{hint}", entry)
-
-    def _misplaced(self, key: str, entry: Entry) -> str:
-        """What is wrong with an unknown key of a form that tells what was meant; empty for all others."""
-        if key in self.keys.aliases and entry.value.startswith("->"):
-            return "ends at the blank, as every key in a properties file: write the flow without blanks, A->B.<property>"
-        if any(key.startswith(f"{alias}->{alias}.") for alias in self.keys.aliases):
-            return "is a flow from a cluster to itself"
-        if meant := self.keys.meant(entry.key):
-            return f"{NOT_KNOWN}: write {meant}"
-        return "configures no provider that config.providers names" if entry.key.startswith("config.providers.") else ""
+            self.problems.warn(f"{found.what}: it has no effect{f'; did you mean {nearest}?' if nearest else ''}", entry)
 
     def _warn(self, entry: Entry, reading: Recognised) -> None:
         if reading.idle:
@@ -92,7 +74,7 @@ class EntryChecks:
             self.problems.warn(f"has no effect in Ferry: {reading.property.why}", entry)
         if reading.property.kind is BOOLEAN and entry.value != entry.value.strip():
             self.problems.warn("has a blank after its value, so MM2 does not read it as true everywhere: remove the blank", entry)
-        if _COMMENT in entry.value and not reading.property.kind.secret:
+        if _COMMENT.search(entry.value) and not reading.property.kind.secret:
             # No topic has such a name, so nobody meant it; a group may have it.
             report = self.problems.add if reading.property.name in {"topics", "topics.exclude"} else self.problems.warn
             report("holds a #, which is part of the value: a comment needs a line of its own", entry)
@@ -116,7 +98,7 @@ class EntryChecks:
         if isinstance(value, tuple) and len(value) < entry.value.count(",") + 1 and entry.value.strip():
             self.problems.warn("holds an element twice; once is enough", entry)
         if known.kind is PATTERNS:
-            if _is_quoted(entry.value):
+            if _is_quoted(entry.value) or (known.name.startswith("topics") and any(quote in entry.value for quote in _QUOTES)):
                 self.problems.add("has quotes, which are part of the value: remove them", entry)
             try:
                 java_pattern(value, known.name)

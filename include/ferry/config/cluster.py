@@ -11,7 +11,7 @@ from ferry.config.client_libraries import kafka_python_settings, librdkafka_sett
 from ferry.config.client_settings import ClientSettings
 from ferry.config.login import JAAS, Login, Password, UnsecuredToken, read_login
 from ferry.config.problems import PropertyError
-from ferry.config.providers import Providers, UnresolvedReference, is_reference, without_references
+from ferry.config.providers import Providers, UnresolvedReference, has_reference, is_reference, without_references
 from ferry.config.registry import CLIENT_PROPERTIES
 from ferry.config.sources import ClientRole, Setting
 from ferry.errors import ConfigError
@@ -105,7 +105,8 @@ class Cluster:
             if not is_reference(setting.value.reveal()) or (CLIENT_PROPERTIES[setting.name].kind.secret and setting.name != JAAS)
         }
         values = {name: without_references(setting.value.reveal()) for name, setting in given.items()}
-        return ClientSettings(self.alias, self.path, given, values)
+        referring = frozenset(setting.name for setting in self.of_role(role) if has_reference(setting.value.reveal()))
+        return ClientSettings(self.alias, self.path, given, values, referring)
 
     def resolved(self, role: ClientRole) -> ClientSettings:
         """The properties with all references replaced; ConfigError names provider and key of a reference that cannot be resolved."""

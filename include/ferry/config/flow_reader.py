@@ -73,6 +73,7 @@ class FlowReader:
         self._check_group_offsets()
         self._check_handling()
         self._check_callback_arguments()
+        self._check_aliases()
         flow: Flow = read_settings(
             Flow,
             self.value,
@@ -132,18 +133,34 @@ class FlowReader:
 
     def _class_properties(self) -> dict[str, str]:
         """The properties with which MM2 configures its plug-ins: the flow's, the aliases, and those that only plug-ins know."""
-        result = {"source.cluster.alias": self.pair.source, "target.cluster.alias": self.pair.target}
+        result = {}
         for name, known in FLOW_PROPERTIES.items():
             entry = self._entry(name)
             text = entry.value.strip() if entry else known.default
             if text is not None and known.effect is not Effect.REFUSED:
                 result[name] = text
+        result |= {"source.cluster.alias": self.pair.source, "target.cluster.alias": self.pair.target}
         flow = f"{self.pair.name}."
         for key in sorted(self.sources.entries, key=lambda key: key.startswith(flow)):  # the flow's own win
             name = key.removeprefix(flow)
             if is_custom_key(name, TOP_LEVEL_CLASS_KEYS if key == name else CLASS_KEYS):
                 result[name] = self.sources.entries[key].value.strip()
         return result
+
+    def _check_aliases(self) -> None:
+        """MM2 lets these keys replace the aliases of `clusters` (MirrorMakerConfig.connectorBaseConfig), also in names of topics."""
+        for side, alias in (("source", self.pair.source), ("target", self.pair.target)):
+            entry = self._entry(f"{side}.cluster.alias")
+            if entry is None or entry.value.strip() == alias:
+                continue
+            told = entry.value.strip() or "nothing"
+            # The alias of the target is in no name of a remote topic.
+            if side == "target" or self._policy_class().endswith(".IdentityReplicationPolicy"):
+                self.problems.warn(f"says {told}, and clusters says {alias}: Ferry takes {alias}", entry)
+            else:
+                what = f"says {told}, and clusters says {alias}: MM2 would write {told} into the names of topics. Remove this key, or"
+                mend = "write replication.policy.class=IdentityReplicationPolicy to keep the names of topics"
+                self.problems.add(f"{what} {mend}", entry)
 
     def _check_exactly_once(self, consumer: Iterable[Setting]) -> None:
         required = self._entry("exactly.once.support")

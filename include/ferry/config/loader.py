@@ -17,6 +17,7 @@ from ferry.config.connections import CONNECTION_KEY, Lookup, read_connection
 from ferry.config.connector_file import is_connector_file, read_connector_file
 from ferry.config.flow import Flow
 from ferry.config.flow_reader import FlowReader
+from ferry.config.jaas import parse_jaas
 from ferry.config.keys import CLASS_KEYS, Keys, nearest_name
 from ferry.config.legacy_file import is_legacy_file, read_legacy_file
 from ferry.config.login import CLIENT_ID, ENDPOINT_URL, JAAS, read_login
@@ -24,10 +25,10 @@ from ferry.config.loops import find_loops
 from ferry.config.older_names import with_successors
 from ferry.config.problems import NO_LINE, Problems, PropertyError
 from ferry.config.properties import GOES_ON, PEM_BEGIN, PropertiesFile, read_properties
-from ferry.config.providers import Providers, UnresolvedReference, has_reference, read_providers
+from ferry.config.providers import Providers, UnresolvedReference, read_providers
 from ferry.config.registry import kinds
 from ferry.config.settings import MirroringSettings, properties_of
-from ferry.config.sources import ClientRole, Pair, Sources
+from ferry.config.sources import ClientRole, Pair, Setting, Sources
 from ferry.config.tls_policy import PROTOCOL, PROTOCOLS, SUITES, VERSIONS, read_tls_policy
 from ferry.errors import ArgumentError, ConfigError
 from ferry.policy.custom_classes import is_custom
@@ -83,16 +84,29 @@ def examine(file: PropertiesFile) -> Problems:
     return loader.problems
 
 
+def _names_its_module(written: ClientSettings) -> bool:
+    """Whether sasl.jaas.config holds references only in the values of its options."""
+    text = written.text(JAAS)
+    try:
+        return text is not None and "." in parse_jaas(text).java_class
+    except ValueError:
+        return False
+
+
 class _Loader:
     def __init__(self, file: PropertiesFile, lookup: Lookup | None) -> None:
         self._file = file
         self._lookup = lookup
         self.problems = Problems(file.path, file.words)
+        # Login settings by key and line: those that a client of some role uses, and the others with the protocol that ignores them.
+        self._used: set[tuple[str, int]] = set()
+        self._unused: dict[tuple[str, int], tuple[Setting, str]] = {}
 
     def load(self) -> FerryConfig:
         for entry in self._file.overridden:
-            winner = next(found for found in self._file.entries.values() if found.key == entry.key)
-            self.problems.warn(f"is given again in line {winner.line}, which wins", entry)
+            winner = next((found for found in self._file.entries.values() if found.key == entry.key), None)
+            if winner is not None:
+                self.problems.warn(f"is given again in line {winner.line}, which wins", entry)
         for line, key, what in self._file.notes:
             self.problems.warn(what, key=key, line=line)
         for entry in self._file.begun:
@@ -106,6 +120,7 @@ class _Loader:
         clusters = {alias: self._cluster(sources, alias, providers, None) for alias in aliases}
         self._check_servers(sources, clusters)
         flows = tuple(self._flows(sources, aliases, providers))
+        self._warn_of_unused_logins()
         if not flows:
             one = "clusters names one cluster only, a flow needs two"
             hint = one if len(aliases) < 2 else f"add {aliases[0]}->{aliases[1]}.enabled=true"
@@ -155,8 +170,7 @@ class _Loader:
     def _check_login(self, cluster: Cluster, role: ClientRole) -> None:
         """Report problems of a login that show without looking up references."""
         written = cluster.written(role)
-        referring = {setting.name for setting in cluster.of_role(role) if has_reference(setting.value.reveal())}
-        if "security.protocol" in referring:
+        if written.refers("security.protocol"):
             return
         try:
             protocol = written.value("security.protocol")
@@ -165,13 +179,14 @@ class _Loader:
         for problem in store_problems(written) if protocol.endswith("SSL") else ():
             self.problems.add_error(problem)
         self._allowed_versions(written)
-        unknown = referring - written.settings.keys()
-        if not unknown & {JAAS, ENDPOINT_URL, CLIENT_ID, "sasl.mechanism"}:
+        # Parts of these are checked, and of a reference nobody knows the parts.
+        unclear = written.refers(JAAS) and not _names_its_module(written)
+        if not unclear and not any(map(written.refers, (ENDPOINT_URL, CLIENT_ID, "sasl.mechanism"))):
             try:
                 read_login(written)
             except PropertyError as problem:
                 self.problems.add_error(problem)
-        self._warn_of_unused_login(written, protocol)
+        self._note_unused_login(written, protocol)
 
     def _allowed_versions(self, written: ClientSettings) -> frozenset[str]:
         """The TLS versions that a client may use; empty if it does not encrypt. Reports what is wrong."""
@@ -194,13 +209,20 @@ class _Loader:
             self.problems.add(f"{what}, and Ferry's admin clients of a flow need a TLS version in common", key=pair.name)
         return [replace(side, versions_of_librdkafka=common if found else found) for side, found in zip(sides, allowed, strict=True)]
 
-    def _warn_of_unused_login(self, written: ClientSettings, protocol: str) -> None:
-        """Warn of login settings that have no effect: usually somebody forgot security.protocol."""
-        unused = [] if protocol.startswith("SASL") else ["sasl.mechanism", JAAS]
-        unused += [] if protocol.endswith("SSL") else ["ssl.keystore.location", "ssl.keystore.key"]
-        for name in unused:
+    def _note_unused_login(self, written: ClientSettings, protocol: str) -> None:
+        uses = {"sasl.mechanism": protocol.startswith("SASL"), "ssl.keystore.location": protocol.endswith("SSL")}
+        uses |= {JAAS: uses["sasl.mechanism"], "ssl.keystore.key": uses["ssl.keystore.location"]}
+        for name, used in uses.items():
             setting = written.settings.get(name)
-            if setting is not None and setting.key != name:
+            if setting is not None and used:
+                self._used.add((setting.key, setting.line))
+            elif setting is not None and setting.key != name:
+                self._unused.setdefault((setting.key, setting.line), (setting, protocol))
+
+    def _warn_of_unused_logins(self) -> None:
+        """Warn of login settings that no client uses: usually somebody forgot security.protocol."""
+        for place, (setting, protocol) in self._unused.items():
+            if place not in self._used:
                 self.problems.warn(f"has no effect with security.protocol={protocol}", setting)
 
     def _check_servers(self, sources: Sources, clusters: Mapping[str, Cluster]) -> None:
@@ -211,7 +233,10 @@ class _Loader:
             if setting is None:
                 self._add_missing_servers(sources, alias)
                 continue
-            servers = {server.strip().lower() for server in setting.value.reveal().split(",")}
+            try:
+                servers = {server.lower() for server in kinds.SERVERS.parse(setting.value.reveal())}
+            except ValueError:
+                continue  # reported when the entry was checked by itself
             other = next((seen[server] for server in sorted(servers) if server in seen), None)
             if other is not None:
                 self.problems.add(f"has a server of cluster {other}: a flow must not copy a cluster to itself", setting)

@@ -12,27 +12,28 @@ from ferry.config.registry.property import Effect
 
 
 def with_successors(entries: Mapping[str, Entry], keys: Keys, problems: Problems) -> dict[str, Entry]:
-    """`entries` without older names. If an entry has the new name already, it wins, as in Kafka's ConfigUtils. Warns of each older name."""
+    """`entries` without older names. The new name wins, also at the top level, as in Kafka's ConfigUtils. Warns of each older name."""
     found = dict(entries)
     for key, entry in entries.items():
-        successor, why = _successor(key, keys)
+        successor, new, why = _successor(key, keys)
         if not successor:
             continue
         del found[key]
-        if successor in entries:
-            problems.warn(f"has no effect: {problems.words(successor)} is set too", entry)
+        given = next((name for name in (successor, new) if name in found), None)
+        if given is not None:
+            problems.warn(f"has no effect: {problems.words(given)} is set too", entry)
         else:
             found[successor] = entry
             problems.warn(f"is read as {problems.words(successor)}: {why}", entry)
     return found
 
 
-def _successor(key: str, keys: Keys) -> tuple[str, str]:
-    """The key to read instead of `key`, and why; empty if it is no older name."""
+def _successor(key: str, keys: Keys) -> tuple[str, str, str]:
+    """The key to read instead of `key`, its name without a flow in front, and why; empty if it is no older name."""
     reading = keys.recognise(key)
     if reading is None:
-        return keys.older_form(key), "KIP-382 proposed this form, and MM2 never read it"
+        return keys.older_form(key), "", "KIP-382 proposed this form, and MM2 never read it"
     known = reading.property
     if known.effect is not Effect.RENAMED or reading.idle:
-        return "", ""
-    return key.removesuffix(known.name) + known.successor, known.why
+        return "", "", ""
+    return key.removesuffix(known.name) + known.successor, known.successor, known.why

@@ -148,12 +148,12 @@ CONNECT = (
     _idle("transaction.boundary", kinds.choice("poll", "interval", "connector", ignore_case=True), "poll",
         "when Connect ends a transaction", "see ferry.transaction.mb and ferry.transaction.seconds", Scope.FLOW_ONLY),
     _idle("transaction.boundary.interval.ms", kinds.LONG, None, "length of the interval", "see ferry.transaction.seconds", Scope.FLOW_ONLY),
-    _idle("offsets.storage.topic", kinds.STRING, None, "topic that holds the connector's offsets",
-        "Ferry keeps positions as group offsets on the target", Scope.FLOW_ONLY),
+    Property("offsets.storage.topic", kinds.STRING, None, "topic that holds the connector's offsets; `ferry seed --from-mm2` reads it",
+        scope=Scope.FLOW_ONLY),
     _refused("transforms", "single message transforms", NO_TRANSFORMS),
     _refused("predicates", "conditions of single message transforms", NO_TRANSFORMS),
-    _refused("source.cluster.alias", "the source's alias", "the key clusters already names the aliases: remove this key", Scope.FLOW_ONLY),
-    _refused("target.cluster.alias", "the target's alias", "the key clusters already names the aliases: remove this key", Scope.FLOW_ONLY),
+    Property("source.cluster.alias", kinds.STRING, None, "the source's alias, as `clusters` gives it; another one is refused"),
+    Property("target.cluster.alias", kinds.STRING, None, "the target's alias, as `clusters` gives it; another one is refused"),
 )
 
 REMOVED = (
