@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -137,15 +138,31 @@ def test_a_connector_that_contradicts_the_others_is_named_and_nothing_is_copied_
         ),
         ("x.sh", "kafka-mirror-maker.sh --consumer.config\n", "x.sh:1: --consumer.config: has no value"),
         ("x.sh", "kafka-mirror-maker.sh --whitelist 'a\n", "x.sh:1: the command cannot be read: No closing quotation"),
-        ("x.sh", "\nkafka-mirror-maker.sh consumer.config\n", "x.sh:2: consumer.config: is no option of MirrorMaker 1"),
+        ("x.sh", "\nkafka-mirror-maker.sh --whitelist a consumer.config\n", "x.sh:2: consumer.config: is no option of MirrorMaker 1"),
+        ("x.sh", "kafka-mirror-maker.sh --whitelist a\nkafka-mirror-maker.sh --whitelist b\n", "holds 2 commands (lines 1, 2)"),
+        ("x.properties", "A.consumer.client.id = kafka-mirror-maker\n", "is no config of MirrorMaker"),
+        ("x.json", '{"name": "n", "config": {"topics": "p\xe4"}}', "x.json:1: is not UTF-8"),
+        ("x.json", "[" * 20_000, "x.json: has more than 50 levels"),
+        ("x.yaml", "kind: &a\n- *a\n", "has more than 50 levels, or refers to itself"),
+        ("x.yaml", "kind: KafkaMirrorMaker2\nspec:\n  clusters: [a]\n  mirrors: []\n", "clusters: is missing, or is no list"),
+        ("x.properties", "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\n", "No source->target replication flows"),
         ("x.properties", "a = b\n", "is no config of MirrorMaker"),
-        ("x.properties", "clusters = A, B\nA->B.enabled = true\nA.bootstrap.servers = a:1\n", "B.bootstrap.servers: is missing"),
-        ("x.properties", "connector.class = MirrorCheckpointConnector\nsource.cluster.alias = A\n", "MirrorSourceConnector is missing"),
+        (
+            "x.properties",
+            "clusters = A, B\nA->B.enabled = true\nA.bootstrap.servers = a:1\n",
+            "x.properties: B.bootstrap.servers: is missing",
+        ),
+        ("x.properties", "clusters = A, B\nA->B.enabled = true\nA.bootstrap.servers = a\n", "x.properties:3: A.bootstrap.servers: must be"),
+        (
+            "x.properties",
+            "connector.class = MirrorCheckpointConnector\nsource.cluster.alias = A\n",
+            "the MirrorSourceConnector of A->target is missing",
+        ),
     ],
 )
 def test_what_cannot_be_imported(tmp_path: Path, name: str, text: str, told: str) -> None:
     path = tmp_path / name
-    path.write_text(text)
+    path.write_text(text, encoding="latin-1")
     with pytest.raises(ConfigError) as caught:
         import_files([path], SECRETS)
     assert told in str(caught.value)
@@ -184,3 +201,186 @@ def test_the_first_sample_of_kip_382_runs_both_flows(tmp_path: Path) -> None:
     found = import_files([path], SECRETS)
     assert found.entries["primary.bootstrap.servers"].value == "localhost:9091"
     assert [flow.name for flow in loaded(found, tmp_path).flows] == ["primary->backup", "backup->primary"]
+
+
+def body(part: str, **more: object) -> dict[str, object]:
+    """A connector of MM2, from A to B; names of properties with `_` for `.`."""
+    config = {
+        "connector.class": f"org.apache.kafka.connect.mirror.Mirror{part}Connector",
+        "source.cluster.alias": "A",
+        "target.cluster.alias": "B",
+        "source.cluster.bootstrap.servers": "a:9092",
+        "target.cluster.bootstrap.servers": "b:9092",
+    }
+    return {"name": part, "config": config | {name.replace("_", "."): value for name, value in more.items()}}
+
+
+@pytest.fixture
+def from_json(tmp_path: Path) -> Callable[..., Imported]:
+    """Imports bodies, all in one line as Connect's REST interface gives them."""
+
+    def imports(*bodies: dict[str, object]) -> Imported:
+        path = tmp_path / "all.json"
+        path.write_text(json.dumps(list(bodies), separators=(",", ":")))
+        return import_files([path], SECRETS)
+
+    return imports
+
+
+@pytest.mark.parametrize(
+    ("part", "more", "lost", "dropped"),
+    [
+        ("Checkpoint", {"topics": "orders"}, ["topics"], []),
+        ("Checkpoint", {"topics": ".*"}, [], []),
+        ("Checkpoint", {"replication_policy_class": "IdentityReplicationPolicy"}, ["replication.policy.class"], []),
+        ("Checkpoint", {"replication_policy_separator": "_"}, ["replication.policy.separator"], []),
+        ("Checkpoint", {"replication_factor": "1"}, [], ["replication.factor"]),
+        ("Checkpoint", {"source_cluster_security_protocol": "SSL"}, ["source.cluster.security.protocol"], []),
+        ("Checkpoint", {"source_cluster_bootstrap_servers": "other:1"}, ["source.cluster.bootstrap.servers"], []),
+        ("Checkpoint", {"source_cluster_bootstrap_servers": "a:9092,more:1"}, [], []),
+        ("Heartbeat", {"consumer_auto_offset_reset": "latest"}, [], ["consumer.auto.offset.reset"]),
+        ("Heartbeat", {"topics": "orders"}, [], ["topics"]),
+    ],
+)
+def test_what_only_another_connector_says_is_not_the_flow_s(
+    from_json: Callable[..., Imported], tmp_path: Path, part: str, more: dict[str, object], lost: list[str], dropped: list[str]
+) -> None:
+    found = from_json(body("Source"), body(part, **more))
+    assert list(dict.fromkeys(not_kept(found))) == lost
+    assert found.off == ({"A->B"} if lost else frozenset())
+    assert {row.key for row in found.rows if row.fate is Fate.NO_EFFECT} >= set(dropped)
+    flow = loaded(found, tmp_path).flow("A->B")
+    assert (flow.topics, flow.start, flow.separator, flow.replication_factor) == ((".*",), "earliest", ".", 2)
+    assert flow.replication_policy_class.endswith(".DefaultReplicationPolicy")
+
+
+def test_older_names_count_before_connectors_are_compared(from_json: Callable[..., Imported], tmp_path: Path) -> None:
+    found = from_json(body("Source", topics_blacklist="secret.*"), body("Checkpoint", topics_exclude="x"))
+    assert not_kept(found) == ["topics.exclude"]
+    assert loaded(found, tmp_path).flow("A->B").topics_exclude == ("secret.*",)
+
+
+def test_entries_in_one_line_are_told_apart(from_json: Callable[..., Imported], tmp_path: Path) -> None:
+    other = {"source_cluster_alias": "C", "source_cluster_bootstrap_servers": "c:9092"}
+    keystore = {"source_cluster_ssl_keystore_location": "/k.pem"}
+    found = from_json(body("Source", **keystore), body("Source", **other, **keystore, source_cluster_security_protocol="SSL"))
+    assert "C.ssl.keystore.location" in found.entries
+    assert "A.ssl.keystore.location" not in found.entries
+    found = from_json(body("Source", topics="*bad"), body("Source", **other, topics="orders"))
+    assert not_kept(found) == ["topics"]
+    assert found.off == {"A->B"}
+    assert loaded(found, tmp_path).flow("C->B").topics == ("orders",)
+
+
+def test_clusters_of_one_alias_must_be_one_cluster(from_json: Callable[..., Imported]) -> None:
+    other = {"source_cluster_alias": "C", "source_cluster_bootstrap_servers": "c:9092"}
+    found = from_json(body("Source"), body("Source", **other, target_cluster_bootstrap_servers="elsewhere:1"))
+    assert not_kept(found) == ["target.cluster.bootstrap.servers"]
+    assert found.off == {"A->B", "C->B"}
+    found = from_json(body("Source"), body("Source", **other, target_consumer_client_id="x"))
+    assert not_kept(found) == ["target.consumer.client.id"], "it would hold for both flows"
+
+
+def test_stopped_connectors_do_not_run(from_json: Callable[..., Imported], tmp_path: Path) -> None:
+    path = tmp_path / "expanded.json"
+    answer = {"s": {"info": body("Source"), "status": {"connector": {"state": "PAUSED"}}}}
+    path.write_text(json.dumps(answer))
+    found = import_files([path], SECRETS)
+    assert found.entries["A->B.enabled"].value == "false"
+    assert found.off == frozenset()
+    stopped = from_json(body("Source"), {**body("Checkpoint"), "initial_state": "STOPPED"})
+    assert not loaded(stopped, tmp_path).flow("A->B").mirroring.emit_checkpoints_enabled
+
+
+def test_connectors_of_others_are_left_out(from_json: Callable[..., Imported], tmp_path: Path) -> None:
+    sink = {"name": "sink", "config": {"connector.class": "io.confluent.JdbcSinkConnector", "topics": "a"}}
+    imitation = body("Source", connector_class="com.acme.MirrorSourceConnector")
+    found = from_json(sink, body("Source", topics="orders"), imitation)
+    assert loaded(found, tmp_path).flow("A->B").topics == ("orders",)
+    assert any(row.key == "connector.class" and "no connector of MirrorMaker 2" in row.why for row in found.rows)
+
+
+def test_the_offsets_of_connectors_stay_known(tmp_path: Path, from_json: Callable[..., Imported]) -> None:
+    assert loaded(from_json(body("Source", offsets_storage_topic="mine")), tmp_path).flow("A->B").connect_offsets_topic == "mine"
+    worker, source = tmp_path / "worker.properties", tmp_path / "source.json"
+    worker.write_text("group.id = connect\noffset.storage.topic = connect-offsets\n")
+    source.write_text(json.dumps(body("Source")))
+    assert loaded(import_files([worker, source], SECRETS), tmp_path).flow("A->B").connect_offsets_topic == "connect-offsets"
+    fan_in = loaded(imported("strimzi-fan-in.yaml"), tmp_path)
+    assert {flow.connect_offsets_topic for flow in fan_in.flows} == {"mm2-offsets"}
+
+
+KERBEROS = "A.security.protocol = SASL_SSL\nA.sasl.mechanism = GSSAPI\nA.sasl.jaas.config = x.Krb5LoginModule required;\n"
+MM2 = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "lost", "off", "enabled"),
+    [
+        ("A->B.enabled = true\nA->b.topics = orders\n", ["A->b.topics"], {"A->B"}, {"A->B": "false"}),
+        ("enabled = true\nB->A.enabled = false\ntransforms = a\n", ["transforms"], {"A->B"}, {"A->B": "false", "B->A": "false"}),
+        ("A->B.enabled = true\nB->A.enabled = false\nA->B.transforms = a\n", ["A->B.transforms"], {"A->B"}, {"A->B": "false"}),
+        ("A->B.enabled = true\ntransforms = a\ntransforms = b\n", ["transforms"], {"A->B"}, {"A->B": "false"}),
+        (
+            f"A->B.enabled = true\n{KERBEROS}",
+            ["A.sasl.mechanism"],
+            {"A->B"},
+            {"A->B": "false"},
+        ),
+    ],
+)
+def test_only_flows_that_would_run_are_switched_off(
+    tmp_path: Path, lines: str, lost: list[str], off: set[str], enabled: dict[str, str]
+) -> None:
+    path = tmp_path / "mm.properties"
+    path.write_text(MM2 + lines)
+    found = import_files([path], SECRETS)
+    assert not_kept(found)[: len(lost)] == lost
+    assert found.off == off
+    assert {flow: found.entries[f"{flow}.enabled"].value for flow in enabled} == enabled
+
+
+def test_no_secret_and_no_control_character_leaves_the_import(tmp_path: Path) -> None:
+    path = tmp_path / "quelle-\u00fc.properties"
+    path.write_text(
+        MM2 + 'A->B.enabled = true\nA.security.protocol = SASL_SSL \\\nA.sasl.jaas.config = x required username="u" password="S3CRET";\n'
+    )
+    found = import_files([path], SECRETS)
+    assert "S3CRET" not in "".join(map(repr, found.rows)) + rendered(found, [path])
+    evil = tmp_path / "evil.json"
+    evil.write_text(json.dumps({**body("Source")["config"], "zz\rA->B.topics=evil\r#": "\x1b[31m"}))  # type: ignore[dict-item]
+    found = import_files([evil], SECRETS)
+    assert loaded(found, tmp_path).flow("A->B").topics == (".*",)
+    assert "\r" not in rendered(found, [Path("a\nA->B.topics = evil")])
+    assert all(row.key.isprintable() for row in found.rows)
+
+
+def test_yaml_as_kubernetes_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "mm2.yaml"
+    path.write_text(
+        "common: &common\n  sync.topic.acls.enabled: no\n  replication.factor: 2\n"
+        "kind: KafkaMirrorMaker2\nspec:\n  connectCluster: b\n  clusters:\n"
+        "  - {alias: a, bootstrapServers: 'a:1'}\n  - {alias: b, bootstrapServers: 'b:1'}\n"
+        "  mirrors:\n  - sourceCluster: a\n    targetCluster: b\n    topicsBlacklistPattern: old\n    topicsExcludePattern: new\n"
+        "    sourceConnector:\n      tasksMax: 010\n      config:\n        <<: *common\n        replication.factor: 3\n"
+    )
+    flow = loaded(import_files([path], SECRETS), tmp_path).flow("a->b")
+    assert (flow.tasks_max, flow.replication_factor, flow.mirroring.sync_topic_acls_enabled) == (8, 3, False)
+    assert flow.topics_exclude == ("new",)
+
+
+def test_a_redirection_is_no_part_of_the_topics(tmp_path: Path) -> None:
+    for name in ("consumer", "producer"):
+        (tmp_path / f"{name}.properties").write_text(f"bootstrap.servers = {name}:9092\n")
+    script = tmp_path / "run.sh"
+    options = "--consumer.config consumer.properties --producer.config producer.properties"
+    for end in ("&", "; echo done", ">> log 2>&1", "| tee log"):
+        script.write_text(f"(kafka-mirror-maker.sh {options} --whitelist 'orders'{end}\n")
+        assert loaded(import_files([script], SECRETS), tmp_path).flow("source->target").topics == ("orders",)
+
+
+def test_every_entry_has_a_row(from_json: Callable[..., Imported]) -> None:
+    both = body("Source", source_bootstrap_servers="wrong:1", topics_blacklist="a", topics_exclude="b", consumer_client_id="x", unknown="y")
+    found = from_json(both)
+    assert {row.key for row in found.rows} == set(both["config"])  # type: ignore[call-overload]
+    assert found.entries["A.bootstrap.servers"].value == "a:9092"

@@ -12,6 +12,7 @@ import typer
 from ferry.cli.options import AsJson
 from ferry.cli.output import Aside, Part, answer
 from ferry.cli.set_up import NEW_FILE
+from ferry.errors import ArgumentError
 from ferry.pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def import_config(
     from ferry.imports.rendering import rendered
 
     check_new_file(to, force=force)
+    if any(file.exists() and to.exists() and file.samefile(to) for file in files):
+        raise ArgumentError(f"{to} is one of the files to import, and would be overwritten: give another one with --to")
     imported = import_files(files, PurePosixPath(secrets))
     write_new_file(to, rendered(imported, files), force=force)
     counts = {fate.value: sum(row.fate is fate for row in imported.rows) for fate in Fate}
@@ -42,6 +45,7 @@ def import_config(
         "entries": [{**asdict(row), "fate": row.fate.value} for row in imported.rows],
         "counts": counts,
         "flows_switched_off": sorted(imported.off),
+        "missing": imported.missing,
     }
     answer(content, _parts(imported, to, counts), as_json=as_json)
 
@@ -54,6 +58,7 @@ def _parts(imported: Imported, to: Path, counts: dict[str, int]) -> Iterator[Par
         if rows:
             yield Table(fate.value, ("where", "entry", "becomes", "why"), [_cells(row) for row in rows])
     yield f"{to}: written, readable by you only; {', '.join(f'{count} {name}' for name, count in counts.items())}"
+    yield from (Aside(f"warning: the file is not complete: {text}") for text in imported.missing)
     if imported.off:
         flows = ", ".join(sorted(imported.off))
         yield Aside(f"warning: {flows}: switched off, because of entries that cannot be kept: look for NOT KEPT in {to}")

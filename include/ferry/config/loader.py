@@ -76,12 +76,12 @@ def load_config(path: Path | str, *, connections: Lookup | None = None) -> Ferry
     return _Loader(file, connections).load()
 
 
-def examine(file: PropertiesFile) -> Problems:
-    """All problems and warnings of a file in the form of mm2.properties. Raises nothing."""
+def examine(file: PropertiesFile) -> tuple[Problems, frozenset[str]]:
+    """All problems and warnings of a file in the form of mm2.properties, and the names of its enabled flows. Raises nothing."""
     loader = _Loader(file, None)
     with suppress(ConfigError):
         loader.load()
-    return loader.problems
+    return loader.problems, loader.enabled
 
 
 def _names_its_module(written: ClientSettings) -> bool:
@@ -98,6 +98,7 @@ class _Loader:
         self._file = file
         self._lookup = lookup
         self.problems = Problems(file.path, file.words)
+        self.enabled: frozenset[str] = frozenset()
         # Login settings by key and line: those that a client of some role uses, and the others with the protocol that ignores them.
         self._used: set[tuple[str, int]] = set()
         self._unused: dict[tuple[str, int], tuple[Setting, str]] = {}
@@ -256,6 +257,7 @@ class _Loader:
         for pair in Keys(aliases).pairs:
             reader = FlowReader(sources, pair, self.problems)
             if reader.enabled:
+                self.enabled |= {pair.name}
                 sides = (self._cluster(sources, alias, providers, pair) for alias in (pair.source, pair.target))
                 source, target = self._with_common_versions(pair, *sides)
                 flow = reader.read(source, target)

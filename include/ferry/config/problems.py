@@ -34,14 +34,15 @@ _SECRET = re.compile(r"""((?:password|secret)\S*\s*[=:]\s*)(?:\\?"(?:[^"\\]|\\.)
 
 
 def located(path: Path | str, line: int, key: str, what: str) -> str:
-    """`<file>:<line>: <key>: what`, without unknown parts. A line that knows its file (LineOf) wins over `path`.
-
-    Hides what looks like a password in `what`, and PEM texts, which may be private keys.
-    """
+    """`<file>:<line>: <key>: what`, without unknown parts and without secrets. A line that knows its file (LineOf) wins over `path`."""
     path = getattr(line, "path", path)
     place = f"{path}:{line}" if line else f"{path}"
-    told = _SECRET.sub(rf"\1{HIDDEN}", without_pem(what))
-    return f"{place}: {without_pem(key)}: {told}" if key else f"{place}: {told}"
+    return f"{place}: {without_pem(key)}: {without_secrets(what)}" if key else f"{place}: {without_secrets(what)}"
+
+
+def without_secrets(text: str) -> str:
+    """`text` without what looks like a password, and without PEM texts, which may be private keys."""
+    return _SECRET.sub(rf"\1{HIDDEN}", without_pem(text))
 
 
 class PropertyError(ConfigError):

@@ -114,7 +114,7 @@ def entry_line(key: str, value: str) -> str:
     """The line that sets `key`, in ASCII."""
     # javaproperties escapes `:`, `=`, `#`, `!` and each blank, which is not necessary in values and makes them hard to read.
     escaped = _ESCAPE.sub(lambda found: found[0] if found[1] == "\\" else found[1], javaproperties.escape(value))
-    return f"{key} = {escaped}"
+    return f"{javaproperties.escape(key)} = {escaped}"
 
 
 def without_pem(text: str) -> str:

@@ -46,11 +46,15 @@ _STOPPED = frozenset({"paused", "stopped"})
 
 @dataclass
 class Resource:
-    """One resource. `secrets`: the directory into which Secrets will be mounted; `lost`: why a field (line, name) is left out."""
+    """One resource. `secrets`: the directory into which Secrets will be mounted; `lost`: why a field (line, name) is left out.
+
+    `offsets_topic`: where the workers keep the offsets of connectors.
+    """
 
     path: Path
     secrets: PurePosixPath
     lost: dict[tuple[int, str], str] = field(default_factory=dict)
+    offsets_topic: Text | None = None
 
     def connectors(self, document: Fields) -> Iterator[PropertiesFile]:
         """The connectors of the resource. ConfigError if a field that is needed is missing, or has another form."""
@@ -58,7 +62,7 @@ class Resource:
         if document.get("kind") == "KafkaConnector":
             yield connector(self.path, {**self._connector(spec), Text(CLASS, line_of(spec)): self._needed(spec, "class")})
             return
-        clusters = {str(one.get("alias", "")): one for one in spec.get("clusters", [])}
+        clusters = {str(one.get("alias", "")): one for one in (self._list(spec, "clusters") if "clusters" in spec else [])}
         for mirror in self._list(spec, "mirrors"):
             if "source" in mirror:
                 source, target = self._mapping(mirror, "source"), self._mapping(spec, "target")
@@ -73,7 +77,9 @@ class Resource:
             Text(TARGET_ALIAS, line_of(target)): self._needed(target, "alias"),
         }
         ends |= self._side("source", source) | self._side("target", target)
-        patterns = {Text(_PATTERNS[key], key.line): value for key, value in reversed(mirror.items()) if key in _PATTERNS}
+        given = {str(key): (key.line, value) for key, value in mirror.items()}
+        older_first = [name for name in reversed(_PATTERNS) if name in given]
+        patterns = {Text(_PATTERNS[name], given[name][0]): given[name][1] for name in older_first}
         known = {*_PATTERNS, *_CONNECTORS, "sourceCluster", "targetCluster", "source"}
         self._lose(mirror, known, "a mirror of Ferry has no such setting")
         for name, java_class in _CONNECTORS.items():
@@ -100,9 +106,13 @@ class Resource:
         """The settings of one cluster's clients, behind `source.cluster.` or `target.cluster.`."""
         self._lose(cluster, {"bootstrapServers", "tls", "authentication", "config", *_OF_WORKERS}, "Ferry has no setting for it")
         servers = self._needed(cluster, "bootstrapServers")
-        found = {Text("bootstrap.servers", servers.line): servers}
+        if side == "target" and "offsetStorageTopic" in cluster:
+            self.offsets_topic = self._needed(cluster, "offsetStorageTopic")
+        found: Fields = {Text("bootstrap.servers", servers.line): servers}
         if "config" in cluster:
             found |= self._mapping(cluster, "config")
+            if side == "target" and isinstance(found.get("offset.storage.topic"), Text):
+                self.offsets_topic = found["offset.storage.topic"]
         encrypted = "tls" in cluster
         if encrypted:
             found |= self._trusted(cluster["tls"])
@@ -111,15 +121,17 @@ class Resource:
         sasl = any(key.startswith("sasl.") for key in found)
         protocol = ("SASL_" if sasl else "") + ("SSL" if encrypted else "PLAINTEXT")
         found.setdefault(Text("security.protocol", servers.line), Text(protocol, servers.line))
-        return {Text(f"{side}.cluster.{key}", key.line): value for key, value in found.items()}
+        # The operator's workers write with the producer of the target's config.
+        of_worker = tuple(key for key in found if side == "target" and key.startswith("producer."))
+        return {Text(f"{side}.{'' if key in of_worker else 'cluster.'}{key}", key.line): value for key, value in found.items()}
 
     def _trusted(self, tls: Node) -> dict[Text, Node]:
-        certificates = tls.get("trustedCertificates", []) if isinstance(tls, dict) else []
+        certificates = self._list(tls, "trustedCertificates") if isinstance(tls, dict) and "trustedCertificates" in tls else []
         if not certificates:
             return {}  # those of the system
         first, *others = certificates
         line = line_of(first)
-        if others:
+        if others or first.get("pattern", "*.crt") != "*.crt":
             why = "Ferry reads one file of certificates: put them into one, and change ssl.truststore.certificates"
             self.lost[line, "trustedCertificates"] = why
         name = first.get("certificate", "ca.crt")  # the name in the Secrets of Strimzi's own clusters, which `pattern: "*.crt"` finds
