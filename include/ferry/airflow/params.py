@@ -15,10 +15,10 @@ from airflow.sdk import Param
 
 from ferry.config.registry.ferry import MOST_FOLLOW_SECONDS
 from ferry.errors import ArgumentError
+from ferry.policy.naming import LONGEST_TOPIC, TOPIC_CHARACTERS
 from ferry.wire.documents import parse_time
 
-# As of org.apache.kafka.common.internals.Topic.
-TOPIC_PATTERN = r"^[a-zA-Z0-9._-]{1,249}$"
+TOPIC_PATTERN = f"^{TOPIC_CHARACTERS}{{1,{LONGEST_TOPIC}}}$"
 # Airflow checks the schema's date-time format only if an optional package is installed.
 TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ferry.cli.output import answer
+from ferry.policy.naming import TOPIC_CHARACTERS
 
 if TYPE_CHECKING:
     from ferry.config import FerryConfig, Flow
@@ -31,7 +32,7 @@ CONFIG_VARIABLE = "FERRY_CONFIG"
 # A person who presses TAB waits for so long.
 TOPICS_SECONDS = 1.5
 MOST_AT_ONCE = 8
-_PLAIN_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
+_PLAIN_TOPIC = re.compile(f"{TOPIC_CHARACTERS}+")
 # More names would only fill the screen.
 MOST_TOPICS = 200
 

@@ -21,6 +21,7 @@ from ferry.config.keys import KEY_LIKENESS
 from ferry.config.problems import Problems, located
 from ferry.config.properties import Entry, LineOf, PropertiesFile, read_properties
 from ferry.config.registry import CLIENT_PROPERTIES, FLOW_PROPERTIES
+from ferry.config.registry.ferry import LONGEST_TRANSACTION, SHORTEST_TRANSACTION
 from ferry.config.settings import ABORT, HANDLER, HANDLER_ARGS, LISTENER, LISTENER_ARGS
 from ferry.errors import ConfigError
 
@@ -49,8 +50,6 @@ _DEFAULTS = {
 }
 # Keys of clients that used ZooKeeper, and of the first producer.
 _ANCIENT = {"zookeeper.connect": "bootstrap.servers", "metadata.broker.list": "bootstrap.servers", "broker.list": "bootstrap.servers"}
-# The bounds of ferry.transaction.seconds.
-_LONGEST_SECONDS = 50
 
 
 def is_legacy_file(file: PropertiesFile) -> bool:
@@ -112,9 +111,9 @@ class _Reading:
         if milliseconds < 1:
             self.problems.add("must be a number of milliseconds, at least 1", entry)
             return
-        seconds = min(_LONGEST_SECONDS, max(1, math.ceil(milliseconds / 1000)))
+        seconds = min(LONGEST_TRANSACTION, max(SHORTEST_TRANSACTION, math.ceil(milliseconds / 1000)))
         if seconds * 1000 != milliseconds:
-            what = f"becomes {seconds} s, the age at which a transaction is committed (1 to {_LONGEST_SECONDS})"
+            what = f"becomes {seconds} s, the age at which a transaction is committed ({SHORTEST_TRANSACTION} to {LONGEST_TRANSACTION})"
             self.notes.append((entry.line, entry.key, what))
         self.entries[f"{self.pair}.ferry.transaction.seconds"] = replace(entry, value=str(seconds))
 

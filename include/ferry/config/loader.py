@@ -3,7 +3,6 @@
 The order: the file, `clusters`, config providers, every entry by itself, the clusters, the flows.
 """
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -32,9 +31,7 @@ from ferry.config.sources import ClientRole, Pair, Setting, Sources
 from ferry.config.tls_policy import PROTOCOL, PROTOCOLS, SUITES, VERSIONS, read_tls_policy
 from ferry.errors import ArgumentError, ConfigError
 from ferry.policy.custom_classes import is_custom
-
-# Aliases become parts of topic names (at most 249 characters) together with Ferry's own words.
-_ALIAS = re.compile(r"[a-zA-Z0-9._-]{1,200}")
+from ferry.policy.naming import ALIAS, ALIAS_WANTS
 
 
 @dataclass(frozen=True)
@@ -144,10 +141,9 @@ class _Loader:
             return ()
         if not aliases:
             self.problems.add("is empty: name the clusters, for example clusters = A, B", entry)
-        illegal = [alias for alias in aliases if not _ALIAS.fullmatch(alias)]
+        illegal = [alias for alias in aliases if not ALIAS.fullmatch(alias)]
         for alias in illegal:
-            what = "becomes part of topic names: use letters, digits, dots, dashes and underscores, at most 200"
-            self.problems.add(f"alias {alias} {what}{value_hint(entry.value)}", entry)
+            self.problems.add(f"alias {alias} becomes part of topic names: use {ALIAS_WANTS}{value_hint(entry.value)}", entry)
         return () if illegal else aliases
 
     def _sources(self, aliases: tuple[str, ...], providers: Providers) -> Sources:

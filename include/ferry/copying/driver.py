@@ -33,7 +33,7 @@ from ferry.copying.snapshot import FlowSnapshot
 from ferry.copying.try_records import FOLLOW_LOOK_SECONDS, TryRecords
 from ferry.copying.upkeep import UpkeepBeside, ask_held_ever, keep_up
 from ferry.copying.weights import bytes_an_offset, without_size
-from ferry.errors import ClusterUnreachable, FerryError, NoExecutors, RetryRule, Superseded
+from ferry.errors import ClusterUnreachable, FerryError, NoExecutors, PartitionUnavailable, RetryRule, Superseded
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.runs_topic import RunOpened
 from ferry.ledger.state import Claim, encode_state
@@ -434,7 +434,7 @@ class CopyDriver:
             self._assignment.drop(part.key for part in task.partitions)
             for partition in task.partitions:
                 problem = f"lane {task.lane} did not finish in {attempts}: {why}"
-                self._stop(partition.key, "PartitionUnavailable", problem)
+                self._stop(partition.key, PartitionUnavailable.__name__, problem)
 
     def _end(self, **how: Any) -> None:
         """`how`: as of TryRecords.end."""

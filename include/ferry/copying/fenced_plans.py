@@ -15,6 +15,7 @@ from ferry.copying.fencing import RunLease
 from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
+from ferry.errors import SourceMissing
 from ferry.ledger.run_report import PartitionFailure
 from ferry.syncs.topics import plan_topics, why_missing
 
@@ -72,7 +73,7 @@ class FencedPlans:
         named = {plan.facts.key for plan in plans} | self.failures.keys()
         for key in keys:
             if not named & {key, (key.topic, -1)}:
-                self.fail(*key, "SourceMissing", "the source no longer had it when its lane was planned again")
+                self.fail(*key, SourceMissing.__name__, "the source no longer had it when its lane was planned again")
 
     def stop(self, key: TopicPartition, error: str, problem: str) -> None:
         """A lane has stopped the partition."""

@@ -101,7 +101,7 @@ def last_stable_lags(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, targe
     The flow's own transactions on the target count only if their coordinator has forgotten them: the next run ends the others.
     """
     sources = {entry.key: entry.key for entry in seen.facts}
-    there = [entry for entry in seen.facts if entry.remote_topic_id is not None and entry.partition < entry.remote_partitions]
+    there = [entry for entry in seen.facts if entry.has_remote]
     remotes = {entry.remote: entry.key for entry in there}
     for topic in (flow.ledger_topic, flow.state_topic):
         description = seen.target_topics.get(topic)

@@ -64,6 +64,22 @@ class PartitionFacts(PartitionPair):
     guard: PartitionGuard = field(default_factory=PartitionGuard)
     truncation: Truncation | None = None
 
+    @property
+    def position(self) -> int:
+        """The next upstream offset to copy, as far as a plan that may fail does not change it."""
+        if self.head is not None:
+            return self.head.position
+        return self.committed if self.committed is not None else self.start
+
+    @property
+    def has_remote(self) -> bool:
+        """Whether the remote partition exists."""
+        return self.remote_topic_id is not None and self.partition < self.remote_partitions
+
+    def may_be_local(self, on_unexplained: str) -> bool:
+        """Whether the remote partition may hold records that producers wrote to the target."""
+        return self.guard.two_way or on_unexplained == "local"
+
 
 @dataclass(frozen=True)
 class PlanRules:
@@ -237,7 +253,7 @@ def _first_time(facts: PartitionFacts, rules: PlanRules) -> _Decided:
         )
         raise PositionDisagrees(facts.topic, facts.partition, problem)
     held = facts.claimed_by is None and facts.remote_end > 0
-    if held and not facts.guard.two_way and rules.on_unexplained == "fail":
+    if held and not facts.may_be_local(rules.on_unexplained):
         problem = (
             f"remote topic {facts.remote_topic} holds records up to offset {facts.remote_end} that no ledger of this flow explains; "
             "if another replicator copied them, say so with ferry seed; if they were produced there, set ferry.on.unexplained=local; "

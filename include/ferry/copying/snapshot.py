@@ -24,7 +24,7 @@ from ferry.copying.guard_reading import guarded
 from ferry.copying.plan import PartitionFacts, PlanRules
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.truncation import Truncation, is_believed, truncation_of
-from ferry.errors import ArgumentError, FerryError, NotAuthorized
+from ferry.errors import ArgumentError, FerryError, NotAuthorized, PartitionUnavailable
 from ferry.ledger.reading import ask_own_state, read_claims, read_coverage, read_receipts, read_state
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.state import FlowState, Head
@@ -100,7 +100,7 @@ def take_snapshot(
     state, positions = _read_positions(flow, target_topics, there, all_positions, asked_state)
     copied = {head.topic for head in state.heads.values()}
     hidden = hidden_topics(flow, source, source_topics, copied) if flow.copies and not request.topics else ()
-    denied = [PartitionFailure(entry.name, -1, "NotAuthorized", entry.problem) for entry in hidden if entry.needed]
+    denied = [PartitionFailure(entry.name, -1, NotAuthorized.__name__, entry.problem) for entry in hidden if entry.needed]
     if denied and not selection.selected:
         raise NotAuthorized("; ".join(failure.problem for failure in denied))
     selection = narrow(selection, request) if request.topics else _with_hidden(selection, hidden)
@@ -108,7 +108,7 @@ def take_snapshot(
     claims = read_claims(flow, target_topics, state.claims, remote.values())
     wanted = [key for key, _ in places if key.topic in remote]
     ids = {topic: TopicIds(id_of(source_topics[topic]), id_of(target_topics.get(name))) for topic, name in selection.selected}
-    known = {key: head for key, head in state.heads.items() if head.topic_ids == ids.get(head.topic)}
+    known = {key: head for key, head in state.heads.items() if head.is_of(ids.get(head.topic))}
     # A run that follows may copy into every topic, and must know the limits of each.
     rest = for_a_run and request.since is None and request.follow_until is None
     offsets = _offsets(flow, request, source, wanted, state, known, rest=rest)
@@ -162,7 +162,7 @@ def take_snapshot(
             )
         )
     checked = guarded(flow, facts, source_topics, stable=stable)
-    unavailable = tuple(PartitionFailure(*key, "PartitionUnavailable", why) for key, why in offsets.problems.items())
+    unavailable = tuple(PartitionFailure(*key, PartitionUnavailable.__name__, why) for key, why in offsets.problems.items())
     return FlowSnapshot(selection, source_topics, target_topics, checked, state, claims, unavailable, tuple(denied), lacks)
 
 

@@ -52,6 +52,10 @@ class Head:
         """Of both topics when the position was written."""
         return TopicIds(self.source_topic_id, self.remote_topic_id)
 
+    def is_of(self, ids: TopicIds | None) -> bool:
+        """Whether the topics with these ids, those of today, are the ones whose position this is."""
+        return self.topic_ids == ids
+
 
 @dataclass(frozen=True)
 class FlowRecord:

@@ -20,7 +20,7 @@ from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags
 from ferry.copying.plan import PartitionFacts, plan_partitions
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
-from ferry.errors import AuthenticationFailed, ClusterUnreachable, TargetTooNarrow
+from ferry.errors import AuthenticationFailed, ClusterUnreachable, PositionDisagrees, SourceTruncated, TargetTooNarrow
 from ferry.ledger.losses import read_losses, unacknowledged
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.recovery_record import Stage
@@ -35,7 +35,7 @@ from ferry.wire.ranges import size as held
 
 # No reason to stop: a run adds partitions to the remote topic before it copies.
 _MENDED_BY_A_RUN = TargetTooNarrow.__name__
-_SEEMS_SO_WHILE_A_RUN_COMMITS = frozenset({"PositionDisagrees", "SourceTruncated"})
+_SEEMS_SO_WHILE_A_RUN_COMMITS = frozenset({PositionDisagrees.__name__, SourceTruncated.__name__})
 # Longer than a commit takes.
 SECOND_LOOK_SECONDS = 2.0
 # For the first uncopied records: a slow broker must not hang the command.
@@ -194,7 +194,7 @@ def partition_status(
         topic=facts.topic,
         partition=facts.partition,
         remote_topic=facts.remote_topic,
-        position=position_of(facts),
+        position=facts.position,
         end=facts.stable_end,
         lag_records=lag,
         lag_bytes=size,
@@ -207,14 +207,9 @@ def partition_status(
     )
 
 
-def position_of(facts: PartitionFacts) -> int:
-    """The next upstream offset to copy."""
-    return facts.head.position if facts.head else facts.committed if facts.committed is not None else facts.start
-
-
 def first_uncopied(facts: PartitionFacts) -> int:
     """The first upstream offset that is still to copy: behind what the source dropped, and behind what had come from the target."""
-    return end_of_range_at(facts.guard.excluded, max(position_of(facts), facts.log_start))
+    return end_of_range_at(facts.guard.excluded, max(facts.position, facts.log_start))
 
 
 def retention_seconds(config: Mapping[str, ConfigValue]) -> float | None:

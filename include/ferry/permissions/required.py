@@ -19,13 +19,13 @@ from ferry.policy.custom_classes import is_custom
 from ferry.policy.java_expression import names_matched
 from ferry.policy.java_tokens import UnsupportedExpression
 from ferry.policy.name_covers import UNKNOWN, Cover
-from ferry.policy.naming import STATE_PREFIX, is_ferry_group, ledger_topic, runs_topic, state_topic
+from ferry.policy.naming import LONGEST_TOPIC, STATE_PREFIX, TOPIC_CHARACTERS, is_ferry_group, ledger_topic, runs_topic, state_topic
 
 READ, WRITE, CREATE, ALTER = Operation.READ, Operation.WRITE, Operation.CREATE, Operation.ALTER
 DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS
 _PLAIN = re.compile(r"[\w.-]+")
-_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-_TOPIC_START = re.compile(r"[a-zA-Z0-9._-]{0,249}")
+_TOPIC_NAME = re.compile(f"{TOPIC_CHARACTERS}{{1,{LONGEST_TOPIC}}}")
+_TOPIC_START = re.compile(f"{TOPIC_CHARACTERS}{{0,{LONGEST_TOPIC}}}")
 
 
 @dataclass(frozen=True)

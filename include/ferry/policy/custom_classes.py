@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 from ferry.errors import ConfigError
 
 Answer = TypeVar("Answer")
-_IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+_IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 def is_custom(name: str) -> bool:
-    """Whether `name` is an import path, not the name of a class of MM2."""
+    """Whether `name` is an import path, `package.module:name`, not the name of a class of MM2."""
     return _IMPORT_PATH.fullmatch(name) is not None
 
 

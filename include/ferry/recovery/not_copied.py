@@ -55,7 +55,7 @@ def not_copied(planned: RunPlan, flow: Flow) -> tuple[NotCopied, ...]:
         reason = "" if held is None else f"a transaction is open from {held.stable_end} on, and the log ends at {held.high_watermark}"
         position = plan.position
         if plan.failure is not None:
-            position = facts.head.position if facts.head is not None else facts.start
+            position = facts.position
             reason = f"{plan.failure.error}: {plan.failure.problem}"
         rest = plan.offsets if plan.failure is None else max(0, facts.end - position)
         if facts.topic not in planned.heartbeats and (rest or reason):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import TopicDescription
 from ferry.config import Flow
-from ferry.errors import ConfigError
+from ferry.errors import ConfigError, NotAuthorized
 from ferry.ledger.reading import read_claims, read_state
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.state import FlowState
@@ -81,7 +81,7 @@ def sync_scope(context: SyncContext, source: ClusterAdmin, target: ClusterAdmin)
     copied = {head.topic for head in state.heads.values()}
     hidden = hidden_topics(flow, source, source_topics, copied)
     skipped += [Skipped(f"topic {entry.name}", entry.problem) for entry in hidden if not entry.needed]
-    failed = tuple(SyncFailure(f"topic {entry.name}", "NotAuthorized", entry.problem) for entry in hidden if entry.needed)
+    failed = tuple(SyncFailure(f"topic {entry.name}", NotAuthorized.__name__, entry.problem) for entry in hidden if entry.needed)
     pairs = tuple((topic, remote) for topic, remote in selection.selected if remote not in others)
     lost = frozenset((topic, remote) for topic, remote in pairs if topic in copied and remote not in target_topics)
     return SyncScope(pairs, source_topics, target_topics, state, lost, tuple(skipped), claimed, failed)

@@ -5,6 +5,8 @@ from ferry.config.registry.property import Property, Scope
 
 # 6 days: what the runs topic says of a run is read for 7 days (RUN_DAYS), and its report needs the beginning.
 MOST_FOLLOW_SECONDS = 518_400
+# Ferry commits a transaction at an age between these, in seconds. Brokers abort one after 60.
+SHORTEST_TRANSACTION, LONGEST_TRANSACTION = 1, 50
 
 # fmt: off
 # A row has one line, or a few when its meaning is long.
@@ -31,9 +33,9 @@ FERRY: tuple[Property, ...] = (
         "Ferry commits a transaction at this size, in MiB"),
     Property("ferry.follow.seconds", kinds.integer(0, MOST_FOLLOW_SECONDS), "0",
         "a run copies what arrives for this many seconds, or until the next run takes over. 0: a run ends at the ends that it saw"),
-    Property("ferry.follow.commit.ms", kinds.integer(1, 50_000), "100",
+    Property("ferry.follow.commit.ms", kinds.integer(1, 1000 * LONGEST_TRANSACTION), "100",
         "a run that follows commits a transaction at this age, in ms, if it has copied everything that is there"),
-    Property("ferry.transaction.seconds", kinds.integer(1, 50), "10",
+    Property("ferry.transaction.seconds", kinds.integer(SHORTEST_TRANSACTION, LONGEST_TRANSACTION), "10",
         "Ferry commits a transaction at this age, in seconds. The broker aborts a transaction after 60 s"),
     Property("ferry.open.transaction.warn.ms", kinds.AT_LEAST_1, "900000",
         "if a transaction in a source or remote partition is open for longer than this, in ms, the partition fails, see "

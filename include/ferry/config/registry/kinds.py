@@ -8,13 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ferry.policy.custom_classes import is_custom
-from ferry.policy.naming import is_ferry_group
+from ferry.policy.naming import TOPIC_CHARACTERS, is_ferry_group
 
 _LIST_SEPARATOR = re.compile(r"\s*,\s*")
 _CRON_FIELDS = 5
-_IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _PROTOCOL = re.compile(r"^[0-9a-zA-Z%._-]*://")  # as in Kafka's Utils.getHost, which ignores it
-_TOPIC_CHARACTERS = re.compile(r"[a-zA-Z0-9._-]*")
+_SEPARATOR = re.compile(f"{TOPIC_CHARACTERS}*")
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ START = Kind("earliest / latest / time", "earliest, latest or an ISO 8601 time s
 SEPARATOR = Kind(
     "string",
     "letters, digits, dots, dashes or underscores, as topic names allow no other characters",
-    _only(str.strip, lambda text: _TOPIC_CHARACTERS.fullmatch(text) is not None),
+    _only(str.strip, lambda text: _SEPARATOR.fullmatch(text) is not None),
 )
 GROUP = Kind(
     "string",
@@ -159,7 +158,7 @@ GROUP = Kind(
 CALLABLES = Kind(
     "list",
     "import paths separated by commas, each package.module:name",
-    _only(_list, lambda found: all(map(_IMPORT_PATH.fullmatch, found))),
+    _only(_list, lambda found: all(map(is_custom, found))),
 )
 ARGUMENTS = Kind(
     "json",
