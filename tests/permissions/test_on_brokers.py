@@ -44,7 +44,6 @@ FIRST = {
     "heartbeats": "sync heartbeat",
     "B->A.emit.heartbeats.enabled=true": "sync heartbeat",
     "offset syncs": "sync offset-syncs, again",
-    "offset-syncs.topic.location=source": "sync offset-syncs, again",
     "checkpoints": "sync checkpoints, again",
     "group offsets": "sync groups",
     "ferry explain": "explain",

@@ -10,12 +10,12 @@ from airflow.sdk import Asset, CronDataIntervalTimetable
 from ferry.airflow.connections import connection_fields, placeholder
 from ferry.alerting.delivering import check_callbacks
 from ferry.config import Flow, load_config
+from ferry.config.flow import CONFIG_VARIABLE
 from ferry.config.settings import CALLBACK, AlertSettings
 from ferry.errors import ConfigError
 from ferry.monitoring.runs import SYNC_TASKS
 from ferry.syncs.names import AFTER_THE_COPY, not_enabled
 
-CONFIG_VARIABLE = "FERRY_CONFIG"
 START_DATE = datetime(2024, 1, 1, tzinfo=UTC)
 
 
@@ -103,7 +103,6 @@ def sync_tasks(flow: Flow) -> dict[str, str]:
 
 def runbook(flow: Flow) -> str:
     """The documentation of the DAG: what each task does, and what to do when it fails."""
-    command = f"ferry {{}} $FERRY_CONFIG --flow '{flow.name}'"
     return f"""
 ### {flow.name}: exactly-once copy
 
@@ -123,14 +122,14 @@ the message says what failed and why; the other syncs go on |
 
 | the report says | do this |
 |---|---|
-| `SourceDataLost` | records expired before they were copied: `{command.format("ledger")}`, then `{command.format("ack-loss")}` |
-| `PositionDisagrees` | somebody changed group, state or ledger: decide, then `{command.format("seed")} --from-file seeds.csv` |
+| `SourceDataLost` | records expired before they were copied: `{flow.command("ledger")}`, then `{flow.command("ack-loss")}` |
+| `PositionDisagrees` | somebody changed group, state or ledger: decide, then `{flow.command("seed")} --from-file seeds.csv` |
 | `SourceRecreated`, `SourceTruncated` | set `{flow.name}.ferry.on.recreate=restart`, or exclude the topic |
 | `TargetRecreated` | set `{flow.name}.ferry.on.target.recreate=restart` to copy the topic anew |
 | `BatchRefused` | the message names the remote topic's limit to raise |
 | `RunUnfinished` | run it again |
-| `LimitsBroken` | `{command.format("status")}`; run more often, raise `ferry.max.rate.mb`, or the source's retention |
+| `LimitsBroken` | `{flow.command("status")}`; run more often, raise `ferry.max.rate.mb`, or the source's retention |
 
 **Missed intervals** need no action: the next run continues at the position. **History** from before the flow's start: Airflow's backfill
-over those intervals (or `{command.format("backfill")} --from … --until …`) copies what the ledger does not cover, once.
+over those intervals (or `{flow.command("backfill")} --from … --until …`) copies what the ledger does not cover, once.
 """

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 PROGRAM = "ferry"
 # The shells' scripts set it; click derives the name from the program's.
 COMPLETE_VARIABLE = "_FERRY_COMPLETE"
-CONFIG_VARIABLE = "FERRY_CONFIG"
 # A person who presses TAB waits for so long.
 TOPICS_SECONDS = 1.5
 MOST_AT_ONCE = 8
@@ -131,6 +130,8 @@ def _config(context: typer.Context) -> FerryConfig | None:
 
 def _config_paths(context: Any) -> Iterator[Path]:
     """Paths that may be the CONFIG, the best first: click drops arguments in front of an option without a value yet."""
+    from ferry.config.flow import CONFIG_VARIABLE
+
     while context is not None:
         if context.params.get("config"):
             yield Path(context.params["config"]).expanduser()

@@ -120,19 +120,18 @@ def _decoded(kind: RecordKind, flow: Flow) -> Iterator[dict[str, Any]]:
 
 
 def _decoder(kind: RecordKind, flow: Flow) -> tuple[Cluster, str, Decode]:
+    from ferry.config.mm2_topics import checkpoints_topic, offset_syncs_topic
     from ferry.ledger.receipts import decode_receipt
     from ferry.ledger.state import decode_state
-    from ferry.policy.naming import ledger_topic, state_topic
-    from ferry.syncs.offset_syncs import offset_syncs_place
     from ferry.wire.internal_records import Checkpoint, Heartbeat, OffsetSync
 
-    policy, alias = flow.policy, flow.source.alias
+    syncs = offset_syncs_topic(flow)
     decoders: dict[RecordKind, tuple[Cluster, str, Decode]] = {
-        RecordKind.HEARTBEATS: (flow.target, policy.heartbeats_topic(), Heartbeat.decode),
-        RecordKind.CHECKPOINTS: (flow.target, policy.checkpoints_topic(alias), Checkpoint.decode),
-        RecordKind.OFFSET_SYNCS: (*offset_syncs_place(flow), OffsetSync.decode),
-        RecordKind.LEDGER: (flow.target, ledger_topic(alias), decode_receipt),
-        RecordKind.STATE: (flow.target, state_topic(alias), decode_state),
+        RecordKind.HEARTBEATS: (flow.target, flow.policy.heartbeats_topic(), Heartbeat.decode),
+        RecordKind.CHECKPOINTS: (flow.target, checkpoints_topic(flow).name, Checkpoint.decode),
+        RecordKind.OFFSET_SYNCS: (syncs.cluster, syncs.name, OffsetSync.decode),
+        RecordKind.LEDGER: (flow.target, flow.ledger_topic, decode_receipt),
+        RecordKind.STATE: (flow.target, flow.state_topic, decode_state),
     }
     return decoders[kind]
 

@@ -14,7 +14,7 @@ from ferry.clusters.fetching import FetchPosition
 from ferry.clusters.group_model import CommittedOffset
 from ferry.copying.growing import grown
 from ferry.copying.model import OPEN_END, Failure, PartitionOutcome, PartitionTask, Segment
-from ferry.errors import FerryError, PartitionError, RetryRule
+from ferry.errors import FerryError, PartitionError
 from ferry.ledger.counters import ONE_TRANSACTION, Counters, MinMeanMax
 from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind
 from ferry.ledger.state import Head
@@ -303,8 +303,7 @@ class PartitionCursor:
     def fail(self, error: FerryError) -> None:
         """Stop the partition. Settled offsets stay settled."""
         if self.failure is None:
-            problem = getattr(error, "problem", str(error))
-            self.failure = Failure(type(error).__name__, problem, passing=error.retry == RetryRule.RETRY)
+            self.failure = Failure.of(error, getattr(error, "problem", ""))
             self._note_change()
 
     def stop(self, kind: type[PartitionError], problem: str) -> None:

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
@@ -33,7 +34,7 @@ from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.signals import StopSignals
 from ferry.copying.source_feed import SourceFeed
 from ferry.copying.transaction import AppendEpochs, TransactionEvent, TransactionPartitions, TransactionState, advance
-from ferry.errors import BatchRefused, ClusterUnreachable, FerryError, PartitionUnavailable, PositionDisagrees, RetryRule, TargetRecreated
+from ferry.errors import BatchRefused, ClusterUnreachable, FerryError, PartitionUnavailable, PositionDisagrees, Superseded, TargetRecreated
 from ferry.handling.loading import Handle
 from ferry.ledger.receipts import REFUSED, RUNS_PER_RECEIPT, Receipt
 from ferry.wire.split import halved
@@ -112,10 +113,11 @@ class Lane:
                 self._identity = await self._coordinator.init(self._identity)
         except Fenced as problem:
             self._state = advance(self._state, TransactionEvent.FENCED)
-            return self._result(fenced=True, failure=Failure("Superseded", str(problem), passing=False))
-        except (FerryError, RequestNotSent, RequestLost, OutcomeUnknown) as problem:
-            passing = not isinstance(problem, FerryError) or problem.retry == RetryRule.RETRY
-            return self._result(failure=Failure(type(problem).__name__, str(problem), passing, isinstance(problem, ClusterUnreachable)))
+            return self._result(fenced=True, failure=Failure(Superseded.__name__, str(problem), passing=False))
+        except FerryError as problem:
+            return self._result(failure=replace(Failure.of(problem), unreachable=isinstance(problem, ClusterUnreachable)))
+        except (RequestNotSent, RequestLost, OutcomeUnknown) as problem:
+            return self._result(failure=Failure(type(problem).__name__, str(problem), passing=True))
         finally:
             self._meter.own.pop(self._task.lane, None)
         return self._result()

@@ -107,7 +107,7 @@ def run_lanes(job: CopyJob, tasks: Sequence[LaneTask], more: More = list) -> Gen
             source = scope.enter_context(connected(job.flow.source, ClientRole.CONSUMER))
             target = scope.enter_context(connected(job.flow.target, ClientRole.PRODUCER))
         except FerryError as problem:
-            yield from (LaneResult(task.lane, failure=_failure(problem)) for task in tasks)
+            yield from (LaneResult(task.lane, failure=Failure.of(problem)) for task in tasks)
             return
         limiters = (RateLimiter(job.bytes_per_second, time.monotonic()), RateLimiter(job.bytes_per_second, time.monotonic()))
         aside = scope.enter_context(ThreadPoolExecutor(1, thread_name_prefix="ferry-listener"))
@@ -200,7 +200,7 @@ class _Lanes:
             is_down = source.unreachable or target.unreachable or target.without_coordinators
         except FerryError as problem:  # of a connection that does not open
             is_down = problem.retry is RetryRule.RETRY
-            result = LaneResult(task.lane, failure=replace(_failure(problem), unreachable=is_down))
+            result = LaneResult(task.lane, failure=replace(Failure.of(problem), unreachable=is_down))
         finally:
             for connection in (source, target):
                 connection.disconnect()  # what waits for answers is told now
@@ -214,7 +214,7 @@ class _Lanes:
             self.source.connection.require_answers()
             self.target.connection.require_answers()
         except ClusterUnreachable as problem:
-            return LaneResult(task.lane, failure=replace(_failure(problem), unreachable=True))
+            return LaneResult(task.lane, failure=replace(Failure.of(problem), unreachable=True))
         return await self._run(task, self.source.connection, self.target.connection, beside)
 
     async def _run(self, task: LaneTask, source: ClusterConnection, target: ClusterConnection, beside: int) -> LaneResult:
@@ -256,10 +256,6 @@ async def any_done(loop: EventLoop, futures: Iterable[Future]) -> None:
         future.add_both(lambda _: wakeup.fire())
     while not any(future.is_done for future in awaited):
         await wakeup.wait(LOOK_SECONDS)
-
-
-def _failure(problem: FerryError) -> Failure:
-    return Failure(type(problem).__name__, str(problem), passing=problem.retry == RetryRule.RETRY)
 
 
 async def called_aside(loop: EventLoop, pool: Executor, act: Callable[[Sequence[Assignment]], object], about: Sequence[Assignment]) -> None:

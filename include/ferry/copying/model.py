@@ -1,5 +1,7 @@
 """What travels between the driver of a copy and its lanes. Everything is frozen and can be pickled."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
@@ -9,6 +11,7 @@ from ferry.clusters.internal_batches import KeyValue
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.loop_guard import LedgerRead
+from ferry.errors import FerryError, RetryRule
 from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt, split_receipt
 from ferry.ledger.state import Head, encode_state
 from ferry.ledger.topic_ids import PartitionPair
@@ -135,6 +138,11 @@ class Failure:
     problem: str
     passing: bool
     unreachable: bool = False
+
+    @classmethod
+    def of(cls, error: FerryError, problem: str = "") -> Failure:
+        """With the whole text of the error, or with `problem`."""
+        return cls(type(error).__name__, problem or str(error), passing=error.retry is RetryRule.RETRY)
 
 
 @dataclass(frozen=True)

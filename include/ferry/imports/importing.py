@@ -179,7 +179,7 @@ class _Inputs:
         return entries
 
     def _whole(self, file: PropertiesFile) -> dict[str, Entry]:
-        aliases = [alias.strip() for alias in file.entries["clusters"].value.split(",")]
+        aliases = clusters_of(file.entries)
         told = Problems(file.path)
         entries = with_successors(file.entries, Keys(tuple(aliases)), told)
         gone = [(entry, key) for key, entry in file.entries.items() if entry not in entries.values()]
@@ -195,6 +195,11 @@ class _Inputs:
         return entries
 
 
+def clusters_of(entries: Mapping[str, Entry]) -> list[str]:
+    """The aliases in `clusters`."""
+    return [alias.strip() for alias in entries["clusters"].value.split(",")]
+
+
 def import_files(paths: Sequence[Path], secrets: PurePosixPath) -> Imported:
     """Read the files, which together are one config. `secrets`: the directory into which Kubernetes' Secrets will be mounted.
 
@@ -204,7 +209,7 @@ def import_files(paths: Sequence[Path], secrets: PurePosixPath) -> Imported:
     for path in paths:
         inputs.read(path)
     entries = _with_providers(inputs.together(), inputs.workers, secrets)
-    aliases = [alias.strip() for alias in entries["clusters"].value.split(",")]
+    aliases = clusters_of(entries)
     refused, missing = _refused(entries, aliases)
     kept = {key: entry for key, entry in entries.items() if key not in refused}
     problems, enabled = examine(_numbered(kept))

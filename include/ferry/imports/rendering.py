@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ferry.config.properties import entry_line
-from ferry.imports.importing import Fate, Imported, Row, printable
+from ferry.imports.importing import Fate, Imported, Row, clusters_of, printable
 
 
 def rendered(imported: Imported, sources: Iterable[Path]) -> str:
@@ -28,7 +28,7 @@ def _lines(imported: Imported, sources: Iterable[Path]) -> Iterator[str]:
 
 def _sections(imported: Imported, keys: Iterable[str]) -> Mapping[str, list[str]]:
     """The keys by the prefix of their cluster or flow; those of all under an empty one, first."""
-    aliases = [alias.strip() for alias in imported.entries["clusters"].value.split(",")]
+    aliases = clusters_of(imported.entries)
     pairs = [f"{source}->{target}" for source in aliases for target in aliases if source != target]
     sections: dict[str, list[str]] = {prefix: [] for prefix in ("", *(f"{name}." for name in (*aliases, *pairs)))}
     for key in keys:

@@ -14,9 +14,9 @@ from ferry.config import Flow
 from ferry.errors import FerryError, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
-from ferry.ledger.run_summary import DAYS_KEPT, KEY_PREFIX, LAG_PREFIX, RunLag, RunSummary, decode_run_part, state_of, sync_counts
+from ferry.ledger.run_summary import DAYS_KEPT, KEY_PREFIX, LAG_PREFIX, RunLag, RunState, RunSummary, decode_run_part, state_of, sync_counts
 from ferry.ledger.runs_topic import VERIFY_PREFIX, RunRecords, fold_run_record, follows
-from ferry.monitoring.runs import FAILED, FOLLOWING, RUNNING, empty_run
+from ferry.monitoring.runs import empty_run
 from ferry.verify import results_topic
 from ferry.verify.report import VerifyReport
 
@@ -71,11 +71,11 @@ def sorted_out(records: Iterable[InternalRecord], where: str, now: float) -> dic
         _unsummarised(
             run_id,
             run,
-            FOLLOWING
+            RunState.FOLLOWING
             if run_id in last_two and run.opened is not None and follows(run.opened, now)
-            else RUNNING
+            else RunState.RUNNING
             if run_id == latest and now - begun[run_id] / 1000 < RUNNING_SECONDS
-            else FAILED,
+            else RunState.FAILED,
         )
         for run_id, run in runs.items()
         if run_id not in summaries

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ferry.clusters.acl_binding import AclPattern, AclResource
-from ferry.config import Flow
+from ferry.config import Cluster, Flow
+from ferry.config.mm2_topics import mm2_topics
 from ferry.permissions.model import ANYTHING, THE_CLUSTER, Operation, Resource, Right, least
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.java_expression import names_matched
@@ -43,7 +44,7 @@ def required_rights(flow: Flow, *, recovery: bool = False) -> RequiredRights:
     ConfigError for custom classes that cannot be made.
     """
     source = [*_source_records(flow), *_source_groups(flow), *_source_writes(flow), *_way_back(flow)]
-    target = [*_remote_topics(flow), *_internal_topics(flow), *_mm2_topics(flow), *_target_groups(flow)]
+    target = [*_remote_topics(flow), *_internal_topics(flow), *_mm2_topics(flow, flow.target), *_target_groups(flow)]
     transactional_ids = Resource(AclResource.TRANSACTIONAL_ID, flow.transactional_id(""), AclPattern.PREFIXED)
     target.append(Right(transactional_ids, WRITE, ("transactions", "fencing")))
     if recovery:
@@ -78,11 +79,10 @@ def _source_groups(flow: Flow) -> Iterator[Right]:
 
 
 def _source_writes(flow: Flow) -> Iterator[Right]:
-    policy, settings = flow.policy, flow.mirroring
-    if settings.emit_offset_syncs_enabled and settings.offset_syncs_topic_location == "source":
-        yield from _rights(topic(policy.offset_syncs_topic(flow.target.alias)), (CREATE, READ, WRITE), "offset-syncs.topic.location=source")
+    yield from _mm2_topics(flow, flow.source)
     if flow.reverse_heartbeat == "asked":
-        yield from _rights(topic(policy.heartbeats_topic()), (CREATE, WRITE), f"{flow.reverse_name}.emit.heartbeats.enabled=true")
+        heartbeats = flow.policy.heartbeats_topic()
+        yield from _rights(topic(heartbeats), (CREATE, WRITE), f"{flow.reverse_name}.emit.heartbeats.enabled=true")
 
 
 def _way_back(flow: Flow) -> Iterator[Right]:
@@ -114,14 +114,10 @@ def _internal_topics(flow: Flow) -> Iterator[Right]:
     yield from _rights(topic(runs_topic(alias)), (CREATE, READ, WRITE), "run reports")
 
 
-def _mm2_topics(flow: Flow) -> Iterator[Right]:
-    policy, settings, alias = flow.policy, flow.mirroring, flow.source.alias
-    if settings.emit_heartbeats_enabled:
-        yield from _rights(topic(policy.heartbeats_topic()), (CREATE, WRITE), "heartbeats")
-    if settings.emit_checkpoints_enabled:
-        yield from _rights(topic(policy.checkpoints_topic(alias)), (CREATE, READ, WRITE), "checkpoints")
-    if settings.emit_offset_syncs_enabled and settings.offset_syncs_topic_location == "target":
-        yield from _rights(topic(policy.offset_syncs_topic(alias)), (CREATE, READ, WRITE), "offset syncs")
+def _mm2_topics(flow: Flow, cluster: Cluster) -> Iterator[Right]:
+    for found in mm2_topics(flow):
+        if found.cluster is cluster:
+            yield from _rights(topic(found.name), (CREATE, READ, WRITE) if found.read_back else (CREATE, WRITE), found.holds)
 
 
 def _target_groups(flow: Flow) -> Iterator[Right]:

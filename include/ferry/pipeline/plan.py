@@ -14,7 +14,7 @@ from ferry.errors import TargetTooNarrow
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.topics import internal_topics
 from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
-from ferry.syncs.topics import TopicPlan, plan_topics, why_missing
+from ferry.syncs.topics import TopicPlan, left_alone, plan_topics, why_missing
 
 PLAN_VERSION = 1
 
@@ -97,12 +97,9 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
 
 def plan_remote_topics(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin) -> TopicPlan:
     """Which remote topics a run creates or grows. One that Ferry has copied to and that is gone: only if the flow restarts such topics."""
-    lost = {
-        facts.topic
-        for facts in seen.facts
-        if facts.head is not None and facts.remote_topic_id is None and flow.on_target_recreate != "restart"
-    }
-    selected = tuple(pair for pair in seen.selection.selected if pair[0] not in lost)
+    selected = seen.selection.selected
+    gone = left_alone(flow, selected, {facts.topic for facts in seen.facts if facts.head is not None}, seen.target_topics)
+    selected = tuple(pair for pair in selected if pair not in gone)
     return plan_topics(flow, selected, seen.source_topics, seen.target_topics, source=source, target=target)
 
 

@@ -52,16 +52,14 @@ class SyncContext:
 class SyncScope:
     """What the syncs of topics, configs and ACLs work on.
 
-    `pairs`: (source topic, remote topic) that this flow writes, whether the remote topic exists or not. `lost`: the pairs whose remote
-    topic was deleted after it was copied to. `skipped`: what the filters leave out. `claimed`: remote topics that other flows write.
-    `failed`: topics that the flow names and the source hides.
+    `pairs`: (source topic, remote topic) that this flow writes, whether the remote topic exists or not. `skipped`: what the
+    filters leave out. `claimed`: remote topics that other flows write. `failed`: topics that the flow names and the source hides.
     """
 
     pairs: tuple[tuple[str, str], ...]
     source_topics: Mapping[str, TopicDescription]
     target_topics: Mapping[str, TopicDescription]
     state: FlowState
-    lost: frozenset[tuple[str, str]] = frozenset()
     skipped: tuple[Skipped, ...] = ()
     claimed: tuple[Skipped, ...] = ()
     failed: tuple[SyncFailure, ...] = ()
@@ -83,8 +81,7 @@ def sync_scope(context: SyncContext, source: ClusterAdmin, target: ClusterAdmin)
     skipped += [Skipped(f"topic {entry.name}", entry.problem) for entry in hidden if not entry.needed]
     failed = tuple(SyncFailure(f"topic {entry.name}", NotAuthorized.__name__, entry.problem) for entry in hidden if entry.needed)
     pairs = tuple((topic, remote) for topic, remote in selection.selected if remote not in others)
-    lost = frozenset((topic, remote) for topic, remote in pairs if topic in copied and remote not in target_topics)
-    return SyncScope(pairs, source_topics, target_topics, state, lost, tuple(skipped), claimed, failed)
+    return SyncScope(pairs, source_topics, target_topics, state, tuple(skipped), claimed, failed)
 
 
 def refuse_same_cluster(flow: Flow, source: ClusterAdmin, target: ClusterAdmin) -> None:

@@ -4,7 +4,7 @@ A new remote topic gets the source's number of partitions and configs (config_pl
 grows. One with more stays as it is, and is named. Nothing is ever deleted.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -90,7 +90,7 @@ def sync_topics(context: SyncContext) -> SyncOutcome:
     flow, dry_run = context.flow, context.dry_run
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         scope = sync_scope(context, source, target)
-        gone = frozenset() if flow.on_target_recreate == "restart" else scope.lost
+        gone = left_alone(flow, scope.pairs, {head.topic for head in scope.state.heads.values()}, scope.target_topics)
         pairs = [pair for pair in scope.pairs if pair not in gone]
         plan = plan_topics(flow, pairs, scope.source_topics, scope.target_topics, source=source, target=target)
         done = TopicChanges(failed=would_fail(flow, plan, target)) if dry_run else apply_topics(flow, plan, target)
@@ -106,6 +106,15 @@ def sync_topics(context: SyncContext) -> SyncOutcome:
     notices = tuple(_wider(growth) for growth in plan.wider)
     counts = {"topics": len(scope.pairs), "created": len(plan.create), "grown": len(plan.grow), "wider": len(plan.wider)}
     return SyncOutcome(tuple(changes), (*scope.skipped, *scope.claimed, *skipped), (*scope.failed, *failed), notices, counts)
+
+
+def left_alone(
+    flow: Flow, pairs: Iterable[tuple[str, str]], copied: Collection[str], target_topics: Collection[str]
+) -> frozenset[tuple[str, str]]:
+    """The (source topic, remote topic) pairs whose remote topic was copied to and is gone; none if the flow creates such topics again."""
+    if flow.on_target_recreate == "restart":
+        return frozenset()
+    return frozenset((topic, remote) for topic, remote in pairs if topic in copied and remote not in target_topics)
 
 
 def plan_topics(
