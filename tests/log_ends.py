@@ -1,6 +1,8 @@
 """The ends of all logs of clusters and the offsets of all groups: who looks without writing leaves them as they are.
 
-For the topic of the groups' offsets these offsets stand: brokers write there by themselves, such as when the time of a member is over.
+Topics to which brokers write by themselves are left out. A broker writes to the topic of the groups' offsets when a member is late, for
+example; the offsets themselves stand for it. It writes to the topic of the share groups' state every five minutes (Kafka's
+share.coordinator.cold.partition.snapshot.interval.ms), and Ferry does not touch share groups.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from tools.kafka import SandboxCluster
 
 # A broker answers EndTxn before it has written the markers of the transaction.
 MARKERS_SECONDS = 60.0
-GROUPS = "__consumer_offsets"
+OF_BROKERS = frozenset({"__consumer_offsets", "__share_group_state"})
 
 
 def log_ends(*clusters: SandboxCluster) -> dict[str, int]:
@@ -35,7 +37,7 @@ def until_markers(cluster: SandboxCluster, topic: str) -> None:
 def _of_one(cluster: SandboxCluster) -> dict[str, int]:
     client = AdminClient(cluster.client_settings())
     topics = client.list_topics(timeout=20).topics
-    keys = [TopicPartition(name, number) for name, topic in topics.items() if name != GROUPS for number in topic.partitions]
+    keys = [TopicPartition(name, number) for name, topic in topics.items() if name not in OF_BROKERS for number in topic.partitions]
     deadline = time.monotonic() + MARKERS_SECONDS
     while True:
         stable, ends = (_ends(client, keys, level) for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED))
