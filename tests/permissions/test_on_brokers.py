@@ -51,7 +51,6 @@ FIRST = {
     "more partitions": "more partitions",
     "config sync": "sync configs",
     "run reports": "run",
-    "creation (the brokers' message.max.bytes)": "plan",
 }
 # Tried in every test run; `make rights` tries the rest.
 SHORT = frozenset(

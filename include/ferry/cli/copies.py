@@ -160,6 +160,8 @@ def _warn(run: Run) -> None:
     flow, plan = run.flow, run.plan
     if not plan.partitions and not plan.failed:
         notice(f"warning: flow {flow.name} has nothing to copy: no topic that {flow.source.alias} shows to the user matches topics")
+    if plan.topics.assumed:
+        notice(f"warning: {plan.topics.assumed}")
     for few in plan.few_replicas[:FEW_NAMED]:
         notice(f"warning: {few}: ferry doctor prints the command that adds the missing ones")
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Collection, Mapping
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.broker_defaults import broker_defaults
 from ferry.clusters.describe import WantedTopic
 from ferry.clusters.pauses import doubling
 from ferry.config.settings import WantedReplicas
@@ -29,15 +30,7 @@ def replicas_for(wanted: WantedReplicas, target: ClusterAdmin, names: Collection
     problems = target.create_topics((WantedTopic(name, 1, wanted.factor) for name in names), dry_run=True)
     if not any(isinstance(problem, TooFewBrokers) for problem in problems.values()):
         return wanted.factor
-    return wanted.on(len(target.brokers().known), broker_default(target))
-
-
-def broker_default(cluster: ClusterAdmin) -> int:
-    """The default replication factor of the brokers; 1 if the user may not see it."""
-    try:
-        return int(cluster.broker_configs()["default.replication.factor"].value or 1)
-    except (FerryError, KeyError):
-        return 1
+    return wanted.on(len(target.brokers().known), broker_defaults(target).replication_factor)
 
 
 def with_key(problem: FerryError, wanted: WantedReplicas, target: ClusterAdmin) -> FerryError:

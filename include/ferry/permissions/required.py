@@ -103,7 +103,6 @@ def _remote_topics(flow: Flow) -> Iterator[Right]:
         if found != heartbeats:  # they have one partition
             yield Right(found, ALTER, ("more partitions",))
         yield Right(found, configs, ("config sync",) if configs is ALTER_CONFIGS else ("their limits",))
-    yield Right(THE_CLUSTER, DESCRIBE_CONFIGS, ("creation (the brokers' message.max.bytes)",))
 
 
 def _internal_topics(flow: Flow) -> Iterator[Right]:
@@ -145,6 +144,10 @@ def _notes(flow: Flow) -> Iterator[str]:
     if flow.reverse_heartbeat == "default":
         reverse = f"{flow.reverse_name}.emit.heartbeats.enabled"
         yield f"left out: Create and Write on topic {heartbeats} at {flow.source.alias}, for a heartbeat that {reverse}=true would ask for"
+    yield (
+        f"left out: DescribeConfigs on the cluster at {flow.target.alias}: with it Ferry reads the brokers' message.max.bytes, and assumes "
+        "Kafka's default without it"
+    )
     yield "brokers older than 2.8 also require IdempotentWrite on the cluster (KIP-679) from every producer"
 
 

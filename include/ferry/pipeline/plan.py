@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.replication import broker_default
+from ferry.clusters.broker_defaults import broker_defaults
 from ferry.config import Flow
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags, overdue
 from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
@@ -105,7 +105,7 @@ def plan_remote_topics(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, tar
 
 def _few_replicas(flow: Flow, seen: FlowSnapshot, target: ClusterAdmin) -> tuple[FewReplicas, ...]:
     wanted = wanted_on_target(flow, (remote for _, remote in seen.selection.selected))
-    default = broker_default(target) if any(one.factor < 0 for one in wanted.values()) else 1
+    default = broker_defaults(target).replication_factor if any(one.factor < 0 for one in wanted.values()) else 1
     return few_replicas(wanted, seen.target_topics, target.brokers(seen.target_topics), default)
 
 

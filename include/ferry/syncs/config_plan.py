@@ -10,32 +10,29 @@ are left alone there.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+from ferry.clusters.broker_defaults import BrokerDefaults
 from ferry.clusters.describe import ConfigOrigin, ConfigValue
 from ferry.policy.filters import ConfigPropertyRule
-from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 
 Entries = Mapping[str, ConfigValue]
 
 BATCH_LIMIT = "max.message.bytes"
 TIMESTAMP_TYPE = "message.timestamp.type"
-# The entries about remote storage (KIP-405), and what a broker says of itself.
+# The entries about remote storage (KIP-405).
 REMOTE_STORAGE = frozenset(
     {"remote.storage.enable", "remote.log.copy.disable", "remote.log.delete.on.disable", "local.retention.ms", "local.retention.bytes"}
 )
-REMOTE_STORAGE_SYSTEM = "remote.log.storage.system.enable"
 _REPLACES_TIMESTAMPS = "a remote topic that replaces timestamps is not copied to"
 
 
 @dataclass(frozen=True)
 class ConfigRules:
-    """The flow's filter. `default_limit`: the target's max.message.bytes for topics that set none (None: it does not matter).
-    `remote_storage`: whether the target's brokers have it."""
+    """The flow's filter, and what the target's brokers say."""
 
     filter: ConfigPropertyRule
-    default_limit: int | None = DEFAULT_BATCH_LIMIT
-    remote_storage: bool = True
+    target: BrokerDefaults = field(default_factory=BrokerDefaults)
 
 
 @dataclass(frozen=True)
@@ -85,6 +82,9 @@ def plan_configs(source: Entries, target: Entries, rules: ConfigRules) -> Config
     """What differs between a source topic and its remote topic, by what the remote topic itself sets."""
     alterations: list[Alteration] = []
     left: list[tuple[str, str]] = []
+    limit = target.get(BATCH_LIMIT)
+    if limit is not None and limit.value and limit.origin is not ConfigOrigin.TOPIC:  # then this is what the brokers say
+        rules = replace(rules, target=replace(rules.target, batch_limit=int(limit.value), hidden=""))
     for name, entry in sorted(source.items()):
         found = target.get(name)
         wish = _wish(name, entry, rules)
@@ -97,28 +97,30 @@ def plan_configs(source: Entries, target: Entries, rules: ConfigRules) -> Config
                 left.append((name, f"the target's brokers do not know it: {_shown(entry)} at the source"))
         elif name == TIMESTAMP_TYPE and wish.value is None and own is not None:
             left.append((name, f"{_REPLACES_TIMESTAMPS}, and Ferry cannot know the brokers' default, so the topic keeps {own}"))
+        elif name == BATCH_LIMIT and wish.value is None and own is not None and rules.target.hidden:
+            left.append((name, f"{rules.target.hidden}, so the topic keeps {own}"))
         elif wish.value != own:
             alterations.append(Alteration(name, wish.value, _shown(found), wish.reason))
     return ConfigPlan(tuple(alterations), tuple(left))
 
 
 def wants_remote_storage(source: Entries) -> bool:
-    """Whether the source topic sets entries that a target without remote storage would refuse."""
-    return any(name in source and source[name].origin is ConfigOrigin.TOPIC for name in REMOTE_STORAGE)
+    """Whether the source topic has entries that a target without remote storage would refuse."""
+    return any(name in source and source[name].origin is not ConfigOrigin.DEFAULT for name in REMOTE_STORAGE)
 
 
 def needs_default_limit(source: Entries, target: Entries) -> bool:
     """Whether the plan depends on the target's default of max.message.bytes: the remote topic sets it, and the source does not."""
     here, there = source.get(BATCH_LIMIT), target.get(BATCH_LIMIT)
-    return here is not None and here.origin is ConfigOrigin.DEFAULT and there is not None and there.origin is ConfigOrigin.TOPIC
+    return here is not None and here.origin is not ConfigOrigin.TOPIC and there is not None and there.origin is ConfigOrigin.TOPIC
 
 
 def _wish(name: str, entry: ConfigValue, rules: ConfigRules) -> _Wish:
     refused = _refused(name, entry, rules)
     if refused:
         return _Wish(refused=refused)
-    if name == BATCH_LIMIT and entry.origin is not ConfigOrigin.TOPIC and _larger(entry, rules.default_limit):
-        return _Wish(entry.value, f"batches as large as at the source must get in; the target's default is {rules.default_limit}")
+    if name == BATCH_LIMIT and entry.origin is not ConfigOrigin.TOPIC and _larger(entry, rules.target.batch_limit):
+        return _Wish(entry.value, f"batches as large as at the source must get in; the target's default is {rules.target.batch_limit}")
     if entry.origin is ConfigOrigin.BROKER_FILE:
         return _Wish(refused="in the file of a source broker only")
     if entry.origin is ConfigOrigin.DEFAULT and not rules.filter.should_replicate_source_default(name):
@@ -133,16 +135,16 @@ def _refused(name: str, entry: ConfigValue, rules: ConfigRules) -> str:
         return "read-only"
     if entry.sensitive or (entry.value is None and entry.origin is not ConfigOrigin.DEFAULT):
         return "its value is hidden"
-    if name in REMOTE_STORAGE and not rules.remote_storage:
-        return "the target's brokers have no remote storage"
+    if name in REMOTE_STORAGE and entry.origin is not ConfigOrigin.DEFAULT and not rules.target.remote_storage:
+        return rules.target.hidden or "the target's brokers have no remote storage"
     excluded = rules.filter.why_not(name)
     if name == TIMESTAMP_TYPE and entry.value == "LogAppendTime" and not excluded:
         return _REPLACES_TIMESTAMPS
     return excluded or ""
 
 
-def _larger(entry: ConfigValue, limit: int | None) -> bool:
-    return limit is not None and entry.value is not None and entry.value.isdecimal() and int(entry.value) > limit
+def _larger(entry: ConfigValue, limit: int) -> bool:
+    return entry.value is not None and entry.value.isdecimal() and int(entry.value) > limit
 
 
 def _shown(entry: ConfigValue) -> str:

@@ -5,17 +5,16 @@ one by one, and names only those that the cluster refuses again.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import zip_longest
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.broker_defaults import BrokerDefaults, broker_defaults
 from ferry.config import Flow
 from ferry.errors import ChangeRefused, FerryError
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.syncs.config_plan import Alteration, ConfigPlan, ConfigRules, Entries, needs_default_limit, plan_configs, wants_remote_storage
 from ferry.syncs.context import SyncContext, sync_scope
-from ferry.syncs.topics import batch_limit, has_remote_storage
 
 ConfigErrors = Mapping[tuple[str, str], FerryError]
 
@@ -42,11 +41,9 @@ def sync_configs(context: SyncContext) -> SyncOutcome:
 
 
 def _plans(flow: Flow, target: ClusterAdmin, both: Mapping[str, tuple[Entries, Entries]]) -> dict[str, ConfigPlan]:
-    tiered = any(wants_remote_storage(here) for here, _ in both.values())
-    rules = ConfigRules(flow.config_property_filter, None, remote_storage=not tiered or has_remote_storage(target))
-    limited = {topic for topic, (here, there) in both.items() if needs_default_limit(here, there)}
-    with_limit = replace(rules, default_limit=batch_limit(target)) if limited else rules
-    return {topic: plan_configs(here, there, with_limit if topic in limited else rules) for topic, (here, there) in sorted(both.items())}
+    asks = any(wants_remote_storage(here) or needs_default_limit(here, there) for here, there in both.values())
+    rules = ConfigRules(flow.config_property_filter, broker_defaults(target) if asks else BrokerDefaults())
+    return {topic: plan_configs(here, there, rules) for topic, (here, there) in sorted(both.items())}
 
 
 def _apply(plans: Mapping[str, ConfigPlan], target: ClusterAdmin) -> ConfigErrors:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.broker_defaults import BrokerDefaults, broker_defaults
 from ferry.clusters.describe import TopicDescription, WantedTopic
 from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
 from ferry.config import Flow
@@ -18,9 +19,8 @@ from ferry.errors import ClusterUnreachable, FerryError
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.permissions.required import rights_on_topic
-from ferry.syncs.config_plan import REMOTE_STORAGE_SYSTEM, ConfigRules, creation_config, wants_remote_storage
+from ferry.syncs.config_plan import ConfigRules, creation_config
 from ferry.syncs.context import SyncContext, sync_scope
-from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,14 @@ class TopicPlan:
     """What to create and to grow. `wider`: remote topics that have more partitions than their source, and stay as they are.
 
     `unread`: pairs whose remote topics are not created, because the configs of the source topics cannot be described.
+    `assumed`: what Ferry assumes of the target's brokers, because they do not tell it; empty if nothing.
     """
 
     create: tuple[NewTopicPlan, ...] = ()
     grow: tuple[GrowthPlan, ...] = ()
     wider: tuple[GrowthPlan, ...] = ()
     unread: Mapping[tuple[str, str], FerryError] = field(default_factory=dict)
+    assumed: str = ""
 
     def grows(self, remote_topic: str) -> bool:
         """Whether the plan grows or creates this topic."""
@@ -103,7 +105,7 @@ def sync_topics(context: SyncContext) -> SyncOutcome:
     ]
     skipped += [Skipped(f"topic {new.remote_topic} {name}", reason) for new in plan.create for name, reason in new.left]
     failed = (SyncFailure(f"topic {failure.remote_topic}", failure.error, failure.problem) for failure in done.failed)
-    notices = tuple(_wider(growth) for growth in plan.wider)
+    notices = (*((plan.assumed,) if plan.assumed else ()), *map(_wider, plan.wider))
     counts = {"topics": len(scope.pairs), "created": len(plan.create), "grown": len(plan.grow), "wider": len(plan.wider)}
     return SyncOutcome(tuple(changes), (*scope.skipped, *scope.claimed, *skipped), (*scope.failed, *failed), notices, counts)
 
@@ -133,10 +135,9 @@ def plan_topics(
     # Without its configs a new remote topic would behave differently from its source.
     left = {pair: unread[pair[0]] for pair in pairs if pair[0] in unread}
     pairs = [pair for pair in pairs if pair not in left]
-    limit = batch_limit(target) if missing else DEFAULT_BATCH_LIMIT
+    defaults = broker_defaults(target) if missing else BrokerDefaults()
     replicas = replicas_for(flow.wanted_replicas(REMOTE_TOPICS), target, [remote for _, remote in pairs if remote not in target_topics])
-    tiered = any(map(wants_remote_storage, configs.values()))
-    rules = ConfigRules(flow.config_property_filter, limit, remote_storage=not tiered or has_remote_storage(target))
+    rules = ConfigRules(flow.config_property_filter, defaults)
     create, grow, wider = [], [], []
     for topic, remote in pairs:
         partitions = source_topics[topic].partitions
@@ -148,18 +149,7 @@ def plan_topics(
             grow.append(growth)
         elif growth.now > growth.partitions:
             wider.append(growth)
-    return TopicPlan(tuple(create), tuple(grow), tuple(wider), left)
-
-
-def batch_limit(cluster: ClusterAdmin) -> int:
-    """The cluster's max.message.bytes for topics that do not set it."""
-    return int(cluster.broker_configs()["message.max.bytes"].value or DEFAULT_BATCH_LIMIT)
-
-
-def has_remote_storage(cluster: ClusterAdmin) -> bool:
-    """Whether its brokers have remote storage (KIP-405)."""
-    entry = cluster.broker_configs().get(REMOTE_STORAGE_SYSTEM)
-    return entry is not None and entry.value == "true"
+    return TopicPlan(tuple(create), tuple(grow), tuple(wider), left, defaults.assumed if create else "")
 
 
 def why_missing(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> dict[str, str]:
