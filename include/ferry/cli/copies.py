@@ -159,7 +159,7 @@ def carry_out(
 def _warn(run: Run) -> None:
     flow, plan = run.flow, run.plan
     if not plan.partitions and not plan.failed:
-        notice(f"warning: flow {flow.name} has nothing to copy: no topic that {flow.source.alias} shows to the user matches topics")
+        notice(f"warning: flow {flow.name} has nothing to copy: no topic of {flow.source.alias} that the user may see matches its topics")
     if plan.topics.assumed:
         notice(f"warning: {plan.topics.assumed}")
     for few in plan.few_replicas[:FEW_NAMED]:

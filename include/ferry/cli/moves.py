@@ -91,7 +91,7 @@ class Call:
 
             code = exit_code_of(plan)
             content = {**plan.document(), "exit_code": int(code)}
-            answer(content, chain(_plan(plan), rehearsed(plan), ["nothing was touched"]), as_json=self.as_json)
+            answer(content, chain(_plan(plan), rehearsed(plan), ["Ferry changed nothing"]), as_json=self.as_json)
             write_report_file(self.report, content)
             raise typer.Exit(code)
         show(_plan(plan, aside=self.as_json))
