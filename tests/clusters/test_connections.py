@@ -187,7 +187,16 @@ def test_the_connection_to_a_bootstrap_server_becomes_that_of_its_broker(
         del kept["closing"]
 
 
+@pytest.fixture
+def heard(number: signal.Signals) -> Iterator[None]:
+    """A signal that was ignored from the beginning stays so: under nohup, SIGHUP."""
+    before = signal.signal(number, signal.SIG_DFL)
+    yield
+    signal.signal(number, before)
+
+
 @pytest.mark.unit
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_loop_between_two_tasks(number: signal.Signals) -> None:
     """kafka-python's loop keeps what a task raises, KeyboardInterrupt too; and whoever waits for that task would wait for ever."""
