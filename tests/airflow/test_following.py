@@ -121,6 +121,6 @@ def test_runs_take_over_from_each_other(
     sys.stderr.write(f"longest times without a new record: {[round(gap, 2) for gap in sorted(load.gaps)[-2 * HANDOVERS :]]} s\n")
     load.end()
     last = api._call("POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": {"follow_seconds": 1}})["dag_run_id"]
-    until(lambda: api.run_state(dag, last).finished)
+    until(lambda: all(api.run_state(dag, run).finished for run in (*runs, last)))
     assert {run: api.run_state(dag, run).state for run in (*runs, last)} == dict.fromkeys((*runs, last), "success")
     assert load.read == Counter(range(load.written))

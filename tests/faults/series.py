@@ -76,8 +76,10 @@ SURVIVABLE = frozenset(
 RUN_SECONDS = 240.0
 # Until the lanes of a run are at work: Spark's start on a loaded machine.
 START_SECONDS = 90.0
-# Longer than the copy of one round: by then an aimed strike has missed.
-AIM_SECONDS = 15.0
+# Longer than the copy of one round, most of which the run stands still: by then an aimed strike has missed.
+AIM_SECONDS = 120.0
+# For so long the run goes on between two questions whether a transaction is open. A transaction of a small copy takes some 50 ms.
+AIM_STEP_SECONDS = 0.005
 # The share of strikes that wait for an open transaction; the others hit what lies between.
 AIMED = 0.8
 CLEAN_RUNS = 4
@@ -249,18 +251,19 @@ class Series:
         return ready.wait(START_SECONDS) and process.poll() is None
 
     def _frozen(self, process: subprocess.Popen[str], *, aimed: bool) -> tuple[list[psutil.Process], int]:
-        """The tree, stopped, and how many transactions are open while it stands still; nothing when the run is over."""
+        """The tree, stopped, and how many transactions are open while it stands still; nothing when the run is over.
+
+        It is stopped whenever the coordinator is asked, so on a busy machine a slow answer does not miss the transaction.
+        """
         deadline = time.monotonic() + AIM_SECONDS
         while time.monotonic() < deadline and process.poll() is None:
-            if aimed and not self._open.count():
-                time.sleep(0.005)
-                continue
             tree = tree_of(process.pid)
             send(tree, signal.SIGSTOP)
             inside = self._open.count()
             if inside or not aimed:
                 return tree, inside
             send(tree, signal.SIGCONT)
+            time.sleep(AIM_STEP_SECONDS)
         return [], 0
 
     def _strike(self, strike: str, tree: list[psutil.Process]) -> None:

@@ -113,7 +113,8 @@ target. You may kill a run at any moment and start it again: nothing is lost, du
 |---|---|---|
 | `plan_run` | compares both clusters; writes nothing | the message names the cluster, key or topic to correct |
 | `prepare_topics` | creates and grows remote topics, records where new partitions start | check rights and limits on the target |
-| `copy_records` | one Spark job that copies up to the bound; skipped when nothing is new | retried; *superseded*: a newer run took over |
+| `copy_records` | one Spark job that copies up to the bound, and goes on if the run follows; skipped when nothing is new | retried; \
+*superseded*: a newer run took over |
 | `sync_…` | configs, ACLs, heartbeat, offset syncs, checkpoints, group offsets, the source group; each is skipped when not due | \
 the message says what failed and why; the other syncs go on |
 | `announce_topics` | an event for the asset of each remote topic with new records; skipped when nothing was copied | retried |
