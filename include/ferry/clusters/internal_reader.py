@@ -116,7 +116,7 @@ class InternalTopicReader:
         complete: bool = True,
         seconds: float | None = None,
     ) -> Iterator[InternalRecord]:
-        """Every committed record of `topic` from `start` (offsets by partition) or the beginning, at least up to the high watermarks of now.
+        """Every committed record of `topic` from `start` (offsets by partition) or the beginning, at least to the high watermarks of now.
 
         Asks at once: so several reads that are begun before the first of them is iterated take the time of one.
         `only`: these partitions. With `complete=False` the read ends where an open transaction begins: enough to show something, not to
