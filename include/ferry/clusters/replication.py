@@ -40,8 +40,11 @@ def replicas_for(wanted: WantedReplicas, target: ClusterAdmin, names: Collection
         return wanted.factor
     brokers, default = target.brokers(), broker_defaults(target).replication_factor
     factor = wanted.on(len(brokers.known), default)
+    if factor != wanted.factor and not _refused(target, refused, factor):
+        return factor
     is_enough = factor <= default or not wanted.given
-    if factor == wanted.factor and is_enough and len(brokers.up) >= factor and refused - _refused(target, refused, -1):
+    # Otherwise it may be for the brokers that are down.
+    if is_enough and len(brokers.up) >= factor and refused - _refused(target, refused, -1):
         return -1
     return factor
 

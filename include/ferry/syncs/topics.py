@@ -118,7 +118,8 @@ def sync_topics(context: SyncContext) -> SyncOutcome:
         gone = left_alone(flow, scope.pairs, {head.topic for head in scope.state.heads.values()}, scope.target_topics)
         pairs = [pair for pair in scope.pairs if pair not in gone]
         plan = plan_topics(flow, pairs, scope.source_topics, scope.target_topics, source=source, target=target)
-        done = would_change(flow, plan, target) if dry_run else apply_topics(flow, plan, target)
+        plan, failures = without_refused(flow, plan, target)
+        done = TopicChanges(failed=failures) if dry_run else apply_topics(flow, plan, target)
     refused = {failure.remote_topic for failure in done.failed}
     changes = [_creation(new, flow) for new in plan.create if new.remote_topic not in refused]
     changes += [_growth(growth) for growth in plan.grow if growth.remote_topic not in refused]
@@ -127,7 +128,7 @@ def sync_topics(context: SyncContext) -> SyncOutcome:
         for _, remote in sorted(gone)
     ]
     skipped += [Skipped(f"topic {new.remote_topic} {name}", reason) for new in plan.create for name, reason in new.left]
-    skipped += done.refused
+    skipped += plan.refused
     failed = (SyncFailure(f"topic {failure.remote_topic}", failure.error, failure.problem) for failure in done.failed)
     notices = (*((plan.assumed,) if plan.assumed else ()), *map(_wider, plan.wider))
     counts = {"topics": len(scope.pairs), "created": len(plan.create), "grown": len(plan.grow), "wider": len(plan.wider)}
@@ -178,18 +179,12 @@ def plan_topics(
 
 def why_missing(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> dict[str, str]:
     """By source topic, why its remote topic cannot be created; without reasons that may pass. Creates nothing."""
-    return lasting(would_change(flow, plan, target).failed)
+    return lasting(without_refused(flow, plan, target)[1])
 
 
 def lasting(failures: Iterable[TopicFailure]) -> dict[str, str]:
     """By source topic, the failures that do not pass by themselves."""
     return {failure.topic: failure.problem for failure in failures if failure.error != ClusterUnreachable.__name__}
-
-
-def would_change(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> TopicChanges:
-    """What the target would refuse, by its own check of names, limits, configs and rights. Creates nothing."""
-    creation = _created(flow, plan, target, dry_run=True)
-    return TopicChanges(failed=_failures(plan, creation.problems), refused=plan.without(creation.left_out).refused)
 
 
 def without_refused(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> tuple[TopicPlan, tuple[TopicFailure, ...]]:
