@@ -46,6 +46,8 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
     yield from rights_findings("rights at the target", flow, flow.target, needed.target, facts.target_rights)
     yield _replicas(where, flow, target)
     yield from _few_replicas(where, flow, facts)
+    for wrong in facts.wrong_topics:
+        yield (failure if wrong.stops else warning)(where, "internal topics", wrong.problem, wrong.fix)
     yield from _limits(where, facts)
     yield from _expirations(where, target, pause)
     yield memory_finding(where, flow, machine, len(facts.status.partitions) if facts.status else 0)

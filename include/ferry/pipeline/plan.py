@@ -6,7 +6,6 @@ from typing import Any
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.broker_defaults import broker_defaults
 from ferry.config import Flow
-from ferry.config.mm2_topics import mm2_topics
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags, overdue
 from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
@@ -16,7 +15,7 @@ from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.topics import POLICY, internal_topics
 from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
 from ferry.syncs.topics import TopicPlan, lasting, left_alone, plan_topics, without_refused
-from ferry.syncs.wrong_topics import WrongTopic, wrong_topics
+from ferry.syncs.wrong_topics import WrongTopic, names_on, wrong_topics
 
 PLAN_VERSION = 1
 
@@ -118,8 +117,7 @@ def _few_replicas(flow: Flow, seen: FlowSnapshot, target: ClusterAdmin) -> tuple
 
 
 def _wrong_topics(flow: Flow, seen: FlowSnapshot, target: ClusterAdmin) -> tuple[WrongTopic, ...]:
-    names = internal_topics(flow) | {topic.name for topic in mm2_topics(flow) if topic.cluster is flow.target}
-    configs, _ = target.visible_configs(names & seen.target_topics.keys(), keys=(POLICY,))
+    configs, _ = target.visible_configs(names_on(flow, flow.target) & seen.target_topics.keys(), keys=(POLICY,))
     found = wrong_topics(flow, flow.target, seen.target_topics, configs)
     for wrong in found:
         if wrong.stops:
