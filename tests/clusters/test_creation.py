@@ -5,16 +5,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, ResourceType
-from tests.waiting import until
+from tests.behind_a_proxy import behind_a_proxy, playing
 from tools.kafka import SandboxCluster
 from tools.proxy.broker_proxy import BrokerProxy
-from tools.proxy.listener import proxied_properties
 from tools.proxy.rules import INCREMENTAL_ALTER_CONFIGS
-from tools.proxy.service import NOT_OFFERED, Service
+from tools.proxy.service import NOT_OFFERED
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.config_changes import ConfigAdmin
@@ -26,7 +24,6 @@ from ferry.config import Flow
 from ferry.config.settings import WantedReplicas
 from ferry.errors import ChangeRefused, ConfigError, TooFewBrokers
 from ferry.ledger.topics import ensure_internal_topics
-from ferry.sandbox.ports import free_ports
 
 pytestmark = pytest.mark.brokers
 
@@ -36,15 +33,8 @@ POLICY = {"cleanup.policy": "compact"}
 
 @pytest.fixture(scope="module")
 def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SandboxCluster, BrokerProxy]]:
-    """A cluster, and the proxy before its second listener."""
-    behind, advertised = free_ports(2)
-    directory: Path = tmp_path_factory.mktemp("refusing")
-    with (
-        SandboxCluster.start(directory, "refusing", properties=proxied_properties(behind, advertised)) as cluster,
-        BrokerProxy(behind, advertised) as proxy,
-    ):
-        until(lambda: len(AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=10).brokers) == 1)
-        yield cluster, proxy
+    with behind_a_proxy(tmp_path_factory.mktemp("refusing")) as both:
+        yield both
 
 
 @contextmanager
@@ -54,12 +44,8 @@ def refusing(
     """A flow to the service, and its target's administration."""
     _, proxy = proxied
     flow = flow_factory("A->B.topics = none", target=proxy)
-    proxy.service = Service(**service)  # type: ignore[arg-type] - fields of a Service
-    try:
-        with ClusterAdmin(flow.target) as target:
-            yield flow, target
-    finally:
-        proxy.service = None
+    with playing(proxy, **service), ClusterAdmin(flow.target) as target:
+        yield flow, target
 
 
 def own_configs(cluster: SandboxCluster, *topics: str) -> dict[str, dict[str, str | None]]:
