@@ -25,7 +25,8 @@ POLICY = "cleanup.policy"
 AS_WRITTEN = {"compression.type": "producer"}
 # Small segments and early compaction, so that the topics do not grow with the number of runs.
 SMALL = {"segment.bytes": str(16 << 20), "segment.ms": str(6 * 3600 * 1000), "min.cleanable.dirty.ratio": "0.1", **AS_WRITTEN}
-RUNS = {"retention.ms": str(DAYS_KEPT * 24 * 3600 * 1000), **AS_WRITTEN}
+RUNS_KEPT = "retention.ms"
+RUNS = {RUNS_KEPT: str(DAYS_KEPT * 24 * 3600 * 1000), **AS_WRITTEN}
 
 
 @dataclass(frozen=True)

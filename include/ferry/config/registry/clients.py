@@ -16,6 +16,7 @@ ALL = ONLY_CONSUMER | ONLY_PRODUCER | ONLY_ADMIN
 
 FIXED = "exactly-once needs a fixed value, which Ferry sets"
 RAW = "Ferry copies whole batches, with the compression that they have"
+CODEC = f"{RAW}; ferry.compression.type changes it"
 NO_GROUP = "Ferry's readers join no group"
 NO_JAVA = "a Java class that Ferry cannot run"
 KERBEROS = "Ferry does not offer Kerberos"
@@ -182,7 +183,7 @@ CLIENTS: tuple[Property, ...] = (
     _producer("buffer.memory", kinds.LONG_AT_LEAST_0, "33554432", "memory for batches", RAW),
     _producer("compression.gzip.level", kinds.INT, "-1", "compression", RAW),
     _producer("compression.lz4.level", kinds.INT, "9", "compression", RAW),
-    _producer("compression.type", kinds.choice("none", "gzip", "snappy", "lz4", "zstd"), "none", "compression", RAW),
+    _producer("compression.type", kinds.choice("none", "gzip", "snappy", "lz4", "zstd"), "none", "compression", CODEC),
     _producer("compression.zstd.level", kinds.INT, "3", "compression", RAW),
     _producer("enable.idempotence", kinds.BOOLEAN, "true", "whether a retry can duplicate a record", FIXED),
     _producer("key.serializer", kinds.CLASS, None, "how keys are written", RAW),
