@@ -18,6 +18,9 @@ from ferry.ledger.run_report import RunReport
 from ferry.syncs.context import SyncContext
 from ferry.syncs.group_offsets import sync_groups
 from ferry.syncs.translated_groups import translated_groups
+from ferry.verify.range_runner import verify_inline
+from ferry.verify.request import VerifyRequest
+from ferry.verify.verifying import verify
 from ferry.wire.compression import CODEC_NAMES, GZIP, NONE
 
 pytestmark = pytest.mark.brokers
@@ -54,6 +57,7 @@ def _append(producer: Producer, topic: str, count: int) -> None:
     assert producer.flush(60) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wanted", ["gzip", "none"])
 def test_batches_are_encoded_anew_for_a_target_that_takes_few_codecs(
     wanted: str,
@@ -75,6 +79,8 @@ def test_batches_are_encoded_anew_for_a_target_that_takes_few_codecs(
         fill(source_cluster, topic, 40)
         assert run_flow(flow).exit_code is ExitCode.DONE
         assert compare_topics(source_cluster.bootstrap, behind.bootstrap, {topic: remote}).equal
+        proof = verify(flow, VerifyRequest(flow.name, "proof"), verify_inline, lambda _: None)
+        assert (proof.exit_code, proof.equal, proof.not_covered) == (ExitCode.DONE, True, ())
 
         here, there = read_all(source_cluster.bootstrap, topic), read_all(behind.bootstrap, remote)
         for index in (0, 1, 700, 1_301, len(here[0]) - 1):
