@@ -65,7 +65,7 @@ def play(service: Service, body: bytes) -> Played | None:
         return Played(
             body if offered else _harmless(correlation), partial(_versions, service, version if offered else 0, refused=not offered)
         )
-    if not service.offers(api, version):
+    if not service.offers(api, version) or not service.reads(len(body)):
         return None
     message = _REQUESTS.get(api)
     if message is None or version > message.max_version:
