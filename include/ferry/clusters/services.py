@@ -52,7 +52,7 @@ class ManagedService:
 
     The rest is what the words of `limits` mean, for programs. topic_configs: names that may be set; None: all. `factors`: replication
     factors of new topics; empty: all. codecs: of record batches; None: all. newest: newest versions of requests by API key. missing:
-    requests that it does not have. request_bytes: the largest request; 0: no limit.
+    requests that it does not have. request_bytes: the largest request; 0: no limit. refused: why Ferry cannot copy to it; empty: it can.
     """
 
     name: str
@@ -68,6 +68,7 @@ class ManagedService:
     newest: Mapping[int, int] = field(default_factory=dict, hash=False)
     missing: frozenset[int] = frozenset()
     request_bytes: int = 0
+    refused: str = ""
 
     def is_at(self, bootstrap: str, cluster_id: str, offered: Iterable[int]) -> bool:
         """Whether a cluster that says this of itself is one of the service. `offered`: the API keys of its requests."""
