@@ -90,6 +90,16 @@ class Pair:
         assert done.returncode == code, f"{command}: exit code {done.returncode}\n{done.stderr[-3000:]}\n{_failed(done.stdout)}"
         return json.loads(done.stdout)
 
+    def diagnosed(self) -> list[dict[str, str]]:
+        """The findings of `ferry doctor`, whatever else of the machine is wrong."""
+        findings: list[dict[str, str]] = json.loads(self.done("doctor").stdout)["findings"]
+        return findings
+
+    @property
+    def flow(self) -> str:
+        """Its name."""
+        return f"{self._alias}->B"
+
     def refused(self, command: str, *, code: int) -> str:
         """What the command says on stderr; it must end with that code."""
         done = self.done(command)

@@ -47,7 +47,8 @@ def create_beforehand(pair: Pair) -> None:
     own = {name: flow.ledger_partitions if name == flow.ledger_topic else 1 for name in internal_topics(flow)}
     widths = dict.fromkeys(pair.topics().values(), PARTITIONS) | {remote: 1 for _, remote in [pair.again()]} | own
     wanted = [NewTopic(name, width, 1, config={"cleanup.policy": "compact"} if name in compacted else {}) for name, width in widths.items()]
-    for future in AdminClient(pair.target.client_settings()).create_topics(wanted).values():
+    admin = AdminClient(pair.target.client_settings())
+    for future in admin.create_topics(wanted).values():
         future.result(SECONDS)
 
 
