@@ -43,12 +43,15 @@ def pair_for(stage: Stage, service: ManagedService, directory: Path, lines: Iter
 def create_beforehand(pair: Pair) -> None:
     """As an administrator does with the tools of a service that does not set configs through Kafka."""
     flow = load_config(pair.config).flows[0]
-    compacted = {pair.topics()[f"{pair.name}.{COMPACTED}"], flow.ledger_topic, flow.state_topic}
-    own = {name: flow.ledger_partitions if name == flow.ledger_topic else 1 for name in internal_topics(flow)}
-    widths = dict.fromkeys(pair.topics().values(), PARTITIONS) | {remote: 1 for _, remote in [pair.again()]} | own
+    alias, policy, (_, again) = flow.source.alias, flow.policy, pair.again()
+    mm2 = {policy.heartbeats_topic(), policy.checkpoints_topic(alias), policy.offset_syncs_topic(alias)}
+    compacted = {pair.topics()[f"{pair.name}.{COMPACTED}"], flow.ledger_topic, flow.state_topic, *mm2}
+    widths = dict.fromkeys({again, *mm2, *internal_topics(flow)}, 1) | dict.fromkeys(pair.topics().values(), PARTITIONS)
+    widths[flow.ledger_topic] = flow.ledger_partitions
     wanted = [NewTopic(name, width, 1, config={"cleanup.policy": "compact"} if name in compacted else {}) for name, width in widths.items()]
     admin = AdminClient(pair.target.client_settings())
-    for future in admin.create_topics(wanted).values():
+    there = admin.list_topics(timeout=SECONDS).topics
+    for future in admin.create_topics([topic for topic in wanted if topic.topic not in there]).values():
         future.result(SECONDS)
 
 
