@@ -46,7 +46,14 @@ def test_a_good_cluster() -> None:
     [
         (can(features={"metadata.version": 21}), "version", "ok", "Kafka 3.9", ""),
         (can(features={"metadata.version": 99}), "version", "ok", "Kafka 4.4", ""),
-        (can(features={}), "version", "ok", "ZooKeeper", ""),
+        (can(features={}), "version", "ok", "not told; ", ""),
+        (
+            replace(can(features={}), configs={**CONFIGS, "inter.broker.protocol.version": "2.8-IV1"}),
+            "version",
+            "ok",
+            "Kafka 2.8-IV1, with ZooKeeper",
+            "",
+        ),
         (can(newest={**WITHOUT_2_8, 3: 9}), "release", "warning", "is older than Kafka 2.8: remote topics", "to 2.8 or newer"),
         (can(newest={**NEWEST, 3: 9}), "release", "warning", "does not offer Metadata in version 10, as Kafka 2.8", "provider"),
         (can(clock=Clock(-4_000, 10)), "clock", "ok", "4.000 s behind", ""),
@@ -94,7 +101,7 @@ def test_a_service_is_named_and_its_versions_are_no_age() -> None:
     redpanda = replace(can(newest={1: 11, 3: 8, 9: 7, 22: 3, 61: 0, 66: 0}, features={}), cluster_id="redpanda.3f2", configs={})
     findings = list(cluster_findings(redpanda, source=True, target=True))
     assert next(entry.found for entry in findings if entry.check == "service").startswith("Redpanda; docs/compatibility.md")
-    assert next(entry.found for entry in findings if entry.check == "version") == "the service does not tell a release of Kafka"
+    assert next(entry.found for entry in findings if entry.check == "version").startswith("not told; ")
     released = [entry.found for entry in findings if entry.check == "release"]
     assert released
     assert all(found.startswith("is Redpanda, and does not offer ") for found in released)

@@ -23,7 +23,6 @@ READ = "2026-11-26"
 LEFT_OUT = "Ferry leaves out the other configs of a remote topic, and names them"
 _FACTORS = tuple(Setting(key, ("-1", "3")) for key in (REMOTE_TOPICS, OWN_TOPICS, HEARTBEATS, CHECKPOINTS, OFFSET_SYNCS))
 _WITHOUT_TRANSACTIONS = Setting("transaction.producer", ("false",))
-_CONFIGS = "https://docs.confluent.io/cloud/current/topics/manage.html"
 _CONFIG_LIST = "https://github.com/confluentinc/terraform-provider-confluent/blob/master/docs/resources/confluent_kafka_topic.md"
 _FACTOR_ERROR = "https://github.com/confluentinc/ksql/issues/3942"
 _MSK = "https://docs.aws.amazon.com/msk/latest/developerguide/"
@@ -65,7 +64,6 @@ CONFLUENT_CLOUD = ManagedService(
     (
         _three_replicas(_FACTOR_ERROR),
         Limit("Of a topic only some configs can be set; compression.type is not one of them.", LEFT_OUT, _CONFIG_LIST),
-        Limit("Configs of brokers and internal topics cannot be changed.", "Ferry changes none", _CONFIGS),
     ),
     READ,
     hosts=(r"\.confluent\.cloud(:|$)",),

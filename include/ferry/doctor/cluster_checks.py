@@ -55,10 +55,14 @@ def _version(where: str, facts: ClusterFacts) -> Finding:
     found = release(facts)
     if found:
         return ok(where, "version", f"Kafka {found} (metadata.version {facts.capabilities.features['metadata.version']})")
-    told = facts.configs.get("inter.broker.protocol.version", "")
-    if not told and services_of(facts):
-        return ok(where, "version", "the service does not tell a release of Kafka")
-    return ok(where, "version", f"Kafka {told or 'before KRaft'}, with ZooKeeper")
+    told = facts.configs.get("inter.broker.protocol.version")
+    if told is None:
+        return ok(
+            where,
+            "version",
+            "not told; Kafka with KRaft tells its metadata.version, and Kafka with ZooKeeper has a config of brokers for it",
+        )
+    return ok(where, "version", f"Kafka {told}, with ZooKeeper")
 
 
 def _lack(feature: Feature, facts: ClusterFacts) -> tuple[str, str]:
