@@ -62,6 +62,11 @@ def test_settings_of_clients_count_too(flow_of: Callable[..., Flow]) -> None:
     )
 
 
+def test_what_cannot_be_told_apart_is_told_of_all(flow_of: Callable[..., Flow]) -> None:
+    told = [entry.found.partition(":")[0] for entry in service_findings(flow_of(), PLAIN, EVENT_HUBS)]
+    assert set(told) == {"B may be Azure Event Hubs, Standard", "B may be Azure Event Hubs, Premium and Dedicated"}
+
+
 def test_a_source_has_limits_of_its_own(flow_of: Callable[..., Flow]) -> None:
     redpanda = replace(PLAIN, cluster_id="redpanda.1")
     (found,) = service_findings(flow_of(), redpanda, replace(PLAIN, alias="B"))

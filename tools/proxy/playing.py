@@ -43,7 +43,7 @@ ENTRIES = {
     INCREMENTAL_ALTER_CONFIGS: ("resources", "responses", ("resource_type", "resource_name")),
 }
 WITH_A_CLUSTER_ID = frozenset({METADATA, DESCRIBE_CLUSTER})
-# Its answer has no flexible header, even where its body is flexible.
+# How a request begins: API key, version, correlation id, and the length of the client id.
 _HEADER = struct.Struct(">hhih")
 
 Change = Callable[[bytes], bytes]

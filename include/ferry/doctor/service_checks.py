@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ferry.clusters.services import Limit, ManagedService, Setting, Side
+from ferry.clusters.services import Limit, Setting, Side
 from ferry.config import ClientRole, Flow
 from ferry.config.registry.clients import CLIENTS
 from ferry.doctor.cluster_checks import services_of
@@ -15,14 +15,15 @@ _OF_CLIENTS = frozenset(known.name for known in CLIENTS)
 def service_findings(flow: Flow, source: ClusterFacts, target: ClusterFacts) -> Iterator[Finding]:
     """One for each limit of a service that the flow reads from or writes to; a warning where a setting is missing."""
     for side, facts in ((Side.SOURCE, source), (Side.TARGET, target)):
-        for service in services_of(facts):
-            for limit in service.limits:
-                if limit.side is side:
-                    yield _finding(flow, facts.alias, service, limit)
+        services = services_of(facts)
+        for service in services:
+            # What cannot be told apart is told of all.
+            cluster = f"{facts.alias} {'is' if len(services) == 1 else 'may be'} {service.name}"
+            yield from (_finding(flow, cluster, limit) for limit in service.limits if limit.side is side)
 
 
-def _finding(flow: Flow, alias: str, service: ManagedService, limit: Limit) -> Finding:
-    where, told = f"flow {flow.name}", f"{alias} is {service.name}: {limit.what} {_sentence(limit.ferry)}"
+def _finding(flow: Flow, cluster: str, limit: Limit) -> Finding:
+    where, told = f"flow {flow.name}", f"{cluster}: {limit.what} {_sentence(limit.ferry)}"
     unset = [setting for setting in limit.settings if not _is_set(flow, setting)]
     if not unset:
         return ok(where, "service", told)
