@@ -107,6 +107,20 @@ def test_codecs_are_refused_by_name(proxied: tuple[SandboxCluster, BrokerProxy],
     assert len(read_all(cluster.bootstrap, topic)[0]) == 2
 
 
+def test_a_request_that_is_too_large_closes_the_connection(proxied: tuple[SandboxCluster, BrokerProxy], topic_factory: Make) -> None:
+    cluster, proxy = proxied
+    topic = topic_factory(cluster)
+    with playing(proxy, Service(request_bytes=50_000)):
+        settings = {"bootstrap.servers": proxy.bootstrap, "message.timeout.ms": 2_000, "log_level": 0}
+        for size in (40_000, 60_000):
+            producer = Producer(settings)
+            told: list[KafkaError | None] = []
+            producer.produce(topic, bytes(size), partition=0, on_delivery=lambda problem, _, told=told: told.append(problem))
+            assert producer.flush(20) == 0
+            assert bool(told[0]) is (size > 50_000)
+    assert [len(record.value or b"") for record in read_all(cluster.bootstrap, topic)[0]] == [40_000]
+
+
 def test_topics_and_configs_are_refused_one_by_one(proxied: tuple[SandboxCluster, BrokerProxy]) -> None:
     cluster, proxy = proxied
     free, stamped, thin = (f"t-{secrets.token_hex(3)}" for _ in range(3))

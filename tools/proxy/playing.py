@@ -43,7 +43,7 @@ ENTRIES = {
     INCREMENTAL_ALTER_CONFIGS: ("resources", "responses", ("resource_type", "resource_name")),
 }
 WITH_A_CLUSTER_ID = frozenset({METADATA, DESCRIBE_CLUSTER})
-# Its answer has no flexible header, even where its body is flexible.
+# How a request begins: API key, version, correlation id, and the length of the client id.
 _HEADER = struct.Struct(">hhih")
 
 Change = Callable[[bytes], bytes]
@@ -65,7 +65,7 @@ def play(service: Service, body: bytes) -> Played | None:
         return Played(
             body if offered else _harmless(correlation), partial(_versions, service, version if offered else 0, refused=not offered)
         )
-    if not service.offers(api, version):
+    if not service.offers(api, version) or not service.reads(len(body)):
         return None
     message = _REQUESTS.get(api)
     if message is None or version > message.max_version:

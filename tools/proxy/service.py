@@ -49,6 +49,7 @@ class Service:
     topic_configs: names that topics may be given; a topic with another name is refused with `config_error`. None: all.
     factors: replication factors of CreateTopics. The broker gets -1 in their place, as it may have fewer brokers. None: as asked.
     broker_configs: names that DescribeConfigs tells of brokers. None: all. broker_error: it tells nothing of them.
+    request_bytes: of the largest request; after a larger one the service closes the connection. 0: no limit.
     cluster_id: empty for the broker's own. features: whether ApiVersions tells finalized features.
     """
 
@@ -61,12 +62,17 @@ class Service:
     factors: frozenset[int] | None = None
     broker_configs: frozenset[str] | None = None
     broker_error: int = NO_ERROR
+    request_bytes: int = 0
     cluster_id: str = ""
     features: bool = True
 
     def offers(self, api: int, version: int) -> bool:
         """Whether it knows this version of a request; otherwise it closes the connection, as Kafka does."""
         return version <= self.newest.get(api, version)
+
+    def reads(self, size: int) -> bool:
+        """Whether it reads a request of so many bytes."""
+        return not self.request_bytes or size <= self.request_bytes
 
     def refuses(self, api: int, request: Any) -> int:
         """The error with which it refuses the whole request. `request`: a message of kafka-python."""

@@ -62,7 +62,8 @@ CLIENTS: tuple[Property, ...] = (
     _client("receive.buffer.bytes", kinds.integer(-1, 2**31 - 1), "65536", "TCP receive buffer; -1: the system decides"),
     _client("auto.offset.reset", kinds.STRING, "earliest", "for the source's consumer: where a first copy begins, see ferry.start",
         roles=ONLY_CONSUMER),
-    _client("max.request.size", kinds.AT_LEAST_0, "1048576", "largest request of the clients that write MM2's internal topics",
+    _client("max.request.size", kinds.AT_LEAST_0, "1048576",
+        "largest request of the clients that write MM2's internal topics; if it is set for the target, also the largest one of the copy",
         roles=ONLY_PRODUCER),
     _client("delivery.timeout.ms", kinds.AT_LEAST_0, "120000", "how long those clients try to write a record", roles=ONLY_PRODUCER),
     # Logins.
