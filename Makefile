@@ -8,7 +8,7 @@ export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 unexport PYTHONDONTWRITEBYTECODE
 PYTHON_DIRECTORIES := include demo tools tests dags plugins spark_jobs benchmarks docs/examples
 # What has a target of its own is not among the tests.
-ALL := not parity and not migration and not bounces and not rights and not matrix and not drill and not spark_drill
+ALL := not parity and not migration and not bounces and not rights and not matrix and not services and not drill and not spark_drill
 # Of tests at a time: a third of the time a worker waits for brokers, so three keep two cores busy.
 WORKERS ?= 3
 # A file stays on one worker, with its clusters; tests/conftest.py puts the files that take longest first.
@@ -19,7 +19,7 @@ EXAMPLES ?= 5000
 ROOM ?= wire
 MINUTES ?= 5
 
-.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix spark-drill exactness endings faults bounces soak hours page coverage mutants bench latency quiet scale width tiered distance docs how-tos lock pythons spark-environment clean
+.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix services spark-drill exactness endings faults bounces soak hours page coverage mutants bench latency quiet scale width tiered distance docs how-tos lock pythons spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -99,6 +99,9 @@ rights: setup ## Every right that a flow needs, taken away in turn
 
 matrix: setup ## Every release of Kafka as source and as target, about 25 minutes
 	pytest -m matrix --durations 20
+
+services: setup ## Every managed service that Ferry knows, played before real brokers: exact, or refused before any write
+	pytest -m services --durations 20
 
 spark-drill: setup ## A Spark cluster of two workers that are killed during runs; other environments for its executors
 	pytest -m spark_drill --durations 5

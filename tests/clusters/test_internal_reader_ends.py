@@ -39,6 +39,7 @@ class NewLeader:
         self.metadata, self.epoch, self.width, self.fetches = 0, 4, 1, 0
         self.refusals: list[int | Exception] = []  # the codes or errors of the first fetches
         self.sizes: list[int] = []  # how many bytes each fetch asked for
+        self.logs: list[tuple[bytes, int]] = []  # what the next fetches find instead: records, and the end of the log
         self.gone_meanwhile = False  # somebody else learns while a fetch is answered that the topic is gone
 
     def brokers(self) -> tuple[int, ...]:
@@ -88,6 +89,8 @@ class NewLeader:
             self.leaders.take(await self.send(metadata_request(["t"])))
         topic = FetchResponse.FetchableTopicResponse
         end, records = (0, b"") if self.left >= 0 or refusal else (3, feed_bench.batch(0, 1, 2))
+        if self.logs:
+            records, end = self.logs.pop(0)
         told = {"error_code": refusal, "records": records, "last_stable_offset": end, "high_watermark": end}
         return FetchResponse[12](
             responses=[topic(topic="t", partitions=[topic.PartitionData(partition_index=one, **told) for one in numbers])]
@@ -183,3 +186,11 @@ def test_a_partition_is_answered_once_though_its_topic_goes_meanwhile(loop: Even
     leader = NewLeader(loop, -1)
     leader.gone_meanwhile = True
     assert [record.offset for record in reading(leader, monkeypatch).read("t", complete=False)] == [0, 1, 2]
+
+
+def test_a_read_goes_on_to_where_the_log_ends_meanwhile(loop: EventLoop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compaction has removed record 1 because record 3 has its key. The read began when the log ended at 3."""
+    leader = NewLeader(loop, -1)
+    leader.logs = [(feed_bench.batch(0) + feed_bench.batch(2), 4), (feed_bench.batch(3), 4)]
+    assert [record.offset for record in reading(leader, monkeypatch).read("t")] == [0, 2, 3]
+    assert leader.fetches == 2

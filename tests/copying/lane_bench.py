@@ -36,6 +36,8 @@ class Cluster:
     def require_answers(self) -> None:
         """They come."""
 
+    request_limit = None
+
     def throttled(self, _: int) -> bool:
         return False
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from tests.copying.feed_bench import Bench, batch, task
 
 from ferry.clusters.connections import RequestLost, RequestNotSent
+from ferry.clusters.fetching import Fetched, FetchPosition
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying import source_feed
-from ferry.copying.guard_tail import NO_EPOCH, GuardTail
+from ferry.copying.guard_tail import NO_EPOCH, GuardTail, _Place
 from ferry.copying.loop_guard import LedgerRead
 from ferry.errors import OriginUnclear
 from ferry.wire.ranges import Ranges, size
@@ -146,3 +147,12 @@ def test_a_partition_about_which_an_operator_has_spoken_is_planned_again() -> No
     failure = made.cursors[0].failure
     assert failure is not None
     assert failure.passing
+
+
+def test_the_ledger_is_read_to_where_it_ends_meanwhile() -> None:
+    """Compaction may have removed a receipt because a newer one is behind the end that was asked for."""
+    ledger, ends = TopicPartition("mm2-ferry-ledger.B.internal", 0), {TopicPartition("mm2-ferry-ledger.B.internal", 0): 3}
+    found = tail()
+    found._places[0] = _Place(3)
+    asyncio.run(found._take(Fetched(FetchPosition(*ledger, 3, -1), 0, memoryview(b""), [], False, 5, 7), ends))
+    assert ends == {ledger: 7}

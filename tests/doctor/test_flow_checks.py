@@ -20,6 +20,7 @@ from ferry.errors import ExitCode, PartitionsFailed
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.status import FlowStatus
 from ferry.syncs.few_replicas import FewReplicas
+from ferry.syncs.wrong_topics import WrongTopic
 
 pytestmark = pytest.mark.unit
 
@@ -95,6 +96,22 @@ def test_one_cluster_under_two_names(flow_of: FlowOf) -> None:
             "warning",
             "fewer replicas than replication.factor wants (2): A.orders (1)",
             '{"topic":"A.orders","partition":0,"replicas":[2,1]},{"topic":"A.orders","partition":1,"replicas":[3,2]}',
+        ),
+        (
+            replace(FACTS, wrong_topics=(WrongTopic("topic l has cleanup.policy=delete", "kafka-configs.sh", stops=True),)),
+            None,
+            "internal topics",
+            "failure",
+            "topic l has cleanup.policy=delete",
+            "kafka-configs.sh",
+        ),
+        (
+            replace(FACTS, wrong_topics=(WrongTopic("topic s has 3 partitions", "nothing is lost"),)),
+            None,
+            "internal topics",
+            "warning",
+            "topic s has 3 partitions",
+            "nothing is lost",
         ),
         (
             replace(FACTS, source_configs={"orders": {"max.message.bytes": "9"}}, remote_configs={"orders": {"max.message.bytes": "8"}}),

@@ -23,6 +23,7 @@ from typing import TypeVar
 
 from tools.proxy.connection import Conditions, Connection, Exchange
 from tools.proxy.rules import Link, Rule, Way
+from tools.proxy.service import Service
 
 HOST = "127.0.0.1"
 Answer = TypeVar("Answer")
@@ -31,13 +32,14 @@ ANSWER_SECONDS = 10.0
 
 
 class BrokerProxy:
-    """Listens on `port` of 127.0.0.1 and forwards to `behind`."""
+    """Listens on `port` of 127.0.0.1 and forwards to `behind`, as if that broker were one of `service`."""
 
-    def __init__(self, behind: int, port: int, seed: int = 0) -> None:
+    def __init__(self, behind: int, port: int, seed: int = 0, service: Service | None = None) -> None:
         self.behind, self.port = behind, port
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=f"proxy-{port}", daemon=True)
         self._conditions = Conditions(random.Random(seed))  # noqa: S311 - it draws faults, not secrets
+        self._conditions.service = service
         self._connections: dict[Connection, asyncio.Task[None]] = {}
         self._server: Server | None = None
         for event in self._conditions.open.values():
@@ -79,6 +81,15 @@ class BrokerProxy:
     def link(self, link: Link | dict[Way, Link]) -> None:
         both = dict.fromkeys(Way, link) if isinstance(link, Link) else link
         self._call(lambda: self._conditions.link.update(both))
+
+    @property
+    def service(self) -> Service | None:
+        """What it plays. Clients that are connected know what the last one offered: `cut` them after a change."""
+        return self._conditions.service
+
+    @service.setter
+    def service(self, service: Service | None) -> None:
+        self._call(lambda: setattr(self._conditions, "service", service))
 
     @contextmanager
     def recording(self) -> Iterator[list[Exchange]]:

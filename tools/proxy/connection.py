@@ -16,7 +16,9 @@ from asyncio import Event, Queue, StreamReader, StreamWriter
 from collections import Counter
 from dataclasses import dataclass, field
 
+from tools.proxy.playing import Change, play
 from tools.proxy.rules import Action, Link, Request, Rule, Way
+from tools.proxy.service import Service
 
 LENGTH = 4
 # Frames under way in one direction: more than any client has in flight.
@@ -38,7 +40,10 @@ class Exchange:
 
 @dataclass
 class Conditions:
-    """What holds for all connections of a proxy now; read and written by its loop only. `exchanges`: None while nobody wants to know."""
+    """What holds for all connections of a proxy now; read and written by its loop only.
+
+    exchanges: None while nobody wants to know. service: None where the broker is not to be another than it is.
+    """
 
     dice: random.Random
     link: dict[Way, Link] = field(default_factory=lambda: dict.fromkeys(Way, Link()))
@@ -47,6 +52,7 @@ class Conditions:
     rules: list[Rule] = field(default_factory=list)
     seen: Counter[int] = field(default_factory=Counter)
     exchanges: list[Exchange] | None = None
+    service: Service | None = None
 
 
 class Connection:
@@ -60,6 +66,7 @@ class Connection:
         self._ended: set[Way] = set()
         self._awaited: dict[int, Rule] = {}
         self._unanswered: dict[int, Exchange] = {}
+        self._changes: dict[int, Change] = {}
         self.incomplete = False
 
     async def run(self) -> None:
@@ -94,9 +101,10 @@ class Connection:
                 head = await reader.readexactly(LENGTH)
                 body = await reader.readexactly(int.from_bytes(head))
                 lag = self._requested(body) if way is Way.REQUESTS else self._answered(body)
-                if lag is not None:
+                frame = None if lag is None else self._played(way, body)
+                if lag is not None and frame is not None:
                     lag += self._conditions.link[way].lag(self._conditions.dice)
-                    await queue.put((asyncio.get_running_loop().time() + lag, head + body))
+                    await queue.put((asyncio.get_running_loop().time() + lag, len(frame).to_bytes(LENGTH) + frame))
         except asyncio.IncompleteReadError:
             await queue.put(None)
         except ConnectionError:
@@ -128,6 +136,21 @@ class Connection:
             self._ended.add(way)  # its receiver has gone; whatever else is under way goes nowhere
             if way is Way.REQUESTS:
                 self.cut()
+
+    def _played(self, way: Way, body: bytes) -> bytes | None:
+        """The frame as the service would have it; None when it has closed the connection."""
+        if way is Way.ANSWERS:
+            change = self._changes.pop(int.from_bytes(body[:4], signed=True), None)
+            return body if change is None else change(body)
+        if self._conditions.service is None:
+            return body
+        played = play(self._conditions.service, body)
+        if played is None:
+            self.cut()
+            return None
+        if played.change is not None:
+            self._changes[Request.of(body).correlation] = played.change
+        return played.forward
 
     def _requested(self, body: bytes) -> float | None:
         """Seconds that a request is held up by a rule; None when it is not forwarded."""

@@ -15,6 +15,8 @@ from enum import Enum
 # Kafka's api keys that tests aim at.
 PRODUCE, FETCH, METADATA, OFFSET_FETCH = 0, 1, 3, 9
 FIND_COORDINATOR, INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN, END_TXN, TXN_OFFSET_COMMIT = 10, 22, 24, 25, 26, 28
+API_VERSIONS, CREATE_TOPICS, DESCRIBE_ACLS, DESCRIBE_CONFIGS, ALTER_CONFIGS = 18, 19, 29, 32, 33
+INCREMENTAL_ALTER_CONFIGS, DESCRIBE_CLUSTER = 44, 60
 # TCP's first retransmission of a lost segment comes no earlier than this on Linux; every further one takes twice as long.
 RETRANSMIT_SECONDS = 0.2
 RETRANSMISSIONS = 5

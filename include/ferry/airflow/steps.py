@@ -70,9 +70,11 @@ def plan(flow: str) -> dict[str, Any]:
 
 def prepare(flow: str, planned: Mapping[str, Any]) -> dict[str, Any]:
     if not planned["needs_preparation"]:
-        return {"created": [], "grown": [], "failed": []}
+        return {"created": [], "grown": [], "failed": [], "refused": []}
     with typed_retries(), Run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
         changes = run.prepare(spark_follows=planned["needs_copy"])
+    for skipped in changes.refused:
+        say(f"without {skipped.what}: {skipped.reason}")
     for failure in changes.failed:
         say(f"remote topic {failure.remote_topic} of {failure.topic}: {failure.problem}")
     return changes.document()

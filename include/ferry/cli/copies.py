@@ -162,6 +162,8 @@ def _warn(run: Run) -> None:
         notice(f"warning: flow {flow.name} has nothing to copy: no topic of {flow.source.alias} that the user may see matches its topics")
     if plan.topics.assumed:
         notice(f"warning: {plan.topics.assumed}")
+    for wrong in plan.wrong_topics:
+        notice(f"warning: {wrong}; {wrong.fix}")
     for few in plan.few_replicas[:FEW_NAMED]:
         notice(f"warning: {few}: ferry doctor prints the command that adds the missing ones")
 
@@ -171,6 +173,8 @@ def show_changes(changes: TopicChanges) -> None:
         notice(f"remote topic {name}: created")
     for name in changes.grown:
         notice(f"remote topic {name}: grown")
+    for skipped in changes.refused:
+        notice(f"warning: without {skipped.what}: {skipped.reason}")
     for failure in changes.failed:
         notice(f"remote topic {failure.remote_topic} of {failure.topic}: {failure.problem}")
 

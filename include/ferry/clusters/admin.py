@@ -17,15 +17,7 @@ from functools import cached_property, partial
 from typing import Any, Self, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewPartitions,
-    NewTopic,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from ferry.clusters import metadata
 from ferry.clusters.connections import RequestLost, RequestNotSent
@@ -283,25 +275,6 @@ class ClusterAdmin:
         # An attempt whose answer was lost may have grown these already.
         grown = self.topics(name for name, problem in problems.items() if isinstance(problem, ChangeRefused))
         return {name: problem for name, problem in problems.items() if name not in grown or grown[name].partitions != widths[name]}
-
-    def alter_topic_configs(self, changes: Mapping[str, Mapping[str, str | None]]) -> dict[str, FerryError]:
-        """Set (None: remove) entries of topics' own configs by IncrementalAlterConfigs; the errors by topic.
-
-        A topic whose change is refused keeps its whole config.
-        """
-
-        def explain(name: str) -> tuple[str, str]:
-            return f"changing {', '.join(sorted(changes[name]))} of topic {name}", f"AlterConfigs on topic {name}"
-
-        def resource(name: str) -> ConfigResource:
-            alterations = [
-                ConfigEntry(key, value, incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET)
-                for key, value in sorted(changes[name].items())
-            ]
-            return ConfigResource(ResourceType.TOPIC, name, incremental_configs=alterations)
-
-        requests = ({name: resource(name) for name in chunk} for chunk in chunks(sorted(changes), TOPICS_A_REQUEST))
-        return self._changed("incremental_alter_configs", requests, explain)
 
     def _list_offsets(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> Offsets:
         found, errors = self._clients.offsets.offsets((TopicPartition(*key) for key in partitions), at, committed=committed)

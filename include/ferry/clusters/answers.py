@@ -203,7 +203,7 @@ PRODUCE = RequestKind(
     Row("POLICY_VIOLATION", Action.RECORD_REFUSED, "a policy of the target refuses it"),
     Row("INVALID_RECORD", Action.RECORD_REFUSED, "the remote topic does not accept such records (a compacted topic needs keys)"),
     Row("INVALID_TOPIC_EXCEPTION", Action.REFUSED, "the broker does not let clients write to this topic"),
-    Row("UNSUPPORTED_COMPRESSION_TYPE", Action.REFUSED, "the target does not know this codec"),
+    Row("UNSUPPORTED_COMPRESSION_TYPE", Action.REFUSED, "the target does not take this codec: set ferry.compression.type to gzip or none"),
     Row("UNSUPPORTED_FOR_MESSAGE_FORMAT", Action.REFUSED, "raise message.format.version of the remote topic to 0.11 or newer"),
     Row("TOPIC_AUTHORIZATION_FAILED", Action.DENIED, "Write on topic {topic}"),
     Row("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", *_NO_ID),

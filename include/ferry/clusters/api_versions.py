@@ -14,13 +14,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from kafka.protocol.admin import DescribeProducersRequest, DescribeQuorumRequest, ListTransactionsRequest
+from kafka.protocol.admin import (
+    DescribeClusterRequest,
+    DescribeProducersRequest,
+    DescribeQuorumRequest,
+    DescribeTransactionsRequest,
+    ListTransactionsRequest,
+)
 from kafka.protocol.consumer import FetchRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest
 
 from ferry.clusters.answers import DESCRIBE_QUORUM, Action
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.service_profiles import named, services_at
 from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import Cluster
 from ferry.errors import BrokerTooOld, ClusterUnreachable
@@ -67,6 +74,15 @@ TARGET_WISHES = (
     Feature(MetadataRequest, 10, "2.8", "remote topics that are deleted and created again look to Ferry like the topics before (KIP-516)"),
     Feature(DescribeProducersRequest, 0, "2.8", "Ferry does not look for transactions of the flow that a broker forgot to end (KIP-664)"),
 )
+# Requests by which a release shows itself, also on a service that leaves out others.
+MARKERS = (
+    *SOURCE_NEEDS,
+    *TARGET_NEEDS,
+    *SOURCE_WISHES,
+    Feature(DescribeClusterRequest, 0, "2.8", ""),
+    Feature(DescribeTransactionsRequest, 0, "3.0", ""),
+    Feature(OffsetFetchRequest, 8, "3.0", ""),
+)
 
 
 @dataclass(frozen=True)
@@ -89,10 +105,46 @@ class Capabilities:
 
 def lacking(cluster: Cluster, *, needs: Iterable[Feature], wishes: Iterable[Feature]) -> tuple[Lack, ...]:
     """The `wishes` that the cluster cannot fulfil; BrokerTooOld where it lacks one of `needs`. ClusterUnreachable, AuthenticationFailed."""
-    offered = ask_cluster(cluster, ClusterConnection.newest)
+    offered, cluster_id = ask_cluster(cluster, _offered)
+    service = named(services_at(cluster.bootstrap, cluster_id, offered))
     for need in missing(needs, offered):
-        raise BrokerTooOld(f"cluster {cluster.alias} ({cluster.bootstrap}) is older than Kafka {need.since}: {need.without}; upgrade it")
-    return tuple(Lack(f"cluster {cluster.alias} is older than Kafka {wish.since}", wish.without) for wish in missing(wishes, offered))
+        where, mend = f"cluster {cluster.alias} ({cluster.bootstrap})", f"; {mending(need, offered, service)}"
+        raise BrokerTooOld(f"{where} {lack(need, offered, service)}: {need.without}{mend}")
+    return tuple(Lack(f"cluster {cluster.alias} {lack(wish, offered, service)}", wish.without) for wish in missing(wishes, offered))
+
+
+async def _offered(connection: ClusterConnection) -> tuple[Mapping[int, int], str]:
+    return await connection.newest(), connection.cluster_id
+
+
+def lack(feature: Feature, offered: Mapping[int, int], service: str) -> str:
+    """What to say of a cluster without `feature` (pure). `service`: the name of the service, if it is one.
+
+    A cluster is called old only if it offers nothing of the release that brought the feature, or of a later one.
+    """
+    if not service and _is_older(feature.since, offered):
+        return f"is older than Kafka {feature.since}"
+    request = feature.request.__name__.removesuffix("Request")
+    return f"{f'is {service}, and ' if service else ''}does not offer {request} in version {feature.version}, as Kafka {feature.since} does"
+
+
+def mending(feature: Feature, offered: Mapping[int, int], service: str) -> str:
+    """What to do about it."""
+    old = not service and _is_older(feature.since, offered)
+    return (
+        f"upgrade the cluster to {feature.since} or newer"
+        if old
+        else "ask its provider; docs/compatibility.md says what is known of services"
+    )
+
+
+def _is_older(release: str, offered: Mapping[int, int]) -> bool:
+    later = [marker for marker in MARKERS if _number(marker.since) >= _number(release)]
+    return len(missing(later, offered)) == len(later)
+
+
+def _number(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
 
 
 def missing(features: Iterable[Feature], offered: Mapping[int, int]) -> list[Feature]:

@@ -223,6 +223,11 @@ class ClusterConnection:
         self._manager.cluster.update_metadata(SimpleNamespace(**known, topics=()))
 
     @property
+    def request_limit(self) -> int | None:
+        """Bytes of the largest Produce request that the cluster may get; None: as large as Ferry likes."""
+        return self._cluster.request_limit
+
+    @property
     def cluster_id(self) -> str:
         """The id of the cluster, as last learned."""
         return str(self._manager.cluster.cluster_id)

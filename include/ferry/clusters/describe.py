@@ -34,13 +34,15 @@ class Brokers(NamedTuple):
 @dataclass(frozen=True)
 class WantedTopic:
     """A topic to create; a replication factor of -1 is the broker's default. `rights` takes its name and gives all rights to ask for when
-    the user may not create it: more than Create, because Ferry also uses the topic."""
+    the user may not create it: more than Create, because Ferry also uses the topic. `optional`: configs that Ferry leaves out where the
+    cluster refuses them (creation.py)."""
 
     name: str
     partitions: int
     replication_factor: int
     config: Mapping[str, str] = field(default_factory=dict)
     rights: Callable[[str], str] = lambda _: "Create"
+    optional: Mapping[str, str] = field(default_factory=dict)
 
 
 class ConfigOrigin(StrEnum):

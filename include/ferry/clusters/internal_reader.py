@@ -2,6 +2,10 @@
 
 Commit markers reach partitions one by one, and another writer's open transaction hides later records. So a read_committed reader is done
 only when its last stable offset has passed the high watermark that it captured at its start.
+
+Compaction may remove a record before the reader comes to it, because a newer one of its key is behind that high watermark. So the reader
+goes on to the end that its last answer names: whatever was removed until then has a successor below that end. No config of the topic
+(min.compaction.lag.ms) is needed for this.
 """
 
 import math
@@ -112,7 +116,7 @@ class InternalTopicReader:
         complete: bool = True,
         seconds: float | None = None,
     ) -> Iterator[InternalRecord]:
-        """Every committed record of `topic` up to the high watermarks of now, from `start` (offsets by partition) or the beginning.
+        """Every committed record of `topic` from `start` (offsets by partition) or the beginning, at least to the high watermarks of now.
 
         Asks at once: so several reads that are begun before the first of them is iterated take the time of one.
         `only`: these partitions. With `complete=False` the read ends where an open transaction begins: enough to show something, not to
@@ -201,7 +205,7 @@ class InternalTopicReader:
         """
         positions = {key: start for key, (start, bound) in spans.items() if start < bound}
         bounds = {key: bound for key, (_, bound) in spans.items()}
-        size = ANSWER_BYTES
+        size, to_now = ANSWER_BYTES, anew is not None
 
         def ask(wait: int) -> Asked[Told]:
             ending = {key for key in positions if bounds[key] == NOW}
@@ -225,6 +229,8 @@ class InternalTopicReader:
                     positions.update({key: start for key, (start, _) in now.items() if key not in bounds})
                     bounds.update({key: bound for key, (_, bound) in now.items() if key not in bounds})
                     anew = None if told.partitions else anew
+                if to_now:
+                    bounds.update({key_of(part): max(bounds[key_of(part)], self._end_of(part)) for part in told.fetched if not part.error})
                 news = yield from self._taken_all(told, positions, bounds, complete=complete)
                 waited = 0.0 if news else waited
                 if not positions or time.monotonic() > deadline:
@@ -277,8 +283,7 @@ class InternalTopicReader:
                 records, position = records_of(part, bound)
             except MalformedBatch as problem:
                 raise UnreadableRecord(f"cluster {self._cluster.alias}: {topic}-{partition}: {problem}") from problem
-            end = part.last_stable_offset if self._committed else part.high_watermark
-            return records, position, math.inf if complete else end
+            return records, position, math.inf if complete else self._end_of(part)
         if FETCH.action(part.error) is Action.BOUNDS:  # the log begins later, or ended before
             ends = self._offsets_of(topic, [partition], EARLIEST, LATEST).answer()
             first, last = (found.get(partition, position) for found in ends)
@@ -286,6 +291,10 @@ class InternalTopicReader:
         if FETCH.action(part.error) is Action.DENIED:
             raise self._problem(topic, KafkaError(part.error))
         return [], position, -1 if part.error in _GONE and not complete else math.inf
+
+    def _end_of(self, part: Fetched) -> int:
+        """Where the partition ended when its leader answered, for this reader."""
+        return part.last_stable_offset if self._committed else part.high_watermark
 
     def _offsets_of(self, topic: str, partitions: Iterable[int], *moments: int) -> Asked[list[dict[int, int]]]:
         """By partition, at EARLIEST, LATEST or times in ms; records of open and aborted transactions count."""

@@ -89,6 +89,12 @@ class Cluster:
         identity = client_identity(settings)
         return login, identity.subject if identity else None
 
+    @property
+    def request_limit(self) -> int | None:
+        """Bytes of the largest Produce request, where the file gives max.request.size for the producer."""
+        written = self.written(ClientRole.PRODUCER)
+        return int(written.value("max.request.size")) if written.given("max.request.size") else None
+
     def librdkafka(self, role: ClientRole) -> dict[str, object]:
         """Settings for confluent-kafka's clients. ConfigError if a reference, store or login cannot be read."""
         return librdkafka_settings(self.resolved(role))

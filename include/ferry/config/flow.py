@@ -66,6 +66,7 @@ class Flow:
     on_unclear: Literal["fail", "local"] = read_from("ferry.on.unclear")
     schedule: str | None = read_from("ferry.schedule")
     spark_connection: str = read_from("ferry.spark.connection")
+    compression_type: str = read_from("ferry.compression.type")
     transaction_bytes: int = read_from("ferry.transaction.mb")
     transaction_seconds: int = read_from("ferry.transaction.seconds")
     follow_seconds: int = read_from("ferry.follow.seconds")

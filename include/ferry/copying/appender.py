@@ -44,6 +44,8 @@ from ferry.wire.varint import Buffer
 REQUESTS_IN_FLIGHT = 4
 # More would make one request wait long for its answer.
 REQUEST_BYTES = 4 << 20
+# Of a request around its batches: its header with the transactional id, and for each partition the name of the topic and three numbers.
+HEADER_BYTES, PARTITION_BYTES = 1_000, 300
 # After this the partition fails, and the others go on.
 RETRY_SECONDS = PATIENCE_SECONDS
 RETRY_PAUSE_SECONDS = 0.05
@@ -138,6 +140,8 @@ class Appender:
         self.refusals: dict[TopicPartition, PartitionRefusal] = {}
         self._answers: deque[tuple[list[tuple[_Queue, _Sent]], Future]] = deque()
         self._in_flight_limits: defaultdict[int, InFlightLimit] = defaultdict(lambda: InFlightLimit(in_flight_bytes))
+        # Only where the file says so: some services close the connection after a larger request.
+        self._limit = connection.request_limit
         self.identity = NO_IDENTITY
         self.waiting_bytes = 0
         self.own_bytes = 0
@@ -155,10 +159,28 @@ class Appender:
         if queue is None:
             queue = self._queues[key] = _Queue(key)
         if key not in self.refusals:
-            queue.waiting.append(batch)
-            self.waiting_bytes += batch.size
-            self.own_bytes += batch.own
-            self._active[key] = queue
+            batches = self._sendable_parts(queue, batch)
+            queue.waiting.extend(batches)
+            self.waiting_bytes += sum(part.size for part in batches)
+            self.own_bytes += sum(part.own for part in batches)
+            if batches:
+                self._active[key] = queue
+
+    def _sendable_parts(self, queue: _Queue, batch: Appendable) -> list[Appendable]:
+        """The batch in parts that fit into a request each. If a record does not, the partition takes no more batches."""
+        if self._fits(batch, 0, 0):
+            return [batch]
+        try:
+            halves = self._halve(batch)
+        except ValueError as why:
+            problem = f"a batch of {batch.size:,} bytes does not fit into max.request.size={self._limit:,}, and cannot be halved: {why}"
+            self._refuse(queue, PartitionRefusal(problem, passing=False))
+            return []
+        return [part for half in halves for part in self._sendable_parts(queue, half)]
+
+    def _fits(self, batch: Appendable, partitions: int, size: int) -> bool:
+        """Whether a request has room for a batch, with batches of so many partitions and so many bytes before it."""
+        return self._limit is None or HEADER_BYTES + (partitions + 1) * PARTITION_BYTES + size + batch.size <= self._limit
 
     def busy(self, key: TopicPartition) -> bool:
         """Whether batches of this partition wait or are in flight."""
@@ -330,7 +352,7 @@ class Appender:
             for queue in queues:
                 if size >= min(REQUEST_BYTES, room):
                     break
-                if not queue.waiting or (not queue.proven and queue.in_flight):
+                if not queue.waiting or (not queue.proven and queue.in_flight) or not self._fits(queue.waiting[0], len(chosen), size):
                     continue
                 batch = queue.waiting.popleft()
                 item = _Sent(batch, queue.next_sequence)

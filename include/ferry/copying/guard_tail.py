@@ -11,7 +11,7 @@ The ledger need not exist. As long as no broker knows it, the other flow has nev
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from kafka.future import Future
@@ -153,7 +153,7 @@ class GuardTail:
         return {TopicPartition(self._topic, number) for number in leaders.partitions(self._topic)}
 
     async def _read_on(self, left: set[TopicPartition]) -> None:
-        """Read to the high watermarks of now."""
+        """Read at least to the high watermarks of now, and to the end that the last answer names, as internal_reader.py does."""
         ends, silent = dict[TopicPartition, int](), 0
         while left:
             unknown = left - ends.keys()
@@ -174,11 +174,12 @@ class GuardTail:
                     raise RequestNotSent(f"{self._where} cannot be read to its end")
                 await self._connection.loop.sleep(PAUSE_SECONDS)
 
-    async def _take(self, part: Fetched, ends: Mapping[TopicPartition, int]) -> None:
+    async def _take(self, part: Fetched, ends: dict[TopicPartition, int]) -> None:
         key = key_of(part)
         place = self._places[key.partition]
         if not part.error and not part.diverged:
             if key in ends:
+                ends[key] = max(ends[key], part.high_watermark)
                 try:
                     records, place.offset = records_of(part, ends[key])
                 except MalformedBatch as problem:

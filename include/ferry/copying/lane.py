@@ -37,6 +37,7 @@ from ferry.copying.transaction import AppendEpochs, TransactionEvent, Transactio
 from ferry.errors import BatchRefused, ClusterUnreachable, FerryError, PartitionUnavailable, PositionDisagrees, Superseded, TargetRecreated
 from ferry.handling.loading import Handle
 from ferry.ledger.receipts import REFUSED, RUNS_PER_RECEIPT, Receipt
+from ferry.wire.compression import codec_named
 from ferry.wire.split import halved
 
 log = logging.getLogger(__name__)
@@ -87,7 +88,8 @@ class Lane:
         self._groups = CursorGroups(self._cursors.values())
         self._news = self._groups.news()
         guard = GuardTail.of(shared_source or source, job.flow, task.partitions)
-        self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._groups, handle, self._limits, reading, guard)
+        codec = codec_named(job.flow.compression_type)
+        self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._groups, handle, self._limits, reading, guard, codec)
         self._identity, self._state = task.identity, TransactionState.READY
         self._mark, self._in_doubt, self._opened, self._sent_bytes = "", False, 0.0, 0
         self._registered: set[TopicPartition] = set()

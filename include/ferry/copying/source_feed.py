@@ -50,6 +50,7 @@ from ferry.errors import (
 from ferry.handling.calling import HandlerStopped, PartitionHandling
 from ferry.handling.loading import Handle
 from ferry.wire.batch import MalformedBatch, OversizedBatch
+from ferry.wire.compression import LARGEST_BYTES
 from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.ranges import union
 from ferry.wire.transform import transform
@@ -79,8 +80,10 @@ class SourceFeed:
         limits: BufferLimits,
         rate_limiter: RateLimiter,
         guard: GuardTail | None = None,
+        codec: int | None = None,
     ) -> None:
-        self._loop, self._guard = loop, guard
+        """`codec`: of the batches that are handed on (None: each keeps its own)."""
+        self._loop, self._guard, self._codec = loop, guard, codec
         self._connection = connection
         self._leaders = leaders
         self._wakeup = wakeup
@@ -292,6 +295,8 @@ class SourceFeed:
                 max_batch_bytes=task.batch_limit,
                 handling=self._handlings.get((task.topic, task.partition)),
                 max_opened_bytes=self._limits.opened,
+                codec=self._codec,
+                max_made_bytes=LARGEST_BYTES if self._codec is None else self._limits.waiting,
             )
         except HandlerStopped as problem:
             cursor.stop(HandlerFailed, str(problem))

@@ -11,6 +11,7 @@ from ferry.doctor.finding import Finding, Verdict, failure, ok, warning
 from ferry.doctor.flow_facts import FlowFacts
 from ferry.doctor.granted import Granted, granted
 from ferry.doctor.machine import MachineFacts
+from ferry.doctor.service_checks import service_findings
 from ferry.errors import ExitCode, NotAuthorized, error_named, some_of, span
 from ferry.monitoring.status import FlowStatus
 from ferry.permissions.commands import commands
@@ -41,11 +42,14 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
         yield warning(where, "topics", f"none of those that {flow.source.alias} shows match {', '.join(flow.topics)}", fix)
     else:
         yield ok(where, "topics", f"{facts.selected} to copy")
+    yield from service_findings(flow, source, target)
     needed = required_rights(flow)
     yield from rights_findings("rights at the source", flow, flow.source, needed.source, facts.source_rights)
     yield from rights_findings("rights at the target", flow, flow.target, needed.target, facts.target_rights)
     yield _replicas(where, flow, target)
     yield from _few_replicas(where, flow, facts)
+    for wrong in facts.wrong_topics:
+        yield (failure if wrong.stops else warning)(where, "internal topics", wrong.problem, wrong.fix)
     yield from _limits(where, facts)
     yield from _expirations(where, target, pause)
     yield memory_finding(where, flow, machine, len(facts.status.partitions) if facts.status else 0)

@@ -1,6 +1,6 @@
 """What both clusters say about a flow. Reads only."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
@@ -8,10 +8,12 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.config import Cluster, Flow
 from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts, read_rights_facts
 from ferry.errors import FerryError
+from ferry.ledger.topics import POLICY
 from ferry.monitoring.status import FlowStatus, flow_status
 from ferry.permissions.model import Resource, Right
 from ferry.permissions.required import required_rights, source_topics
 from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
+from ferry.syncs.wrong_topics import WrongTopic, names_on, wrong_topics
 
 Configs = Mapping[str, Mapping[str, str]]
 
@@ -21,6 +23,7 @@ class FlowFacts:
     """A flow whose clusters both answer. `remote_configs`: configs of existing remote topics, by source topic.
 
     `few_replicas`: topics of the target with fewer replicas than the config wants; `brokers`: ids of the target's brokers.
+    `wrong_topics`: internal topics of both clusters that are not as Ferry would create them.
     `problem`: why there is no `status`. `selected`: how many topics of the source the flow copies.
     """
 
@@ -35,6 +38,7 @@ class FlowFacts:
     remote_configs: Configs = field(default_factory=dict, hash=False)
     few_replicas: tuple[FewReplicas, ...] = ()
     brokers: frozenset[int] = frozenset()
+    wrong_topics: tuple[WrongTopic, ...] = ()
 
 
 def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFacts) -> FlowFacts:
@@ -50,6 +54,7 @@ def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: Cluste
         brokers = target.brokers()
         topics = target.topics(wanted.keys() & set(target_names))
         few = few_replicas(wanted, topics, brokers, target_facts.config("default.replication.factor") or 1)
+        wrong = (*_wrong_topics(flow, flow.source, source, source_names), *_wrong_topics(flow, flow.target, target, target_names))
     status, problem = None, None
     try:
         status = flow_status(flow)
@@ -67,7 +72,13 @@ def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: Cluste
         {existing[name]: _plain(config) for name, config in remote_configs.items()},
         few,
         brokers.known,
+        wrong,
     )
+
+
+def _wrong_topics(flow: Flow, cluster: Cluster, admin: ClusterAdmin, visible: Iterable[str]) -> tuple[WrongTopic, ...]:
+    topics = admin.topics(names_on(flow, cluster).intersection(visible))
+    return wrong_topics(flow, cluster, topics, admin.visible_configs(topics, keys=(POLICY,))[0])
 
 
 def source_rights(flow: Flow, needed: tuple[Right, ...]) -> RightsFacts:

@@ -10,11 +10,12 @@ from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags, overd
 from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
-from ferry.errors import TargetTooNarrow
+from ferry.errors import ConfigError, TargetTooNarrow
 from ferry.ledger.run_report import PartitionFailure, Skipped
-from ferry.ledger.topics import internal_topics
+from ferry.ledger.topics import POLICY, internal_topics
 from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
-from ferry.syncs.topics import TopicPlan, left_alone, plan_topics, why_missing
+from ferry.syncs.topics import TopicPlan, lasting, left_alone, plan_topics, without_refused
+from ferry.syncs.wrong_topics import WrongTopic, names_on, wrong_topics
 
 PLAN_VERSION = 1
 
@@ -35,6 +36,7 @@ class RunPlan:
     internal_topics_missing: bool = False
     follows: bool = False
     few_replicas: tuple[FewReplicas, ...] = ()
+    wrong_topics: tuple[WrongTopic, ...] = ()
 
     @property
     def needs_copy(self) -> bool:
@@ -65,18 +67,22 @@ class RunPlan:
             "failed": [vars(failure) for failure in self.failed],
             "open_transactions": [entry.document() for entry in self.last_stable_lags],
             "few_replicas": [{"topic": few.topic, "key": few.key, "has": few.has, "wanted": few.wanted} for few in self.few_replicas],
+            "wrong_topics": [wrong.problem for wrong in self.wrong_topics],
         }
 
 
 def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
-    """What a run would do now, and which open transactions are in its way. Writes nothing."""
+    """What a run would do now, and which open transactions are in its way. Writes nothing.
+
+    ConfigError if the ledger or state topic is not compacted.
+    """
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         seen = take_snapshot(flow, request, source, target, stable=False, for_a_run=True)
         topics = plan_remote_topics(flow, seen, source, target)
-        refused = why_missing(flow, topics, target) if topics.create or topics.unread else {}
+        topics, failures = without_refused(flow, topics, target) if topics.create or topics.unread else (topics, ())
         behind = last_stable_lags(flow, seen, source, target)
-        few = _few_replicas(flow, seen, target)
-    plans = stopped_without_topic(plan_partitions(seen.facts, rules_of(flow, request)), refused)
+        few, wrong = _few_replicas(flow, seen, target), _wrong_topics(flow, seen, target)
+    plans = stopped_without_topic(plan_partitions(seen.facts, rules_of(flow, request)), lasting(failures))
     failed = [plan.failure for plan in plans if plan.failure is not None and not _will_be_grown(plan, plan.failure, topics)]
     failed += [*seen.denied, *overdue(behind), *seen.unavailable]
     return RunPlan(
@@ -92,6 +98,7 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
         internal_topics_missing=not internal_topics(flow) <= set(seen.target_topics),
         follows=request.follow_until is not None and flow.copies,
         few_replicas=few,
+        wrong_topics=wrong,
     )
 
 
@@ -107,6 +114,15 @@ def _few_replicas(flow: Flow, seen: FlowSnapshot, target: ClusterAdmin) -> tuple
     wanted = wanted_on_target(flow, (remote for _, remote in seen.selection.selected))
     default = broker_defaults(target).replication_factor if any(one.factor < 0 for one in wanted.values()) else 1
     return few_replicas(wanted, seen.target_topics, target.brokers(seen.target_topics), default)
+
+
+def _wrong_topics(flow: Flow, seen: FlowSnapshot, target: ClusterAdmin) -> tuple[WrongTopic, ...]:
+    configs, _ = target.visible_configs(names_on(flow, flow.target) & seen.target_topics.keys(), keys=(POLICY,))
+    found = wrong_topics(flow, flow.target, seen.target_topics, configs)
+    for wrong in found:
+        if wrong.stops:
+            raise ConfigError(f"cluster {flow.target.alias}: {wrong}; {wrong.fix}")
+    return found
 
 
 def _will_be_grown(plan: PartitionPlan, failure: PartitionFailure, topics: TopicPlan) -> bool:

@@ -44,11 +44,16 @@ def _text(cell: object) -> str:
 def plan_parts(planned: RunPlan) -> Iterator[str | Table]:
     """Topics to create and to grow, records to copy, and what stands in the way, in the order in which people see it."""
     for new in planned.topics.create:
-        yield f"create {new.remote_topic}: {new.partitions} partitions, replication factor {new.replication_factor}"
+        factor = "the brokers' default" if new.replication_factor < 0 else new.replication_factor
+        yield f"create {new.remote_topic}: {new.partitions} partitions, replication factor {factor}"
+    for skipped in planned.topics.refused:
+        yield f"without {skipped.what}: {skipped.reason}"
     for growth in planned.topics.grow:
         yield f"grow {growth.remote_topic}: {growth.now} to {growth.partitions} partitions"
     if planned.topics.assumed:
         yield planned.topics.assumed
+    for wrong in planned.wrong_topics:
+        yield f"{wrong}; {wrong.fix}"
     for few in planned.few_replicas:
         yield f"{few}: ferry doctor prints the command that adds the missing ones"
     rows = [

@@ -24,6 +24,8 @@ TIMESTAMP_TYPE = "message.timestamp.type"
 REMOTE_STORAGE = frozenset(
     {"remote.storage.enable", "remote.log.copy.disable", "remote.log.delete.on.disable", "local.retention.ms", "local.retention.bytes"}
 )
+# Without these a remote topic would lose other records than its source. All others are left out where the target refuses them.
+NEEDED = frozenset({"cleanup.policy"})
 _REPLACES_TIMESTAMPS = "a remote topic that replaces timestamps is not copied to"
 
 

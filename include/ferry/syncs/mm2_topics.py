@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import WantedTopic
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
+from ferry.clusters.replication import replicas_for, replicas_told, wait_for_leaders, with_key
 from ferry.config.mm2_topics import Mm2Topic
 from ferry.ledger.formats import place_of
 from ferry.ledger.sync_outcome import Change
@@ -49,7 +49,7 @@ def ensure_mm2_topic(topic: Mm2Topic, *, dry_run: bool) -> tuple[Change, ...]:
         if admin.exists(name):
             return ()
         factor = replicas_for(replicas, admin, [name])
-        detail = f"1 partition, replication factor {factor}, cleanup.policy=compact"
+        detail = f"1 partition, replication factor {replicas_told(factor)}, cleanup.policy=compact"
         change = Change(f"topic {name} on {topic.cluster.alias}", "create", detail)
         if not dry_run:
             rights = "Create, Read, Write" if topic.read_back else "Create, Write"

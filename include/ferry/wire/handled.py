@@ -50,9 +50,16 @@ class HandlingBuilder(BatchBuilder):
     """Gives the records of wanted batches to the handler, and makes batches of what it returns."""
 
     def __init__(  # noqa: PLR0917 - where, then what
-        self, position: int, end: int, body_limit: int, excluded: Ranges, handling: PartitionHandling, max_opened: int
+        self,
+        position: int,
+        end: int,
+        body_limit: int,
+        excluded: Ranges,
+        handling: PartitionHandling,
+        max_opened: int,
+        codec: int | None = None,
     ) -> None:
-        super().__init__(position, end, excluded, max_opened)
+        super().__init__(position, end, excluded, max_opened, codec)
         self._body_limit = body_limit
         self._handling = handling
         self._codec = compression.NONE
@@ -76,7 +83,7 @@ class HandlingBuilder(BatchBuilder):
         wanted = self._wanted(converted)
         for record in decode_records(converted, records, self._handling.topic, self._handling.partition):
             if any(lower <= record.offset < upper for lower, upper in wanted):
-                self._take(record.offset, header.codec, self._handling(record))
+                self._take(record.offset, self._codec_of(header), self._handling(record))
 
     def finish(self) -> int:
         """End the open batch. The number of dropped records that no batch counts."""

@@ -16,6 +16,7 @@ ALL = ONLY_CONSUMER | ONLY_PRODUCER | ONLY_ADMIN
 
 FIXED = "exactly-once needs a fixed value, which Ferry sets"
 RAW = "Ferry copies whole batches, with the compression that they have"
+CODEC = f"{RAW}; ferry.compression.type changes it"
 NO_GROUP = "Ferry's readers join no group"
 NO_JAVA = "a Java class that Ferry cannot run"
 KERBEROS = "Ferry does not offer Kerberos"
@@ -61,7 +62,8 @@ CLIENTS: tuple[Property, ...] = (
     _client("receive.buffer.bytes", kinds.integer(-1, 2**31 - 1), "65536", "TCP receive buffer; -1: the system decides"),
     _client("auto.offset.reset", kinds.STRING, "earliest", "for the source's consumer: where a first copy begins, see ferry.start",
         roles=ONLY_CONSUMER),
-    _client("max.request.size", kinds.AT_LEAST_0, "1048576", "largest request of the clients that write MM2's internal topics",
+    _client("max.request.size", kinds.AT_LEAST_0, "1048576",
+        "largest request of the clients that write MM2's internal topics; if it is set for the target, also the largest one of the copy",
         roles=ONLY_PRODUCER),
     _client("delivery.timeout.ms", kinds.AT_LEAST_0, "120000", "how long those clients try to write a record", roles=ONLY_PRODUCER),
     # Logins.
@@ -182,7 +184,7 @@ CLIENTS: tuple[Property, ...] = (
     _producer("buffer.memory", kinds.LONG_AT_LEAST_0, "33554432", "memory for batches", RAW),
     _producer("compression.gzip.level", kinds.INT, "-1", "compression", RAW),
     _producer("compression.lz4.level", kinds.INT, "9", "compression", RAW),
-    _producer("compression.type", kinds.choice("none", "gzip", "snappy", "lz4", "zstd"), "none", "compression", RAW),
+    _producer("compression.type", kinds.choice("none", "gzip", "snappy", "lz4", "zstd"), "none", "compression", CODEC),
     _producer("compression.zstd.level", kinds.INT, "3", "compression", RAW),
     _producer("enable.idempotence", kinds.BOOLEAN, "true", "whether a retry can duplicate a record", FIXED),
     _producer("key.serializer", kinds.CLASS, None, "how keys are written", RAW),

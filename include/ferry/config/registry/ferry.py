@@ -29,6 +29,10 @@ FERRY: tuple[Property, ...] = (
         "what Ferry does if topics keep their names and source records may have come from the target: fail stops the partition, local "
         "copies them"),
     Property("ferry.spark.connection", kinds.WORD, "spark_default", "Airflow connection of the Spark master"),
+    Property("ferry.compression.type", kinds.choice("producer", "none", "gzip", "snappy", "lz4", "zstd"), "producer",
+        "codec of the batches that Ferry writes to remote topics. producer: each batch keeps the codec that it has at the source. "
+        "Otherwise Ferry encodes batches that have another codec anew, which costs CPU time: for targets that do not take every codec, "
+        "see [topics](topics-configs-acls.md#codecs)"),
     Property("ferry.transaction.mb", kinds.times(1 << 20, kinds.integer(1, 1024)), "64",
         "Ferry commits a transaction at this size, in MiB"),
     Property("ferry.follow.seconds", kinds.integer(0, MOST_FOLLOW_SECONDS), "0",
