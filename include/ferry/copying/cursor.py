@@ -129,7 +129,8 @@ class PartitionCursor:
         self.not_before = 0.0
         self.troubled_since = 0.0
         first = self._segments[0].start if self._segments else task.position
-        self._committed = _Committed(task.position, 0, first, task.last_epoch, not task.declared, task.explained_end)
+        declared = not task.declared and not task.unopened
+        self._committed = _Committed(task.position, 0, first, task.last_epoch, declared, task.explained_end)
         # (offset, number): this many records before the offset are in no batch, because the handler dropped all of them.
         self._dropped: deque[tuple[int, int]] = deque()
         self._record_bytes = task.record_bytes

@@ -49,6 +49,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 ATTEMPTS = 5
+# After the first one, only who got another producer id in that moment is left.
+FENCE_ROUNDS = 10
 
 
 class FencedWriter:
@@ -113,12 +115,16 @@ class FencedWriter:
     def _fence_writers(self, held: Mapping[str, ProducerIdentity] | None = None) -> None:
         """Fence who else holds these names without transactions, or any name of the flow (None). A holder that is alive may get another
         producer id meanwhile: so this looks again until nobody is left."""
-        while others := [
-            writer
-            for writer in self._writers()
-            if held is None or (writer.writer in held and writer.producer_id != held[writer.writer].producer_id)
-        ]:
+        for _ in range(FENCE_ROUNDS):
+            others = [
+                writer
+                for writer in self._writers()
+                if held is None or (writer.writer in held and writer.producer_id != held[writer.writer].producer_id)
+            ]
+            if not others:
+                return
             self._call(self._fence_all, others)
+        raise ClusterUnreachable(f"cluster {self._connection.alias}: {self._flow.state_topic} still shows writers that were fenced")
 
     async def _fence_all(self, writers: Sequence[Writer]) -> None:
         plain = PlainCoordinator(self._loop, self._connection, self._flow, self._name)

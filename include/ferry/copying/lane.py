@@ -24,7 +24,7 @@ from ferry.clusters.event_loop import EventLoop, Wakeup, together
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.abandoned_transactions import fence_zombie_requests, stop_hanging, stop_refused
+from ferry.copying.abandoned_transactions import fence_zombie_requests, stop_hanging, stop_refused, stop_unpublished
 from ferry.copying.appender import Accepted, Appender
 from ferry.copying.buffer_limits import RateLimiter, buffer_limits
 from ferry.copying.cursor import PartitionCursor
@@ -34,11 +34,12 @@ from ferry.copying.guard_tail import GuardTail
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.plain_coordinator import coordinator_of
+from ferry.copying.replaced_topics import stop_replaced
 from ferry.copying.segment_end import FlushEnd, SegmentEnd, Settled, TransactionEnd
 from ferry.copying.signals import StopSignals
 from ferry.copying.source_feed import SourceFeed
 from ferry.copying.transaction import AppendEpochs, TransactionEvent, TransactionPartitions, TransactionState, advance
-from ferry.errors import BatchRefused, ClusterUnreachable, FerryError, PartitionUnavailable, PositionDisagrees, Superseded, TargetRecreated
+from ferry.errors import BatchRefused, ClusterUnreachable, FerryError, PartitionUnavailable, PositionDisagrees, Superseded
 from ferry.handling.loading import Handle
 from ferry.ledger.receipts import REFUSED, RUNS_PER_RECEIPT
 from ferry.wire.split import halved
@@ -154,16 +155,7 @@ class Lane:
         return await self._coordinator.prove(self._identity, transactions_v2=self._transactions_v2)
 
     def _check_remote_topics(self) -> bool:
-        """Stop the cursors whose remote topic was deleted, or created again. Returns whether any was stopped."""
-        stopped = False
-        for cursor in self._cursors.values():
-            task, found = cursor.task, self._target_leaders.topic_id(cursor.task.remote_topic)
-            replaced = found is not None and found != task.remote_topic_id
-            if cursor.failure is None and (replaced or self._target_leaders.is_gone(task.remote_topic)):
-                problem = f"remote topic {task.remote_topic} is gone or was deleted and created again since the run was planned"
-                cursor.stop(TargetRecreated, problem)
-                stopped = True
-        return stopped
+        return stop_replaced(self._cursors.values(), self._target_leaders)
 
     async def _compare_positions(self, positions: Mapping[tuple[str, int], CommittedOffset]) -> None:
         """Stop cursors whose position in the group is not the one that the driver read or that this lane committed, unless a seed sets it.
@@ -185,7 +177,7 @@ class Lane:
         if self._job.flow.exactly_once:
             self._ending = TransactionEnd(self._coordinator, new_ledger(), None if transactions_v2 else self._register)
         else:
-            self._ending = FlushEnd(self._coordinator, new_ledger, self._stop_refused_positions)
+            self._ending = FlushEnd(self._coordinator, new_ledger, partial(stop_unpublished, self._cursors, self._target))
         self._records = Appender(
             *shared,
             transactional_id=transactional_id,
@@ -219,7 +211,18 @@ class Lane:
     def _committed_total(self) -> int:
         return sum(cursor.committed_position for cursor in self._cursors.values())
 
+    async def _declare(self) -> None:
+        """Without transactions, write seeds and first heads before any record: then a head always says which records have receipts."""
+        self._groups.sort()
+        while self._groups.touched:
+            self._open()
+            self._state = advance(self._state, TransactionEvent.CLOSE)
+            await self._commit()
+            self._groups.sort()
+
     async def _copy(self) -> None:
+        if not self._job.flow.exactly_once:
+            await self._declare()
         while not self._stop_signals.received:
             self._source.require_answers()
             self._target.require_answers()
@@ -411,10 +414,6 @@ class Lane:
         self._transaction_partitions.end()
         self._ending.adopt(identity)
         self._records.adopt(identity)
-
-    def _stop_refused_positions(self, problem: PositionsRefused) -> None:
-        with suppress(OutcomeUnknown):  # the segment counts nevertheless
-            stop_refused(problem, self._cursors, self._target)
 
     async def _recover(self, blamed: TopicPartition | None) -> None:
         self._feed.abandon()

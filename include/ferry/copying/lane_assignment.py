@@ -124,4 +124,5 @@ def partition_task(plan: PartitionPlan, offset_bytes: float, *, follows: bool = 
         other_ledger=facts.guard.read if follows else None,
         flushed=flushed,
         explained_end=facts.explained_end,
+        unopened=flushed and (facts.head is None or facts.head.remote_end < 0),
     )

@@ -44,7 +44,8 @@ class PartitionTask(PartitionPair):
     `record_bytes`: Head.record_bytes until records are copied. `offset_bytes`: about how many bytes each offset has that is left to copy.
     `follows`: after its segments, what arrives is copied too. `other_ledger`: then, how far `excluded` is known (None: no other flow can
     write the partition). `flushed`: segments end with a flush, not with a transaction. `explained_end`: where the remote records end that
-    receipts explain, if records may follow that were acknowledged without a receipt (-1: none can be there).
+    receipts explain, if records may follow that were acknowledged without a receipt (-1: none can be there). `unopened`: no head says that
+    yet, so one is written before any record.
     """
 
     remote_topic_id: UUID
@@ -63,6 +64,7 @@ class PartitionTask(PartitionPair):
     other_ledger: LedgerRead | None = None
     flushed: bool = False
     explained_end: int = -1
+    unopened: bool = False
 
     @property
     def planned_end(self) -> int:

@@ -85,7 +85,7 @@ class PlainCoordinator(Coordinator):
         known = identity if identity != NO_IDENTITY else (await self.idempotent_identity())._replace(epoch=-1)
         claimed = ProducerIdentity(known.producer_id, known.epoch + 1)
         following = claimed._replace(epoch=claimed.epoch + 1)
-        if following.epoch >= LAST_EPOCH:
+        if following.epoch >= LAST_EPOCH - 1:  # the next claim would have the epoch that fences
             following = await self.idempotent_identity()
         await self._append(claimed, {self._state: [encode_state(Writer(self._name, following.producer_id))]})
         return following

@@ -279,7 +279,11 @@ def _explained_ends(  # noqa: PLR0917 - the partitions, and what is known of the
             found[key] = 0 if place.topic in state.claims else remote_ends.get(place, 0)
     asked = {key: ids[key.topic] for key in of_today if key not in found and key.topic in moving}
     receipts = valid_receipts(read_receipts(flow, asked), asked, any_source=True) if asked else {}
-    ends = {key: [max(declared_ends(told)), *(receipt.downstream_end for receipt in told)] for key, told in receipts.items()}
+    # Behind the last records of a transaction there is its marker.
+    ends = {
+        key: [max(declared_ends(told)), *(entry.downstream_end + bool(entry.counters.transactions) for entry in told)]
+        for key, told in receipts.items()
+    }
     return found | {key: max([0, *ends.get(key, [])]) for key in asked}
 
 

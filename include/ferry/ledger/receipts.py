@@ -72,7 +72,6 @@ class Receipt:
     runs: tuple[OffsetRun, ...] = ()
     counters: Counters = ONE_TRANSACTION
     written: Ranges = ()
-    repeated: Ranges = ()
     found: int = -1
     min_timestamp: int = -1
     max_timestamp: int = -1
@@ -81,6 +80,7 @@ class Receipt:
     run_id: str = ""
     reason: str = ""
     series: str = ""
+    repeated: Ranges = ()
 
     @property
     def key(self) -> TopicPartition:

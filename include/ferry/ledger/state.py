@@ -189,6 +189,7 @@ class FlowState:
 
     heads: dict[TopicPartition, Head] = field(default_factory=dict)
     flow: FlowRecord | None = None
+    writers: frozenset[Writer] = frozenset()
     claims: dict[str, Claim] = field(default_factory=dict)
     acknowledged: frozenset[LossAcknowledged] = frozenset()
     syncs: dict[str, SyncDone] = field(default_factory=dict)
@@ -226,8 +227,7 @@ _FORMS = (
 _BY_KIND, _BY_KEY = {form.kind: form for form in _FORMS}, {form.key: form for form in _FORMS}
 _VALUES = {form.kind: tuple(known.name for known in fields(form.kind) if known.name not in form.fields) for form in _FORMS}
 _USUAL = {(form.kind, known.name): known.default for form in _FORMS for known in fields(form.kind) if known.name in form.rare}
-_UNDERSTOOD = {form.key: RECOVERY_VERSION for form in _FORMS if issubclass(form.kind, RecoveryEntry)}
-_UNDERSTOOD |= {form.key: PLAIN_VERSION for form in _FORMS if form.kind in {Writer, FlowRecord}}
+_VERSIONS = {form.key: RECOVERY_VERSION for form in _FORMS if issubclass(form.kind, RecoveryEntry)} | {"writer": PLAIN_VERSION}
 # What JSON calls some fields.
 _NAMES = {
     "source_topic_id": "source_id",
@@ -240,13 +240,17 @@ _NAMES = {
 }
 
 
+def _version(key: str, *, exactly_once: bool) -> int:
+    """Of a kind of record; `exactly_once`: what it says, if it is a flow record."""
+    return PLAIN_VERSION if key == "flow" and not exactly_once else _VERSIONS.get(key, FORMAT_VERSION)
+
+
 def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
     """Key and value of a state record."""
     form = _BY_KIND[type(entry)]
     named = [getattr(entry, name) for name in form.fields]
     key = {form.key: named if len(named) > 1 else named[0]}
-    in_transactions = isinstance(entry, FlowRecord) and entry.exactly_once
-    value: dict[str, Any] = {"version": FORMAT_VERSION if in_transactions else _UNDERSTOOD.get(form.key, FORMAT_VERSION)}
+    value: dict[str, Any] = {"version": _version(form.key, exactly_once=getattr(entry, "exactly_once", True))}
     for name in _VALUES[form.kind]:
         content = getattr(entry, name)
         if name not in form.rare or content != _USUAL[form.kind, name]:
@@ -259,7 +263,8 @@ def decode_state(key: bytes, value: bytes, where: str = "the state topic") -> St
     """The inverse of `encode_state`; NewerFormat or UnreadableRecord for anything else. `where`: as of formats.place_of."""
     try:
         name, what = read_document(key), read_document(value)
-        require_version(what, where, max((_UNDERSTOOD.get(word, FORMAT_VERSION) for word in name), default=FORMAT_VERSION))
+        exactly_once = what.get("exactly_once") is not False
+        require_version(what, where, max((_version(word, exactly_once=exactly_once) for word in name), default=FORMAT_VERSION))
         (word,) = _BY_KEY.keys() & name.keys()
         form = _BY_KEY[word]
         named = name[word] if len(form.fields) > 1 else [name[word]]
@@ -279,6 +284,7 @@ def fold_state(records: Iterable[tuple[bytes, bytes | None]], where: str = "the 
     return FlowState(
         heads={entry.key: entry for entry in entries if isinstance(entry, Head)},
         flow=flows[-1] if flows else None,
+        writers=frozenset(entry for entry in entries if isinstance(entry, Writer)),
         claims={entry.remote_topic: entry for entry in entries if isinstance(entry, Claim)},
         acknowledged=frozenset(entry for entry in entries if isinstance(entry, LossAcknowledged)),
         syncs={entry.sync: entry for entry in entries if isinstance(entry, SyncDone)},

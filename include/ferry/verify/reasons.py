@@ -24,7 +24,7 @@ FOUND = "on the target before the ledger began"
 LOCAL = "records outside of receipts may be local: applications may produce to the remote topic, which keeps the source's name"
 OTHER_SOURCE = "copied from an earlier source topic of the same name"
 UNRECORDED = "after the last receipt: records may be copied that the ledger does not hold yet"
-REPEATED = "copied without transactions, by a run that ended before it wrote a receipt: these records were copied once more"
+REPEATED = "acknowledged without a receipt, in a run without transactions: these records were copied once more"
 UNEXPLAINED = "this flow has copied nothing yet: the records are not its own"
 LOST = {ReceiptKind.LOSS: "lost", ReceiptKind.SKIPPED: "skipped", ReceiptKind.FOREIGN: "copied by another replicator"}
 

@@ -46,7 +46,7 @@ class Target(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def _proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     behind, advertised = free_ports(2)
     directory: Path = tmp_path_factory.mktemp("plain")
     with (
@@ -58,14 +58,14 @@ def _proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 
 @pytest.fixture
-def target(_proxied: Target) -> Iterator[Target]:
+def target(proxied: Target) -> Iterator[Target]:
     """It refuses transactions. At the end of the test none of its requests was one."""
-    _proxied.proxy.service = REFUSING
-    before = _proxied.proxy.seen
-    named = _proxied.proxy.add(Rule(INIT_PRODUCER_ID, Action.DELAY_REQUEST, times=None, containing=b"ferry-"))
-    yield _proxied
-    _proxied.proxy.remove(named)
-    since = _proxied.proxy.seen - before
+    proxied.proxy.service = REFUSING
+    before = proxied.proxy.seen
+    named = proxied.proxy.add(Rule(INIT_PRODUCER_ID, Action.DELAY_REQUEST, times=None, containing=b"ferry-"))
+    yield proxied
+    proxied.proxy.remove(named)
+    since = proxied.proxy.seen - before
     assert ([api for api in ONLY_IN_TRANSACTIONS if since[api]], named.hits) == ([], 0)
 
 
@@ -190,3 +190,8 @@ def flow(flow_factory: Callable[..., Flow], topic: str, target: Target, copy_onl
 @pytest.fixture
 def copy(flow: Flow, topic: str, source_cluster: SandboxCluster, target: Target) -> Copy:
     return Copy(flow, topic, source_cluster, target.cluster)
+
+
+@pytest.fixture
+def path(flow: Flow, tmp_path: Path) -> Path:
+    return tmp_path / "mm2.properties"
