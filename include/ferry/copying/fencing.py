@@ -203,7 +203,7 @@ class RunLease(FencedWriter):
         lanes = [flow.transactional_id(lane) for lane in range(number_of_lanes(0, flow.lanes))]
         super().__init__(flow, flow.transactional_id("run"), lanes)
         self.record = FlowRecord(flow.name, 0)
-        self._has_writers = False  # the state topic tells of some, fenced or not
+        self._has_writers = False  # the state topic tells of others than this one, fenced or not
 
     def is_proven(self, seconds: float) -> bool:
         """Whether somebody has proven the run id within `seconds`, which this takes. True if the cluster does not tell.
@@ -230,8 +230,8 @@ class RunLease(FencedWriter):
         found = self._last_record()
         if self._flow.exactly_once and self._has_writers:
             self._fence_writers()
-        elif not self._flow.exactly_once and found.lanes and found.exactly_once:
-            self._fence_transactions(found.lanes)
+        elif not self._flow.exactly_once and found.lanes and (found.exactly_once or not self._has_writers):
+            self._fence_transactions(found.lanes)  # without writers, an older release copied, which wrote receipts in transactions
         self.record = replace(found, flow=self._flow.name, lanes=max(found.lanes, number_of_lanes(0, self._flow.lanes)))
         return self._identities(range(self.record.lanes))
 
@@ -272,9 +272,10 @@ class RunLease(FencedWriter):
     def _last_record(self) -> FlowRecord:
         """The newest flow record, with the most lanes of all of them. Uncommitted ones count: their lanes may have open transactions."""
         state, most = self._flow.state_topic, FlowRecord(self._flow.name, 0)
+        own, _ = encode_state(Writer(self._name, self.identity.producer_id))
         with InternalTopicReader(self._flow.target, committed=False) as reader:
             for record in reader.read(state):
-                self._has_writers = self._has_writers or record.key.startswith(WRITER_KEY)
+                self._has_writers = self._has_writers or (record.key.startswith(WRITER_KEY) and record.key != own)
                 if record.value is not None and record.key.startswith(FLOW_KEY):
                     entry = decode_state(record.key, record.value, place_of(self._flow.target, state))
                     if not isinstance(entry, FlowRecord):

@@ -41,6 +41,7 @@ def copies(topic: str, source_cluster: SandboxCluster, proxied: Target) -> Calla
     return lambda flow: Copy(flow, topic, source_cluster, proxied.cluster)
 
 
+@pytest.mark.long
 def test_there_and_back_again(mode: Mode, copies: Callable[[Flow], Copy], fill: Callable[[int], None], run_flow: RunFlow) -> None:
     for exactly_once in (True, False, False, True, False, True):
         flow = mode(exactly_once)
@@ -53,6 +54,7 @@ def test_there_and_back_again(mode: Mode, copies: Callable[[Flow], Copy], fill: 
     assert copies(flow).assert_bounded() == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("exactly_once", [True, False], ids=["flushes before", "transactions before"])
 def test_a_run_of_the_other_mode_fences(
     exactly_once: bool, mode: Mode, copies: Callable[[Flow], Copy], fill: Callable[[int], None], run_flow: RunFlow

@@ -69,6 +69,7 @@ def test_a_newer_holder_fences_and_nobody_comes_back(flow: Flow, fill: Callable[
                 newer.write(place)
 
 
+@pytest.mark.long
 def test_lanes_of_an_older_run_write_nothing(flow: Flow, copy: Copy, fill: Callable[[int], None], run_flow: RunFlow) -> None:
     fill(3_000)
     kept = Scripted(never_ran)
@@ -80,6 +81,7 @@ def test_lanes_of_an_older_run_write_nothing(flow: Flow, copy: Copy, fill: Calla
     assert copy.assert_bounded() == 0
 
 
+@pytest.mark.long
 def test_when_the_epochs_are_used_up_a_run_goes_on_with_another_producer_id(
     flow: Flow, copy: Copy, fill: Callable[[int], None], run_flow: RunFlow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
