@@ -19,7 +19,7 @@ that such records have (Receipt.repeated). And its next OffsetCommit; but the he
 """
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kafka.protocol.consumer.group import OffsetCommitRequest
 
@@ -87,7 +87,8 @@ class PlainCoordinator(Coordinator):
         following = claimed._replace(epoch=claimed.epoch + 1)
         if following.epoch >= LAST_EPOCH - 1:  # the next claim would have the epoch that fences
             following = await self.idempotent_identity()
-        await self._append(claimed, {self._state: [encode_state(Writer(self._name, following.producer_id))]})
+        record = encode_state(Writer(self._name, following.producer_id))
+        await self._append(claimed, lambda: {self._state: [record]})
         return following
 
     async def prove(self, identity: ProducerIdentity, *, transactions_v2: bool) -> ProducerIdentity:  # noqa: ARG002 - as of Coordinator
@@ -97,9 +98,15 @@ class PlainCoordinator(Coordinator):
     async def fence(self, writer: Writer) -> None:
         """Let brokers refuse what this producer id still writes to the state topic and the ledger. May be done twice."""
         key, _ = encode_state(writer)
-        await self._leaders.known({self._ledger_topic})
-        places = [TopicPartition(self._ledger_topic, number) for number in self._leaders.partitions(self._ledger_topic)]
-        await self._append(ProducerIdentity(writer.producer_id, LAST_EPOCH), {place: [(key, None)] for place in (self._state, *places)})
+
+        def tombstones() -> Mapping[TopicPartition, Sequence[KeyValue]]:
+            shares = self._leaders.partitions(self._ledger_topic)
+            if not shares and not self._leaders.is_gone(self._ledger_topic):
+                raise RequestNotSent(f"the partitions of {self._ledger_topic} are not known")
+            places = (self._state, *(TopicPartition(self._ledger_topic, number) for number in shares))
+            return {place: [(key, None)] for place in places}
+
+        await self._append(ProducerIdentity(writer.producer_id, LAST_EPOCH), tombstones)
 
     async def end(self, identity: ProducerIdentity, *, committed: bool, transactions_v2: bool) -> ProducerIdentity:  # noqa: ARG002 - as of Coordinator
         """Nothing is open: everything counts as soon as it is acknowledged."""
@@ -121,17 +128,20 @@ class PlainCoordinator(Coordinator):
             await self._until_final(answers.OFFSET_COMMIT, GROUP_COORDINATOR, request, read)
         self._batch_bytes = batches.limit
 
-    async def _append(self, identity: ProducerIdentity, records: Mapping[TopicPartition, Collection[KeyValue]]) -> None:
-        """Append one batch to each partition, with sequence number 0: so a batch whose answer is lost may be sent again."""
+    async def _append(self, identity: ProducerIdentity, records: Callable[[], Mapping[TopicPartition, Sequence[KeyValue]]]) -> None:
+        """Append one batch to each partition, with sequence number 0: so a batch whose answer is lost may be sent again.
+
+        `records`: called when the leaders were asked.
+        """
         seconds = COORDINATION_SECONDS if self.patience_seconds is None else self.patience_seconds
         deadline, pauses = time.monotonic() + seconds, doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
-        topics = {topic for topic, _ in records}
+        topics = {self._state.topic, self._ledger_topic}
         while True:
             try:
                 await self._leaders.known(topics)
                 writer = InternalWriter(self._connection, self._leaders, Wakeup(self._loop), None, transactions_v2=True)
                 writer.adopt(identity)
-                return await writer.append({key: tuple(pairs) for key, pairs in records.items()})
+                return await writer.append(records())
             except (RequestNotSent, RequestLost, OutcomeUnknown) as problem:
                 self._connection.require_answers()
                 if time.monotonic() > deadline:
