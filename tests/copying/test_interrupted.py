@@ -31,6 +31,7 @@ from ferry.copying.transaction import TransactionState
 from ferry.errors import ClusterUnreachable, ExitCode
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
+from ferry.wire.ranges import end_of_range_at, union
 
 pytestmark = pytest.mark.brokers
 
@@ -325,7 +326,9 @@ def test_any_request_at_any_time_by_the_older_transaction_protocol(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("seed", range(3))
 def test_at_least_once_loses_nothing_and_what_comes_twice_comes_in_order(
+    seed: int,
     topic: str,
     flow_factory: Callable[..., Flow],
     run_flow: RunFlow,
@@ -334,11 +337,15 @@ def test_at_least_once_loses_nothing_and_what_comes_twice_comes_in_order(
     target_cluster: SandboxCluster,
 ) -> None:
     flow = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.transaction.mb = 1", "A->B.transaction.producer = false")
-    copy_over_a_bad_network(flow, topic, run_flow, monkeypatch, source_cluster, 2)
+    copy_over_a_bad_network(flow, topic, run_flow, monkeypatch, source_cluster, seed)
     upstream, downstream = read_all(source_cluster.bootstrap, topic), read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")
-    for records, copies in zip(upstream, downstream, strict=True):
+    receipts = read_receipts(flow)
+    for number, (records, copies) in enumerate(zip(upstream, downstream, strict=True)):
         wanted, found = numbers_of(records), numbers_of(copies)
         assert sorted(set(found)) == wanted
         # A repetition goes back to an earlier record and from there on in order again, without a gap.
         following = dict(itertools.pairwise(wanted))
         assert all(after == following.get(before) or after <= before for before, after in itertools.pairwise(found))
+        # And the ledger names it.
+        told = union(span for receipt in receipts if receipt.partition == number for span in receipt.repeated)
+        assert numbers_of([copy for copy in copies if end_of_range_at(told, copy.offset) == copy.offset]) == wanted

@@ -41,6 +41,13 @@ def test_a_good_cluster() -> None:
     assert "ferry (SASL_SSL, PLAIN)" in findings[0].found
 
 
+def test_without_transactions_a_target_needs_none() -> None:
+    poor = replace(configured(transaction_max_timeout_ms="5000"), capabilities=replace(CAN, newest={**NEWEST, 22: 0}, features={}))
+    assert Verdict.FAILURE in {entry.verdict for entry in cluster_findings(poor, source=False, target=True)}
+    findings = list(cluster_findings(poor, source=False, target=True, transactions=False))
+    assert {entry.verdict for entry in findings} == {Verdict.OK}
+
+
 @pytest.mark.parametrize(
     ("facts", "check", "verdict", "told", "fix"),
     [

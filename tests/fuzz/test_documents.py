@@ -31,6 +31,7 @@ from ferry.ledger.state import (
     OwnedAcl,
     RecoveryRecord,
     SyncDone,
+    Writer,
     decode_state,
     encode_state,
 )
@@ -52,7 +53,9 @@ RECEIPT = Receipt(
 ACL = AclBinding.of_document([AclResource.TOPIC, "t", AclPattern.LITERAL, "User:u", "*", "READ", "ALLOW"])
 STATES = (
     Head("t", 1, 5, "id", "A.t", "rid", "lid", 4, "run", "series"),
+    Head("t", 1, 5, "id", "A.t", "rid", "lid", remote_end=7),
     FlowRecord("A->B", 8, 100, exactly_once=False),
+    Writer("ferry-A->B-run", 7),
     FlowRecord("A->B", 8, losses=LossIndex("11111111-1111-1111-1111-111111111111", 9, (IndexedShare(0, 9, 1, (3, 8)),))),
     Claim("A.t", "rid", "A->B"),
     SyncDone("acls", 17, "run"),

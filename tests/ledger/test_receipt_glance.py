@@ -55,6 +55,7 @@ def receipts(draw: st.DrawFn) -> Receipt:
         run_id=draw(st.text(max_size=3)),
         reason=draw(st.sampled_from(["", "", 'said "records":99', "gone"])),
         series=draw(st.sampled_from(["", "run-7"])),
+        repeated=draw(st.sampled_from([(), (), ((3, 5), (6, 7))])),
     )
 
 
@@ -64,6 +65,7 @@ EVERY_FIELD = Receipt(
     kind=ReceiptKind.BACKFILLED,
     runs=((5, 7, 4),),
     written=((7, 9),),
+    repeated=((3, 5),),
     counters=Counters(*[1] * len(Counters()[:-2]), MinMeanMax(1, 2.5, 4, 3), MinMeanMax(1, 2.5, 4, 3)),
 )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ferry.ledger.counters import Counters
-from ferry.ledger.run_report import PartitionReport, RunReport, Skipped
+from ferry.ledger.run_report import PartitionReport, RepeatedReport, RunReport, Skipped
 from ferry.ledger.sync_outcome import Change, SyncOutcome
 from ferry.pipeline.tables import LISTED_PARTITIONS, Table, report_parts, sync_line
 
@@ -32,6 +32,12 @@ def test_the_partitions_with_most_bytes_are_listed_in_order(partitions: int, lef
 @pytest.mark.parametrize(("taken_over", "line"), [("newer", "run newer took the flow over"), ("", "another command took the flow over")])
 def test_who_took_the_flow_over(taken_over: str, line: str) -> None:
     assert line in list(report_parts(replace(report(1), taken_over=taken_over)))
+
+
+def test_what_the_target_may_have_twice() -> None:
+    repeated = (RepeatedReport("t", 0, "A.t", 5, 9), RepeatedReport("t", 1, "A.t", 3, 4))
+    told = [line for line in report_parts(replace(report(1), repeated=repeated)) if "twice" in str(line)]
+    assert told == ["copied once more, so the target may have these records twice: A.t-0 [5, 9); A.t-1 [3, 4)"]
 
 
 def test_a_cell_of_none_is_empty_and_a_truth_is_no_number() -> None:

@@ -60,6 +60,8 @@ TARGET_NEEDS = (
     Feature(InitProducerIdRequest, 3, "2.5", "a writer that was superseded cannot be told from its successor (KIP-360)"),
     Feature(OffsetFetchRequest, 7, "2.5", "a position may be read while its transaction is undecided (KIP-447)"),
 )
+# Of a flow that copies without transactions.
+PLAIN_TARGET_NEEDS = (Feature(InitProducerIdRequest, 0, "0.11", "a batch that is sent again would be appended twice (KIP-98)"),)
 SOURCE_NEEDS = (Feature(FetchRequest, 4, "0.11", "aborted transactions would be copied (KIP-98)"),)
 SOURCE_WISHES = (
     Feature(
@@ -70,8 +72,11 @@ SOURCE_WISHES = (
     Feature(DescribeProducersRequest, 0, "2.8", "Ferry cannot tell which producer holds an open transaction (KIP-664)"),
     Feature(ListTransactionsRequest, 0, "3.0", "Ferry cannot tell which transactional id holds an open transaction (KIP-664)"),
 )
-TARGET_WISHES = (
+PLAIN_TARGET_WISHES = (
     Feature(MetadataRequest, 10, "2.8", "remote topics that are deleted and created again look to Ferry like the topics before (KIP-516)"),
+)
+TARGET_WISHES = (
+    *PLAIN_TARGET_WISHES,
     Feature(DescribeProducersRequest, 0, "2.8", "Ferry does not look for transactions of the flow that a broker forgot to end (KIP-664)"),
 )
 # Requests by which a release shows itself, also on a service that leaves out others.

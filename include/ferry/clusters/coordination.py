@@ -101,6 +101,15 @@ class Coordinator:
         # Size of one TxnOffsetCommit; smaller after the broker has refused one.
         self._batch_bytes = BATCH_BYTES
 
+    @property
+    def transactional_id(self) -> str | None:
+        """With which Produce requests go out."""
+        return self._transactional_id
+
+    async def transactions_v2(self) -> bool:
+        """Whether partitions need not be added to a transaction (KIP-890)."""
+        return await self._connection.supports_transactions_v2()
+
     async def look_up(self) -> None:
         """Find the coordinator of the transactional id, so that the next request need not. If nobody knows it, that request asks again."""
         with suppress(RequestNotSent, RequestLost):

@@ -15,7 +15,7 @@ from ferry.clusters.group_model import CommittedOffset
 from ferry.copying.growing import grown
 from ferry.copying.model import OPEN_END, Failure, PartitionOutcome, PartitionTask, Segment
 from ferry.errors import FerryError, PartitionError
-from ferry.ledger.counters import ONE_TRANSACTION, Counters, MinMeanMax
+from ferry.ledger.counters import ONE_TRANSACTION, ZERO, Counters, MinMeanMax
 from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind
 from ferry.ledger.state import Head
 from ferry.wire.produce_batch import ProduceBatch
@@ -41,6 +41,7 @@ class ReceiptDraft:
     max_timestamp: int = -1
     timestamps: MinMeanMax | None = None
     source_epoch: int = -1
+    repeated: list[Range] = field(default_factory=list)
 
     def add(self, batch: ProduceBatch, base_offset: int) -> None:
         """Count a batch that the target appended with the downstream offset `base_offset`."""
@@ -79,13 +80,15 @@ class ReceiptDraft:
 
 @dataclass(frozen=True)
 class _Committed:
-    """The state after the last confirmed commit: position, index of the segment, offset in it, and leader epoch of the last record."""
+    """The state after the last confirmed commit: position, index of the segment, offset in it, leader epoch of the last record, and where
+    the remote records end that receipts explain."""
 
     position: int
     segment: int
     offset: int
     epoch: int
     declared: bool
+    explained_end: int
 
 
 T = TypeVar("T")
@@ -126,7 +129,8 @@ class PartitionCursor:
         self.not_before = 0.0
         self.troubled_since = 0.0
         first = self._segments[0].start if self._segments else task.position
-        self._committed = _Committed(task.position, 0, first, task.last_epoch, not task.declared)
+        declared = not task.declared and not task.unopened
+        self._committed = _Committed(task.position, 0, first, task.last_epoch, declared, task.explained_end)
         # (offset, number): this many records before the offset are in no batch, because the handler dropped all of them.
         self._dropped: deque[tuple[int, int]] = deque()
         self._record_bytes = task.record_bytes
@@ -139,7 +143,7 @@ class PartitionCursor:
         self.position = self._committed.position
         self._epoch = self._committed.epoch
         self._fetched_epoch = -1 if self.segment is not None and self.segment.kind == ReceiptKind.BACKFILLED else self._epoch
-        self._declared = self._committed.declared
+        self._declared, self._explained_end = self._committed.declared, self._committed.explained_end
         self._receipts: list[Receipt] = []
         self._draft: ReceiptDraft | None = None
         self._dropped.clear()
@@ -148,7 +152,7 @@ class PartitionCursor:
 
     def confirm(self) -> None:
         self._declared = True
-        self._committed = _Committed(self.position, self._segment, self.settled, self._epoch, declared=True)
+        self._committed = _Committed(self.position, self._segment, self.settled, self._epoch, True, self._explained_end)
         self._growing = self._receipts[-1] if self._receipts and self.task.follows else None
         self._receipts = []
         self._draft = None
@@ -234,7 +238,12 @@ class PartitionCursor:
         self._dropped.append((self.fetched, records))
 
     def accept(self, batch: ProduceBatch, base_offset: int) -> None:
-        self._open_draft().add(batch, base_offset)
+        draft = self._open_draft()
+        if 0 <= self._explained_end < base_offset:
+            draft.repeated.append((self._explained_end, base_offset))
+        draft.add(batch, base_offset)
+        # In a transaction nothing comes in between any more, but markers do.
+        self._explained_end = draft.downstream_end if self.task.flushed else -1
         self._settle(batch.upstream_end, batch.last_leader_epoch)
         if self._dropped:
             self._count_dropped()
@@ -315,7 +324,8 @@ class PartitionCursor:
             return True
         if found is None:  # the broker expires the offsets of idle groups: then the head alone counts, as in the plan
             return self.committed_position == self.task.position
-        return found.offset == self.committed_position
+        behind = self.task.flushed and found.offset < self.committed_position  # without transactions it is written last
+        return behind or found.offset == self.committed_position
 
     def receipts(self, run_id: str, remote_epoch: int = -1) -> list[Receipt]:
         """The receipts of the open transaction: first the seed and receipts of other replicators' records, if they are not written yet.
@@ -348,6 +358,7 @@ class PartitionCursor:
             run_id=run_id,
             series=task.series,
             record_bytes=self._record_bytes,
+            remote_end=self._explained_end,
         )
 
     def outcome(self) -> PartitionOutcome:
@@ -378,7 +389,7 @@ class PartitionCursor:
             segment = self.segment
             if segment is None:
                 raise RuntimeError(f"{self.task.topic}-{self.task.partition}: accepted a batch after the last segment")
-            self._draft = ReceiptDraft(segment, self.settled)
+            self._draft = ReceiptDraft(segment, self.settled, counters=ZERO if self.task.flushed else ONE_TRANSACTION)
         return self._draft
 
     def _close_draft(self) -> None:
@@ -400,6 +411,7 @@ class PartitionCursor:
                     replication_latency_ms=None if draft.timestamps is None else draft.timestamps.until(_now()),
                 ),
                 written=union(draft.written),
+                repeated=union(draft.repeated),
                 min_timestamp=-1 if draft.timestamps is None else draft.timestamps.least,
                 max_timestamp=draft.max_timestamp,
                 source_epoch=draft.source_epoch,

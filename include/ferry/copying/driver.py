@@ -369,7 +369,8 @@ class CopyDriver:
         with suppress(FerryError):  # they only balance the lanes
             sizes = ask_cluster(self._flow.source, log_sizes, asked) if asked else sizes
         each = bytes_an_offset(at_work, sizes)
-        parts = [partition_task(plan, each[plan.facts.key], follows=self._follows) for plan in at_work]
+        how = {"follows": self._follows, "flushed": not self._flow.exactly_once}
+        parts = [partition_task(plan, each[plan.facts.key], **how) for plan in at_work]
         return self._assignment.tasks(parts, held, lane)
 
     def _has_lane(self, plan: PartitionPlan) -> bool:

@@ -15,8 +15,13 @@ that the id is lost. The order matters:
    superseded in between uses none of them.
 
 tests/model goes through all interleavings of these steps.
+
+A flow that copies without transactions does the same with its writers (plain_coordinator.py), which have the names of the ids. If the last
+run was of the other mode, the run fences what that mode left, after it has taken the run id of its own mode: a run of the other mode that
+begins meanwhile finds it in the state topic.
 """
 
+import logging
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
@@ -27,20 +32,25 @@ from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNo
 from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
 from ferry.clusters.event_loop import EventLoop, Wakeup, ended, together
 from ferry.clusters.internal_batches import KeyValue
-from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.shared_connection import Asked, ask_cluster, begin_asking, connected
 from ferry.config import ClientRole, Flow
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.lanes import number_of_lanes
-from ferry.errors import ClusterUnreachable, Superseded, UnreadableRecord
+from ferry.copying.plain_coordinator import PlainCoordinator, coordinator_of
+from ferry.errors import ClusterUnreachable, NotAuthorized, Superseded, UnreadableRecord
 from ferry.ledger.formats import place_of
-from ferry.ledger.state import FLOW_KEY, FlowRecord, decode_state, encode_state
+from ferry.ledger.state import FLOW_KEY, WRITER_KEY, FlowRecord, Writer, decode_state, encode_state
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 ATTEMPTS = 5
+# After the first one, only who got another producer id in that moment is left.
+FENCE_ROUNDS = 10
 
 
 class FencedWriter:
@@ -62,7 +72,7 @@ class FencedWriter:
         """Begin to look for the coordinators, if something else is to be asked before the id is taken. In a scope of kept clients."""
 
         async def ask(connection: ClusterConnection) -> None:
-            await Coordinator(connection.loop, connection, self._name, self._flow.position_group, self._beside).look_up()
+            await coordinator_of(connection.loop, connection, self._flow, self._name, self._beside).look_up()
 
         self._looked_up = begin_asking(self._flow.target, ask, role=ClientRole.PRODUCER)
 
@@ -70,11 +80,13 @@ class FencedWriter:
         with ExitStack() as scope:
             client = scope.enter_context(connected(self._flow.target, ClientRole.PRODUCER))
             self._client, self._loop, self._connection = client, client.loop, client.connection
-            self._coordinator = Coordinator(self._loop, self._connection, self._name, self._flow.position_group, self._beside)
+            self._coordinator = coordinator_of(self._loop, self._connection, self._flow, self._name, self._beside)
             self._leaders = Leaders(self._connection, {self._flow.ledger_topic, self._flow.state_topic})
             if self._looked_up is not None:
                 self._looked_up.answer()
             self.identity, self._unused = self._call(self._init), True
+            if not self._flow.exactly_once:
+                self._fence_writers({self._name: self.identity})
             self._scope = scope.pop_all()
         return self
 
@@ -91,11 +103,41 @@ class FencedWriter:
 
     def take(self, names: Sequence[str]) -> list[ProducerIdentity]:
         """Take other transactional ids, side by side: aborts their open transactions, and fences their holders."""
-        return self._call(self._take, names)
+        coordinators = [coordinator_of(self._loop, self._connection, self._flow, name) for name in names]
+        pairs = self._call(self._init_all, coordinators)
+        if not self._flow.exactly_once:
+            self._fence_writers(dict(zip(names, pairs, strict=True)))
+        return pairs
 
-    async def _take(self, names: Sequence[str]) -> list[ProducerIdentity]:
-        coordinators = [Coordinator(self._loop, self._connection, name, self._flow.position_group) for name in names]
+    async def _init_all(self, coordinators: Sequence[Coordinator]) -> list[ProducerIdentity]:
         return await together([self._loop.start(coordinator.init) for coordinator in coordinators])
+
+    def _fence_writers(self, held: Mapping[str, ProducerIdentity] | None = None) -> None:
+        """Fence who else holds these names without transactions, or any name of the flow (None). A holder that is alive may get another
+        producer id meanwhile: so this looks again until nobody is left."""
+        for _ in range(FENCE_ROUNDS):
+            others = [
+                writer
+                for writer in self._writers()
+                if held is None or (writer.writer in held and writer.producer_id != held[writer.writer].producer_id)
+            ]
+            if not others:
+                return
+            self._call(self._fence_all, others)
+        raise ClusterUnreachable(f"cluster {self._connection.alias}: {self._flow.state_topic} still shows writers that were fenced")
+
+    async def _fence_all(self, writers: Sequence[Writer]) -> None:
+        plain = PlainCoordinator(self._loop, self._connection, self._flow, self._name)
+        await together([self._loop.start(plain.fence, writer) for writer in writers])
+
+    def _writers(self) -> dict[Writer, int]:
+        """Who writes without transactions and was not fenced, with the offset of the newest proof of it."""
+        newest: dict[bytes, InternalRecord] = {}
+        with InternalTopicReader(self._flow.target, committed=False) as reader:
+            newest.update((record.key, record) for record in reader.read(self._flow.state_topic) if record.key.startswith(WRITER_KEY))
+        where = place_of(self._flow.target, self._flow.state_topic)
+        there = ((record, decode_state(record.key, record.value, where)) for record in newest.values() if record.value is not None)
+        return {entry: record.offset for record, entry in there if isinstance(entry, Writer)}
 
     def confirm(self, seconds: float | None = None) -> None:
         """Prove that this process still holds the id; else Superseded. ClusterUnreachable after `seconds` (None: COORDINATION_SECONDS).
@@ -132,9 +174,9 @@ class FencedWriter:
         raise ClusterUnreachable(f"cluster {self._connection.alias}: {self._name} could not write: {problem}") from problem
 
     async def _write(self, records: Mapping[TopicPartition, Sequence[KeyValue]]) -> None:
-        transactions_v2 = await self._connection.supports_transactions_v2()
+        transactions_v2, transactional_id = await self._coordinator.transactions_v2(), self._coordinator.transactional_id
         await self._leaders.known({topic for topic, _ in records})
-        writer = InternalWriter(self._connection, self._leaders, Wakeup(self._loop), self._name, transactions_v2=transactions_v2)
+        writer = InternalWriter(self._connection, self._leaders, Wakeup(self._loop), transactional_id, transactions_v2=transactions_v2)
         if not self._unused:
             self.identity = await self._prove()
         self._unused = False
@@ -145,8 +187,7 @@ class FencedWriter:
         self.identity = await self._coordinator.end(self.identity, committed=True, transactions_v2=transactions_v2)
 
     async def _prove(self) -> ProducerIdentity:
-        transactions_v2 = await self._connection.supports_transactions_v2()
-        return await self._coordinator.prove(self.identity, transactions_v2=transactions_v2)
+        return await self._coordinator.prove(self.identity, transactions_v2=await self._coordinator.transactions_v2())
 
     def _call(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         try:
@@ -162,6 +203,7 @@ class RunLease(FencedWriter):
         lanes = [flow.transactional_id(lane) for lane in range(number_of_lanes(0, flow.lanes))]
         super().__init__(flow, flow.transactional_id("run"), lanes)
         self.record = FlowRecord(flow.name, 0)
+        self._has_writers = False  # the state topic tells of others than this one, fenced or not
 
     def is_proven(self, seconds: float) -> bool:
         """Whether somebody has proven the run id within `seconds`, which this takes. True if the cluster does not tell.
@@ -172,13 +214,24 @@ class RunLease(FencedWriter):
         async def current(connection: ClusterConnection) -> ProducerIdentity | None:
             return await Coordinator(connection.loop, connection, self._name, self._flow.position_group).current()
 
+        if not self._flow.exactly_once:
+            proofs = self._run_proofs()
+            time.sleep(seconds)
+            return self._run_proofs() != proofs
         before = ask_cluster(self._flow.target, current, role=ClientRole.PRODUCER)
         time.sleep(seconds)
         return before is None or ask_cluster(self._flow.target, current, role=ClientRole.PRODUCER) != before
 
+    def _run_proofs(self) -> set[int]:
+        return {offset for writer, offset in self._writers().items() if writer.writer == self._name}
+
     def take_lanes(self) -> dict[int, ProducerIdentity]:
-        """Take every lane that was ever used, and at least as many as the flow has."""
+        """Take every lane that was ever used, and at least as many as the flow has. If the last run was of the other mode, fence that."""
         found = self._last_record()
+        if self._flow.exactly_once and self._has_writers:
+            self._fence_writers()
+        elif not self._flow.exactly_once and found.lanes and (found.exactly_once or not self._has_writers):
+            self._fence_transactions(found.lanes)  # without writers, an older release copied, which wrote receipts in transactions
         self.record = replace(found, flow=self._flow.name, lanes=max(found.lanes, number_of_lanes(0, self._flow.lanes)))
         return self._identities(range(self.record.lanes))
 
@@ -206,11 +259,23 @@ class RunLease(FencedWriter):
     def _identities(self, lanes: Collection[int]) -> dict[int, ProducerIdentity]:
         return dict(zip(lanes, self.take([self._flow.transactional_id(lane) for lane in lanes]), strict=True))
 
+    def _fence_transactions(self, lanes: int) -> None:
+        """Fence runs that copy in transactions. If the target refuses their ids to this user, it refuses them to those runs, too: then they
+        can commit nothing any more, and the broker aborts what they have left open."""
+        names = [self._flow.transactional_id(holder) for holder in ("run", "upkeep", "recovery", *range(lanes))]
+        group = self._flow.position_group
+        try:
+            self._call(self._init_all, [Coordinator(self._loop, self._connection, name, group) for name in names])
+        except NotAuthorized as problem:
+            log.warning("flow %s: earlier runs copied in transactions, and cannot be fenced: %s", self._flow.name, problem)
+
     def _last_record(self) -> FlowRecord:
         """The newest flow record, with the most lanes of all of them. Uncommitted ones count: their lanes may have open transactions."""
         state, most = self._flow.state_topic, FlowRecord(self._flow.name, 0)
+        own, _ = encode_state(Writer(self._name, self.identity.producer_id))
         with InternalTopicReader(self._flow.target, committed=False) as reader:
             for record in reader.read(state):
+                self._has_writers = self._has_writers or (record.key.startswith(WRITER_KEY) and record.key != own)
                 if record.value is not None and record.key.startswith(FLOW_KEY):
                     entry = decode_state(record.key, record.value, place_of(self._flow.target, state))
                     if not isinstance(entry, FlowRecord):

@@ -40,6 +40,7 @@ def grown(last: Receipt, more: Receipt) -> Receipt:
         runs=normalise((*last.runs, *more.runs)),
         counters=last.counters + more.counters,
         written=union((*last.written, *more.written)),
+        repeated=union((*last.repeated, *more.repeated)),
         min_timestamp=min(moments, default=-1),
         max_timestamp=max(last.max_timestamp, more.max_timestamp),
         source_epoch=max(last.source_epoch, more.source_epoch),

@@ -1,5 +1,7 @@
 """One lane: copies its partitions to their ends, transaction by transaction. If the run follows, it goes on with what arrives.
 
+Without transactions, a segment takes the place of a transaction, and a flush that of its commit (segment_end.py).
+
 A lane runs on one event loop in one thread: it handles answers, sends batches, and always has the next fetch in flight. When a transaction
 is full, the lane appends nothing more. Once every answer has arrived, it adds receipts, heads and positions, and commits.
 If the outcome is unknown (a lost answer, or an answer that contradicts another one), the lane recovers: InitProducerId with the producer id
@@ -17,12 +19,12 @@ from dataclasses import replace
 from functools import partial
 
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
+from ferry.clusters.coordination import Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
 from ferry.clusters.event_loop import EventLoop, Wakeup, together
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.abandoned_transactions import fence_zombie_requests, stop_hanging, stop_refused
+from ferry.copying.abandoned_transactions import fence_zombie_requests, stop_hanging, stop_refused, stop_unpublished
 from ferry.copying.appender import Accepted, Appender
 from ferry.copying.buffer_limits import RateLimiter, buffer_limits
 from ferry.copying.cursor import PartitionCursor
@@ -31,12 +33,15 @@ from ferry.copying.following import Following
 from ferry.copying.guard_tail import GuardTail
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
+from ferry.copying.plain_coordinator import coordinator_of
+from ferry.copying.replaced_topics import stop_replaced
+from ferry.copying.segment_end import FlushEnd, SegmentEnd, Settled, TransactionEnd
 from ferry.copying.signals import StopSignals
 from ferry.copying.source_feed import SourceFeed
 from ferry.copying.transaction import AppendEpochs, TransactionEvent, TransactionPartitions, TransactionState, advance
-from ferry.errors import BatchRefused, ClusterUnreachable, FerryError, PartitionUnavailable, PositionDisagrees, Superseded, TargetRecreated
+from ferry.errors import BatchRefused, ClusterUnreachable, FerryError, PartitionUnavailable, PositionDisagrees, Superseded
 from ferry.handling.loading import Handle
-from ferry.ledger.receipts import REFUSED, RUNS_PER_RECEIPT, Receipt
+from ferry.ledger.receipts import REFUSED, RUNS_PER_RECEIPT
 from ferry.wire.compression import codec_named
 from ferry.wire.split import halved
 
@@ -80,7 +85,7 @@ class Lane:
         self._wakeup, self._meter = Wakeup(loop), source.meter
         self._limits = buffer_limits(job.flow.memory_bytes, job.bytes_per_second, handled=handle is not None, beside=beside)
         self._cursors = {partition.remote: PartitionCursor(partition) for partition in task.partitions}
-        self._coordinator = Coordinator(loop, target, task.transactional_id, job.flow.position_group)
+        self._coordinator = coordinator_of(loop, target, job.flow, task.transactional_id)
         source_ids = {partition.topic: partition.topic_id for partition in task.partitions}
         remote_ids = {partition.remote_topic: partition.remote_topic_id for partition in task.partitions}
         self._source_leaders = Leaders(source, source_ids, source_ids)
@@ -102,12 +107,12 @@ class Lane:
         self._following = Following(until, job.flow.follow_commit_ms / 1000)
         self._transactions_v2 = True
         self._records: Appender
-        self._ledger: InternalWriter
+        self._ending: SegmentEnd
 
     async def run(self) -> LaneResult:
         """Copy until every partition is done or failed. Errors of clusters and partitions are in the result, not raised."""
         try:
-            self._transactions_v2 = await self._target.supports_transactions_v2()
+            self._transactions_v2 = await self._coordinator.transactions_v2()
             await self._take()
             await self._copy_and_recover()
             if self._stop_signals.received and self._state is not TransactionState.READY:
@@ -136,30 +141,23 @@ class Lane:
         await self._fresh_appenders()
         self._unchecked, positions = await together(
             [
-                start(stop_hanging, self._target, self._target_leaders, self._cursors, self._producers()),
+                start(self._stop_hanging, self._cursors),
                 start(self._coordinator.positions, self._cursors),
             ]
         )
         await self._compare_positions(positions)
 
-    def _producers(self) -> frozenset[int]:
-        """Producer ids of all lanes: a partition may have changed its lane, and nobody else ends the older open transactions in it."""
-        return self._job.producers | {self._identity.producer_id}
+    async def _stop_hanging(self, cursors: Mapping[TopicPartition, PartitionCursor]) -> set[TopicPartition]:
+        """With the producer ids of all lanes: a partition may have changed its lane. Without transactions nothing joins those that hang."""
+        if not self._job.flow.exactly_once:
+            return set()
+        return await stop_hanging(self._target, self._target_leaders, cursors, self._job.producers | {self._identity.producer_id})
 
     async def _prove(self) -> ProducerIdentity:
         return await self._coordinator.prove(self._identity, transactions_v2=self._transactions_v2)
 
     def _check_remote_topics(self) -> bool:
-        """Stop the cursors whose remote topic was deleted, or created again. Returns whether any was stopped."""
-        stopped = False
-        for cursor in self._cursors.values():
-            task, found = cursor.task, self._target_leaders.topic_id(cursor.task.remote_topic)
-            replaced = found is not None and found != task.remote_topic_id
-            if cursor.failure is None and (replaced or self._target_leaders.is_gone(task.remote_topic)):
-                problem = f"remote topic {task.remote_topic} is gone or was deleted and created again since the run was planned"
-                cursor.stop(TargetRecreated, problem)
-                stopped = True
-        return stopped
+        return stop_replaced(self._cursors.values(), self._target_leaders)
 
     async def _compare_positions(self, positions: Mapping[tuple[str, int], CommittedOffset]) -> None:
         """Stop cursors whose position in the group is not the one that the driver read or that this lane committed, unless a seed sets it.
@@ -175,19 +173,23 @@ class Lane:
             cursor.stop(PositionDisagrees, f"{differs}; settle it with ferry seed")
 
     async def _fresh_appenders(self) -> None:
-        exactly_once, transactions_v2 = self._job.flow.exactly_once, self._transactions_v2
-        transactional_id, shared = self._task.transactional_id, (self._target, self._target_leaders, self._wakeup)
-        self._ledger = InternalWriter(*shared, transactional_id, transactions_v2=transactions_v2)
+        transactions_v2, transactional_id = self._transactions_v2, self._coordinator.transactional_id
+        shared = (self._target, self._target_leaders, self._wakeup)
+        new_ledger = partial(InternalWriter, *shared, transactional_id, transactions_v2=transactions_v2)
+        if self._job.flow.exactly_once:
+            self._ending = TransactionEnd(self._coordinator, new_ledger(), None if transactions_v2 else self._register)
+        else:
+            self._ending = FlushEnd(self._coordinator, new_ledger, partial(stop_unpublished, self._cursors, self._target))
         self._records = Appender(
             *shared,
-            transactional_id=transactional_id if exactly_once else None,
+            transactional_id=transactional_id,
             transactions_v2=transactions_v2,
             halve=partial(halved, limit=self._limits.opened),
             in_flight_bytes=self._limits.in_flight,
             skips=not self._job.flow.handling.abort_on_send_failure,
         )
-        self._ledger.adopt(self._identity)
-        self._records.adopt(self._identity if exactly_once else await self._coordinator.idempotent_identity())
+        self._ending.adopt(self._identity)
+        self._records.adopt(self._identity)
 
     async def _copy_and_recover(self) -> None:
         recoveries, known = 0, self._committed_total()
@@ -211,7 +213,18 @@ class Lane:
     def _committed_total(self) -> int:
         return sum(cursor.committed_position for cursor in self._cursors.values())
 
+    async def _declare(self) -> None:
+        """Without transactions, write seeds and first heads before any record: then a head always says which records have receipts."""
+        self._groups.sort()
+        while self._groups.touched:
+            self._open()
+            self._state = advance(self._state, TransactionEvent.CLOSE)
+            await self._commit()
+            self._groups.sort()
+
     async def _copy(self) -> None:
+        if not self._job.flow.exactly_once:
+            await self._declare()
         while not self._stop_signals.received:
             self._source.require_answers()
             self._target.require_answers()
@@ -334,7 +347,7 @@ class Lane:
             return
         if self._unchecked:
             await self._check_again()
-        if self._job.flow.exactly_once and not self._transactions_v2:
+        if not self._transactions_v2:
             await self._register(key for key in self._records.sendable() if self._admits(key))
             sent = self._records.pump(self._registered.__contains__)
         else:
@@ -359,7 +372,7 @@ class Lane:
     async def _check_again(self) -> None:
         due = {key for key in self._records.sendable() if key in self._unchecked and self._target_leaders.of(*key).node >= 0}
         asked = {key: cursor for key in due if (cursor := self._cursors[key]).failure is None}
-        left = await stop_hanging(self._target, self._target_leaders, asked, self._producers())
+        left = await self._stop_hanging(asked)
         if any(cursor.failure is not None for cursor in asked.values()):
             raise OutcomeUnknown("an older transaction is open in a remote partition")  # its queued batches must not be sent
         told = asked.keys() - left
@@ -384,16 +397,15 @@ class Lane:
         epochs, moved = await self._epochs.told(self._transaction_partitions.keys)
         self._records.leaders_stale |= moved
         receipts = [receipt for key, cursor in touched.items() for receipt in cursor.receipts(self._job.run_id, epochs.get(key, -1))]
-        await self._append_internal(touched.values(), receipts)
         positions = {key: CommittedOffset(cursor.position, metadata=self._mark) for key, cursor in touched.items()}
-        if not self._transactions_v2:
-            await self._coordinator.add_offsets(self._identity)
+        heads = (cursor.head(self._job.run_id, self._job.ledger_topic_id) for cursor in touched.values())
+        settled = Settled(self._job.receipts(receipts), self._job.heads(heads), positions)
         try:
-            await self._coordinator.commit_positions(self._identity, positions, transactions_v2=self._transactions_v2)
+            await self._ending.prepare(self._identity, settled)
         except PositionsRefused as problem:
             stop_refused(problem, self._cursors, self._target)
         self._state = advance(self._state, TransactionEvent.COMMIT)
-        self._adopt(await self._coordinator.end(self._identity, committed=True, transactions_v2=self._transactions_v2))
+        self._adopt(await self._ending.end(self._identity, settled))
         self._state = advance(self._state, TransactionEvent.DONE)
         for cursor in touched.values():
             cursor.confirm()
@@ -402,15 +414,8 @@ class Lane:
         self._identity = identity
         self._registered.clear()
         self._transaction_partitions.end()
-        self._ledger.adopt(identity)
-        if self._job.flow.exactly_once:
-            self._records.adopt(identity)
-
-    async def _append_internal(self, cursors: Iterable[PartitionCursor], receipts: Iterable[Receipt]) -> None:
-        records = self._job.records(receipts, (cursor.head(self._job.run_id, self._job.ledger_topic_id) for cursor in cursors))
-        if not self._transactions_v2:
-            await self._register(records)
-        await self._ledger.append(records)
+        self._ending.adopt(identity)
+        self._records.adopt(identity)
 
     async def _recover(self, blamed: TopicPartition | None) -> None:
         self._feed.abandon()
@@ -421,7 +426,7 @@ class Lane:
         await self._fresh_appenders()
         await self._target_leaders.refresh()
         self._check_remote_topics()
-        self._unchecked = await stop_hanging(self._target, self._target_leaders, self._cursors, self._producers())
+        self._unchecked = await self._stop_hanging(self._cursors)
         positions = await self._coordinator.positions(self._cursors) if self._in_doubt else {}
         for key, cursor in self._cursors.items():
             if self._in_doubt and cursor.touched and key in positions and positions[key].metadata == self._mark:

@@ -103,9 +103,10 @@ class LaneAssignment:
         return spread(parts, self.lanes, self._flow.transaction_bytes)
 
 
-def partition_task(plan: PartitionPlan, offset_bytes: float, *, follows: bool = False) -> PartitionTask:
-    """The lane's task for a planned partition, whose remote topic must exist. `offset_bytes` and `follows` as of PartitionTask."""
+def partition_task(plan: PartitionPlan, offset_bytes: float, *, follows: bool = False, flushed: bool = False) -> PartitionTask:
+    """The lane's task for a planned partition, whose remote topic must exist. The options are as of PartitionTask."""
     facts = plan.facts
+    behind = facts.head is not None and facts.committed is not None and facts.committed < facts.head.position
     return PartitionTask(
         *facts.existing,
         position=plan.position,
@@ -115,10 +116,13 @@ def partition_task(plan: PartitionPlan, offset_bytes: float, *, follows: bool = 
         foreign=plan.foreign,
         batch_limit=facts.batch_limit,
         excluded=facts.guard.excluded,
-        replaces_offset=plan.seed is not None and facts.committed is not None,
+        replaces_offset=(plan.seed is not None and facts.committed is not None) or behind,
         series=plan.series,
         record_bytes=facts.head.record_bytes if facts.head is not None else 0,
         offset_bytes=offset_bytes,
         follows=follows,
         other_ledger=facts.guard.read if follows else None,
+        flushed=flushed,
+        explained_end=facts.explained_end,
+        unopened=flushed and (facts.head is None or facts.head.remote_end < 0),
     )

@@ -102,6 +102,7 @@ def _merged(chain: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> 
         runs=normalise(run for receipt in kept for run in receipt.runs),
         counters=counters if alone else counters._replace(record_age_ms=None, replication_latency_ms=None),
         written=union(span for receipt in kept for span in receipt.written),
+        repeated=union(span for receipt in kept for span in receipt.repeated),
         min_timestamp=min(moments, default=-1),
         max_timestamp=max(receipt.max_timestamp for receipt in chain),
         source_epoch=last.source_epoch,

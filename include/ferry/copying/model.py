@@ -43,7 +43,9 @@ class PartitionTask(PartitionPair):
     `replaces_offset`: an operator's seed replaces the group's offset, whatever it is. `series`: of the receipts to write (Receipt.series).
     `record_bytes`: Head.record_bytes until records are copied. `offset_bytes`: about how many bytes each offset has that is left to copy.
     `follows`: after its segments, what arrives is copied too. `other_ledger`: then, how far `excluded` is known (None: no other flow can
-    write the partition).
+    write the partition). `flushed`: segments end with a flush, not with a transaction. `explained_end`: where the remote records end that
+    receipts explain, if records may follow that were acknowledged without a receipt (-1: none can be there). `unopened`: no head says that
+    yet, so one is written before any record.
     """
 
     remote_topic_id: UUID
@@ -60,6 +62,9 @@ class PartitionTask(PartitionPair):
     offset_bytes: float = 0.0
     follows: bool = False
     other_ledger: LedgerRead | None = None
+    flushed: bool = False
+    explained_end: int = -1
+    unopened: bool = False
 
     @property
     def planned_end(self) -> int:
@@ -117,14 +122,17 @@ class CopyJob:
     producers: frozenset[int] = frozenset()
     follow_until: float | None = None
 
-    def records(self, receipts: Iterable[Receipt], heads: Iterable[Head]) -> dict[TopicPartition, list[KeyValue]]:
-        """Receipts and heads as records, by partition of Ferry's own topics."""
+    def receipts(self, receipts: Iterable[Receipt]) -> dict[TopicPartition, list[KeyValue]]:
+        """Receipts as records, by partition of the ledger."""
         ledger_topic, found = self.flow.ledger_topic, dict[TopicPartition, list[KeyValue]]()
         for receipt in receipts:
             key = TopicPartition(ledger_topic, receipt.key.share(self.ledger_partitions))
             found.setdefault(key, []).extend(encode_receipt(piece) for piece in split_receipt(receipt))
-        found[TopicPartition(self.flow.state_topic, 0)] = [encode_state(head) for head in heads]
         return found
+
+    def heads(self, heads: Iterable[Head]) -> dict[TopicPartition, list[KeyValue]]:
+        """Heads as records of the state topic."""
+        return {TopicPartition(self.flow.state_topic, 0): [encode_state(head) for head in heads]}
 
 
 @dataclass(frozen=True)

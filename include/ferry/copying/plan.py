@@ -43,7 +43,7 @@ class PartitionFacts(PartitionPair):
     backfill's interval), `start` (offset of the start policy). Target: `remote_topic_id` is None if the remote topic does not exist (yet),
     `remote_partitions` is its number of partitions, `remote_end` its log end, `stamps_itself` whether it replaces timestamps. From the
     flow's own topics and group: `head`, `committed` (group offset), `claimed_by`. `guard`: what the flow in the other direction wrote.
-    `truncation`: the source log holds other records before the head's position.
+    `truncation`: the source log holds other records before the head's position. `explained_end`: as of PartitionTask.
     """
 
     remote_partitions: int
@@ -63,6 +63,7 @@ class PartitionFacts(PartitionPair):
     batch_limit: int = DEFAULT_BATCH_LIMIT
     guard: PartitionGuard = field(default_factory=PartitionGuard)
     truncation: Truncation | None = None
+    explained_end: int = -1
 
     @property
     def position(self) -> int:
@@ -222,7 +223,8 @@ def _known(facts: PartitionFacts, head: Head, rules: PlanRules) -> _Decided:
     if head.ledger_topic_id != facts.ledger_topic_id:
         problem = f"the ledger that explains position {head.position} was deleted; settle it with ferry seed --from-file"
         raise PositionDisagrees(facts.topic, facts.partition, problem)
-    if facts.committed is not None and facts.committed != head.position:
+    may_lag = head.remote_end >= 0 and facts.committed is not None and facts.committed < head.position
+    if facts.committed is not None and facts.committed != head.position and not may_lag:
         problem = f"the flow's group says {facts.committed}, the head says {head.position}; settle it with ferry seed --from-file"
         raise PositionDisagrees(facts.topic, facts.partition, problem)
     if facts.truncation is not None:

@@ -11,7 +11,16 @@ from typing import NamedTuple
 from uuid import UUID
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Lack, lacking
+from ferry.clusters.api_versions import (
+    PLAIN_TARGET_NEEDS,
+    PLAIN_TARGET_WISHES,
+    SOURCE_NEEDS,
+    SOURCE_WISHES,
+    TARGET_NEEDS,
+    TARGET_WISHES,
+    Lack,
+    lacking,
+)
 from ferry.clusters.coordination import ask_positions
 from ferry.clusters.describe import TopicDescription
 from ferry.clusters.failures import recipient
@@ -26,6 +35,7 @@ from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.truncation import Truncation, is_believed, truncation_of
 from ferry.errors import ArgumentError, FerryError, NotAuthorized, PartitionUnavailable
 from ferry.ledger.reading import ask_own_state, read_claims, read_coverage, read_receipts, read_state
+from ferry.ledger.receipts import declared_ends
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.state import FlowState, Head
 from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
@@ -121,6 +131,9 @@ def take_snapshot(
     coverage = read_coverage(flow, {key: ids[key.topic] for key in wanted}) if request.since is not None else {}
     moving = {key.topic for key in wanted if key not in offsets.at_rest}
     truncations = _truncations(flow, [known[key] for key in wanted if key in known], offsets.stable_ends)
+    explained_ends = _explained_ends(
+        flow, {key: TopicPartition(remote[key.topic], key.partition) for key in wanted}, state, ids, remote_ends, moving
+    )
     configs, unread = _remote_configs(flow, target, {remote[topic] for topic in moving} & set(target_topics))
     denied += [
         PartitionFailure(topic, -1, type(unread[name]).__name__, str(unread[name])) for topic, name in remote.items() if name in unread
@@ -159,6 +172,7 @@ def take_snapshot(
                 ledger_topic_id=(ledger.topic_id or "") if ledger else "",
                 batch_limit=int(limits.get("max.message.bytes", DEFAULT_BATCH_LIMIT)),
                 truncation=truncations.get(key),
+                explained_end=explained_ends.get(key, -1),
             )
         )
     checked = guarded(flow, facts, source_topics, stable=stable)
@@ -168,10 +182,8 @@ def take_snapshot(
 
 def lacking_features(flow: Flow) -> tuple[Lack, ...]:
     """Features that the flow would use and that the clusters' releases lack. BrokerTooOld if the flow cannot be copied without one."""
-    return (
-        *lacking(flow.source, needs=SOURCE_NEEDS, wishes=SOURCE_WISHES),
-        *lacking(flow.target, needs=TARGET_NEEDS, wishes=TARGET_WISHES),
-    )
+    needs, wishes = (TARGET_NEEDS, TARGET_WISHES) if flow.exactly_once else (PLAIN_TARGET_NEEDS, PLAIN_TARGET_WISHES)
+    return (*lacking(flow.source, needs=SOURCE_NEEDS, wishes=SOURCE_WISHES), *lacking(flow.target, needs=needs, wishes=wishes))
 
 
 def _with_hidden(selection: Selection, hidden: Iterable[Hidden]) -> Selection:
@@ -244,6 +256,35 @@ def _truncations(flow: Flow, heads: Iterable[Head], ends: Mapping[TopicPartition
         return {}
     of_today = valid_receipts(read_receipts(flow, found), {key: asked[key].topic_ids for key in found})
     return {key: truncation_of(asked[key], divergence, of_today.get(key, ())) for key, divergence in found.items()}
+
+
+def _explained_ends(  # noqa: PLR0917 - the partitions, and what is known of them
+    flow: Flow,
+    places: Mapping[TopicPartition, TopicPartition],
+    state: FlowState,
+    ids: Mapping[str, TopicIds],
+    remote_ends: Mapping[TopicPartition, int],
+    moving: Collection[str],
+) -> dict[TopicPartition, int]:
+    """Where the remote records end that receipts explain, of partitions where others may follow: those of a flush that was not recorded.
+
+    Heads that were written without transactions say it. Otherwise the ledger does, for a flow that copies so from now on.
+    """
+    of_today = {key: head for key, head in state.heads.items() if key in places and head.remote_topic_id == ids[key.topic].remote}
+    found = {key: head.remote_end for key, head in of_today.items() if head.remote_end >= 0}
+    if flow.exactly_once:
+        return found
+    for key, place in places.items():
+        if key not in of_today:  # what is there before the flow has claimed the topic is not its own
+            found[key] = 0 if place.topic in state.claims else remote_ends.get(place, 0)
+    asked = {key: ids[key.topic] for key in of_today if key not in found and key.topic in moving}
+    receipts = valid_receipts(read_receipts(flow, asked), asked, any_source=True) if asked else {}
+    # Behind the last records of a transaction there is its marker.
+    ends = {
+        key: [max(declared_ends(told)), *(entry.downstream_end + bool(entry.counters.transactions) for entry in told)]
+        for key, told in receipts.items()
+    }
+    return found | {key: max([0, *ends.get(key, [])]) for key in asked}
 
 
 class _Offsets(NamedTuple):

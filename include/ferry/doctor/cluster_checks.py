@@ -2,7 +2,18 @@
 
 from collections.abc import Iterator
 
-from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Feature, lack, mending, missing
+from ferry.clusters.api_versions import (
+    PLAIN_TARGET_NEEDS,
+    PLAIN_TARGET_WISHES,
+    SOURCE_NEEDS,
+    SOURCE_WISHES,
+    TARGET_NEEDS,
+    TARGET_WISHES,
+    Feature,
+    lack,
+    mending,
+    missing,
+)
 from ferry.clusters.coordination import TRANSACTION_MILLISECONDS
 from ferry.clusters.service_profiles import named, services_at
 from ferry.clusters.services import ManagedService
@@ -17,8 +28,8 @@ _RELEASES = {31: "4.4", 30: "4.3", 28: "4.2", 26: "4.1", 22: "4.0", 21: "3.9", 2
 OLDEST_KRAFT = "3.3"
 
 
-def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool) -> Iterator[Finding]:
-    """All findings about one cluster. `source`: a flow reads from it; `target`: a flow writes to it."""
+def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool, transactions: bool = True) -> Iterator[Finding]:
+    """All findings about one cluster. `source`: a flow reads from it; `target`: a flow writes to it, perhaps with `transactions`."""
     where = f"cluster {facts.alias}"
     if facts.problem is not None:
         yield failure(where, "reachable", f"{facts.problem}", facts.problem.next_step, facts.problem.exit_code)
@@ -28,12 +39,13 @@ def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool) -> Iter
     yield _version(where, facts)
     yield _clock(where, facts)
     newest = facts.capabilities.newest
-    needs = missing([*(SOURCE_NEEDS if source else ()), *(TARGET_NEEDS if target else ())], newest)
+    target_needs, target_wishes = (TARGET_NEEDS, TARGET_WISHES) if transactions else (PLAIN_TARGET_NEEDS, PLAIN_TARGET_WISHES)
+    needs = missing([*(SOURCE_NEEDS if source else ()), *(target_needs if target else ())], newest)
     for need in needs:
         yield failure(where, "release", *_lack(need, facts))
-    for wish in missing([*(SOURCE_WISHES if source else ()), *(TARGET_WISHES if target else ())], newest):
+    for wish in missing([*(SOURCE_WISHES if source else ()), *(target_wishes if target else ())], newest):
         yield warning(where, "release", *_lack(wish, facts))
-    if not target or needs:
+    if not target or not transactions or needs:
         return
     yield _protocol(where, facts)
     if facts.configs:

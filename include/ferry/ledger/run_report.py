@@ -57,6 +57,23 @@ class LossReport:
 
 
 @dataclass(frozen=True)
+class RepeatedReport:
+    """Offsets `[downstream_start, downstream_end)` of a remote partition with records that the run copied once more.
+
+    Without transactions, an earlier run or lane had ended after the target acknowledged them, and before it wrote their receipt.
+    """
+
+    topic: str
+    partition: int
+    remote_topic: str
+    downstream_start: int
+    downstream_end: int
+
+    def __str__(self) -> str:
+        return f"{self.remote_topic}-{self.partition} [{self.downstream_start}, {self.downstream_end})"
+
+
+@dataclass(frozen=True)
 class Skipped:
     """A topic or partition that was left out on purpose, and why."""
 
@@ -101,6 +118,7 @@ class RunReport:
     bound: str
     partitions: tuple[PartitionReport, ...] = ()
     losses: tuple[LossReport, ...] = ()
+    repeated: tuple[RepeatedReport, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     failed: tuple[PartitionFailure, ...] = ()
     superseded: str | None = None

@@ -45,8 +45,9 @@ def required_rights(flow: Flow, *, recovery: bool = False) -> RequiredRights:
     """
     source = [*_source_records(flow), *_source_groups(flow), *_source_writes(flow), *_way_back(flow)]
     target = [*_remote_topics(flow), *_internal_topics(flow), *_mm2_topics(flow, flow.target), *_target_groups(flow)]
-    transactional_ids = Resource(AclResource.TRANSACTIONAL_ID, flow.transactional_id(""), AclPattern.PREFIXED)
-    target.append(Right(transactional_ids, WRITE, ("transactions", "fencing")))
+    if flow.exactly_once:
+        transactional_ids = Resource(AclResource.TRANSACTIONAL_ID, flow.transactional_id(""), AclPattern.PREFIXED)
+        target.append(Right(transactional_ids, WRITE, ("transactions", "fencing")))
     if recovery:
         source += [Right(found, READ, ("failback: writes group offsets",)) for found in groups(flow)]
         target += [Right(found, READ, ("failover: writes group offsets",)) for found in groups(flow)]

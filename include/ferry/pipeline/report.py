@@ -18,7 +18,7 @@ from ferry.errors import FerryError
 from ferry.ledger.losses import acknowledgement
 from ferry.ledger.reading import ask_own_state
 from ferry.ledger.receipts import COPIES, Receipt, is_loss
-from ferry.ledger.run_report import PartitionFailure, PartitionReport, RunReport, Skipped, loss_report, time_now
+from ferry.ledger.run_report import PartitionFailure, PartitionReport, RepeatedReport, RunReport, Skipped, loss_report, time_now
 from ferry.ledger.run_summary import RunLag, encode_run_part, summary_of
 from ferry.ledger.runs_topic import RunRecords, read_run_records
 from ferry.ledger.state import LOSS_KEY, FlowState
@@ -54,8 +54,9 @@ def report_without_copy(
 def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Iterable[Receipt], state: FlowState) -> RunReport:
     """The report from what was read (pure)."""
     partitions: dict[TopicPartition, PartitionReport] = {}
-    losses = []
+    losses, repeated = [], []
     for receipt in receipts:
+        repeated += [RepeatedReport(*receipt.key, receipt.remote_topic, *span) for span in receipt.repeated]
         if receipt.kind in COPIES:
             partitions[receipt.key] = _added(partitions.get(receipt.key), receipt)
         elif is_loss(receipt) and acknowledgement(receipt) not in state.acknowledged:
@@ -70,6 +71,7 @@ def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Ite
         bound=opened.bound if opened else request.bound,
         partitions=tuple(partitions[key] for key in sorted(partitions)),
         losses=tuple(losses),
+        repeated=tuple(repeated),
         skipped=result.skipped if result else (),
         failed=result.failed if result else (UNFINISHED,),
         superseded=result.superseded if result else None,

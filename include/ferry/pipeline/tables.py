@@ -81,6 +81,8 @@ def report_parts(report: RunReport) -> Iterator[str | Table]:
         return
     if report.taken_over is not None:
         yield f"{f'run {report.taken_over}' if report.taken_over else 'another command'} took the flow over"
+    if report.repeated:
+        yield f"copied once more, so the target may have these records twice: {'; '.join(map(str, report.repeated))}"
     if report.from_target:
         yield f"{report.from_target:,} records had come from the target: not sent back"
     yield f"{report.records:,} records, {report.bytes:,} bytes in {report.seconds:.1f} s (CPU {report.cpu_seconds:.1f} s)"

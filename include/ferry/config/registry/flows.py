@@ -68,7 +68,7 @@ SOURCE = (
     Property("tasks.max", kinds.AT_LEAST_1, None,
         "number of Spark tasks of a run. If not set: the cores of `local[N]`, or on a Spark cluster the number of lanes (MM2: 1)"),
     Property("transaction.producer", kinds.BOOLEAN, "true",
-        "true: exactly-once (KIP-656). false: at-least-once, records are outside the transaction"),
+        "true: exactly-once (KIP-656). false: at-least-once, [without transactions](how-it-copies.md#without-transactions) on the target"),
     Property("sync.topic.configs.enabled", kinds.BOOLEAN, "true", "whether topic configs are synced"),
     Property("sync.topic.configs.interval.seconds", kinds.LONG, "600", "shortest time between two syncs of topic configs"),
     Property("sync.topic.acls.enabled", kinds.BOOLEAN, "true", "whether ACLs of topics are synced"),
