@@ -28,6 +28,7 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import ReceiptKind
+from ferry.monitoring.runs_reading import read_runs
 from ferry.monitoring.status import flow_status
 from ferry.pipeline.run import Run
 
@@ -202,7 +203,14 @@ def test_a_run_that_follows_takes_over_from_one_that_follows_and_a_killed_one_le
         assert (code, report["failed"]) == (0, [])
         fill(source_cluster, topic, [0, 1, 2], 60)
         wait_for_more(second, target_cluster, remote, max(seen, 110))
+        follows = flow_status(flow).following
+        assert follows is not None
         second.process.kill()
+        second.process.wait()
+        told = flow_status(flow)
+        assert told.following is None
+        assert told.gone == follows, "it left no result, but it proves no more that it holds the flow"
+        assert [run["state"] for run in read_runs(flow)["runs"] if run["run_id"] == follows.run_id] == ["failed"]
     last_run(config, flow.name)
     found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote})
     assert (found.equal, found.records) == (True, 160), found.differences[:3]

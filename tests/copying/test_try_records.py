@@ -14,7 +14,8 @@ from tests.copying.driver_bench import Clock
 from ferry.clusters.shared_connection import Asked
 from ferry.copying import try_records
 from ferry.copying.request import RunRequest
-from ferry.copying.try_records import FOLLOW_ALIVE_SECONDS, FOLLOW_LOOK_SECONDS, SILENT_SECONDS, TryRecords, is_free, waited_for
+from ferry.copying.run_proof import FOLLOW_LOOK_SECONDS
+from ferry.copying.try_records import SILENT_SECONDS, TryRecords, is_free, waited_for
 from ferry.errors import ClusterUnreachable
 from ferry.ledger.recovery_record import Stage
 from ferry.ledger.runs_topic import RunOpened, RunRecords, RunResult
@@ -33,6 +34,8 @@ class Topic:
     def __init__(self, patch: Callable[..., None]) -> None:
         self.clock, self.runs, self.written = Clock(), dict[str, RunRecords](), list[Any]()
         self.stage, self.then = Stage.REPLICATING, list[Callable[[], None]]()
+        self.proven = True
+        patch(try_records, "RunProof", lambda _: SimpleNamespace(comes=lambda: self.proven))
         patch(try_records, "time", self.clock)
         patch(try_records, "read_run_records", lambda _, run_id: self.runs.get(run_id, RunRecords()))
         patch(try_records, "read_recent_runs", self._read)
@@ -69,19 +72,12 @@ def a_try() -> TryRecords:
 @pytest.mark.parametrize("proven", [True, False])
 def test_another_try_ends_only_if_the_newer_run_goes_on(topic: Topic, proven: bool) -> None:
     """The newer one may have been killed too, or have failed before it took the flow over."""
-    asked: list[float] = []
-
-    def is_proven(seconds: float) -> bool:
-        asked.append(seconds)
-        return proven
-
-    lease: Any = SimpleNamespace(is_proven=is_proven)
+    topic.proven = proven
     topic.begins("run", follows=True)
     topic.begins("newer", follows=True)
-    found = a_try().begin(lease)
+    found = a_try().begin()
     assert (None if found is None else found.run_id) == ("newer" if proven else None)
     assert [record.run_id for record in topic.written] == ([] if proven else ["run"])
-    assert asked == [FOLLOW_ALIVE_SECONDS]
 
 
 @pytest.mark.parametrize(
@@ -90,8 +86,8 @@ def test_another_try_ends_only_if_the_newer_run_goes_on(topic: Topic, proven: bo
     ids=["does not follow", "follows one topic", "follows"],
 )
 def test_a_run_gives_way_to_one_that_does_not_follow_all_topics(topic: Topic, taker: dict[str, Any], comes_back: bool) -> None:
-    made, lease = a_try(), SimpleNamespace()
-    made.begin(lease)  # type: ignore[arg-type] - it is not asked
+    made = a_try()
+    made.begin()
     topic.begins("run", follows=True)
     topic.begins("other", **taker)
     found = made.taker()
@@ -105,7 +101,7 @@ def test_who_takes_the_flow_without_being_a_run_ends_it_although_it_gave_way_bef
     topic.begins("other")
     topic.ends("other")
     again = a_try()
-    again.begin(SimpleNamespace())  # type: ignore[arg-type] - likewise
+    again.begin()
     assert again.taker() is None
     again.give_way(None)
     assert again.gave_way_to == ""
@@ -152,6 +148,18 @@ def test_a_run_that_writes_nothing_any_more_was_killed(topic: Topic) -> None:
     assert waited_for(FLOW, RunRequest("A->B", "run", follow_until=FOLLOWS), "other", said.append)
     assert sum(topic.clock.slept[commits:]) == pytest.approx(SILENT_SECONDS, abs=2 * FOLLOW_LOOK_SECONDS)
     assert "takes the flow back" in said[-1]
+
+
+@pytest.mark.parametrize("proven", [True, False])
+def test_a_run_that_gave_way_ends_only_for_one_that_took_the_flow(topic: Topic, proven: bool) -> None:
+    """A run that should follow may have been killed before it took the flow."""
+    topic.proven = proven
+    topic.begins("run", follows=True)
+    topic.begins("other")
+    topic.begins("newer", follows=True)
+    topic.then = [lambda: None, lambda: topic.ends("other")]
+    assert waited_for(FLOW, RunRequest("A->B", "run", follow_until=FOLLOWS), "other", lambda _: None) == (not proven)
+    assert len(topic.clock.slept) == (1 if proven else 2)
 
 
 def test_a_run_that_gave_way_waits_as_long_as_it_follows(topic: Topic) -> None:

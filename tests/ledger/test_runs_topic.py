@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ferry.ledger.runs_topic import RunOpened, RunRecords, RunResult, following, runs_after
+from ferry.ledger.runs_topic import RunOpened, RunRecords, RunResult, encode_run_record, fold_run_record, following, runs_after
 
 pytestmark = pytest.mark.unit
 
@@ -32,3 +32,24 @@ def test_the_newest_that_follows() -> None:
 
 def test_none_follows_when_its_time_is_over() -> None:
     assert following(dict([run("a")]), AFTER) is None
+
+
+def test_the_result_of_a_try_that_a_later_one_fenced_is_not_that_of_the_run() -> None:
+    """Airflow may start a try of a run while an older one still lives."""
+    first, second = "2026-01-01T00:00:00+00:00", "2026-01-01T00:05:00+00:00"
+    records: list[RunOpened | RunResult] = [
+        RunOpened("r", first, "latest"),
+        RunOpened("r", second, "latest"),
+        RunResult("r", second, 1.0, 2.0, superseded="it was fenced", began=first),
+    ]
+
+    def folded(written: list[RunOpened | RunResult]) -> RunRecords:
+        found = RunRecords()
+        for record in written:
+            found = fold_run_record(found, encode_run_record(record)[1], "")
+        return found
+
+    found = folded(records)
+    assert (found.result, found.cpu_seconds) == (None, 2.0)
+    for began in (second, ""):  # an older release does not say which try it was
+        assert folded([*records, RunResult("r", UNTIL, 1.0, 1.0, began=began)]).result is not None

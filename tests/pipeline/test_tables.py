@@ -32,6 +32,7 @@ def test_the_partitions_with_most_bytes_are_listed_in_order(partitions: int, lef
 @pytest.mark.parametrize(("taken_over", "line"), [("newer", "run newer took the flow over"), ("", "another command took the flow over")])
 def test_who_took_the_flow_over(taken_over: str, line: str) -> None:
     assert line in list(report_parts(replace(report(1), taken_over=taken_over)))
+    assert line in list(report_parts(replace(report(0), taken_over=taken_over))), "also of a run that had copied nothing yet"
 
 
 def test_what_the_target_may_have_twice() -> None:

@@ -154,6 +154,9 @@ def _status(found: FlowStatus) -> Iterator[Part]:
         age = f", {found.lag.seconds:.1f} s" if found.lag.seconds >= 0 else ""
         behind = f"behind by {found.lag.records:,} records{age}" if found.lag.records else "up to date"
         yield f"{found.flow} follows since {found.following.started} until {found.following.follow_until}: {behind}"
+    if found.gone is not None:
+        when = f"since {found.gone.started} until {found.gone.follow_until}"
+        yield f"run {found.gone.run_id} should follow {when}, but it does not go on: start the next run"
     if found.stage_since:
         yield f"{found.flow} is {found.stage} since {_moment(found.stage_since)}: groups are not synced"
     yield from (f"STOPPED: {failure}; next: {error_named(failure.error).next_step}" for failure in found.stopped)

@@ -25,12 +25,17 @@ from ferry.clusters.pauses import doubling
 from ferry.clusters.producing import produce_request
 from ferry.clusters.shared_connection import Asked, ask_cluster, begin_asking
 from ferry.config import ClientRole, Cluster
-from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized
+from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized, WriteRefused
 
 # As long as a leader election may take.
 WRITE_SECONDS = 60.0
 # After this Ferry gives up a leader that hangs, and asks the new one.
 ANSWER_MILLISECONDS = 10_000
+# Of refusals that do not say what is to be done.
+_CAUSES = {
+    CODES["UNKNOWN_TOPIC_OR_PARTITION"]: "there is no such topic any more",
+    CODES["INVALID_TIMESTAMP"]: "the broker refuses the time of the record: compare this machine's clock with the broker's",
+}
 # Between two attempts.
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 1.0
 
@@ -156,4 +161,6 @@ class _Writing:
 
 
 def _problem(cluster: Cluster, topic: str, code: int) -> FerryError:
+    if code in _CAUSES:
+        return WriteRefused(f"cluster {cluster.alias}: writing to {topic} failed: {_CAUSES[code]}")
     return explained(cluster, f"writing to {topic}", KafkaError(code), grant=f"Write on topic {topic}", role=ClientRole.PRODUCER)

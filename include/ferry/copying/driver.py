@@ -29,8 +29,9 @@ from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.plan import PartitionPlan
 from ferry.copying.progress import Progress, ProgressObserver, beside, named_when_slow
 from ferry.copying.request import RunRequest
+from ferry.copying.run_proof import FOLLOW_LOOK_SECONDS
 from ferry.copying.snapshot import FlowSnapshot
-from ferry.copying.try_records import FOLLOW_LOOK_SECONDS, TryRecords
+from ferry.copying.try_records import TryRecords
 from ferry.copying.upkeep import UpkeepBeside, ask_held_ever, keep_up
 from ferry.copying.weights import bytes_an_offset, without_size
 from ferry.errors import ClusterUnreachable, FerryError, NoExecutors, PartitionUnavailable, RetryRule, Superseded
@@ -99,7 +100,7 @@ class CopyDriver:
         lease = RunLease(self._flow)
         with named_when_slow(self._say, "reading what earlier runs left on the target"):
             lease.look_up()
-            newer = self._records.begin(lease)
+            newer = self._records.begin()
         if newer is not None:  # to take the flow back would end a run that follows for longer
             self._give_way(newer)
             return

@@ -22,7 +22,6 @@ begins meanwhile finds it in the state topic.
 """
 
 import logging
-import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -35,7 +34,7 @@ from ferry.clusters.internal_batches import KeyValue
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.shared_connection import Asked, ask_cluster, begin_asking, connected
+from ferry.clusters.shared_connection import Asked, begin_asking, connected
 from ferry.config import ClientRole, Flow
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.lanes import number_of_lanes
@@ -118,7 +117,7 @@ class FencedWriter:
         for _ in range(FENCE_ROUNDS):
             others = [
                 writer
-                for writer in self._writers()
+                for writer in read_writers(self._flow)
                 if held is None or (writer.writer in held and writer.producer_id != held[writer.writer].producer_id)
             ]
             if not others:
@@ -129,15 +128,6 @@ class FencedWriter:
     async def _fence_all(self, writers: Sequence[Writer]) -> None:
         plain = PlainCoordinator(self._loop, self._connection, self._flow, self._name)
         await together([self._loop.start(plain.fence, writer) for writer in writers])
-
-    def _writers(self) -> dict[Writer, int]:
-        """Who writes without transactions and was not fenced, with the offset of the newest proof of it."""
-        newest: dict[bytes, InternalRecord] = {}
-        with InternalTopicReader(self._flow.target, committed=False) as reader:
-            newest.update((record.key, record) for record in reader.read(self._flow.state_topic) if record.key.startswith(WRITER_KEY))
-        where = place_of(self._flow.target, self._flow.state_topic)
-        there = ((record, decode_state(record.key, record.value, where)) for record in newest.values() if record.value is not None)
-        return {entry: record.offset for record, entry in there if isinstance(entry, Writer)}
 
     def confirm(self, seconds: float | None = None) -> None:
         """Prove that this process still holds the id; else Superseded. ClusterUnreachable after `seconds` (None: COORDINATION_SECONDS).
@@ -205,26 +195,6 @@ class RunLease(FencedWriter):
         self.record = FlowRecord(flow.name, 0)
         self._has_writers = False  # the state topic tells of others than this one, fenced or not
 
-    def is_proven(self, seconds: float) -> bool:
-        """Whether somebody has proven the run id within `seconds`, which this takes. True if the cluster does not tell.
-
-        Call it before this process takes the flow. The driver of a run that follows proves the id every few seconds.
-        """
-
-        async def current(connection: ClusterConnection) -> ProducerIdentity | None:
-            return await Coordinator(connection.loop, connection, self._name, self._flow.position_group).current()
-
-        if not self._flow.exactly_once:
-            proofs = self._run_proofs()
-            time.sleep(seconds)
-            return self._run_proofs() != proofs
-        before = ask_cluster(self._flow.target, current, role=ClientRole.PRODUCER)
-        time.sleep(seconds)
-        return before is None or ask_cluster(self._flow.target, current, role=ClientRole.PRODUCER) != before
-
-    def _run_proofs(self) -> set[int]:
-        return {offset for writer, offset in self._writers().items() if writer.writer == self._name}
-
     def take_lanes(self) -> dict[int, ProducerIdentity]:
         """Take every lane that was ever used, and at least as many as the flow has. If the last run was of the other mode, fence that."""
         found = self._last_record()
@@ -282,3 +252,13 @@ class RunLease(FencedWriter):
                         raise UnreadableRecord(f"{state}: {record.key!r} is not a flow record")
                     most = replace(entry, lanes=max(most.lanes, entry.lanes))
         return most
+
+
+def read_writers(flow: Flow) -> dict[Writer, int]:
+    """Who writes without transactions and was not fenced, with the offset of the newest proof of it."""
+    newest: dict[bytes, InternalRecord] = {}
+    with InternalTopicReader(flow.target, committed=False) as reader:
+        newest.update((record.key, record) for record in reader.read(flow.state_topic) if record.key.startswith(WRITER_KEY))
+    where = place_of(flow.target, flow.state_topic)
+    there = ((record, decode_state(record.key, record.value, where)) for record in newest.values() if record.value is not None)
+    return {entry: record.offset for record, entry in there if isinstance(entry, Writer)}

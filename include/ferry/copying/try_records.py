@@ -12,8 +12,8 @@ from contextlib import suppress
 
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.config import Flow
-from ferry.copying.fencing import RunLease
 from ferry.copying.request import RunRequest
+from ferry.copying.run_proof import FOLLOW_LOOK_SECONDS, RunProof
 from ferry.errors import FerryError
 from ferry.ledger.reading import ask_syncs_done
 from ferry.ledger.recovery_record import Stage, current_record, read_recovery, stage_of
@@ -30,10 +30,6 @@ from ferry.ledger.runs_topic import (
     write_run_record,
 )
 
-# How often a run that follows asks whether it still holds the flow.
-FOLLOW_LOOK_SECONDS = 5.0
-# A run that has not asked for so long does not follow any more.
-FOLLOW_ALIVE_SECONDS = 3 * FOLLOW_LOOK_SECONDS
 # A run that copies commits at least once a minute, and plans in less than this. One that writes nothing for so long was killed, and a run
 # that follows would wait for it until its own time is over.
 SILENT_SECONDS = 600.0
@@ -48,9 +44,9 @@ class TryRecords:
         self.ledger_ends: Mapping[int, int] = {}
         self.gave_way_to = ""
         self._known: Collection[str] = ()  # runs that began later than this one, and before this try
-        self._started = time.monotonic()
+        self._started, self._began = time.monotonic(), ""
 
-    def begin(self, lease: RunLease) -> RunOpened | None:
+    def begin(self) -> RunOpened | None:
         """NewerFormat, before anything is written.
 
         Returns the run that has taken the flow over and still goes on, if this is another try of a run that follows. That a run does not go
@@ -63,11 +59,12 @@ class TryRecords:
         newer = self._newer_runs() if opened is not None and moment is not None else {}
         self._known = newer.keys()
         found = following(newer, time.time())
-        if found is not None and lease.is_proven(FOLLOW_ALIVE_SECONDS):  # it may have been killed, or not have begun to copy
+        if found is not None and RunProof(self._flow).comes():  # it may have been killed, or not have begun to copy
             return found
         until = None if moment is None else moment.isoformat(timespec="seconds")
         now = RunOpened(run_id, time_now(), self._request.bound, ends, until, self._request.topics)
         write_run_record(self._flow, now)  # in each try: it says that the run goes on
+        self._began = now.started
         self.ledger_ends = (opened or now).ledger_ends
         return None
 
@@ -106,6 +103,7 @@ class TryRecords:
             skipped=skipped,
             superseded=superseded,
             taken_over=taken_over,
+            began=self._began,
         )
         write_run_record(self._flow, result, seconds=seconds)
 
@@ -128,7 +126,10 @@ def waited_for(flow: Flow, request: RunRequest, other: str, say: Callable[[str],
     while free is None and request.follow_until is not None and time.time() < request.follow_until.timestamp():
         time.sleep(FOLLOW_LOOK_SECONDS)
         try:
-            free = is_free(read_recent_runs(flow), other, time.time())
+            runs = read_recent_runs(flow)
+            free = is_free(runs, other, time.time())
+            if free is False and not RunProof(flow).comes():  # the run that follows has not taken the flow, and perhaps never will
+                free = is_free({name: run for name, run in runs.items() if not _follows_all(run, time.time())}, other, time.time())
             if free is None:
                 before, ends = ends, InternalTopicReader(flow.target).ask_end_offsets(flow.ledger_topic).answer()
                 moved = time.monotonic() if ends != before else moved
@@ -147,7 +148,12 @@ def waited_for(flow: Flow, request: RunRequest, other: str, say: Callable[[str],
 
 def is_free(runs: Mapping[str, RunRecords], other: str, now: float) -> bool | None:
     """Whether run `other` of `runs` and those after it have ended; None: not yet. False if one of them follows all topics (pure)."""
-    open_runs = [run.opened for run in (runs[other], *runs_after(runs, other).values()) if run.result is None] if other in runs else []
-    if any(opened is not None and follows(opened, now) and not opened.topics for opened in open_runs):
+    open_runs = [run for run in (runs[other], *runs_after(runs, other).values()) if run.result is None] if other in runs else []
+    if any(_follows_all(run, now) for run in open_runs):
         return False
     return None if open_runs else True
+
+
+def _follows_all(run: RunRecords, now: float) -> bool:
+    """Whether it has no result, follows, and copies all topics."""
+    return run.result is None and run.opened is not None and follows(run.opened, now) and not run.opened.topics

@@ -45,7 +45,7 @@ class RunOpened:
 @dataclass(frozen=True)
 class RunResult:
     """How a try ended. `superseded` is the reason, if it was. `taken_over`: of a run that followed, the run that
-    took the flow over; that is its regular end."""
+    took the flow over; that is its regular end. `began`: when the try began, as of RunOpened (empty: it left no such record)."""
 
     run_id: str
     finished: str
@@ -55,6 +55,7 @@ class RunResult:
     skipped: tuple[Skipped, ...] = ()
     superseded: str | None = None
     taken_over: str | None = None
+    began: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,11 @@ class RunSync:
 
 @dataclass(frozen=True)
 class RunRecords:
-    """What the runs topic says about one run. `opened`: of its first try. `syncs`: the last outcome of each sync."""
+    """What the runs topic says about one run. `opened`: of its first try. `tried`: when the last try began. `syncs`: the last
+    outcome of each sync."""
 
     opened: RunOpened | None = None
+    tried: str = ""
     result: RunResult | None = None
     cpu_seconds: float = 0.0
     syncs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -139,13 +142,16 @@ def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:
         kind = document["kind"]
         if kind == "opened":
             opened = read_as(RunOpened, document, optional=("ledger_ends", "follow_until", "topics"))
-            return replace(found, opened=found.opened or opened, result=None)  # another try
+            return replace(found, opened=found.opened or opened, tried=opened.started, result=None)  # another try
         if kind == "sync":
             sync = read_as(RunSync, document)
             return replace(found, syncs={**found.syncs, sync.sync: sync.outcome})
         if kind != "result":
             raise UnreadableRecord(f"{where}: a run's record is of kind {kind!r}")
-        result = read_as(RunResult, document, optional=("superseded", "taken_over"))
+        result = read_as(RunResult, document, optional=("superseded", "taken_over", "began"))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise UnreadableRecord(f"{where}: a run's record is not readable: {problem}") from problem
-    return replace(found, result=result, cpu_seconds=found.cpu_seconds + result.cpu_seconds)
+    spent = found.cpu_seconds + result.cpu_seconds
+    if result.began and result.began != found.tried:  # of a try that a later one of the same run has fenced
+        return replace(found, cpu_seconds=spent)
+    return replace(found, result=result, cpu_seconds=spent)

@@ -11,6 +11,7 @@ from typing import Any
 
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.config import Flow
+from ferry.copying.run_proof import RunProof
 from ferry.errors import FerryError, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
@@ -34,7 +35,11 @@ def read_runs(flow: Flow) -> dict[str, Any]:
         since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - DAYS_KEPT * 24 * 3600 * 1000)
         # A verify may have thousands of results of single ranges, and the page does not show them.
         records = (record for record in reader.read(topic, since, complete=False) if not results_topic.is_range_result(record.value or b""))
-        return sorted_out(records, place_of(flow.target, topic), time.time())
+        found = sorted_out(records, place_of(flow.target, topic), time.time())
+    if any(run["state"] == RunState.FOLLOWING for run in found["runs"]) and not RunProof(flow).comes():
+        for run in found["runs"]:
+            run["state"] = RunState.FAILED if run["state"] == RunState.FOLLOWING else run["state"]
+    return found
 
 
 def sorted_out(records: Iterable[InternalRecord], where: str, now: float) -> dict[str, Any]:

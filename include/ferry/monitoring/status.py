@@ -19,6 +19,7 @@ from ferry.config.settings import DEADLINE_SECONDS
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags
 from ferry.copying.plan import PartitionFacts, plan_partitions
 from ferry.copying.request import RunRequest
+from ferry.copying.run_proof import RunProof
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, PositionDisagrees, SourceTruncated, TargetTooNarrow
 from ferry.ledger.losses import read_losses, unacknowledged
@@ -46,7 +47,8 @@ STATUS_VERSION = 1
 @dataclass(frozen=True)
 class FlowStatus:
     """`broken`: the limits of `ferry.alert.*` that it exceeds. `lacking`: what the releases of its clusters cannot do.
-    `stopped`: partitions (-1: whole topics) that the next run will not copy. `following`: the run that follows now.
+    `stopped`: partitions (-1: whole topics) that the next run will not copy. `following`: the run that follows now. `gone`:
+    one that should follow, but that proves no more that it goes on: it was killed.
     `stage`: a ferry.ledger.recovery_record.Stage; `stage_since` (ms): when groups began to move, 0 while the flow replicates.
     """
 
@@ -60,6 +62,7 @@ class FlowStatus:
     stage_since: int = 0
     stopped: tuple[PartitionFailure, ...] = ()
     following: RunOpened | None = None
+    gone: RunOpened | None = None
 
     @property
     def counted(self) -> tuple[PartitionStatus, ...]:
@@ -75,15 +78,17 @@ class FlowStatus:
         fields["lacking"] = [lack._asdict() for lack in self.lacking]
         fields["open_transactions"] = [entry.document() for entry in self.last_stable_lags]
         fields["limits_broken"] = list(fields.pop("broken"))
-        run = self.following
-        fields["following"] = None if run is None else {"run_id": run.run_id, "since": run.started, "until": run.follow_until}
+        for name, run in (("following", self.following), ("gone", self.gone)):
+            fields[name] = None if run is None else {"run_id": run.run_id, "since": run.started, "until": run.follow_until}
         return {"version": STATUS_VERSION, **fields, "totals": self.lag.totals}
 
 
 def flow_status(flow: Flow) -> FlowStatus:
     """The status by both clusters and by the losses in the ledger. A missed schedule counts as a broken limit."""
+    opened = following(read_recent_runs(flow), time.time())
+    proof = None if opened is None else RunProof(flow)
     status, _, _ = read_flow(flow)
-    status = replace(status, following=following(read_recent_runs(flow), time.time()))
+    status = replace(status, following=opened) if proof is None or proof.comes() else replace(status, gone=opened)
     missed = overdue_run(flow)
     return status if missed is None else replace(status, broken=(missed, *status.broken))
 

@@ -76,11 +76,11 @@ def report_parts(report: RunReport) -> Iterator[str | Table]:
         yield Table.of(f"{report.flow}: {report.run_id}", listed, "topic", "partition", "remote topic", *bounds, *counts)
         if more := len(report.partitions) - len(listed):
             yield f"and {more:,} partitions with fewer bytes, which the report as JSON lists"
-    elif not report.problems():
-        yield "nothing to copy"
-        return
     if report.taken_over is not None:
         yield f"{f'run {report.taken_over}' if report.taken_over else 'another command'} took the flow over"
+    elif not report.partitions and not report.problems():
+        yield "nothing to copy"
+        return
     if report.repeated:
         yield f"copied once more, so the target may have these records twice: {'; '.join(map(str, report.repeated))}"
     if report.from_target:

@@ -18,9 +18,9 @@ from ferry.clusters.coordination import Coordinator, ProducerIdentity
 from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.leaders import Leaders
 from ferry.config import ClientRole, Cluster, load_config
-from ferry.copying import driver, fencing
+from ferry.copying import driver
 from ferry.copying.driver import LOOK_SECONDS, CopyDriver
-from ferry.copying.fencing import FencedWriter, RunLease
+from ferry.copying.fencing import FencedWriter
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.model import Failure, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
@@ -151,25 +151,3 @@ def test_a_partition_that_drops_out_of_its_lane_is_named_once_with_the_true_reas
         ("t", -1): "NotAuthorized",
         ("gone", 1): "SourceMissing",
     }
-
-
-@pytest.mark.parametrize(
-    ("told", "proven"),
-    [
-        ([ProducerIdentity(1, 0), ProducerIdentity(1, 0)], False),
-        ([ProducerIdentity(1, 0), ProducerIdentity(1, 1)], True),
-        ([ProducerIdentity(1, 9), ProducerIdentity(2, 0)], True),
-        ([None], True),
-        ([ProducerIdentity(1, 0), None], True),
-    ],
-)
-def test_who_proves_the_run_id_lives_and_so_does_who_is_not_known(
-    told: list[ProducerIdentity | None], proven: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = tmp_path / "mm2.properties"
-    config.write_text(CONFIG)
-    slept: list[float] = []
-    monkeypatch.setattr(fencing, "ask_cluster", lambda *_, **__: told.pop(0))
-    monkeypatch.setattr(fencing, "time", SimpleNamespace(sleep=slept.append))
-    assert RunLease(load_config(config).flow("A->B")).is_proven(15.0) == proven
-    assert (told, slept) == ([], [15.0])
