@@ -20,9 +20,9 @@ from confluent_kafka.admin import AdminClient
 from kafka.net.manager import KafkaConnectionManager
 
 from ferry.config import ClientRole, Cluster, FerryConfig
-from ferry.config.login import ClientCredentials, TokenFile, UnsecuredToken
+from ferry.config.credentials import ClientCredentials, TokenFile, UnsecuredToken
 from ferry.config.secret import Secret
-from ferry.config.tokens import TokenFileCallback, TokenProvider, unsecured_token
+from ferry.config.tokens import TokenCallback, TokenProvider, unsecured_token
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, ConfigError
 
 pytestmark = pytest.mark.unit
@@ -149,7 +149,7 @@ def test_token_files(load: Load, tmp_path: Path) -> None:
     token = unsecured_token(UnsecuredToken("me", lifetime_seconds=100), now)
     path.write_text(token + "\n")
     callback = cluster.librdkafka(ClientRole.CONSUMER)["oauth_cb"]
-    assert callback == TokenFileCallback(TokenFile(str(path)))
+    assert callback == TokenCallback(TokenProvider(TokenFile(str(path)), callback.provider.context))  # type: ignore[attr-defined]
     assert callback("") == (token, now + 100, "", {})  # type: ignore[operator]
     path.write_text("opaque")
     assert callback("")[1] > time.time() + 200  # type: ignore[operator]
@@ -234,11 +234,14 @@ def test_refused_tokens_name_endpoint_and_client_only() -> None:
             sasl("GSSAPI", "com.sun.security.auth.module.Krb5LoginModule required;"),
             "6: A.sasl.mechanism: GSSAPI is not offered: use PLAIN, SCRAM",
         ),
-        (sasl("AWS_MSK_IAM", "x required;"), "6: A.sasl.mechanism: AWS_MSK_IAM is not offered"),
+        (
+            sasl("AWS_MSK_IAM", "x required;"),
+            "7: A.sasl.jaas.config: names another login module than IAMLoginModule, which AWS_MSK_IAM needs",
+        ),
         ("A.security.protocol=SASL_SSL\nA.sasl.mechanism=PLAIN\n", "A.sasl.jaas.config: is not set: PLAIN needs PlainLoginModule"),
         (
             sasl("PLAIN", f'{SCRAM} required username="a" password="b";'),
-            "7: A.sasl.jaas.config: names another login module than Kafka's Plain",
+            "7: A.sasl.jaas.config: names another login module than Plain",
         ),
         (sasl("PLAIN", 'x.PlainLoginModule required username="a" password="b";'), "7: A.sasl.jaas.config: names another login module"),
         (sasl("SCRAM-SHA-256", f"{SCRAM} required;"), "7: A.sasl.jaas.config: lacks username and password"),

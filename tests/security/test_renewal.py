@@ -9,10 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.security.conftest import SNIPPETS, Grounds
-from tests.security.guarded import BRIEF_SECONDS
+from tests.security.guarded import AWS_ROLE, BRIEF_SECONDS
 from tests.security.test_connections import unencrypted
 from tools.kafka import compare_topics
 
@@ -61,11 +62,29 @@ class Renewals(logging.Handler):
             self.reasons.append(record.getMessage())
 
 
-SCRAM, OAUTH = (unencrypted(SNIPPETS[name]) for name in ("SASL SCRAM", "SASL OAUTHBEARER with client credentials"))
+SCRAM, OAUTH, ASSERTION, OWN, AWS = (
+    unencrypted(SNIPPETS[name])
+    for name in (
+        "SASL SCRAM",
+        "SASL OAUTHBEARER with client credentials",
+        "SASL OAUTHBEARER with a JWT assertion",
+        "SASL OAUTHBEARER with a class of your own",
+        "AWS IAM",
+    )
+)
+ROLE = AWS.replace('awsProfileName="ferry"', f'awsRoleArn="{AWS_ROLE}" awsRoleSessionName="ferry"')
+# Source and target, and how many tokens the endpoint gives at least.
+LOGINS = {
+    "SCRAM to client credentials": (SCRAM, OAUTH, 4),
+    "JWT assertion to AWS profile": (ASSERTION, AWS, 2),
+    "AWS role to own class": (ROLE, OWN, 2),
+}
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("name", LOGINS)
 def test_a_long_copy_outlives_its_logins(
+    name: str,
     grounds: Grounds,
     guarded_flow: Callable[..., Flow],
     run_flow: Callable[..., RunReport],
@@ -76,6 +95,8 @@ def test_a_long_copy_outlives_its_logins(
     (tmp_path / "dawdling.py").write_text(HANDLER)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(grounds.endpoint, "life", BRIEF_SECONDS)
+    monkeypatch.setattr(MSKAuthTokenProvider, "DEFAULT_TOKEN_EXPIRY_SECONDS", BRIEF_SECONDS)
+    source, target, tokens = LOGINS[name]
     renewals, log = Renewals(), logging.getLogger("kafka.net.connection")
     monkeypatch.setattr(log, "handlers", [renewals])
     monkeypatch.setattr(log, "propagate", False)
@@ -83,14 +104,14 @@ def test_a_long_copy_outlives_its_logins(
     for _ in range(ATTEMPTS):
         renewals.begun = renewals.failed = 0
         granted = grounds.endpoint.granted
-        copy_slowly(grounds, guarded_flow, run_flow)
-        assert grounds.endpoint.granted - granted > 4
+        copy_slowly(source, target, grounds, guarded_flow, run_flow)
+        assert grounds.endpoint.granted - granted > tokens
         if renewals.begun - renewals.failed >= 2:
             return
     pytest.fail(str(renewals.reasons))
 
 
-def copy_slowly(grounds: Grounds, guarded_flow: Callable[..., Flow], run_flow: Callable[..., RunReport]) -> None:
+def copy_slowly(from_: str, to: str, grounds: Grounds, guarded_flow: Callable[..., Flow], run_flow: Callable[..., RunReport]) -> None:
     topic = f"t-{secrets.token_hex(4)}"
     source = {"bootstrap.servers": grounds.source.address("PLAIN")}
     admin = AdminClient(source)
@@ -100,10 +121,10 @@ def copy_slowly(grounds: Grounds, guarded_flow: Callable[..., Flow], run_flow: C
         producer.produce(topic, value=str(number).encode(), partition=number % LANES)
     assert producer.flush(30) == 0
     flow = guarded_flow(
-        grounds.source.address("BRIEF"),
-        grounds.target.address("BRIEF"),
-        *grounds.login(SCRAM, "A"),
-        *grounds.login(OAUTH, "B"),
+        grounds.source.address("AWS_BRIEF" if from_ == ROLE else "BRIEF"),
+        grounds.target.address("AWS_BRIEF" if to == AWS else "BRIEF"),
+        *grounds.login(from_, "A"),
+        *grounds.login(to, "B"),
         f"A->B.topics = {topic}",
         f"A->B.ferry.lanes = {LANES}",
         "A->B.ferry.message.handler = dawdling:Dawdler",

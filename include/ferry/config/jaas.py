@@ -27,6 +27,7 @@ MODULES = {
     "SCRAM-SHA-256": f"{MODULES_PACKAGE}scram.ScramLoginModule",
     "SCRAM-SHA-512": f"{MODULES_PACKAGE}scram.ScramLoginModule",
     "OAUTHBEARER": f"{MODULES_PACKAGE}oauthbearer.OAuthBearerLoginModule",
+    "AWS_MSK_IAM": "software.amazon.msk.auth.iam.IAMLoginModule",
 }
 
 
