@@ -73,11 +73,11 @@ SCRAM, OAUTH, ASSERTION, OWN, AWS = (
     )
 )
 ROLE = AWS.replace('awsProfileName="ferry"', f'awsRoleArn="{AWS_ROLE}" awsRoleSessionName="ferry"')
-# Source and target, and how many tokens the endpoint gives at least.
+# Source and target, the seconds that a token lives, and than how many the endpoint gives more.
 LOGINS = {
-    "SCRAM to client credentials": (SCRAM, OAUTH, 4),
-    "JWT assertion to AWS profile": (ASSERTION, AWS, 2),
-    "AWS role to own class": (ROLE, OWN, 2),
+    "SCRAM to client credentials": (SCRAM, OAUTH, BRIEF_SECONDS, 4),
+    "JWT assertion to AWS profile": (ASSERTION, AWS, COPY_SECONDS, 1),
+    "AWS role to own class": (ROLE, OWN, COPY_SECONDS, 1),
 }
 
 
@@ -94,9 +94,9 @@ def test_a_long_copy_outlives_its_logins(
 ) -> None:
     (tmp_path / "dawdling.py").write_text(HANDLER)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(grounds.endpoint, "life", BRIEF_SECONDS)
-    monkeypatch.setattr(MSKAuthTokenProvider, "DEFAULT_TOKEN_EXPIRY_SECONDS", BRIEF_SECONDS)
-    source, target, tokens = LOGINS[name]
+    source, target, life, tokens = LOGINS[name]
+    monkeypatch.setattr(grounds.endpoint, "life", int(life))
+    monkeypatch.setattr(MSKAuthTokenProvider, "DEFAULT_TOKEN_EXPIRY_SECONDS", int(life))
     renewals, log = Renewals(), logging.getLogger("kafka.net.connection")
     monkeypatch.setattr(log, "handlers", [renewals])
     monkeypatch.setattr(log, "propagate", False)

@@ -8,7 +8,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from ferry.config.client_settings import ClientSettings
-from ferry.config.credentials import ClientCredentials, Password, Tokens, UnsecuredToken
+from ferry.config.credentials import ClientCredentials, Kerberos, Password, Tokens, UnsecuredToken
 from ferry.config.login import Login, read_login
 from ferry.errors import AuthenticationFailed, ClusterUnreachable
 
@@ -83,6 +83,10 @@ def _librdkafka_login(settings: ClientSettings, login: Login) -> dict[str, objec
             return {}
         case Password(user=user, password=password):
             return {"sasl.mechanism": login.mechanism, "sasl.username": user, "sasl.password": password.reveal()}
+        case Kerberos():
+            from ferry.config.kerberos import librdkafka_kerberos  # noqa: PLC0415 - an extra that need not be installed
+
+            return {"sasl.mechanism": login.mechanism, **librdkafka_kerberos(login.credentials)}
         case UnsecuredToken():
             own: dict[str, object] = {
                 "enable.sasl.oauthbearer.unsecure.jwt": True,
@@ -160,4 +164,8 @@ def _kafka_python_login(settings: ClientSettings, login: Login) -> dict[str, obj
             user = user.replace("=", "=3D").replace(",", "=2C")
         password = login.credentials.password.reveal()
         return {"sasl_mechanism": login.mechanism, "sasl_plain_username": user, "sasl_plain_password": password}
+    if isinstance(login.credentials, Kerberos):
+        from ferry.config.kerberos import kafka_python_kerberos  # noqa: PLC0415 - as above
+
+        return {"sasl_mechanism": login.mechanism, **kafka_python_kerberos(login.credentials)}
     return {"sasl_mechanism": _BEARER, "sasl_oauth_token_provider": _token_provider(settings, login.credentials)}

@@ -142,4 +142,19 @@ class AwsIam:
         return f"AWS profile {self.profile}" if self.profile else f"AWS role {self.role}" if self.role else "AWS default credentials"
 
 
+@dataclass(frozen=True)
+class Kerberos:
+    """A principal and the file with its keys (GSSAPI). `service`: the first part of the brokers' principals. `kinit`: the program."""
+
+    principal: str
+    keytab: str
+    service: str
+    kinit: str
+    relogin_milliseconds: int
+
+    @property
+    def user(self) -> str:
+        return self.principal
+
+
 Tokens: TypeAlias = UnsecuredToken | ClientCredentials | JwtAssertion | TokenFile | OwnTokens | AwsIam

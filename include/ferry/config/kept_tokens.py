@@ -1,7 +1,8 @@
-"""One token, kept by a process until most of its life is over, whoever logs in with it.
+"""Keeps a token until half of its life is over, for all that log in with it.
 
-Java renews a token after 80 % of its life (sasl.login.refresh.window.factor), and so does this module: early enough that a source that does
-not answer for a moment ends no login. Whatever a source raises, no text of it is shown, because it may hold a secret.
+Java renews after four fifths (sasl.login.refresh.window.factor), and then logs in again at once. Here a connection may log in with a token
+of any age below the limit, and its login ends with the token. So half of the life must be left: a source may fail for that long, and
+brokers allow a connection no second login within a second. What a source raises is told without its text, which may hold a secret.
 """
 
 import threading
@@ -14,7 +15,7 @@ from ferry.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, 
 from ferry.handling.calling import described
 from ferry.policy.custom_classes import class_with, configured
 
-USABLE_SHARE = 0.8
+USABLE_SHARE = 0.5
 # A longer life is a mistake: somebody gave milliseconds.
 _LONGEST_LIFE_SECONDS = 10 * 365 * 86_400.0
 

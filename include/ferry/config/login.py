@@ -3,15 +3,18 @@
 It follows Kafka's SaslClientAuthenticator and login modules. Ferry refuses, with a reason, what its clients cannot do.
 """
 
+import re
 from dataclasses import dataclass
 
 from ferry.config.client_settings import ClientSettings
-from ferry.config.credentials import Password, Tokens
+from ferry.config.credentials import Kerberos, Password, Tokens
 from ferry.config.jaas import MODULES, MODULES_PACKAGE, LoginModule, parse_jaas
 from ferry.config.oauth_login import JAAS, read_aws, read_tokens
 from ferry.config.secret import Secret
 
 *_OTHERS, _LAST = MODULES
+SERVICE = "sasl.kerberos.service.name"
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9._/@:][A-Za-z0-9._/@:-]*")
 _OFFERED = f"{', '.join(_OTHERS)} or {_LAST}"
 
 
@@ -21,7 +24,7 @@ class Login:
 
     protocol: str
     mechanism: str | None = None
-    credentials: Password | Tokens | None = None
+    credentials: Password | Kerberos | Tokens | None = None
 
     @property
     def encrypted(self) -> bool:
@@ -38,20 +41,20 @@ def read_login(settings: ClientSettings) -> Login:
     protocol: str = settings.value("security.protocol")
     if not protocol.startswith("SASL"):
         return Login(protocol)
-    mechanism = (settings.text("sasl.mechanism") or "").strip()
-    if not mechanism:
-        raise settings.problem("sasl.mechanism", f"is not set, and Kafka's default is GSSAPI, which Ferry does not offer: set {_OFFERED}")
+    mechanism: str = settings.value("sasl.mechanism")
     if mechanism not in MODULES:
         raise settings.problem("sasl.mechanism", f"{mechanism} is not offered: use {_OFFERED}")
     return Login(protocol, mechanism, _credentials(settings, mechanism, _login_module(settings, mechanism)))
 
 
-def _credentials(settings: ClientSettings, mechanism: str, module: LoginModule) -> Password | Tokens:
+def _credentials(settings: ClientSettings, mechanism: str, module: LoginModule) -> Password | Kerberos | Tokens:
     match mechanism:
         case "OAUTHBEARER":
             return read_tokens(settings, module)
         case "AWS_MSK_IAM":
             return read_aws(settings, module)
+        case "GSSAPI":
+            return _kerberos(settings, module)
     return _password(settings, module)
 
 
@@ -68,6 +71,24 @@ def _login_module(settings: ClientSettings, mechanism: str) -> LoginModule:
     if module.java_class.rpartition(".")[2] != wanted or not module.java_class.startswith((MODULES_PACKAGE, f"{package}.")):
         raise settings.problem(JAAS, f"names another login module than {wanted}, which {mechanism} needs")
     return module
+
+
+def _kerberos(settings: ClientSettings, module: LoginModule) -> Kerberos:
+    """Java's Krb5LoginModule with a keytab, and the service name as KerberosLogin finds it."""
+    options = module.options
+    if options.get("useKeyTab", "").lower() != "true" or not options.get("keyTab") or not options.get("principal"):
+        raise settings.problem(JAAS, "must have useKeyTab=true, keyTab and principal: Ferry offers Kerberos with a keytab only")
+    named = settings.value(SERVICE)
+    service = named or options.get("serviceName")
+    if not service or options.get("serviceName", service) != service:
+        raise settings.problem(SERVICE, f"{'differs from serviceName in' if service else 'is not set, nor serviceName in'} {JAAS}")
+    kinit = settings.value("sasl.kerberos.kinit.cmd")
+    # librdkafka has a shell start kinit.
+    texts = {JAAS: (options["principal"], options["keyTab"]), "sasl.kerberos.kinit.cmd": (kinit,)}
+    for name, values in texts.items():
+        if not all(map(_PLAIN_WORD.fullmatch, values)):
+            raise settings.problem(name, "must hold only letters, digits and . _ - / @ : in the paths and the principal of Kerberos")
+    return Kerberos(options["principal"], options["keyTab"], service, kinit, settings.value("sasl.kerberos.min.time.before.relogin"))
 
 
 def _password(settings: ClientSettings, module: LoginModule) -> Password:

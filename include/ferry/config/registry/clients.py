@@ -18,7 +18,7 @@ FIXED = "exactly-once needs a fixed value, which Ferry sets"
 RAW = "Ferry copies whole batches, with the compression that they have"
 NO_GROUP = "Ferry's readers join no group"
 NO_JAVA = "a Java class that Ferry cannot run"
-KERBEROS = "Ferry does not offer Kerberos"
+KERBEROS = "Ferry renews tickets in time"
 BROKER_SIDE = "brokers use it to check tokens"
 METRICS = "metrics go through Airflow"
 FIRST_SERVERS = "every run starts at bootstrap.servers"
@@ -68,7 +68,7 @@ CLIENTS: tuple[Property, ...] = (
     # Logins.
     _client("security.protocol", kinds.choice(*PROTOCOLS, ignore_case=True), "PLAINTEXT", "protocol of the connection"),
     _client("sasl.mechanism", kinds.STRING, "GSSAPI",
-        "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM; must be set for SASL"),
+        "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM or GSSAPI"),
     _client("sasl.jaas.config", kinds.PASSWORD, None, "login module with its options, as in a JAAS file"),
     _client("sasl.login.callback.handler.class",
         kinds.java_class(f"{_OAUTH}OAuthBearerLoginCallbackHandler", f"{_OAUTH}secured.OAuthBearerLoginCallbackHandler",
@@ -96,6 +96,10 @@ CLIENTS: tuple[Property, ...] = (
     _assertion("claim.nbf.seconds", kinds.integer(0, 3_600), "60", "how long before its creation the JWT is valid"),
     _assertion("claim.jti.include", kinds.BOOLEAN, "false", "whether each JWT has an id of its own"),
     _assertion("template.file", kinds.WORD, None, "JSON file with more headers and claims of the JWT"),
+    _client("sasl.kerberos.service.name", kinds.WORD, None,
+        "first part of the brokers' principals. If not set: serviceName of sasl.jaas.config"),
+    _client("sasl.kerberos.kinit.cmd", kinds.WORD, "/usr/bin/kinit", "program with which librdkafka gets tickets"),
+    _client("sasl.kerberos.min.time.before.relogin", kinds.integer(0, 86_400_000), "60000", "how often librdkafka gets new tickets"),
     _client("sasl.login.connect.timeout.ms", kinds.AT_LEAST_0, "10000", "how long a client waits for the token endpoint"),
     _client("ssl.enabled.protocols", kinds.list_of("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"), "TLSv1.2,TLSv1.3",
         "TLS versions that the client offers. Ferry's clients speak 1.2 and 1.3"),
@@ -123,11 +127,8 @@ CLIENTS: tuple[Property, ...] = (
     _idle("sasl.login.refresh.window.jitter", kinds.DECIMAL, "0.05", "when tokens are renewed", "Ferry renews tokens in time"),
     _idle("sasl.login.retry.backoff.ms", kinds.LONG, "100", "pause of login attempts", "see retry.backoff.ms"),
     _idle("sasl.login.retry.backoff.max.ms", kinds.LONG, "10000", "longest such pause", "see retry.backoff.max.ms"),
-    _idle("sasl.kerberos.kinit.cmd", kinds.STRING, "/usr/bin/kinit", "Kerberos", KERBEROS),
-    _idle("sasl.kerberos.min.time.before.relogin", kinds.LONG, "60000", "Kerberos", KERBEROS),
-    _idle("sasl.kerberos.service.name", kinds.STRING, None, "Kerberos", KERBEROS),
-    _idle("sasl.kerberos.ticket.renew.jitter", kinds.DECIMAL, "0.05", "Kerberos", KERBEROS),
-    _idle("sasl.kerberos.ticket.renew.window.factor", kinds.DECIMAL, "0.8", "Kerberos", KERBEROS),
+    _idle("sasl.kerberos.ticket.renew.jitter", kinds.DECIMAL, "0.05", "when tickets are renewed", KERBEROS),
+    _idle("sasl.kerberos.ticket.renew.window.factor", kinds.DECIMAL, "0.8", "when tickets are renewed", KERBEROS),
     _idle("sasl.oauthbearer.clock.skew.seconds", kinds.INT, "30", "checking tokens", BROKER_SIDE),
     _idle("sasl.oauthbearer.expected.audience", kinds.LIST, None, "checking tokens", BROKER_SIDE),
     _idle("sasl.oauthbearer.expected.issuer", kinds.STRING, None, "checking tokens", BROKER_SIDE),
