@@ -32,6 +32,7 @@ PACKAGE = "org.apache.kafka.common.security."
 SCRAM = f"{PACKAGE}scram.ScramLoginModule"
 OAUTH = f"{PACKAGE}oauthbearer.OAuthBearerLoginModule"
 URL = "https://login.test/token"
+KRB5 = 'com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true keyTab="/k" principal="me@R"'
 
 
 def sasl(mechanism: str, jaas: str, *more: str, protocol: str = "SASL_PLAINTEXT") -> str:
@@ -228,12 +229,25 @@ def test_refused_tokens_name_endpoint_and_client_only() -> None:
     [
         (
             "A.security.protocol=SASL_SSL\n",
-            "A.sasl.mechanism: is not set, and Kafka's default is GSSAPI, which Ferry does not offer: set PLAIN,",
+            "A.sasl.jaas.config: is not set: GSSAPI, the default of sasl.mechanism, needs Krb5LoginModule with its options",
         ),
         (
             sasl("GSSAPI", "com.sun.security.auth.module.Krb5LoginModule required;"),
-            "6: A.sasl.mechanism: GSSAPI is not offered: use PLAIN, SCRAM",
+            "7: A.sasl.jaas.config: must have useKeyTab=true, keyTab and principal: Ferry offers Kerberos with a keytab only",
         ),
+        (
+            sasl("GSSAPI", f"{KRB5};"),
+            "A.sasl.kerberos.service.name: is not set, nor serviceName in sasl.jaas.config",
+        ),
+        (
+            sasl("GSSAPI", f'{KRB5} serviceName="a";', "sasl.kerberos.service.name=b"),
+            "8: A.sasl.kerberos.service.name: differs from serviceName in sasl.jaas.config",
+        ),
+        (
+            sasl("GSSAPI", KRB5.replace("me@R", "$(x)") + ";", "sasl.kerberos.service.name=b"),
+            "7: A.sasl.jaas.config: must hold only letters, digits and . _ - / @ :",
+        ),
+        (sasl("HMAC", "x required;"), "6: A.sasl.mechanism: HMAC is not offered: use PLAIN, SCRAM"),
         (
             sasl("AWS_MSK_IAM", "x required;"),
             "7: A.sasl.jaas.config: names another login module than IAMLoginModule, which AWS_MSK_IAM needs",

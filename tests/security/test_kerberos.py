@@ -20,7 +20,7 @@ from tests.security.test_connections import unencrypted
 from tests.security.test_refusals import data_path
 from tools.kafka import SandboxCluster, compare_topics
 
-from ferry.config import Cluster, Flow
+from ferry.config import ClientRole, Cluster, Flow
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.sandbox.ports import free_ports
@@ -210,3 +210,27 @@ def test_a_long_copy_outlives_its_tickets(
     assert (report.exit_code, report.records) == (ExitCode.DONE, records)
     assert log.read_text().count("AS_REQ") > before + 1
     assert compare_topics(source, target_cluster.client_settings(), {topic: f"{flow.source.alias}.{topic}"}).equal
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not librdkafka_has_gssapi(), reason="the librdkafka of confluent-kafka's wheels is without Kerberos (docs/security.md)")
+def test_both_clients_log_in_at_a_target_and_outlive_their_tickets(
+    realm: Realm, target_cluster: SandboxCluster, guarded_flow: Callable[..., Flow], run_flow: Callable[..., RunReport]
+) -> None:
+    topic = f"t-{secrets.token_hex(4)}"
+    admin = AdminClient(target_cluster.client_settings())
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    producer = Producer(target_cluster.client_settings())
+    producer.produce(topic, value=b"1")
+    assert producer.flush(30) == 0
+    lines = [*realm.login("B"), f"A->B.topics = {topic}"]
+    flow = guarded_flow(target_cluster.bootstrap, f"localhost:{realm.port}", *lines)
+    report = run_flow(flow)
+    assert (report.exit_code, report.records) == (ExitCode.DONE, 1)
+    client = AdminClient(flow.target.librdkafka(ClientRole.ADMIN))
+    ends = time.monotonic() + LONG_SECONDS
+    while time.monotonic() < ends:
+        assert f"{flow.source.alias}.{topic}" in client.list_topics(timeout=20).topics
+        time.sleep(0.5)
+    # A new client, with a ticket that is not the first one.
+    assert AdminClient(flow.target.librdkafka(ClientRole.ADMIN)).list_topics(timeout=20).topics

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import secrets
+import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -31,10 +33,14 @@ LANES, RECORDS = 24, 400
 COPY_SECONDS = 8.0
 # On a machine that stands still for seconds a login ends before it is renewed, and the connection is made anew: then once more.
 ATTEMPTS = 3
+# A token that many connections share: less than a copy, and logins with its last fifth last for two seconds.
+SHARED_SECONDS = 10
+# With such tokens logins are shorter: a handler must hold up its process for less time.
+MORE_LANES, MORE_SECONDS = 80, 14.0
 # Brokers let a connection log in again once a second (Kafka's KafkaChannel). librdkafka uses a token until four fifths of its life are
 # over: what is left then must be well over a second.
 TOKEN_SECONDS = 4 * BRIEF_SECONDS
-HANDLER = f"""
+HANDLER = """
 import time
 
 class Dawdler:
@@ -42,7 +48,7 @@ class Dawdler:
         pass
 
     def handle(self, record):
-        time.sleep({COPY_SECONDS / RECORDS})
+        time.sleep(SECONDS)
         return [record]
 """
 
@@ -73,16 +79,29 @@ SCRAM, OAUTH, ASSERTION, OWN, AWS = (
     )
 )
 ROLE = AWS.replace('awsProfileName="ferry"', f'awsRoleArn="{AWS_ROLE}" awsRoleSessionName="ferry"')
-# Source and target, the seconds that a token lives, and than how many the endpoint gives more.
-LOGINS = {
-    "SCRAM to client credentials": (SCRAM, OAUTH, BRIEF_SECONDS, 4),
-    "JWT assertion to AWS profile": (ASSERTION, AWS, COPY_SECONDS, 1),
-    "AWS role to own class": (ROLE, OWN, COPY_SECONDS, 1),
+
+
+@dataclass(frozen=True)
+class Copy:
+    """From one login to another. `life`: seconds of a token. `tokens`: the endpoint gives more than so many."""
+
+    source: str
+    target: str
+    life: int = SHARED_SECONDS
+    tokens: int = 1
+    lanes: int = MORE_LANES
+    seconds: float = MORE_SECONDS
+
+
+COPIES = {
+    "SCRAM to client credentials": Copy(SCRAM, OAUTH, BRIEF_SECONDS, 4, LANES, COPY_SECONDS),
+    "JWT assertion to AWS profile": Copy(ASSERTION, AWS),
+    "AWS role to own class": Copy(ROLE, OWN),
 }
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", LOGINS)
+@pytest.mark.parametrize("name", COPIES)
 def test_a_long_copy_outlives_its_logins(
     name: str,
     grounds: Grounds,
@@ -92,11 +111,12 @@ def test_a_long_copy_outlives_its_logins(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    (tmp_path / "dawdling.py").write_text(HANDLER)
+    copy = COPIES[name]
+    (tmp_path / "dawdling.py").write_text(HANDLER.replace("SECONDS", str(copy.seconds / RECORDS)))
+    monkeypatch.delitem(sys.modules, "dawdling", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
-    source, target, life, tokens = LOGINS[name]
-    monkeypatch.setattr(grounds.endpoint, "life", int(life))
-    monkeypatch.setattr(MSKAuthTokenProvider, "DEFAULT_TOKEN_EXPIRY_SECONDS", int(life))
+    monkeypatch.setattr(grounds.endpoint, "life", copy.life)
+    monkeypatch.setattr(MSKAuthTokenProvider, "DEFAULT_TOKEN_EXPIRY_SECONDS", copy.life)
     renewals, log = Renewals(), logging.getLogger("kafka.net.connection")
     monkeypatch.setattr(log, "handlers", [renewals])
     monkeypatch.setattr(log, "propagate", False)
@@ -104,34 +124,34 @@ def test_a_long_copy_outlives_its_logins(
     for _ in range(ATTEMPTS):
         renewals.begun = renewals.failed = 0
         granted = grounds.endpoint.granted
-        copy_slowly(source, target, grounds, guarded_flow, run_flow)
-        assert grounds.endpoint.granted - granted > tokens
+        copy_slowly(copy, grounds, guarded_flow, run_flow)
+        assert grounds.endpoint.granted - granted > copy.tokens
         if renewals.begun - renewals.failed >= 2:
             return
     pytest.fail(str(renewals.reasons))
 
 
-def copy_slowly(from_: str, to: str, grounds: Grounds, guarded_flow: Callable[..., Flow], run_flow: Callable[..., RunReport]) -> None:
+def copy_slowly(copy: Copy, grounds: Grounds, guarded_flow: Callable[..., Flow], run_flow: Callable[..., RunReport]) -> None:
     topic = f"t-{secrets.token_hex(4)}"
     source = {"bootstrap.servers": grounds.source.address("PLAIN")}
     admin = AdminClient(source)
-    admin.create_topics([NewTopic(topic, LANES, 1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, copy.lanes, 1)])[topic].result(30)
     producer = Producer(source)
     for number in range(RECORDS):
-        producer.produce(topic, value=str(number).encode(), partition=number % LANES)
+        producer.produce(topic, value=str(number).encode(), partition=number % copy.lanes)
     assert producer.flush(30) == 0
     flow = guarded_flow(
-        grounds.source.address("AWS_BRIEF" if from_ == ROLE else "BRIEF"),
-        grounds.target.address("AWS_BRIEF" if to == AWS else "BRIEF"),
-        *grounds.login(from_, "A"),
-        *grounds.login(to, "B"),
+        grounds.source.address("AWS_BRIEF" if copy.source == ROLE else "BRIEF"),
+        grounds.target.address("AWS_BRIEF" if copy.target == AWS else "BRIEF"),
+        *grounds.login(copy.source, "A"),
+        *grounds.login(copy.target, "B"),
         f"A->B.topics = {topic}",
-        f"A->B.ferry.lanes = {LANES}",
+        f"A->B.ferry.lanes = {copy.lanes}",
         "A->B.ferry.message.handler = dawdling:Dawdler",
     )
     started = time.monotonic()
     report = run_flow(flow)
-    assert time.monotonic() - started > COPY_SECONDS
+    assert time.monotonic() - started > copy.seconds
     assert (report.exit_code, report.records) == (ExitCode.DONE, RECORDS)
     target = {"bootstrap.servers": grounds.target.address("PLAIN")}
     found = compare_topics(source, target, {topic: f"{flow.source.alias}.{topic}"})

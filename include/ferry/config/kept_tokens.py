@@ -1,8 +1,7 @@
-"""Keeps a token until half of its life is over, for all that log in with it.
+"""Keeps a token until four fifths of its life are over, for all that log in with it.
 
-Java renews after four fifths (sasl.login.refresh.window.factor), and then logs in again at once. Here a connection may log in with a token
-of any age below the limit, and its login ends with the token. So half of the life must be left: a source may fail for that long, and
-brokers allow a connection no second login within a second. What a source raises is told without its text, which may hold a secret.
+Java renews a token then, too (sasl.login.refresh.window.factor): early enough that a source that does not answer for a moment ends no
+login. What a source raises is told without its text, which may hold a secret.
 """
 
 import threading
@@ -15,7 +14,7 @@ from ferry.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, 
 from ferry.handling.calling import described
 from ferry.policy.custom_classes import class_with, configured
 
-USABLE_SHARE = 0.5
+USABLE_SHARE = 0.8
 # A longer life is a mistake: somebody gave milliseconds.
 _LONGEST_LIFE_SECONDS = 10 * 365 * 86_400.0
 

@@ -7,6 +7,7 @@ kinit, and kinit writes the ticket to the default cache (KRB5CCNAME). Such a cac
 
 import threading
 from functools import cache
+from typing import Any
 
 from ferry.config.credentials import Kerberos
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, ConfigError
@@ -39,7 +40,7 @@ class KeytabMechanism(SaslMechanismGSSAPI):  # type: ignore[misc]
         self._is_done = self._is_authenticated = False
         self.auth_id = f"{login.service}@{host}"
         self._login = login
-        self._client_ctx = None
+        self._client_ctx: Any = None
         self._next_token = self._step(None)
 
     def receive(self, auth_bytes: bytes) -> None:

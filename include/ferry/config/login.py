@@ -61,15 +61,16 @@ def _credentials(settings: ClientSettings, mechanism: str, module: LoginModule) 
 def _login_module(settings: ClientSettings, mechanism: str) -> LoginModule:
     text = settings.text(JAAS)
     package, _, wanted = MODULES[mechanism].rpartition(".")
+    needs = f"{mechanism}{'' if settings.given('sasl.mechanism') else ', the default of sasl.mechanism,'} needs"
     if text is None:
-        raise settings.problem(JAAS, f"is not set: {mechanism} needs {wanted} with its options")
+        raise settings.problem(JAAS, f"is not set: {needs} {wanted} with its options")
     try:
         module = parse_jaas(text)
     except ValueError as problem:
         raise settings.problem(JAAS, str(problem)) from None
     # Kafka has moved its modules between packages, but not out of its own.
     if module.java_class.rpartition(".")[2] != wanted or not module.java_class.startswith((MODULES_PACKAGE, f"{package}.")):
-        raise settings.problem(JAAS, f"names another login module than {wanted}, which {mechanism} needs")
+        raise settings.problem(JAAS, f"names another login module than {wanted}, which {needs}")
     return module
 
 

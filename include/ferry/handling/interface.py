@@ -80,8 +80,8 @@ class TokenSource(Protocol):
     def token(self) -> tuple[str, float]:
         """Return a token, and when it expires in seconds since the epoch.
 
-        Ferry calls this for the first login, and again when half of the token's life is over: one call at a time, in any thread. A
-        copy waits for the answer, so limit the time of requests. After an exception Ferry uses the last token until it expires. Ferry
+        Ferry calls this for the first login, and again when four fifths of the token's life are over: one call at a time, in any thread.
+        A copy waits for the answer, so limit the time of requests. After an exception Ferry uses the last token until it expires. Ferry
         shows the type and place of an exception, but not its text.
         """
         ...
