@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,12 +34,12 @@ COPY_SECONDS = 8.0
 ATTEMPTS = 3
 # A token that many connections share: less than a copy, and logins with its last fifth last for two seconds.
 SHARED_SECONDS = 10
-# With such tokens logins are shorter: a handler must hold up its process for less time.
-MORE_LANES, MORE_SECONDS = 80, 14.0
+# With such tokens logins are shorter, so no handler holds up the process: the rate is limited, and the copy takes at least so long.
+RATE_SECONDS, RATE_BYTES = 10.0, 40_000
 # Brokers let a connection log in again once a second (Kafka's KafkaChannel). librdkafka uses a token until four fifths of its life are
 # over: what is left then must be well over a second.
 TOKEN_SECONDS = 4 * BRIEF_SECONDS
-HANDLER = """
+HANDLER = f"""
 import time
 
 class Dawdler:
@@ -48,7 +47,7 @@ class Dawdler:
         pass
 
     def handle(self, record):
-        time.sleep(SECONDS)
+        time.sleep({COPY_SECONDS / RECORDS})
         return [record]
 """
 
@@ -89,12 +88,13 @@ class Copy:
     target: str
     life: int = SHARED_SECONDS
     tokens: int = 1
-    lanes: int = MORE_LANES
-    seconds: float = MORE_SECONDS
+    seconds: float = RATE_SECONDS
+    bytes: int = RATE_BYTES
+    pace: str = "ferry.max.rate.mb = 1"
 
 
 COPIES = {
-    "SCRAM to client credentials": Copy(SCRAM, OAUTH, BRIEF_SECONDS, 4, LANES, COPY_SECONDS),
+    "SCRAM to client credentials": Copy(SCRAM, OAUTH, BRIEF_SECONDS, 4, COPY_SECONDS, 3, "ferry.message.handler = dawdling:Dawdler"),
     "JWT assertion to AWS profile": Copy(ASSERTION, AWS),
     "AWS role to own class": Copy(ROLE, OWN),
 }
@@ -112,8 +112,7 @@ def test_a_long_copy_outlives_its_logins(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     copy = COPIES[name]
-    (tmp_path / "dawdling.py").write_text(HANDLER.replace("SECONDS", str(copy.seconds / RECORDS)))
-    monkeypatch.delitem(sys.modules, "dawdling", raising=False)
+    (tmp_path / "dawdling.py").write_text(HANDLER)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(grounds.endpoint, "life", copy.life)
     monkeypatch.setattr(MSKAuthTokenProvider, "DEFAULT_TOKEN_EXPIRY_SECONDS", copy.life)
@@ -135,10 +134,10 @@ def copy_slowly(copy: Copy, grounds: Grounds, guarded_flow: Callable[..., Flow],
     topic = f"t-{secrets.token_hex(4)}"
     source = {"bootstrap.servers": grounds.source.address("PLAIN")}
     admin = AdminClient(source)
-    admin.create_topics([NewTopic(topic, copy.lanes, 1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, LANES, 1)])[topic].result(30)
     producer = Producer(source)
     for number in range(RECORDS):
-        producer.produce(topic, value=str(number).encode(), partition=number % copy.lanes)
+        producer.produce(topic, value=str(number).encode().zfill(copy.bytes), partition=number % LANES)
     assert producer.flush(30) == 0
     flow = guarded_flow(
         grounds.source.address("AWS_BRIEF" if copy.source == ROLE else "BRIEF"),
@@ -146,8 +145,8 @@ def copy_slowly(copy: Copy, grounds: Grounds, guarded_flow: Callable[..., Flow],
         *grounds.login(copy.source, "A"),
         *grounds.login(copy.target, "B"),
         f"A->B.topics = {topic}",
-        f"A->B.ferry.lanes = {copy.lanes}",
-        "A->B.ferry.message.handler = dawdling:Dawdler",
+        f"A->B.ferry.lanes = {LANES}",
+        f"A->B.{copy.pace}",
     )
     started = time.monotonic()
     report = run_flow(flow)
