@@ -7,7 +7,6 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
@@ -25,31 +24,15 @@ from ferry.ledger.run_report import RunReport
 
 pytestmark = pytest.mark.brokers
 
-# Lanes follow each other on the same two connections. A lane's handler holds up its process for a third of a second: logins are renewed
-# in the last tenths of their time.
-LANES, RECORDS = 24, 400
-# The copy takes this long by a handler that dawdles: several logins.
-COPY_SECONDS = 8.0
+# The rate of a copy is limited, so it takes at least so long, and nothing holds up its process: several logins.
+LANES, RECORDS, RECORD_BYTES, COPY_SECONDS = 24, 400, 40_000, 10.0
 # On a machine that stands still for seconds a login ends before it is renewed, and the connection is made anew: then once more.
 ATTEMPTS = 3
 # A token that many connections share: less than a copy, and logins with its last fifth last for two seconds.
 SHARED_SECONDS = 10
-# With such tokens logins are shorter, so no handler holds up the process: the rate is limited, and the copy takes at least so long.
-RATE_SECONDS, RATE_BYTES = 10.0, 40_000
 # Brokers let a connection log in again once a second (Kafka's KafkaChannel). librdkafka uses a token until four fifths of its life are
 # over: what is left then must be well over a second.
 TOKEN_SECONDS = 4 * BRIEF_SECONDS
-HANDLER = f"""
-import time
-
-class Dawdler:
-    def __init__(self, args=None):
-        pass
-
-    def handle(self, record):
-        time.sleep({COPY_SECONDS / RECORDS})
-        return [record]
-"""
 
 
 class Renewals(logging.Handler):
@@ -88,13 +71,10 @@ class Copy:
     target: str
     life: int = SHARED_SECONDS
     tokens: int = 1
-    seconds: float = RATE_SECONDS
-    bytes: int = RATE_BYTES
-    pace: str = "ferry.max.rate.mb = 1"
 
 
 COPIES = {
-    "SCRAM to client credentials": Copy(SCRAM, OAUTH, BRIEF_SECONDS, 4, COPY_SECONDS, 3, "ferry.message.handler = dawdling:Dawdler"),
+    "SCRAM to client credentials": Copy(SCRAM, OAUTH, BRIEF_SECONDS, 4),
     "JWT assertion to AWS profile": Copy(ASSERTION, AWS),
     "AWS role to own class": Copy(ROLE, OWN),
 }
@@ -107,13 +87,10 @@ def test_a_long_copy_outlives_its_logins(
     grounds: Grounds,
     guarded_flow: Callable[..., Flow],
     run_flow: Callable[..., RunReport],
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     copy = COPIES[name]
-    (tmp_path / "dawdling.py").write_text(HANDLER)
-    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(grounds.endpoint, "life", copy.life)
     monkeypatch.setattr(MSKAuthTokenProvider, "DEFAULT_TOKEN_EXPIRY_SECONDS", copy.life)
     renewals, log = Renewals(), logging.getLogger("kafka.net.connection")
@@ -137,7 +114,7 @@ def copy_slowly(copy: Copy, grounds: Grounds, guarded_flow: Callable[..., Flow],
     admin.create_topics([NewTopic(topic, LANES, 1)])[topic].result(30)
     producer = Producer(source)
     for number in range(RECORDS):
-        producer.produce(topic, value=str(number).encode().zfill(copy.bytes), partition=number % LANES)
+        producer.produce(topic, value=str(number).encode().zfill(RECORD_BYTES), partition=number % LANES)
     assert producer.flush(30) == 0
     flow = guarded_flow(
         grounds.source.address("AWS_BRIEF" if copy.source == ROLE else "BRIEF"),
@@ -146,11 +123,11 @@ def copy_slowly(copy: Copy, grounds: Grounds, guarded_flow: Callable[..., Flow],
         *grounds.login(copy.target, "B"),
         f"A->B.topics = {topic}",
         f"A->B.ferry.lanes = {LANES}",
-        f"A->B.{copy.pace}",
+        "A->B.ferry.max.rate.mb = 1",
     )
     started = time.monotonic()
     report = run_flow(flow)
-    assert time.monotonic() - started > copy.seconds
+    assert time.monotonic() - started > COPY_SECONDS
     assert (report.exit_code, report.records) == (ExitCode.DONE, RECORDS)
     target = {"bootstrap.servers": grounds.target.address("PLAIN")}
     found = compare_topics(source, target, {topic: f"{flow.source.alias}.{topic}"})
