@@ -323,7 +323,7 @@ MM2 = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:90
         ("A->B.enabled = true\ntransforms = a\ntransforms = b\n", ["transforms"], {"A->B"}, {"A->B": "false"}),
         (
             f"A->B.enabled = true\n{KERBEROS}",
-            ["A.sasl.mechanism"],
+            ["A.sasl.jaas.config"],
             {"A->B"},
             {"A->B": "false"},
         ),

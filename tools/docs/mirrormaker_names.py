@@ -219,7 +219,7 @@ CLIENT_SETTINGS = (
     _honoured("bootstrap.servers", "`A.bootstrap.servers`"),
     _honoured("security.protocol", "for one cluster, or for all"),
     _honoured("ssl.*", "with the Java names. Ferry refuses a few that OpenSSL does not have"),
-    _honoured("sasl.*", "with the Java names. Ferry refuses the mechanism GSSAPI (Kerberos), JWT assertions and Java classes of your own"),
+    _honoured("sasl.*", "with the Java names. Ferry refuses Kerberos without a keytab, and Java classes of your own"),
     _honoured("admin.*", "as `A.admin.x`; without effect at the top level, as in MM2"),
     _honoured("consumer.*", "as `A.consumer.x`; without effect at the top level, as in MM2"),
     _honoured("producer.*", "as `A.producer.x`; without effect at the top level, as in MM2"),

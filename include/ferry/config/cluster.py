@@ -9,7 +9,9 @@ from pathlib import Path
 
 from ferry.config.client_libraries import kafka_python_settings, librdkafka_settings
 from ferry.config.client_settings import ClientSettings
-from ferry.config.login import JAAS, Login, Password, UnsecuredToken, read_login
+from ferry.config.credentials import Password, UnsecuredToken
+from ferry.config.login import Login, read_login
+from ferry.config.oauth_login import JAAS
 from ferry.config.problems import PropertyError
 from ferry.config.providers import Providers, UnresolvedReference, has_reference, is_reference, without_references
 from ferry.config.registry import CLIENT_PROPERTIES

@@ -19,8 +19,9 @@ from ferry.config.flow_reader import FlowReader
 from ferry.config.jaas import parse_jaas
 from ferry.config.keys import CLASS_KEYS, Keys, nearest_name
 from ferry.config.legacy_file import is_legacy_file, read_legacy_file
-from ferry.config.login import CLIENT_ID, ENDPOINT_URL, JAAS, read_login
+from ferry.config.login import read_login
 from ferry.config.loops import find_loops
+from ferry.config.oauth_login import CLIENT_ID, ENDPOINT_URL, JAAS
 from ferry.config.older_names import with_successors
 from ferry.config.problems import NO_LINE, Problems, PropertyError
 from ferry.config.properties import GOES_ON, PEM_BEGIN, PropertiesFile, read_properties

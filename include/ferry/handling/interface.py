@@ -1,8 +1,8 @@
-"""The interface of message handlers and assignment listeners.
+"""The interface of message handlers, assignment listeners and token sources.
 
-They replace MirrorMaker 1's MirrorMakerMessageHandler and ConsumerRebalanceListener (KIP-3). Ferry has no rebalances, because a lane keeps
-its partitions until it ends. So Ferry calls the listener once before a lane works and once after, in a thread that runs no lane: one call
-at a time.
+Handlers and listeners replace MirrorMaker 1's MirrorMakerMessageHandler and ConsumerRebalanceListener (KIP-3). Ferry has no rebalances,
+because a lane keeps its partitions until it ends. So Ferry calls the listener once before a lane works and once after, in a thread that
+runs no lane: one call at a time. Token sources replace Java's AuthenticateCallbackHandler for logins.
 """
 
 from collections.abc import Iterable, Sequence
@@ -66,5 +66,22 @@ class AssignmentListener(Protocol):
         """Ferry calls this when a lane that began ends, whether it copied everything or not. Positions are the committed ones.
 
         Ferry cannot call it if the process of the lane was killed.
+        """
+        ...
+
+
+class TokenSource(Protocol):
+    """The class that `sasl.login.callback.handler.class = package.module:Class` names, for logins with OAUTHBEARER.
+
+    A process makes one object for all logins with the same options. It passes no arguments. If the class has `configure`, Ferry calls that
+    once with the options of the login module, a dictionary of texts.
+    """
+
+    def token(self) -> tuple[str, float]:
+        """Return a token, and when it expires in seconds since the epoch.
+
+        Ferry calls this for the first login, and again when four fifths of the token's life are over: one call at a time, in any thread.
+        A copy waits for the answer, so limit the time of requests. After an exception Ferry uses the last token until it expires. Ferry
+        shows the type and place of an exception, but not its text.
         """
         ...

@@ -19,17 +19,13 @@ RAW = "Ferry copies whole batches, with the compression that they have"
 CODEC = f"{RAW}; ferry.compression.type changes it"
 NO_GROUP = "Ferry's readers join no group"
 NO_JAVA = "a Java class that Ferry cannot run"
-KERBEROS = "Ferry does not offer Kerberos"
+KERBEROS = "Ferry renews tickets in time"
 BROKER_SIDE = "brokers use it to check tokens"
 METRICS = "metrics go through Airflow"
 FIRST_SERVERS = "every run starts at bootstrap.servers"
 SAME_PARTITION = "records keep their partition"
-_ASSERTION_NAMES = (
-    "algorithm", "claim.aud", "claim.exp.seconds", "claim.iss", "claim.jti.include", "claim.nbf.seconds", "claim.sub", "file",
-    "private.key.file", "template.file",
-)  # fmt: skip
-_ASSERTIONS = "Ferry logs in by client credentials or with a token file: see sasl.oauthbearer.token.endpoint.url"
 _OAUTH = "org.apache.kafka.common.security.oauthbearer."
+_AWS = "software.amazon.msk.auth.iam."
 
 
 def _refused(name: str, meaning: str, instead: str, kind: Kind = kinds.STRING) -> Property:
@@ -40,6 +36,11 @@ _client = partial(Property, scope=Scope.CLIENT, roles=ALL)
 _idle = partial(_client, effect=Effect.NO_EFFECT)
 _consumer = partial(_idle, roles=ONLY_CONSUMER)
 _producer = partial(_idle, roles=ONLY_PRODUCER)
+
+
+def _assertion(name: str, kind: Kind, default: str | None, meaning: str) -> Property:
+    return _client(f"sasl.oauthbearer.assertion.{name}", kind, default, meaning)
+
 
 # fmt: off
 # A row has one line, or two when it is long.
@@ -68,19 +69,39 @@ CLIENTS: tuple[Property, ...] = (
     _client("delivery.timeout.ms", kinds.AT_LEAST_0, "120000", "how long those clients try to write a record", roles=ONLY_PRODUCER),
     # Logins.
     _client("security.protocol", kinds.choice(*PROTOCOLS, ignore_case=True), "PLAINTEXT", "protocol of the connection"),
-    _client("sasl.mechanism", kinds.STRING, "GSSAPI", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; must be set for SASL"),
+    _client("sasl.mechanism", kinds.STRING, "GSSAPI",
+        "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM or GSSAPI"),
     _client("sasl.jaas.config", kinds.PASSWORD, None, "login module with its options, as in a JAAS file"),
     _client("sasl.login.callback.handler.class",
-        kinds.java_class(f"{_OAUTH}OAuthBearerLoginCallbackHandler", f"{_OAUTH}secured.OAuthBearerLoginCallbackHandler"), None,
-        "Kafka's own handler, which Java clients need for OAUTHBEARER"),
+        kinds.java_class(f"{_OAUTH}OAuthBearerLoginCallbackHandler", f"{_OAUTH}secured.OAuthBearerLoginCallbackHandler",
+            f"{_AWS}IAMOAuthBearerLoginCallbackHandler", own=True), None,
+        "where the tokens of OAUTHBEARER come from: Kafka's own handler, AWS's handler, or a class of your own"),
+    _client("sasl.client.callback.handler.class", kinds.java_class(f"{_AWS}IAMClientCallbackHandler"), None,
+        "AWS's handler, which Java clients need for AWS_MSK_IAM"),
     _client("sasl.oauthbearer.token.endpoint.url", kinds.WORD, None, "URL of the token endpoint (https, http) or of a token file (file)"),
     _client("sasl.oauthbearer.client.credentials.client.id", kinds.STRING, None, "client id; if not set, clientId of sasl.jaas.config"),
     _client("sasl.oauthbearer.client.credentials.client.secret", kinds.PASSWORD, None,
         "client secret; if not set, clientSecret of sasl.jaas.config"),
     _client("sasl.oauthbearer.scope", kinds.STRING, None, "scope of the token. If not set: scope of sasl.jaas.config"),
     _client("sasl.oauthbearer.jwt.retriever.class",
-        kinds.java_class(*(f"{_OAUTH}{name}JwtRetriever" for name in ("Default", "ClientCredentials", "File"))), "DefaultJwtRetriever",
-        "how a Java client gets tokens; for Ferry the URL decides"),
+        kinds.java_class(*(f"{_OAUTH}{name}JwtRetriever" for name in ("Default", "ClientCredentials", "File", "JwtBearer"))),
+        "DefaultJwtRetriever",
+        "JwtBearerJwtRetriever: a JWT assertion is the grant. With the others, the URL decides how a client gets tokens"),
+    _assertion("file", kinds.WORD, None, "file with a JWT that another program renews; Ferry then ignores the other keys of assertions"),
+    _assertion("private.key.file", kinds.WORD, None, "file with the private key (PEM) that signs the JWT"),
+    _assertion("private.key.passphrase", kinds.PASSWORD, None, "password of that key"),
+    _assertion("algorithm", kinds.choice("RS256", "ES256", ignore_case=True), "RS256", "algorithm of the signature"),
+    _assertion("claim.aud", kinds.STRING, None, "audience of the JWT"),
+    _assertion("claim.iss", kinds.STRING, None, "issuer of the JWT. Without JwtBearerJwtRetriever: the JWT proves who the client is"),
+    _assertion("claim.sub", kinds.STRING, None, "subject of the JWT"),
+    _assertion("claim.exp.seconds", kinds.integer(0, 86_400), "300", "how long the JWT is valid"),
+    _assertion("claim.nbf.seconds", kinds.integer(0, 3_600), "60", "how long before its creation the JWT is valid"),
+    _assertion("claim.jti.include", kinds.BOOLEAN, "false", "whether each JWT has an id of its own"),
+    _assertion("template.file", kinds.WORD, None, "JSON file with more headers and claims of the JWT"),
+    _client("sasl.kerberos.service.name", kinds.WORD, None,
+        "first part of the brokers' principals. If not set: serviceName of sasl.jaas.config"),
+    _client("sasl.kerberos.kinit.cmd", kinds.WORD, "/usr/bin/kinit", "program with which librdkafka gets tickets"),
+    _client("sasl.kerberos.min.time.before.relogin", kinds.integer(0, 86_400_000), "60000", "how often librdkafka gets new tickets"),
     _client("sasl.login.connect.timeout.ms", kinds.AT_LEAST_0, "10000", "how long a client waits for the token endpoint"),
     _client("ssl.enabled.protocols", kinds.list_of("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"), "TLSv1.2,TLSv1.3",
         "TLS versions that the client offers. Ferry's clients speak 1.2 and 1.3"),
@@ -108,11 +129,8 @@ CLIENTS: tuple[Property, ...] = (
     _idle("sasl.login.refresh.window.jitter", kinds.DECIMAL, "0.05", "when tokens are renewed", "Ferry renews tokens in time"),
     _idle("sasl.login.retry.backoff.ms", kinds.LONG, "100", "pause of login attempts", "see retry.backoff.ms"),
     _idle("sasl.login.retry.backoff.max.ms", kinds.LONG, "10000", "longest such pause", "see retry.backoff.max.ms"),
-    _idle("sasl.kerberos.kinit.cmd", kinds.STRING, "/usr/bin/kinit", "Kerberos", KERBEROS),
-    _idle("sasl.kerberos.min.time.before.relogin", kinds.LONG, "60000", "Kerberos", KERBEROS),
-    _idle("sasl.kerberos.service.name", kinds.STRING, None, "Kerberos", KERBEROS),
-    _idle("sasl.kerberos.ticket.renew.jitter", kinds.DECIMAL, "0.05", "Kerberos", KERBEROS),
-    _idle("sasl.kerberos.ticket.renew.window.factor", kinds.DECIMAL, "0.8", "Kerberos", KERBEROS),
+    _idle("sasl.kerberos.ticket.renew.jitter", kinds.DECIMAL, "0.05", "when tickets are renewed", KERBEROS),
+    _idle("sasl.kerberos.ticket.renew.window.factor", kinds.DECIMAL, "0.8", "when tickets are renewed", KERBEROS),
     _idle("sasl.oauthbearer.clock.skew.seconds", kinds.INT, "30", "checking tokens", BROKER_SIDE),
     _idle("sasl.oauthbearer.expected.audience", kinds.LIST, None, "checking tokens", BROKER_SIDE),
     _idle("sasl.oauthbearer.expected.issuer", kinds.STRING, None, "checking tokens", BROKER_SIDE),
@@ -130,10 +148,7 @@ CLIENTS: tuple[Property, ...] = (
     _refused("ssl.engine.factory.class", "Java's TLS engine", NO_JAVA),
     _refused("ssl.provider", "Java's security provider", NO_JAVA),
     _refused("security.providers", "Java's security providers", NO_JAVA),
-    _refused("sasl.client.callback.handler.class", "Java's SASL callbacks", NO_JAVA),
     _refused("sasl.login.class", "Java's login", NO_JAVA),
-    *(_refused(f"sasl.oauthbearer.assertion.{name}", "JWT assertions", _ASSERTIONS) for name in _ASSERTION_NAMES),
-    _refused("sasl.oauthbearer.assertion.private.key.passphrase", "JWT assertions", _ASSERTIONS, kinds.PASSWORD),
     _refused("sasl.oauthbearer.header.urlencode", "encoding of client credentials", "Ferry's clients do not have it: remove the key"),
     # Other properties of several clients.
     _idle("bootstrap.controllers", kinds.LIST, None, "controllers to connect to", "Ferry connects to brokers", roles=ONLY_ADMIN),
