@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from ferry.pipeline.run import Run
     from ferry.syncs.topics import TopicChanges
 
-# A run names so many topics with too few replicas; ferry plan names all.
-FEW_NAMED = 5
+# A run shows so many notices of its plan; ferry plan shows all.
+NOTICES_SHOWN = 5
 # An enum cannot extend another enum.
 Wanted = StrEnum("Wanted", [*((name.name, name.value) for name in SyncName), ("ALL", "all")])  # type: ignore[misc]
 
@@ -160,10 +160,10 @@ def _warn(run: Run) -> None:
     flow, plan = run.flow, run.plan
     if not plan.partitions and not plan.failed:
         notice(f"warning: flow {flow.name} has nothing to copy: no topic of {flow.source.alias} that the user may see matches its topics")
-    if plan.topics.assumed:
-        notice(f"warning: {plan.topics.assumed}")
-    for few in plan.few_replicas[:FEW_NAMED]:
-        notice(f"warning: {few}: ferry doctor prints the command that adds the missing ones")
+    for text in plan.notices[:NOTICES_SHOWN]:
+        notice(f"warning: {text}")
+    if (more := len(plan.notices) - NOTICES_SHOWN) > 0:
+        notice(f"warning: {more:,} more; ferry plan shows them all")
 
 
 def show_changes(changes: TopicChanges) -> None:

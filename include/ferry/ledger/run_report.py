@@ -91,7 +91,7 @@ class PartitionFailure:
 class RunReport:
     """One run as a whole. Times are ISO 8601 in UTC, to the ms; `seconds` is wall time, `cpu_seconds` of driver and workers.
 
-    `taken_over`: the run that took the flow over from this one, which followed.
+    `taken_over`: the run that took the flow over from this one, which followed. `notices`: what its plan warned of.
     """
 
     flow: str
@@ -106,6 +106,7 @@ class RunReport:
     superseded: str | None = None
     taken_over: str | None = None
     syncs: Mapping[str, Any] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
     seconds: float = 0.0
     cpu_seconds: float = 0.0
 
