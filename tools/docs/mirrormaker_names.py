@@ -46,7 +46,7 @@ def _refused(name: str, what: str) -> Name:
 
 _PYTHON = "Python class, `package.module:Class`"
 _CLIENT = "the same in Python, `ferry.client`"
-_METRICS = "through Airflow's metrics, as"
+_METRICS = "through Airflow's metrics or from `ferry run`, as"
 
 # fmt: off
 # A row of these tables has one line, or two when it is long.
@@ -202,13 +202,13 @@ CLIENTS = (
 )
 
 METRICS = (
-    _honoured("replication-latency-ms(-avg/-min/-max)", f"{_METRICS} `ferry.replication-latency-ms-avg`, `-min`, `-max`"),
-    _honoured("record-age-ms(-avg/-min/-max)", f"{_METRICS} `ferry.record-age-ms-avg`, `-min`, `-max`"),
+    _honoured("replication-latency-ms(-avg/-min/-max)", f"{_METRICS} `ferry.replication-latency-ms`, `-avg`, `-min`, `-max`"),
+    _honoured("record-age-ms(-avg/-min/-max)", f"{_METRICS} `ferry.record-age-ms`, `-avg`, `-min`, `-max`"),
     _instead("record-bytes(-avg/-min/-max)",
-        f"{_METRICS} `ferry.record-bytes-avg`, and Kafka's `ferry.byte-count` and `ferry.byte-rate`; no `-min` and `-max`"),
-    _honoured("record-count", f"{_METRICS} `ferry.record-count`"),
-    _instead("checkpoint-latency-ms(-avg/-min/-max)",
-        f"{_METRICS} `ferry.checkpoint-latency-ms`, for each checkpoint that a run writes; no `-avg`, `-min` and `-max`"),
+        f"{_METRICS} `ferry.record-bytes-avg`, and Kafka's `ferry.byte-count` and `ferry.byte-rate`; no `-min` and `-max`, which no "
+        "release of MM2 has either"),
+    _honoured("record-count", f"{_METRICS} `ferry.record-count`, and Kafka's `ferry.record-rate`"),
+    _honoured("checkpoint-latency-ms(-avg/-min/-max)", f"{_METRICS} `ferry.checkpoint-latency-ms`, `-avg`, `-min`, `-max`"),
     _instead("kafka.mirror.connect:type=MirrorSourceConnect",
         "tags `source`, `target`, `topic`, `partition`; Ferry has no JVM and no MBean"),
     _instead("kafka.mirror.connect:type=MirrorCheckpointConnector",

@@ -29,7 +29,10 @@ REPORT_VERSION = 1
 
 @dataclass(frozen=True)
 class PartitionReport:
-    """What a run copied of one source partition: within `[upstream_start, upstream_end)`."""
+    """What a run copied of one source partition: within `[upstream_start, upstream_end)`.
+
+    `last_…`: of the youngest record in the last transaction, in ms; None: no record has a timestamp.
+    """
 
     topic: str
     partition: int
@@ -37,6 +40,8 @@ class PartitionReport:
     upstream_start: int
     upstream_end: int
     counters: Counters = ZERO
+    last_record_age_ms: int | None = None
+    last_replication_latency_ms: int | None = None
 
 
 @dataclass(frozen=True)
