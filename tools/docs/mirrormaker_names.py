@@ -68,6 +68,9 @@ MODES = (
         "Ferry always works this way: it commits offsets on the target, in the transaction of the records"),
     _instead("\"fake\" consumer group on the target (KIP-656)",
         "`__ferry-<source>`. With `ferry.publish.source.group` Ferry also updates a group on the source"),
+    _honoured("finer control (KIP-3)",
+        "a message handler may change, drop and multiply records, and [choose their topic and partition]"
+        "(handlers.md#choose-topic-and-partition)"),
     _honoured("no data loss (KIP-3)",
         "the position moves past a record only after the target has acknowledged it; Ferry always uses `acks=all`. With "
         "`ferry.abort.on.send.failure=false` it also moves past records that the target refuses: Ferry reports them, exit code 4"),

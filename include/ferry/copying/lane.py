@@ -31,6 +31,7 @@ from ferry.copying.following import Following
 from ferry.copying.guard_tail import GuardTail
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
+from ferry.copying.rerouting import HOMES_A_PLACE, ReroutingAppender
 from ferry.copying.signals import StopSignals
 from ferry.copying.source_feed import SourceFeed
 from ferry.copying.transaction import AppendEpochs, TransactionEvent, TransactionPartitions, TransactionState, advance
@@ -83,15 +84,16 @@ class Lane:
         source_ids = {partition.topic: partition.topic_id for partition in task.partitions}
         remote_ids = {partition.remote_topic: partition.remote_topic_id for partition in task.partitions}
         self._source_leaders = Leaders(source, source_ids, source_ids)
-        self._target_leaders = Leaders(target, [*remote_ids, job.flow.ledger_topic, job.flow.state_topic], remote_ids)
+        self._target_leaders = Leaders(target, [*remote_ids, *job.reroute, job.flow.ledger_topic, job.flow.state_topic], remote_ids)
         self._groups = CursorGroups(self._cursors.values())
         self._news = self._groups.news()
         guard = GuardTail.of(shared_source or source, job.flow, task.partitions)
-        self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._groups, handle, self._limits, reading, guard)
+        from_source = loop, source, self._source_leaders, self._wakeup, self._groups
+        self._feed = SourceFeed(*from_source, handle, self._limits, reading, guard, job.reroute)
         self._identity, self._state = task.identity, TransactionState.READY
         self._mark, self._in_doubt, self._opened, self._sent_bytes = "", False, 0.0, 0
         self._registered: set[TopicPartition] = set()
-        self._transaction_partitions = TransactionPartitions()
+        self._transaction_partitions = TransactionPartitions(HOMES_A_PLACE + 1 if job.reroute else 1)
         self._epochs = AppendEpochs(target, self._target_leaders, task.partitions)
         # Partitions whose leader has not said yet whether an older transaction hangs there.
         self._unchecked: set[TopicPartition] = set()
@@ -176,7 +178,7 @@ class Lane:
         exactly_once, transactions_v2 = self._job.flow.exactly_once, self._transactions_v2
         transactional_id, shared = self._task.transactional_id, (self._target, self._target_leaders, self._wakeup)
         self._ledger = InternalWriter(*shared, transactional_id, transactions_v2=transactions_v2)
-        self._records = Appender(
+        self._records = (partial(ReroutingAppender, tasks=self._task.partitions) if self._job.reroute else Appender)(
             *shared,
             transactional_id=transactional_id if exactly_once else None,
             transactions_v2=transactions_v2,
@@ -296,7 +298,7 @@ class Lane:
                 self._adopt(await self._prove())
 
     def _stop_refused(self) -> None:
-        for key, refusal in self._records.refusals.items():
+        for key, refusal in self._records.refused().items():
             cursor = self._cursors[key]
             if cursor.failure is None:
                 where = f"remote topic {key.topic}, source offset {cursor.settled}"
@@ -334,7 +336,7 @@ class Lane:
             await self._check_again()
         if self._job.flow.exactly_once and not self._transactions_v2:
             await self._register(key for key in self._records.sendable() if self._admits(key))
-            sent = self._records.pump(self._registered.__contains__)
+            sent = self._records.pump(lambda key: key in self._registered and self._admits(key))
         else:
             sent = self._records.pump(self._admits)
         if sent and self._state is TransactionState.READY:
@@ -343,7 +345,8 @@ class Lane:
         self._writing.spend(sent)
 
     def _admits(self, key: TopicPartition) -> bool:
-        return key not in self._unchecked and self._transaction_partitions.admit(key)
+        together = self._records.together(key)
+        return self._unchecked.isdisjoint(together) and self._transaction_partitions.admit(together)
 
     def _unclear_sent_again(self) -> bool:
         """Send batches again that the log may hold although it did not accept them (see Appender). Returns whether there are any."""
@@ -351,11 +354,12 @@ class Lane:
         if unclear and (time.monotonic() - self._opened > UNCLEAR_SECONDS or not self._records.refusals.keys().isdisjoint(unclear)):
             topic, partition = unclear[0]
             raise OutcomeUnknown(f"{topic}-{partition} does not say whether it holds a batch that was sent", unclear[0])
-        self._records.pump(unclear.__contains__)
+        self._records.pump(lambda key: key in unclear and self._admits(key))
         return bool(unclear)
 
     async def _check_again(self) -> None:
-        due = {key for key in self._records.sendable() if key in self._unchecked and self._target_leaders.of(*key).node >= 0}
+        sendable = {each for key in self._records.sendable() for each in self._records.together(key)}
+        due = {key for key in sendable & self._unchecked if self._target_leaders.of(*key).node >= 0}
         asked = {key: cursor for key in due if (cursor := self._cursors[key]).failure is None}
         left = await stop_hanging(self._target, self._target_leaders, asked, self._producers())
         if any(cursor.failure is not None for cursor in asked.values()):

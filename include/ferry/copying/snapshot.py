@@ -23,6 +23,7 @@ from ferry.config.keys import nearest_name
 from ferry.copying.guard_reading import guarded
 from ferry.copying.plan import PartitionFacts, PlanRules
 from ferry.copying.request import RunRequest, epoch_milliseconds
+from ferry.copying.reroute_topics import rerouted_topics
 from ferry.copying.truncation import Truncation, is_believed, truncation_of
 from ferry.errors import ArgumentError, FerryError, NotAuthorized, PartitionUnavailable
 from ferry.ledger.reading import ask_own_state, read_claims, read_coverage, read_receipts, read_state
@@ -49,7 +50,7 @@ class FlowSnapshot:
     """Everything that the plan needs. `claims`: by remote topic of the flow, which flow writes to it. `unavailable`:
     the partitions that the source gave no offsets of. `denied`: topics of the flow that the source hides, or whose remote topic Ferry may
     not describe. `lacking`: features that the clusters' releases lack. `remote_configs`: the entries of COMPARED, of remote topics that
-    exist and that a run may copy to."""
+    exist and that a run may copy to. `reroute`: the topics that the message handler may choose, with their numbers of partitions."""
 
     selection: Selection
     source_topics: Mapping[str, TopicDescription]
@@ -61,6 +62,7 @@ class FlowSnapshot:
     denied: tuple[PartitionFailure, ...] = ()
     lacking: tuple[Lack, ...] = ()
     remote_configs: Mapping[str, Entries] = field(default_factory=dict)
+    reroute: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
@@ -105,9 +107,11 @@ def take_snapshot(
     denied = [PartitionFailure(entry.name, -1, NotAuthorized.__name__, entry.problem) for entry in hidden if entry.needed]
     if denied and not selection.selected:
         raise NotAuthorized("; ".join(failure.problem for failure in denied))
+    whole = selection
     selection = narrow(selection, request) if request.topics else _with_hidden(selection, hidden)
     remote = dict(selection.selected)
-    claims = read_claims(flow, target_topics, state.claims, remote.values())
+    claims = read_claims(flow, target_topics, state.claims, [*remote.values(), *flow.handling.reroute])
+    reroute = rerouted_topics(flow, whole, target_topics, claims) if stable or for_a_run else {}
     wanted = [key for key, _ in places if key.topic in remote]
     ids = {topic: TopicIds(id_of(source_topics[topic]), id_of(target_topics.get(name))) for topic, name in selection.selected}
     known = {key: head for key, head in state.heads.items() if head.is_of(ids.get(head.topic))}
@@ -165,7 +169,9 @@ def take_snapshot(
         )
     checked = guarded(flow, facts, source_topics, stable=stable)
     unavailable = tuple(PartitionFailure(*key, PartitionUnavailable.__name__, why) for key, why in offsets.problems.items())
-    return FlowSnapshot(selection, source_topics, target_topics, checked, state, claims, unavailable, tuple(denied), lacks, configs)
+    return FlowSnapshot(
+        selection, source_topics, target_topics, checked, state, claims, unavailable, tuple(denied), lacks, configs, reroute
+    )
 
 
 def lacking_features(flow: Flow) -> tuple[Lack, ...]:
