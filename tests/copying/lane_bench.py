@@ -63,7 +63,7 @@ class LaneBench:
             follow_commit_ms=3_600_000,
             handling=SimpleNamespace(abort_on_send_failure=True),
         )
-        job: Any = SimpleNamespace(flow=flow, bytes_per_second=None, follow_until=time.time() + 3_600 if follows else None)
+        job: Any = SimpleNamespace(flow=flow, bytes_per_second=None, reroute={}, follow_until=time.time() + 3_600 if follows else None)
         self.stop: Any = SimpleNamespace(received=False)
         source: Any = self.source
         target: Any = self.target

@@ -45,7 +45,7 @@ from ferry.wire.runs import decode_runs, encode_runs
 
 pytestmark = pytest.mark.unit
 
-COUNTERS = Counters(57, 900, 1, 1, 2, 3, 4, 5, 2, MinMeanMax(1, 2.5, 3, 57), MinMeanMax(4, 5.0, 6, 57))
+COUNTERS = Counters(57, 900, 1, 1, 2, 3, 4, 5, 2, 6, MinMeanMax(1, 2.5, 3, 57), MinMeanMax(4, 5.0, 6, 57))
 RECEIPT = Receipt(
     ReceiptKind.COPIED, "t", 3, "id", "A.t", "rid", 7, 107, 57, ((7, 0, 50), (60, 50, 7)), COUNTERS, ((50, 57),), 9, 11, 12, 8,
     run_id="run", reason="why", series="series",

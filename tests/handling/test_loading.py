@@ -123,7 +123,7 @@ def test_a_listener_that_cannot_be_used_and_rerouting(module: str, tmp_path: Pat
     first, second = str(raised.value).splitlines()
     assert first.startswith(f"{tmp_path}/mm2.properties:5: A->B.ferry.assignment.listener: ")
     assert first.endswith("has no method before_starting")
-    assert second.startswith(f"{tmp_path}/mm2.properties:6: ferry.handler.reroute: is not supported")
+    assert second.startswith(f"{tmp_path}/mm2.properties:6: ferry.handler.reroute: names the topics of the target")
 
 
 def test_args_without_a_handler_are_a_warning(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ def receipts(draw: st.DrawFn) -> Receipt:
             bytes=draw(st.integers(0, 2**62)),
             handled=handled,
             from_target=draw(st.sampled_from([0, 0, 2])),
+            rerouted=draw(st.sampled_from([0, 0, 3])),
             record_age_ms=delays,
             replication_latency_ms=delays,
         ),

@@ -69,6 +69,12 @@ def test_a_new_topic_never_replaces_timestamps() -> None:
     assert creation_config({"message.timestamp.type": value("CreateTime")}, rules())[0] == {"message.timestamp.type": "CreateTime"}
 
 
+def test_a_new_topic_keeps_timestamps_where_the_targets_brokers_replace_them() -> None:
+    stamping = BrokerDefaults(topics={"message.timestamp.type": "LogAppendTime"})
+    excluding = rules("message.timestamp.type", target=stamping)
+    assert creation_config({}, excluding)[0] == {"message.timestamp.type": "CreateTime"}
+
+
 @pytest.mark.parametrize("origin", [ConfigOrigin.BROKER_FILE, ConfigOrigin.DEFAULT])
 def test_a_new_topic_accepts_batches_as_large_as_at_the_source(origin: ConfigOrigin) -> None:
     source = {"max.message.bytes": value("5000000", origin)}

@@ -46,7 +46,7 @@ def _refused(name: str, what: str) -> Name:
 
 _PYTHON = "Python class, `package.module:Class`"
 _CLIENT = "the same in Python, `ferry.client`"
-_METRICS = "through Airflow's metrics, as"
+_METRICS = "through Airflow's metrics or from `ferry run`, as"
 
 # fmt: off
 # A row of these tables has one line, or two when it is long.
@@ -68,6 +68,9 @@ MODES = (
         "Ferry always works this way: it commits offsets on the target, in the transaction of the records"),
     _instead("\"fake\" consumer group on the target (KIP-656)",
         "`__ferry-<source>`. With `ferry.publish.source.group` Ferry also updates a group on the source"),
+    _honoured("finer control (KIP-3)",
+        "a message handler may change, drop and multiply records, and [choose their topic and partition]"
+        "(handlers.md#choose-topic-and-partition)"),
     _honoured("no data loss (KIP-3)",
         "the position moves past a record only after the target has acknowledged it; Ferry always uses `acks=all`. With "
         "`ferry.abort.on.send.failure=false` it also moves past records that the target refuses: Ferry reports them, exit code 4"),
@@ -202,13 +205,13 @@ CLIENTS = (
 )
 
 METRICS = (
-    _honoured("replication-latency-ms(-avg/-min/-max)", f"{_METRICS} `ferry.replication-latency-ms-avg`, `-min`, `-max`"),
-    _honoured("record-age-ms(-avg/-min/-max)", f"{_METRICS} `ferry.record-age-ms-avg`, `-min`, `-max`"),
+    _honoured("replication-latency-ms(-avg/-min/-max)", f"{_METRICS} `ferry.replication-latency-ms`, `-avg`, `-min`, `-max`"),
+    _honoured("record-age-ms(-avg/-min/-max)", f"{_METRICS} `ferry.record-age-ms`, `-avg`, `-min`, `-max`"),
     _instead("record-bytes(-avg/-min/-max)",
-        f"{_METRICS} `ferry.record-bytes-avg`, and Kafka's `ferry.byte-count` and `ferry.byte-rate`; no `-min` and `-max`"),
-    _honoured("record-count", f"{_METRICS} `ferry.record-count`"),
-    _instead("checkpoint-latency-ms(-avg/-min/-max)",
-        f"{_METRICS} `ferry.checkpoint-latency-ms`, for each checkpoint that a run writes; no `-avg`, `-min` and `-max`"),
+        f"{_METRICS} `ferry.record-bytes-avg`, and Kafka's `ferry.byte-count` and `ferry.byte-rate`; no `-min` and `-max`, which no "
+        "release of MM2 has either"),
+    _honoured("record-count", f"{_METRICS} `ferry.record-count`, and Kafka's `ferry.record-rate`"),
+    _honoured("checkpoint-latency-ms(-avg/-min/-max)", f"{_METRICS} `ferry.checkpoint-latency-ms`, `-avg`, `-min`, `-max`"),
     _instead("kafka.mirror.connect:type=MirrorSourceConnect",
         "tags `source`, `target`, `topic`, `partition`; Ferry has no JVM and no MBean"),
     _instead("kafka.mirror.connect:type=MirrorCheckpointConnector",

@@ -65,6 +65,7 @@ def plan(flow: str) -> dict[str, Any]:
         "offsets": sum(entry["offsets"] for entry in document["partitions"]),
         "dry_run": dry_run,
         "failed": document["failed"],
+        "notices": list(planned.notices[:LISTED]),
     }
 
 
@@ -120,7 +121,7 @@ def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, 
     with typed_retries():
         settings = flow_for_running(flow)
         with Run(settings, request) as run:
-            found = run.report(idle=not (planned["needs_copy"] or planned["needs_preparation"]))
+            found = run.report(idle=not (planned["needs_copy"] or planned["needs_preparation"]), notices=planned.get("notices", ()))
         if found.taken_over is None:
             found = with_unended_syncs(found, sync_tasks(settings))
         _show(report_parts(found))

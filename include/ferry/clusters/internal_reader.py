@@ -34,7 +34,7 @@ from ferry.clusters.shared_connection import Asked, begin_asking
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError, UnreadableRecord
 from ferry.wire.aborted import AbortedTracker
-from ferry.wire.batch import MalformedBatch, iterate_batches
+from ferry.wire.batch import MalformedBatch, crc_is_valid, iterate_batches
 from ferry.wire.legacy import opened
 from ferry.wire.ranges import NO_END, Range
 from ferry.wire.records import keys_and_values
@@ -328,12 +328,17 @@ def spans_of(offsets: Iterable[int]) -> list[Range]:
 
 
 def records_of(part: Fetched, bound: int) -> tuple[list[InternalRecord], int]:
-    """The committed records of an answer below `bound`, and the offset after the last batch that was looked at. MalformedBatch."""
+    """The committed records of an answer below `bound`, and the offset after the last batch that was looked at.
+
+    MalformedBatch, also if a batch does not match its checksum: a damaged position would be taken for one.
+    """
     partition, position = part.asked.partition, part.asked.offset
     tracker, found = AbortedTracker(part.aborted), []
     for fetched, view in iterate_batches(part.records):
         if position >= bound:
             break
+        if not crc_is_valid(view):
+            raise MalformedBatch(f"the batch at offset {fetched.base_offset} does not match its checksum")
         if not tracker.drop(fetched, view) and not fetched.is_control and fetched.count and fetched.next_offset > position:
             header, body = opened(fetched, view)
             stamped = header.max_timestamp if header.is_log_append_time else None

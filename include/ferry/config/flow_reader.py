@@ -21,7 +21,7 @@ from ferry.config.properties import Entry
 from ferry.config.registry import FLOW_PROPERTIES
 from ferry.config.registry.kinds import REPLICATION_FACTOR
 from ferry.config.registry.property import Effect
-from ferry.config.settings import CALLBACK, CALLBACK_ARGS, HANDLER, HANDLER_ARGS, LISTENER, LISTENER_ARGS, read_settings
+from ferry.config.settings import CALLBACK, CALLBACK_ARGS, HANDLER, HANDLER_ARGS, LISTENER, LISTENER_ARGS, REROUTE, read_settings
 from ferry.config.sources import ClientRole, Pair, Setting, Sources
 from ferry.errors import ConfigError
 from ferry.handling.loading import check_handler, check_listener
@@ -32,7 +32,6 @@ _HEARTBEATS = "emit.heartbeats.enabled"
 _REPLICATION_CLASS = "replication.policy.class"
 _SEPARATOR = "replication.policy.separator"
 _EMIT_SYNCS = "emit.offset-syncs.enabled"
-_REROUTE = "ferry.handler.reroute"
 
 
 @dataclass(frozen=True)
@@ -210,10 +209,11 @@ class FlowReader:
                     self.problems.add(str(problem), found)
             if name is None and args is not None:
                 self.problems.warn(f"has no effect without {key}", args)
-        reroute = self._entry(_REROUTE)
-        if reroute is not None and self.value(_REROUTE):
-            what = "is not supported: a message handler can change everything of a record except its topic and partition; remove it"
-            self.problems.add(what, reroute)
+        reroute, names = self._entry(REROUTE), self.value(REROUTE)
+        if reroute is not None and names and self.value(HANDLER) is None:
+            self.problems.warn(f"has no effect without {HANDLER}", reroute)
+        if reroute is not None and {"true", "false"} & {name.lower() for name in names}:
+            self.problems.add("names the topics of the target that the handler may choose; leave it out if it may choose none", reroute)
 
     def _check_callback_arguments(self) -> None:
         given = self._entry(CALLBACK_ARGS)

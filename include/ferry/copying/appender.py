@@ -18,7 +18,7 @@ A batch of a partition gets its sequence number when it is sent. These rules kee
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -236,6 +236,14 @@ class Appender:
         self.refusals.setdefault(queue.key, refusal)
         if not queue.in_flight:
             self._regroup(queue)
+
+    def together(self, key: TopicPartition) -> tuple[TopicPartition, ...]:
+        """The partitions that are in the same transaction as what waits for this one."""
+        return (key,)
+
+    def refused(self) -> Mapping[TopicPartition, PartitionRefusal]:
+        """By the partition as `enqueue` was given it, why nothing more is appended."""
+        return self.refusals
 
     def postpone(self, key: TopicPartition, problem: str) -> None:
         """Send nothing to this partition for RETRY_PAUSE_SECONDS. It is refused after RETRY_SECONDS without an accepted batch."""

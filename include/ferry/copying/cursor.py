@@ -45,6 +45,11 @@ class ReceiptDraft:
 
     def add(self, batch: ProduceBatch, base_offset: int) -> None:
         """Count a batch that the target appended with the downstream offset `base_offset`."""
+        if batch.rerouted is not None:  # to another topic: for the remote partition its source records are dropped
+            dropped = batch.dropped + sum(count for _, count in batch.runs)
+            self.counters += Counters(handled=1, dropped=dropped, rerouted=batch.count)
+            self.source_epoch = max(self.source_epoch, batch.last_leader_epoch)
+            return
         downstream, places = base_offset, batch.places
         for index, (upstream, count) in enumerate(batch.runs):
             if places:

@@ -383,7 +383,7 @@ class CopyDriver:
         producers = frozenset(identity.producer_id for identity in held.values())
         rate = self._flow.max_bytes_per_second
         until = None if self._request.follow_until is None else self._request.follow_until.timestamp()
-        return CopyJob(self._flow, self._request.run_id, ledger.topic_id or "", ledger.partitions, rate, producers, until)
+        return CopyJob(self._flow, self._request.run_id, ledger.topic_id or "", ledger.partitions, rate, producers, until, seen.reroute)
 
     def _run_lanes(
         self, job: CopyJob, tasks: list[LaneTask], out: LanesOut, progress: Progress, more: Callable[[], list[LaneTask]] = list

@@ -35,7 +35,8 @@ from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.plain_coordinator import coordinator_of
 from ferry.copying.replaced_topics import stop_replaced
-from ferry.copying.segment_end import FlushEnd, SegmentEnd, Settled, TransactionEnd
+from ferry.copying.rerouting import HOMES_A_PLACE, ReroutingAppender
+from ferry.copying.segment_end import SegmentEnd, Settled, segment_end
 from ferry.copying.signals import StopSignals
 from ferry.copying.source_feed import SourceFeed
 from ferry.copying.transaction import AppendEpochs, TransactionEvent, TransactionPartitions, TransactionState, advance
@@ -89,16 +90,16 @@ class Lane:
         source_ids = {partition.topic: partition.topic_id for partition in task.partitions}
         remote_ids = {partition.remote_topic: partition.remote_topic_id for partition in task.partitions}
         self._source_leaders = Leaders(source, source_ids, source_ids)
-        self._target_leaders = Leaders(target, [*remote_ids, job.flow.ledger_topic, job.flow.state_topic], remote_ids)
+        self._target_leaders = Leaders(target, [*remote_ids, *job.reroute, job.flow.ledger_topic, job.flow.state_topic], remote_ids)
         self._groups = CursorGroups(self._cursors.values())
         self._news = self._groups.news()
         guard = GuardTail.of(shared_source or source, job.flow, task.partitions)
-        codec = codec_named(job.flow.compression_type)
-        self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._groups, handle, self._limits, reading, guard, codec)
+        codec, from_source = codec_named(job.flow.compression_type), (loop, source, self._source_leaders, self._wakeup, self._groups)
+        self._feed = SourceFeed(*from_source, handle, self._limits, reading, guard, codec, job.reroute)
         self._identity, self._state = task.identity, TransactionState.READY
         self._mark, self._in_doubt, self._opened, self._sent_bytes = "", False, 0.0, 0
         self._registered: set[TopicPartition] = set()
-        self._transaction_partitions = TransactionPartitions()
+        self._transaction_partitions = TransactionPartitions(HOMES_A_PLACE + 1 if job.reroute else 1)
         self._epochs = AppendEpochs(target, self._target_leaders, task.partitions)
         # Partitions whose leader has not said yet whether an older transaction hangs there.
         self._unchecked: set[TopicPartition] = set()
@@ -176,11 +177,9 @@ class Lane:
         transactions_v2, transactional_id = self._transactions_v2, self._coordinator.transactional_id
         shared = (self._target, self._target_leaders, self._wakeup)
         new_ledger = partial(InternalWriter, *shared, transactional_id, transactions_v2=transactions_v2)
-        if self._job.flow.exactly_once:
-            self._ending = TransactionEnd(self._coordinator, new_ledger(), None if transactions_v2 else self._register)
-        else:
-            self._ending = FlushEnd(self._coordinator, new_ledger, partial(stop_unpublished, self._cursors, self._target))
-        self._records = Appender(
+        stop = partial(stop_unpublished, self._cursors, self._target)
+        self._ending = segment_end(self._coordinator, new_ledger, None if transactions_v2 else self._register, stop)
+        self._records = (partial(ReroutingAppender, tasks=self._task.partitions) if self._job.reroute else Appender)(
             *shared,
             transactional_id=transactional_id,
             transactions_v2=transactions_v2,
@@ -299,8 +298,7 @@ class Lane:
 
     async def _mend_target(self) -> None:
         # Nothing is written where nothing arrives, so nobody would say that a remote topic was deleted, or that another run has the lane.
-        quiet = self._following.goes_on and self._state is TransactionState.READY
-        old = quiet and self._target_leaders.age > LOOK_SECONDS
+        old = self._following.goes_on and self._state is TransactionState.READY and self._target_leaders.age > LOOK_SECONDS
         if (self._records.leaders_stale or old) and self._target_leaders.rested:
             with suppress(RequestNotSent, RequestLost):  # the next round asks again
                 await self._target_leaders.refresh()
@@ -311,7 +309,7 @@ class Lane:
                 self._adopt(await self._prove())
 
     def _stop_refused(self) -> None:
-        for key, refusal in self._records.refusals.items():
+        for key, refusal in self._records.refused().items():
             cursor = self._cursors[key]
             if cursor.failure is None:
                 where = f"remote topic {key.topic}, source offset {cursor.settled}"
@@ -325,12 +323,10 @@ class Lane:
             self._state = advance(self._state, TransactionEvent.CLOSE)
 
     def _due(self) -> bool:
-        flow = self._job.flow
-        if self._sent_bytes >= flow.transaction_bytes or time.monotonic() - self._opened >= flow.transaction_seconds:
+        flow, now = self._job.flow, time.monotonic()
+        if self._sent_bytes >= flow.transaction_bytes or now - self._opened >= flow.transaction_seconds:
             return True
-        if self._following.is_due(self._opened, time.monotonic(), self._groups):
-            return True
-        if self._groups.full or self._groups.runs >= RUNS_PER_TRANSACTION:
+        if self._following.is_due(self._opened, now, self._groups) or self._groups.full or self._groups.runs >= RUNS_PER_TRANSACTION:
             return True
         if self._transaction_partitions.full and not any(map(self._records.busy, self._transaction_partitions.keys)):
             return True
@@ -349,7 +345,7 @@ class Lane:
             await self._check_again()
         if not self._transactions_v2:
             await self._register(key for key in self._records.sendable() if self._admits(key))
-            sent = self._records.pump(self._registered.__contains__)
+            sent = self._records.pump(lambda key: key in self._registered and self._admits(key))
         else:
             sent = self._records.pump(self._admits)
         if sent and self._state is TransactionState.READY:
@@ -358,7 +354,8 @@ class Lane:
         self._writing.spend(sent)
 
     def _admits(self, key: TopicPartition) -> bool:
-        return key not in self._unchecked and self._transaction_partitions.admit(key)
+        together = self._records.together(key)
+        return self._unchecked.isdisjoint(together) and self._transaction_partitions.admit(together)
 
     def _unclear_sent_again(self) -> bool:
         """Send batches again that the log may hold although it did not accept them (see Appender). Returns whether there are any."""
@@ -366,18 +363,18 @@ class Lane:
         if unclear and (time.monotonic() - self._opened > UNCLEAR_SECONDS or not self._records.refusals.keys().isdisjoint(unclear)):
             topic, partition = unclear[0]
             raise OutcomeUnknown(f"{topic}-{partition} does not say whether it holds a batch that was sent", unclear[0])
-        self._records.pump(unclear.__contains__)
+        self._records.pump(lambda key: key in unclear and self._admits(key))
         return bool(unclear)
 
     async def _check_again(self) -> None:
-        due = {key for key in self._records.sendable() if key in self._unchecked and self._target_leaders.of(*key).node >= 0}
+        sendable = {each for key in self._records.sendable() for each in self._records.together(key)}
+        due = {key for key in sendable & self._unchecked if self._target_leaders.of(*key).node >= 0}
         asked = {key: cursor for key in due if (cursor := self._cursors[key]).failure is None}
         left = await self._stop_hanging(asked)
         if any(cursor.failure is not None for cursor in asked.values()):
             raise OutcomeUnknown("an older transaction is open in a remote partition")  # its queued batches must not be sent
-        told = asked.keys() - left
-        self._unchecked -= told
-        for key in due - told:
+        self._unchecked -= asked.keys() - left
+        for key in due & self._unchecked:
             self._records.postpone(key, "its leader does not say whether an older transaction is open there")
 
     async def _register(self, keys: Iterable[TopicPartition]) -> None:
@@ -444,8 +441,9 @@ class Lane:
         stands = key, self._cursors[key].committed_position
         self._blamed[stands] += 1
         if self._blamed[stands] >= BLAMES:
-            problem = f"after {BLAMES} answers of remote topic {key.topic} it was not known what its log holds"
-            self._cursors[key].stop(PartitionUnavailable, problem)
+            self._cursors[key].stop(
+                PartitionUnavailable, f"after {BLAMES} answers of remote topic {key.topic} nobody knew what its log holds"
+            )
 
     def _result(self, *, fenced: bool = False, failure: Failure | None = None) -> LaneResult:
         outcomes = tuple(cursor.outcome() for cursor in self._cursors.values())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from ferry.clusters.coordination import ProducerIdentity
@@ -112,7 +112,8 @@ class LaneTask:
 class CopyJob:
     """What all lanes of a run share. `bytes_per_second`: rate limit for reading, and for writing, of the lanes of one process
     (None: no limit). `producers`: the producer ids of all lanes that the flow ever had, as the run got them. `follow_until`: lanes follow
-    until this time of the clock in seconds (None: they end with their segments)."""
+    until this time of the clock in seconds (None: they end with their segments). `reroute`: the topics that the message handler may choose,
+    with their numbers of partitions."""
 
     flow: Flow
     run_id: str
@@ -121,6 +122,7 @@ class CopyJob:
     bytes_per_second: float | None = None
     producers: frozenset[int] = frozenset()
     follow_until: float | None = None
+    reroute: Mapping[str, int] = field(default_factory=dict)
 
     def receipts(self, receipts: Iterable[Receipt]) -> dict[TopicPartition, list[KeyValue]]:
         """Receipts as records, by partition of the ledger."""

@@ -113,3 +113,12 @@ class FlushEnd:
             else:
                 return identity
         raise ClusterUnreachable(f"the state topic did not acknowledge heads in {ATTEMPTS} attempts")
+
+
+def segment_end(
+    coordinator: Coordinator, new_ledger: Callable[[], InternalWriter], register: Register | None, stop: Callable[[PositionsRefused], None]
+) -> SegmentEnd:
+    """With a transaction if the lane has a transactional id. `register`: as of TransactionEnd; `new_ledger`, `stop`: as of FlushEnd."""
+    if coordinator.transactional_id is None:
+        return FlushEnd(coordinator, new_ledger, stop)
+    return TransactionEnd(coordinator, new_ledger(), register)

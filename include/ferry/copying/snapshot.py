@@ -6,7 +6,7 @@ else can write; then the driver takes another snapshot, and plans by that one.
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
@@ -32,6 +32,7 @@ from ferry.config.keys import nearest_name
 from ferry.copying.guard_reading import guarded
 from ferry.copying.plan import PartitionFacts, PlanRules
 from ferry.copying.request import RunRequest, epoch_milliseconds
+from ferry.copying.reroute_topics import rerouted_topics
 from ferry.copying.truncation import Truncation, is_believed, truncation_of
 from ferry.errors import ArgumentError, FerryError, NotAuthorized, PartitionUnavailable
 from ferry.ledger.reading import ask_own_state, read_claims, read_coverage, read_receipts, read_state
@@ -42,6 +43,8 @@ from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
 from ferry.permissions.hidden import Hidden, hidden_topics
 from ferry.policy.naming import is_ferry_topic
 from ferry.policy.selection import Selection
+from ferry.syncs.config_differences import CLEANUP, COMPARED
+from ferry.syncs.config_plan import BATCH_LIMIT, STAMPS, TIMESTAMP_TYPE, Entries
 from ferry.syncs.context import refuse_same_cluster
 from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 
@@ -49,8 +52,6 @@ from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 LOOKS = 4
 # A new leader knows the log's end as soon as its replicas have fetched from it once.
 LAG_SECONDS, LAG_PAUSE_SECONDS = 3.0, 0.2
-# What a plan needs to know of a remote topic's config.
-LIMITS = ("cleanup.policy", "message.timestamp.type", "max.message.bytes")
 NOT_A_COPY = "the config is that of a connector that copies no records"
 
 
@@ -58,7 +59,8 @@ NOT_A_COPY = "the config is that of a connector that copies no records"
 class FlowSnapshot:
     """Everything that the plan needs. `claims`: by remote topic of the flow, which flow writes to it. `unavailable`:
     the partitions that the source gave no offsets of. `denied`: topics of the flow that the source hides, or whose remote topic Ferry may
-    not describe. `lacking`: features that the clusters' releases lack."""
+    not describe. `lacking`: features that the clusters' releases lack. `remote_configs`: the entries of COMPARED, of remote topics that
+    exist and that a run may copy to. `reroute`: the topics that the message handler may choose, with their numbers of partitions."""
 
     selection: Selection
     source_topics: Mapping[str, TopicDescription]
@@ -69,6 +71,8 @@ class FlowSnapshot:
     unavailable: tuple[PartitionFailure, ...] = ()
     denied: tuple[PartitionFailure, ...] = ()
     lacking: tuple[Lack, ...] = ()
+    remote_configs: Mapping[str, Entries] = field(default_factory=dict)
+    reroute: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
@@ -113,9 +117,11 @@ def take_snapshot(
     denied = [PartitionFailure(entry.name, -1, NotAuthorized.__name__, entry.problem) for entry in hidden if entry.needed]
     if denied and not selection.selected:
         raise NotAuthorized("; ".join(failure.problem for failure in denied))
+    whole = selection
     selection = narrow(selection, request) if request.topics else _with_hidden(selection, hidden)
     remote = dict(selection.selected)
-    claims = read_claims(flow, target_topics, state.claims, remote.values())
+    claims = read_claims(flow, target_topics, state.claims, [*remote.values(), *flow.handling.reroute])
+    reroute = rerouted_topics(flow, whole, target_topics, claims) if stable or for_a_run else {}
     wanted = [key for key, _ in places if key.topic in remote]
     ids = {topic: TopicIds(id_of(source_topics[topic]), id_of(target_topics.get(name))) for topic, name in selection.selected}
     known = {key: head for key, head in state.heads.items() if head.is_of(ids.get(head.topic))}
@@ -145,7 +151,7 @@ def take_snapshot(
             continue
         place = TopicPartition(remote[key.topic], key.partition)
         remote_topic, description = place.topic, target_topics.get(place.topic)
-        limits = configs.get(remote_topic, {})
+        limits = {name: entry.value or "" for name, entry in configs.get(remote_topic, {}).items()}
         stable_end = offsets.stable_ends[key]
         end = (ends or {}).get(key, min(stable_end, offsets.until.get(key, stable_end)))
         facts.append(
@@ -167,17 +173,19 @@ def take_snapshot(
                 committed=positions.get(place),
                 claimed_by=claims.get(remote_topic),
                 covered=coverage.get(key, ()),
-                compacted="compact" in limits.get("cleanup.policy", ""),
-                stamps_itself=limits.get("message.timestamp.type") == "LogAppendTime",
+                compacted="compact" in limits.get(CLEANUP, ""),
+                stamps_itself=limits.get(TIMESTAMP_TYPE) == STAMPS,
                 ledger_topic_id=(ledger.topic_id or "") if ledger else "",
-                batch_limit=int(limits.get("max.message.bytes", DEFAULT_BATCH_LIMIT)),
+                batch_limit=int(limits.get(BATCH_LIMIT, DEFAULT_BATCH_LIMIT)),
                 truncation=truncations.get(key),
                 explained_end=explained_ends.get(key, -1),
             )
         )
     checked = guarded(flow, facts, source_topics, stable=stable)
     unavailable = tuple(PartitionFailure(*key, PartitionUnavailable.__name__, why) for key, why in offsets.problems.items())
-    return FlowSnapshot(selection, source_topics, target_topics, checked, state, claims, unavailable, tuple(denied), lacks)
+    return FlowSnapshot(
+        selection, source_topics, target_topics, checked, state, claims, unavailable, tuple(denied), lacks, configs, reroute
+    )
 
 
 def lacking_features(flow: Flow) -> tuple[Lack, ...]:
@@ -344,12 +352,10 @@ def _await_lagging(source: ClusterAdmin, ends: dict[TopicPartition, int], positi
         ends.update(source.end_offsets(behind)[0])
 
 
-def _remote_configs(flow: Flow, target: ClusterAdmin, topics: set[str]) -> tuple[dict[str, dict[str, str]], dict[str, FerryError]]:
+def _remote_configs(flow: Flow, target: ClusterAdmin, topics: set[str]) -> tuple[Mapping[str, Entries], Mapping[str, FerryError]]:
     """Configs by remote topic, and errors: Ferry does not write to a topic whose limits are not known."""
-    configs, problems = target.visible_configs(
-        (name for name in topics if not is_ferry_topic(name)), to_alter=flow.mirroring.sync_topic_configs_enabled, keys=LIMITS
-    )
-    return {topic: {name: entry.value or "" for name, entry in entries.items()} for topic, entries in configs.items()}, problems
+    own = {name for name in topics if is_ferry_topic(name)}
+    return target.visible_configs(topics - own, to_alter=flow.mirroring.sync_topic_configs_enabled, keys=COMPARED)
 
 
 def rules_of(flow: Flow, request: RunRequest) -> PlanRules:

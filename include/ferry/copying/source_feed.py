@@ -8,7 +8,7 @@ unreadable, it stops with a named error; expired ranges become losses; if a lead
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -81,8 +81,9 @@ class SourceFeed:
         rate_limiter: RateLimiter,
         guard: GuardTail | None = None,
         codec: int | None = None,
+        reroute: Mapping[str, int] | None = None,
     ) -> None:
-        """`codec`: of the batches that are handed on (None: each keeps its own)."""
+        """`codec`: of the batches that are handed on (None: each keeps its own). `reroute`: as of PartitionHandling."""
         self._loop, self._guard, self._codec = loop, guard, codec
         self._connection = connection
         self._leaders = leaders
@@ -92,7 +93,7 @@ class SourceFeed:
         self._waiting = cursors.news()
         self._in_flight: set[PartitionCursor] = set()
         self._cursors: dict[tuple[str, int], PartitionCursor] = {cursor.task.key: cursor for cursor in cursors.all}
-        self._handlings = {key: PartitionHandling(handle, *key) for key in self._cursors} if handle is not None else {}
+        self._handlings = {key: PartitionHandling(handle, *key, reroute) for key in self._cursors} if handle is not None else {}
         self._limits, self._rate_limiter = limits, rate_limiter
         # Bytes that a response may have: it holds one whole batch, however little was asked for.
         self._largest = max((cursor.task.batch_limit for cursor in self._cursors.values()), default=0)

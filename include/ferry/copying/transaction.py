@@ -9,7 +9,7 @@ In CLOSING nothing more is appended; answers still come in. UNCERTAIN is left on
 positions are read again: a commit is never repeated blindly. FENCED is final: another run owns the lane.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import TypeVar
 
@@ -78,18 +78,20 @@ class TransactionPartitions:
     commit. Both have a largest size, so a transaction with too many partitions could never be committed.
     """
 
-    def __init__(self) -> None:
-        self._most = MOST_PARTITIONS
+    def __init__(self, least: int = 1) -> None:
+        """`least`: so many are always allowed, because they belong together."""
+        self._most, self._least = MOST_PARTITIONS, least
         self.keys: set[TopicPartition] = set()
         self.full = False
         self._shared = 0
 
-    def admit(self, key: TopicPartition) -> bool:
-        """Whether records of this partition may join the transaction. If so, the partition is added."""
-        if key not in self.keys and len(self.keys) >= self._most:
+    def admit(self, together: Collection[TopicPartition]) -> bool:
+        """Whether records of these partitions may join the transaction. If so, all of them are added."""
+        new = [key for key in together if key not in self.keys]
+        if new and len(self.keys) + len(new) > self._most:
             self.full = True
             return False
-        self.keys.add(key)
+        self.keys.update(new)
         return True
 
     def share(self, touched: Mapping[TopicPartition, T]) -> dict[TopicPartition, T]:
@@ -109,7 +111,7 @@ class TransactionPartitions:
         """The transaction failed: allow half as many partitions as it held. A broker's limits may be smaller than the default."""
         held = max(len(self.keys), self._shared)
         if held:
-            self._most = max(1, min(self._most, held) // 2)
+            self._most = max(self._least, min(self._most, held) // 2)
         self.end()
 
 

@@ -17,7 +17,8 @@ class Record:
     """One record. `topic`, `partition` and `offset` are the source's, `timestamp` is in ms since the epoch (-1: none).
 
     Header keys that are no UTF-8 hold their bytes as surrogate escapes, so Ferry writes the same bytes. Change a record with
-    `dataclasses.replace(record, value=…)`. A handler must keep topic and partition; Ferry ignores the offset of what it returns.
+    `dataclasses.replace(record, value=…)`. A handler keeps topic and partition, or chooses one of the topics of the target that
+    `ferry.handler.reroute` names, and a partition of it. Ferry ignores the offset of what it returns.
     """
 
     topic: str

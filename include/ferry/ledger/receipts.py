@@ -192,7 +192,7 @@ VALUE_FIELDS = {
     **dict.fromkeys(("bytes", "end", "forwarded", "records", "reframed", "source_epoch", "transactions"), "NUMBER"),
     **dict.fromkeys(("reason", "remote_id", "run", "runs"), "TEXT"),
     **dict.fromkeys(("delays", "handled", "repeated", "written"), "RARELY NUMBERS"),
-    **dict.fromkeys(("from_target", "remote_epoch"), "RARELY NUMBER"),
+    **dict.fromkeys(("from_target", "remote_epoch", "rerouted"), "RARELY NUMBER"),
     "downstream_end": "(NUMBER)",
     "found": "",
     "remote_topic": "(TEXT)",

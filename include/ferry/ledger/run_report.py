@@ -29,7 +29,10 @@ REPORT_VERSION = 1
 
 @dataclass(frozen=True)
 class PartitionReport:
-    """What a run copied of one source partition: within `[upstream_start, upstream_end)`."""
+    """What a run copied of one source partition: within `[upstream_start, upstream_end)`.
+
+    `last_…`: of the youngest record in the last transaction, in ms; None: no record has a timestamp.
+    """
 
     topic: str
     partition: int
@@ -37,6 +40,8 @@ class PartitionReport:
     upstream_start: int
     upstream_end: int
     counters: Counters = ZERO
+    last_record_age_ms: int | None = None
+    last_replication_latency_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +113,7 @@ class PartitionFailure:
 class RunReport:
     """One run as a whole. Times are ISO 8601 in UTC, to the ms; `seconds` is wall time, `cpu_seconds` of driver and workers.
 
-    `taken_over`: the run that took the flow over from this one, which followed.
+    `taken_over`: the run that took the flow over from this one, which followed. `notices`: what its plan warned of.
     """
 
     flow: str
@@ -124,6 +129,7 @@ class RunReport:
     superseded: str | None = None
     taken_over: str | None = None
     syncs: Mapping[str, Any] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
     seconds: float = 0.0
     cpu_seconds: float = 0.0
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from ferry.clusters.acl_binding import AclPattern, AclResource
 from ferry.config import Cluster, Flow
 from ferry.config.mm2_topics import mm2_topics
+from ferry.config.settings import REROUTE
 from ferry.permissions.model import ANYTHING, THE_CLUSTER, Operation, Resource, Right, least
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.java_expression import names_matched
@@ -44,7 +45,7 @@ def required_rights(flow: Flow, *, recovery: bool = False) -> RequiredRights:
     ConfigError for custom classes that cannot be made.
     """
     source = [*_source_records(flow), *_source_groups(flow), *_source_writes(flow), *_way_back(flow)]
-    target = [*_remote_topics(flow), *_internal_topics(flow), *_mm2_topics(flow, flow.target), *_target_groups(flow)]
+    target = [*_remote_topics(flow), *_rerouted(flow), *_internal_topics(flow), *_mm2_topics(flow, flow.target), *_target_groups(flow)]
     if flow.exactly_once:
         transactional_ids = Resource(AclResource.TRANSACTIONAL_ID, flow.transactional_id(""), AclPattern.PREFIXED)
         target.append(Right(transactional_ids, WRITE, ("transactions", "fencing")))
@@ -104,6 +105,11 @@ def _remote_topics(flow: Flow) -> Iterator[Right]:
         if found != heartbeats:  # they have one partition
             yield Right(found, ALTER, ("more partitions",))
         yield Right(found, configs, ("config sync",) if configs is ALTER_CONFIGS else ("their limits",))
+
+
+def _rerouted(flow: Flow) -> Iterator[Right]:
+    for name in flow.handling.reroute if flow.handling.message_handler else ():
+        yield Right(topic(name), WRITE, (REROUTE,))
 
 
 def _internal_topics(flow: Flow) -> Iterator[Right]:

@@ -13,6 +13,7 @@ from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import ConfigError, TargetTooNarrow
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.topics import POLICY, internal_topics
+from ferry.syncs.config_differences import COMPARED, ConfigDifference, config_differences, told
 from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
 from ferry.syncs.topics import TopicPlan, lasting, left_alone, plan_topics, without_refused
 from ferry.syncs.wrong_topics import WrongTopic, names_on, wrong_topics
@@ -37,6 +38,15 @@ class RunPlan:
     follows: bool = False
     few_replicas: tuple[FewReplicas, ...] = ()
     wrong_topics: tuple[WrongTopic, ...] = ()
+    differences: tuple[ConfigDifference, ...] = ()
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What people should know before the first write, and what stops nothing."""
+        assumed = (self.topics.assumed,) if self.topics.assumed else ()
+        few = (f"{entry}: ferry doctor prints the command that adds the missing ones" for entry in self.few_replicas)
+        wrong = (f"{entry}; {entry.fix}" for entry in self.wrong_topics)
+        return (*assumed, *wrong, *told(entry for entry in self.differences if not entry.refused), *few)
 
     @property
     def needs_copy(self) -> bool:
@@ -68,6 +78,7 @@ class RunPlan:
             "open_transactions": [entry.document() for entry in self.last_stable_lags],
             "few_replicas": [{"topic": few.topic, "key": few.key, "has": few.has, "wanted": few.wanted} for few in self.few_replicas],
             "wrong_topics": [wrong.problem for wrong in self.wrong_topics],
+            "differences": [vars(difference) for difference in self.differences],
         }
 
 
@@ -82,6 +93,7 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
         topics, failures = without_refused(flow, topics, target) if topics.create or topics.unread else (topics, ())
         behind = last_stable_lags(flow, seen, source, target)
         few, wrong = _few_replicas(flow, seen, target), _wrong_topics(flow, seen, target)
+        differences = (*topics.differences, *_differences(flow, seen, source))
     plans = stopped_without_topic(plan_partitions(seen.facts, rules_of(flow, request)), lasting(failures))
     failed = [plan.failure for plan in plans if plan.failure is not None and not _will_be_grown(plan, plan.failure, topics)]
     failed += [*seen.denied, *overdue(behind), *seen.unavailable]
@@ -99,6 +111,7 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
         follows=request.follow_until is not None and flow.copies,
         few_replicas=few,
         wrong_topics=wrong,
+        differences=differences,
     )
 
 
@@ -108,6 +121,15 @@ def plan_remote_topics(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, tar
     gone = left_alone(flow, selected, {facts.topic for facts in seen.facts if facts.head is not None}, seen.target_topics)
     selected = tuple(pair for pair in selected if pair not in gone)
     return plan_topics(flow, selected, seen.source_topics, seen.target_topics, source=source, target=target)
+
+
+def _differences(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin) -> list[ConfigDifference]:
+    """Of remote topics that exist. A source topic whose config the user may not describe is not compared; the config sync reports it."""
+    heartbeats = flow.policy.is_heartbeats_topic
+    pairs = [(topic, remote) for topic, remote in seen.selection.selected if remote in seen.remote_configs and not heartbeats(topic)]
+    configs, _ = source.visible_configs([topic for topic, _ in pairs], keys=COMPARED) if pairs else ({}, {})
+    compared = ((topic, remote, configs[topic], seen.remote_configs[remote]) for topic, remote in pairs if topic in configs)
+    return [difference for entry in compared for difference in config_differences(flow, *entry)]
 
 
 def _few_replicas(flow: Flow, seen: FlowSnapshot, target: ClusterAdmin) -> tuple[FewReplicas, ...]:

@@ -85,11 +85,14 @@ def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Ite
 def _added(report: PartitionReport | None, receipt: Receipt) -> PartitionReport:
     if report is None:
         report = PartitionReport(receipt.topic, receipt.partition, receipt.remote_topic, receipt.upstream_start, receipt.upstream_end)
+    age, latency = receipt.counters.record_age_ms, receipt.counters.replication_latency_ms
     return replace(
         report,
         upstream_start=min(report.upstream_start, receipt.upstream_start),
         upstream_end=max(report.upstream_end, receipt.upstream_end),
         counters=report.counters + receipt.counters,
+        last_record_age_ms=report.last_record_age_ms if age is None else age.least,
+        last_replication_latency_ms=report.last_replication_latency_ms if latency is None else latency.least,
     )
 
 

@@ -6,8 +6,9 @@ Airflow's tasks do, and may be repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import cached_property, partial
 from threading import Event
 from typing import TYPE_CHECKING, Self
@@ -133,12 +134,17 @@ class Run:
         result = read_run_records(self.flow, self.request.run_id).result
         return result is not None and result.taken_over is not None
 
-    def report(self, *, idle: bool | None = None) -> RunReport:
-        """What the run did so far, over all its tries. `idle`: whether nothing was prepared or copied; None: as the plan says."""
+    def report(self, *, idle: bool | None = None, notices: Sequence[str] = ()) -> RunReport:
+        """What the run did so far, over all its tries. `idle`: whether nothing was prepared or copied; None: as the plan says.
+
+        `notices`: what its plan warned of, if this process has not made the plan.
+        """
         if not (self.is_idle if idle is None else idle):
-            return assemble_report(self.flow, self.request, self._ledger_ends)
-        records = read_run_records(self.flow, self.request.run_id)
-        return report_without_copy(self.flow, self.request, records, self.plan.failed, self.plan.skipped)
+            found = assemble_report(self.flow, self.request, self._ledger_ends)
+        else:
+            records = read_run_records(self.flow, self.request.run_id)
+            found = report_without_copy(self.flow, self.request, records, self.plan.failed, self.plan.skipped)
+        return replace(found, notices=self.plan.notices if "plan" in self.__dict__ else tuple(notices))
 
 
 def copied(

@@ -50,12 +50,7 @@ def plan_parts(planned: RunPlan) -> Iterator[str | Table]:
         yield f"without {skipped.what}: {skipped.reason}"
     for growth in planned.topics.grow:
         yield f"grow {growth.remote_topic}: {growth.now} to {growth.partitions} partitions"
-    if planned.topics.assumed:
-        yield planned.topics.assumed
-    for wrong in planned.wrong_topics:
-        yield f"{wrong}; {wrong.fix}"
-    for few in planned.few_replicas:
-        yield f"{few}: ferry doctor prints the command that adds the missing ones"
+    yield from planned.notices
     rows = [
         (*plan.facts.key, plan.facts.remote_topic, plan.position, plan.facts.end, plan.offsets, "; ".join(plan.notes))
         for plan in planned.partitions

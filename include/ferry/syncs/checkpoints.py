@@ -20,6 +20,7 @@ from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic, read_mm2_topic
 from ferry.syncs.translated_groups import TranslatedGroups
 from ferry.wire.internal_records import Checkpoint
 
+LATENCY = "checkpoint-latency-ms"
 CheckpointKey = tuple[str, str, int]  # group, topic as on the target, partition
 
 
@@ -90,13 +91,14 @@ def newest_checkpoints(checkpoints: Iterable[Checkpoint]) -> dict[CheckpointKey,
 
 
 def _latencies(flow: Flow, plan: CheckpointPlan, milliseconds: int) -> tuple[Measurement, ...]:
-    """MM2's checkpoint-latency-ms of each checkpoint that was written: they were all acknowledged together."""
+    """MM2's checkpoint-latency-ms of each checkpoint that was written: they were all acknowledged together, and each of them once."""
     aliases = {"source": flow.source.alias, "target": flow.target.alias}
     return tuple(
         Measurement(
-            "checkpoint-latency-ms", milliseconds, {**aliases, "group": one.group, "topic": one.topic, "partition": str(one.partition)}
+            f"{LATENCY}{statistic}", milliseconds, {**aliases, "group": one.group, "topic": one.topic, "partition": str(one.partition)}
         )
         for one, _ in plan.due
+        for statistic in ("", "-min", "-max", "-avg")
     )
 
 

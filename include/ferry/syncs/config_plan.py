@@ -5,8 +5,8 @@ has Kafka's default at the source is removed from the remote topic, or set there
 also one that comes from a dynamic broker default. So an entry that only the remote topic sets is removed, unless it is excluded.
 
 Three rules are Ferry's own. Because it copies batches as they are and keeps timestamps, the remote topic accepts batches as large as the
-source's, and never replaces timestamps. And a target without remote storage would refuse topics that want it (KIP-405), so those entries
-are left alone there.
+source's, and never replaces timestamps: a new one does not, even if the target's brokers do so by default. And a target without remote
+storage would refuse topics that want it (KIP-405), so those entries are left alone there.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from ferry.policy.filters import ConfigPropertyRule
 Entries = Mapping[str, ConfigValue]
 
 BATCH_LIMIT = "max.message.bytes"
-TIMESTAMP_TYPE = "message.timestamp.type"
+TIMESTAMP_TYPE, STAMPS = "message.timestamp.type", "LogAppendTime"
 # The entries about remote storage (KIP-405).
 REMOTE_STORAGE = frozenset(
     {"remote.storage.enable", "remote.log.copy.disable", "remote.log.delete.on.disable", "local.retention.ms", "local.retention.bytes"}
@@ -77,6 +77,8 @@ def creation_config(source: Entries, rules: ConfigRules) -> tuple[dict[str, str]
             config[name] = wish.value
         elif wish.refused and entry.origin is ConfigOrigin.TOPIC:
             left.append((name, f"{wish.refused}: {_shown(entry)} at the source"))
+    if rules.target.topics.get(TIMESTAMP_TYPE) == STAMPS:
+        config[TIMESTAMP_TYPE] = "CreateTime"
     return config, tuple(left)
 
 
@@ -140,7 +142,7 @@ def _refused(name: str, entry: ConfigValue, rules: ConfigRules) -> str:
     if name in REMOTE_STORAGE and entry.origin is not ConfigOrigin.DEFAULT and not rules.target.remote_storage:
         return rules.target.hidden or "the target's brokers have no remote storage"
     excluded = rules.filter.why_not(name)
-    if name == TIMESTAMP_TYPE and entry.value == "LogAppendTime" and not excluded:
+    if name == TIMESTAMP_TYPE and entry.value == STAMPS and not excluded:
         return _REPLACES_TIMESTAMPS
     return excluded or ""
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.broker_defaults import BrokerDefaults, broker_defaults
 from ferry.clusters.creation import Creation, create_topics
-from ferry.clusters.describe import TopicDescription, WantedTopic
+from ferry.clusters.describe import ConfigOrigin, ConfigValue, TopicDescription, WantedTopic
 from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
 from ferry.config import Flow
 from ferry.config.settings import REMOTE_TOPICS
@@ -20,7 +20,8 @@ from ferry.errors import ClusterUnreachable, FerryError
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.permissions.required import rights_on_topic
-from ferry.syncs.config_plan import NEEDED, ConfigRules, creation_config
+from ferry.syncs.config_differences import ConfigDifference, config_differences, told
+from ferry.syncs.config_plan import NEEDED, ConfigRules, Entries, creation_config
 from ferry.syncs.context import SyncContext, sync_scope
 
 
@@ -60,7 +61,8 @@ class TopicPlan:
     """What to create and to grow. `wider`: remote topics that have more partitions than their source, and stay as they are.
 
     `unread`: pairs whose remote topics are not created, because the configs of the source topics cannot be described.
-    `assumed`: what Ferry assumes of the target's brokers, because they do not tell it; empty if nothing.
+    `assumed`: what Ferry assumes of the target's brokers, because they do not tell it; empty if nothing. `differences`: by which the
+    topics to create will treat records differently.
     """
 
     create: tuple[NewTopicPlan, ...] = ()
@@ -68,6 +70,7 @@ class TopicPlan:
     wider: tuple[GrowthPlan, ...] = ()
     unread: Mapping[tuple[str, str], FerryError] = field(default_factory=dict)
     assumed: str = ""
+    differences: tuple[ConfigDifference, ...] = ()
 
     def grows(self, remote_topic: str) -> bool:
         """Whether the plan grows or creates this topic."""
@@ -130,7 +133,7 @@ def sync_topics(context: SyncContext) -> SyncOutcome:
     skipped += [Skipped(f"topic {new.remote_topic} {name}", reason) for new in plan.create for name, reason in new.left]
     skipped += plan.refused
     failed = (SyncFailure(f"topic {failure.remote_topic}", failure.error, failure.problem) for failure in done.failed)
-    notices = (*((plan.assumed,) if plan.assumed else ()), *map(_wider, plan.wider))
+    notices = (*((plan.assumed,) if plan.assumed else ()), *told(plan.differences), *map(_wider, plan.wider))
     counts = {"topics": len(scope.pairs), "created": len(plan.create), "grown": len(plan.grow), "wider": len(plan.wider)}
     return SyncOutcome(tuple(changes), (*scope.skipped, *scope.claimed, *skipped), (*scope.failed, *failed), notices, counts)
 
@@ -174,7 +177,14 @@ def plan_topics(
             grow.append(growth)
         elif growth.now > growth.partitions:
             wider.append(growth)
-    return TopicPlan(tuple(create), tuple(grow), tuple(wider), left, defaults.assumed if create else "")
+    differences = [found for new in create for found in _differences(flow, new, configs.get(new.topic, {}), defaults)]
+    return TopicPlan(tuple(create), tuple(grow), tuple(wider), left, defaults.assumed if create else "", tuple(differences))
+
+
+def _differences(flow: Flow, new: NewTopicPlan, source: Entries, defaults: BrokerDefaults) -> list[ConfigDifference]:
+    there = {name: ConfigValue(value, ConfigOrigin.ALL_BROKERS) for name, value in defaults.topics.items()}
+    there |= {name: ConfigValue(value, ConfigOrigin.TOPIC) for name, value in new.config.items()}
+    return config_differences(flow, new.topic, new.remote_topic, source, there)
 
 
 def why_missing(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import crc32c
 
@@ -18,6 +18,13 @@ _HEAD = struct.Struct(">qiibI")
 _KEPT = slice(23, 43)
 _PRODUCER = struct.Struct(">qhi")
 _RECORDS_FROM = 57
+
+
+class Rerouted(NamedTuple):
+    """A message handler sends a batch `to` a topic and partition of the target, not to the remote partition of its source `origin`."""
+
+    origin: tuple[str, int]
+    to: tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,7 @@ class ProduceBatch:
     last_leader_epoch: int
     places: tuple[int, ...] = ()
     dropped: int = 0
+    rerouted: Rerouted | None = None
 
     @property
     def size(self) -> int:
@@ -145,10 +153,11 @@ class BatchBuilder:
         max_timestamp: int,
         places: tuple[int, ...] = (),
         dropped: int = 0,
+        rerouted: Rerouted | None = None,
     ) -> None:
         self.made += 0 if kind == "forwarded" else len(payload)
 
         def finish(start: int, stop: int, epoch: int) -> ProduceBatch:
-            return ProduceBatch(kind, payload, count, runs, start, stop, min_timestamp, max_timestamp, epoch, places, dropped)
+            return ProduceBatch(kind, payload, count, runs, start, stop, min_timestamp, max_timestamp, epoch, places, dropped, rerouted)
 
         self._batches.append((runs[0][0], finish))

@@ -56,7 +56,9 @@ FERRY: tuple[Property, ...] = (
     Property("ferry.message.handler", kinds.WORD, None,
         "package.module:Class or function that gets every record, see [handlers](handlers.md)"),
     Property("ferry.message.handler.args", kinds.STRING, None, "text that the constructor of the handler's class gets"),
-    Property("ferry.handler.reroute", kinds.BOOLEAN, "false", "true is refused: a handler cannot change a record's topic or partition"),
+    Property("ferry.handler.reroute", kinds.LIST, "",
+        "topics of the target that the handler may choose for a record instead of its remote topic, with any of their partitions, see "
+        "[handlers](handlers.md#choose-topic-and-partition)"),
     Property("ferry.assignment.listener", kinds.WORD, None,
         "package.module:Class that Ferry calls before and after it copies partitions, see [handlers](handlers.md)"),
     Property("ferry.assignment.listener.args", kinds.STRING, None, "text that the constructor of the listener's class gets"),
