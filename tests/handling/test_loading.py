@@ -126,6 +126,11 @@ def test_a_listener_that_cannot_be_used_and_rerouting(module: str, tmp_path: Pat
     assert second.startswith(f"{tmp_path}/mm2.properties:6: ferry.handler.reroute: names the topics of the target")
 
 
+def test_who_chooses_topics_copies_exactly_once(module: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"ferry\.handler\.reroute: needs transaction\.producer=true"):
+        load(tmp_path, f"ferry.message.handler = {module}:twice", "ferry.handler.reroute = orders-eu", "transaction.producer = false")
+
+
 def test_args_without_a_handler_are_a_warning(tmp_path: Path) -> None:
     assert any(
         "ferry.message.handler.args: has no effect without" in text for text in load(tmp_path, "ferry.message.handler.args = x").warnings

@@ -214,6 +214,8 @@ class FlowReader:
             self.problems.warn(f"has no effect without {HANDLER}", reroute)
         if reroute is not None and {"true", "false"} & {name.lower() for name in names}:
             self.problems.add("names the topics of the target that the handler may choose; leave it out if it may choose none", reroute)
+        elif reroute is not None and names and not self.value("transaction.producer"):
+            self.problems.add("needs transaction.producer=true: otherwise nothing says which records such a topic has twice", reroute)
 
     def _check_callback_arguments(self) -> None:
         given = self._entry(CALLBACK_ARGS)
