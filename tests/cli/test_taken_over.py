@@ -54,7 +54,7 @@ def test_only_a_run_that_has_the_flow_judges_limits_and_syncs(monkeypatch: pytes
     monkeypatch.setattr(pipeline, "Run", Played)
     monkeypatch.setattr(copies, "load_flow", lambda *_: SimpleNamespace(tasks_max=None))
     monkeypatch.setattr(copies, "copy_records", lambda *_: ExitCode.DONE)
-    monkeypatch.setattr(copies, "_sync", lambda _: done.append("synced"))
+    monkeypatch.setattr(copies, "_sync", lambda _: done.append("synced") or [])
     monkeypatch.setattr(copies, "_look_back", look_back)
     for name in ("_warn", "answer", "report_parts"):
         monkeypatch.setattr(copies, name, lambda *_, **__: [])

@@ -58,6 +58,7 @@ class LaneBench:
             ledger_topic="ledger",
             state_topic="state",
             exactly_once=True,
+            compression_type="producer",
             transaction_bytes=1 << 30,
             transaction_seconds=3_600,
             follow_commit_ms=3_600_000,

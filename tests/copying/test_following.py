@@ -206,7 +206,7 @@ def test_a_run_that_follows_takes_over_from_one_that_follows_and_a_killed_one_le
         follows = flow_status(flow).following
         assert follows is not None
         second.process.kill()
-        second.process.wait()
+        second.process.communicate()
         told = flow_status(flow)
         assert told.following is None
         assert told.gone == follows, "it left no result, but it proves no more that it holds the flow"

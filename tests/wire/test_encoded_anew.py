@@ -62,7 +62,8 @@ def test_exactly_what_a_consumer_sees_comes_out(
         row for row in log.visible if start <= row.offset < position and not within(excluded, row.offset, row.offset + 1)
     ]
     assert codecs(units) <= {codec}
-    assert all(unit.count == 1 or unit.kind == "forwarded" or plain_size(unit) <= limit for unit in units)
+    if codec not in {entry.get("codec") for entry in entries}:  # batches that have the codec already are not divided
+        assert all(unit.count == 1 or plain_size(unit) <= limit for unit in units)
 
 
 @pytest.mark.parametrize(("old", "new"), list(itertools.product(CODECS, CODECS)), ids=lambda codec: CODEC_NAMES[codec])
