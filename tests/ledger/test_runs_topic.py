@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ferry.ledger.runs_topic import RunOpened, RunRecords, RunResult, encode_run_record, fold_run_record, following, runs_after
@@ -28,6 +30,13 @@ def test_the_newest_that_follows() -> None:
     found = following(runs, BEFORE)
     assert found is not None
     assert found.run_id == "b"
+
+
+def test_one_that_took_the_flow_back_from_a_newer_one_follows() -> None:
+    (back, again), newer = run("a"), run("b")
+    found = following({back: replace(again, tried="2026-01-01T00:02:00+00:00"), newer[0]: newer[1]}, BEFORE)
+    assert found is not None
+    assert found.run_id == "a"
 
 
 def test_none_follows_when_its_time_is_over() -> None:
