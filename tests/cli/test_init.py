@@ -90,7 +90,7 @@ def test_asked_at_a_terminal(source_cluster: SandboxCluster, cluster_factory: Cl
     conversation = [
         ("What to call the source .*: ", ""),
         ("Servers of A .*: ", "nonsense"),
-        ("host:port, separated by commas\\s+Servers of A .*: ", f"127.0.0.1:{free_ports(1)[0]}"),
+        ("is no list of servers.*\\s+Servers of A .*: ", f"127.0.0.1:{free_ports(1)[0]}"),
         ("security.protocol of A .*: ", ""),
         ("Connection refused.*\\s+Write the file anyway.*: ", "n"),
         ("Servers of A .*: ", source_cluster.bootstrap),
