@@ -19,13 +19,13 @@ from tools.kafka.topics import delete_topics
 
 from ferry.clusters.internal_producer import append_records
 from ferry.config import Flow, load_config
-from ferry.copying import lane
 from ferry.copying import ledger_compaction as upkeep
 from ferry.copying.guard_reading import guarded
 from ferry.copying.lane_runner import InlineLaneRunner, More
 from ferry.copying.ledger_compaction import compact_ledger
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
+from ferry.copying.segment_end import TransactionEnd
 from ferry.errors import ConfigError, ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import FlowRecord, encode_state
@@ -60,17 +60,17 @@ class KilledRunner(InlineLaneRunner):
     struck: list[str] = field(default_factory=list)
 
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
-        commit = lane.Lane._append_internal
+        prepare = TransactionEnd.prepare
 
-        async def killed(self_: lane.Lane, *arguments: object) -> None:
-            await commit(self_, *arguments)  # type: ignore[arg-type]
+        async def killed(self_: TransactionEnd, *arguments: object) -> None:
+            await prepare(self_, *arguments)  # type: ignore[arg-type]
             self.after -= 1
             if self.after < 0:
                 self.struck.append(job.flow.name)
                 raise KilledError
 
         with self.patch.context() as patch:
-            patch.setattr(lane.Lane, "_append_internal", killed)
+            patch.setattr(TransactionEnd, "prepare", killed)
             yield from super().run(job, tasks)
 
 
