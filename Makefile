@@ -8,7 +8,7 @@ export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 unexport PYTHONDONTWRITEBYTECODE
 PYTHON_DIRECTORIES := include demo tools tests dags plugins spark_jobs benchmarks docs/examples
 # What has a target of its own is not among the tests.
-ALL := not parity and not migration and not bounces and not rights and not matrix and not drill and not spark_drill
+ALL := not parity and not migration and not bounces and not rights and not matrix and not services and not drill and not spark_drill
 # Of tests at a time: a third of the time a worker waits for brokers, so three keep two cores busy.
 WORKERS ?= 3
 # A file stays on one worker, with its clusters; tests/conftest.py puts the files that take longest first.
@@ -19,7 +19,7 @@ EXAMPLES ?= 5000
 ROOM ?= wire
 MINUTES ?= 5
 
-.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix spark-drill exactness endings faults bounces soak page coverage mutants bench scale docs how-tos lock pythons spark-environment clean
+.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix services spark-drill exactness endings faults bounces soak hours page coverage mutants bench latency quiet scale width tiered distance docs how-tos lock pythons spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -67,11 +67,14 @@ format: setup ## Format and fix what can be fixed
 migration: setup ## From MirrorMaker 2 to Ferry and back, with MirrorMaker 2 itself
 	pytest -m migration
 
-faults: setup ## A long series of kills: make faults SEED=7 ROUNDS=40
-	python -m tests.faults.run --seed $(SEED) --rounds $(ROUNDS)
+faults: setup ## A long series of kills: make faults SEED=7 ROUNDS=40, of runs that follow with FOLLOW=--follow
+	python -m tests.faults.run --seed $(SEED) --rounds $(ROUNDS) $(FOLLOW)
 
 soak: setup ## Two clusters under load while everything breaks: make soak MINUTES=30 SEED=7
 	python -m tests.soak.run --minutes $(MINUTES) --seed $(SEED)
+
+hours: setup ## Memory, files and disk over many hours, in pieces that go on where the last one ended: make hours MINUTES=60
+	python -m tests.hours.run --minutes $(MINUTES)
 
 endings: setup ## Many short commands at a time, interrupted and not: none may crash: make endings SEED=7
 	python -m tests.endings.run --seed $(SEED)
@@ -97,6 +100,9 @@ rights: setup ## Every right that a flow needs, taken away in turn
 matrix: setup ## Every release of Kafka as source and as target, about 25 minutes
 	pytest -m matrix --durations 20
 
+services: setup ## Every managed service that Ferry knows, played before real brokers: exact, or refused before any write
+	pytest -m services --durations 20
+
 spark-drill: setup ## A Spark cluster of two workers that are killed during runs; other environments for its executors
 	pytest -m spark_drill --durations 5
 
@@ -117,9 +123,26 @@ bench: setup ## Side by side with MirrorMaker 2
 	python -m benchmarks.run
 	python -m benchmarks.idle
 
-scale: setup ## 10,000 partitions and 2,000 groups, and the ledger of a year of runs: tables
+latency: setup ## How old records are on the target while runs follow, beside MirrorMaker 2: a table
+	python -m benchmarks.latency
+
+quiet: setup ## What a run costs that follows and has nothing to copy: a table
+	python -m benchmarks.quiet
+
+width: setup ## Throughput with 1, 2 and 4 Spark tasks on each kind of Spark master: a table
+	python -m benchmarks.width
+
+scale: setup ## 10,000 partitions and 2,000 groups, a plan of 100,000 partitions, the ledger of a year of runs, and of a day of runs that follow: tables
 	python -m benchmarks.scale
+	python -m benchmarks.scale.many
 	python -m benchmarks.scale.year
+	python -m benchmarks.scale.day
+
+distance: setup ## Over a line of 100 ms and 100 Mbit/s, MirrorMaker 2 beside it; needs root for network namespaces
+	python -m benchmarks.distance
+
+tiered: setup ## A backlog in the source's remote storage, MirrorMaker 2 beside it
+	python -m benchmarks.tiered
 
 docs: setup ## The documentation as a site in .docs; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 mkdocs build

@@ -11,6 +11,8 @@ from benchmarks.flow import Flow
 from benchmarks.measure import Job
 
 MASTER = "local[2]"
+# Longer than any round.
+FOLLOW = "1h"
 
 
 def properties(flow: Flow) -> dict[str, str]:
@@ -18,10 +20,11 @@ def properties(flow: Flow) -> dict[str, str]:
     return {**flow.settings(), "ferry.internal.topics.replication.factor": "1"}
 
 
-def job(flow: Flow, directory: Path, master: str = MASTER) -> Job:
-    """A round, ready to measure. The command ends when its run is done."""
+def job(flow: Flow, directory: Path, master: str = MASTER, *, follows: bool = False) -> Job:
+    """A round, ready to measure. The command ends when its run is done; one that `follows` is ended when everything has arrived."""
     config = directory / f"ferry-{flow.mark}.properties"
     write_properties(properties(flow), config)
     ferry = str(Path(sys.executable).with_name("ferry"))
     command = [ferry, "run", str(config), "--flow", flow.name, "--master", master, "--json"]
-    return Job(command, directory / f"ferry-{flow.mark}.log", flow.clusters.target, flow.remote_partitions, ends=True)
+    command += ["--follow", FOLLOW] if follows else []
+    return Job(command, directory / f"ferry-{flow.mark}.log", flow.clusters.target, flow.remote_partitions, ends=not follows)

@@ -18,7 +18,7 @@ from benchmarks.measure import Sample
 from benchmarks.shapes import Shape
 
 VERSION = 1
-FERRY, MM2_TUNED, MM2_DEFAULTS = "ferry", "mm2-tuned", "mm2-defaults"
+FERRY, FERRY_FOLLOWS, MM2_TUNED, MM2_DEFAULTS = "ferry", "ferry-follows", "mm2-tuned", "mm2-defaults"
 
 
 @dataclass

@@ -12,7 +12,7 @@ from benchmarks.counting import count_records
 from benchmarks.flow import Clusters, Flow
 from benchmarks.measure import Job, Sample, measure
 from benchmarks.progress import CopyFailed
-from benchmarks.results import FERRY, MM2_DEFAULTS, MM2_TUNED, ShapeResult
+from benchmarks.results import FERRY, FERRY_FOLLOWS, MM2_DEFAULTS, MM2_TUNED, ShapeResult
 from benchmarks.shapes import Shape
 from benchmarks.sources import produce_limit, source_topics
 from benchmarks.topics import Ends
@@ -74,8 +74,8 @@ def _measure(plan: Plan, result: ShapeResult, copier: str, topics: tuple[str, ..
 
 
 def _job(plan: Plan, flow: Flow, copier: str, shape: Shape) -> Job:
-    if copier == FERRY:
-        return ferry_side.job(flow, plan.directory, plan.master)
+    if copier in {FERRY, FERRY_FOLLOWS}:
+        return ferry_side.job(flow, plan.directory, plan.master, follows=copier == FERRY_FOLLOWS)
     return mm2.job(flow, shape.codec, plan.directory, tuned={MM2_TUNED: True, MM2_DEFAULTS: False}[copier])
 
 

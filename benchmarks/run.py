@@ -21,7 +21,7 @@ from tools.kafka import SandboxCluster
 from benchmarks import results
 from benchmarks.ferry_side import MASTER
 from benchmarks.flow import Clusters
-from benchmarks.results import FERRY, MM2_DEFAULTS, MM2_TUNED, ShapeResult
+from benchmarks.results import FERRY, FERRY_FOLLOWS, MM2_DEFAULTS, MM2_TUNED, ShapeResult
 from benchmarks.rounds import Plan, run_shape
 from benchmarks.shapes import SHAPES, choose
 from benchmarks.table import caption, markdown, put_between_markers, targets_markdown
@@ -80,6 +80,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--without-defaults", action="store_true", help="leave out the row of MM2's defaults, the slowest one")
     parser.add_argument("--only", choices=(FERRY, MM2_TUNED, MM2_DEFAULTS), help="only this copier: for profiling, not for comparing")
+    parser.add_argument("--follow", action="store_true", help="Ferry's runs that follow beside those that end, and no MM2")
     parser.add_argument("--master", default=MASTER, help=f"Spark master of Ferry's runs (default {MASTER}; 'inline' for no Spark)")
     parser.add_argument("--docs", action="store_true", help=f"put the tables into {DOCS.name}")
     parser.add_argument("--source", help="bootstrap server of a running one-broker cluster to use instead of a new one; needs --target")
@@ -91,6 +92,8 @@ def copiers(options: argparse.Namespace) -> tuple[str, ...]:
     """Who is measured."""
     if options.only:
         return (options.only,)
+    if options.follow:
+        return (FERRY, FERRY_FOLLOWS)
     return (FERRY, MM2_TUNED) if options.backlog or options.without_defaults else (FERRY, MM2_TUNED, MM2_DEFAULTS)
 
 

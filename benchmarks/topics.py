@@ -7,8 +7,8 @@ that does not exist yet is simply at 0.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from types import TracebackType
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -23,6 +23,8 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 # A new topic's partitions get their leader on the broker a moment after the controller made them.
 READY_SECONDS = 60.0
 _POLL_SECONDS = 0.02
+
+NO_CONFIG: Mapping[str, str] = MappingProxyType({})
 
 Partition = tuple[str, int]
 
@@ -74,9 +76,9 @@ class Topics:
         self.bootstrap = bootstrap
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 4})
 
-    def create(self, names: list[str], partitions: int) -> None:
+    def create(self, names: list[str], partitions: int, config: Mapping[str, str] = NO_CONFIG) -> None:
         """Create them and wait until every partition can be written to. TimeoutError when one cannot within READY_SECONDS."""
-        for future in self._admin.create_topics([NewTopic(name, partitions, 1) for name in names]).values():
+        for future in self._admin.create_topics([NewTopic(name, partitions, 1, config=dict(config)) for name in names]).values():
             future.result()
         wanted = [(name, partition) for name in names for partition in range(partitions)]
         deadline = time.monotonic() + READY_SECONDS

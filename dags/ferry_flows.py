@@ -29,7 +29,7 @@ def replication(flow: Flow) -> DAG:
         start_date=flows.START_DATE,
         catchup=False,
         is_paused_upon_creation=True,
-        max_active_runs=1,
+        max_active_runs=flows.runs_at_a_time(flow),
         params=params.trigger_params(),
         tags=["ferry", flow.source.alias, flow.target.alias],
         doc_md=flows.runbook(flow),
@@ -64,7 +64,11 @@ def replication(flow: Flow) -> DAG:
         planned = plan_run()
         prepared = prepare_topics(planned)
         copied = CopyRecordsOperator(
-            task_id=COPY_TASK, flow=flow.name, planned=planned, conn_id=flow.spark_connection, max_active_tis_per_dag=1
+            task_id=COPY_TASK,
+            flow=flow.name,
+            planned=planned,
+            conn_id=flow.spark_connection,
+            max_active_tis_per_dag=flows.runs_at_a_time(flow),
         )
         synced = [sync.override(task_id=task_id)(name, planned) for task_id, name in flows.sync_tasks(flow).items()]
         reported = report_outcome(planned, prepared)

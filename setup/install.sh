@@ -50,7 +50,8 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ] || ! [ -x .venv/bin/ferry ]; t
     mkdir -p "${UV_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/uv}" 2>/dev/null || export UV_NO_CACHE=1
     .venv/bin/python -m pip install --quiet --disable-pip-version-check uv
     # Compiled now, or every process would compile what it imports where PYTHONDONTWRITEBYTECODE is set.
-    .venv/bin/uv pip install --quiet --compile-bytecode --python .venv/bin/python --no-deps --require-hashes -r requirements-dev.txt
+    # The lock has everything: uv refuses the constraints of pyproject.toml beside hashes.
+    .venv/bin/uv pip install --no-config --quiet --compile-bytecode --python .venv/bin/python --no-deps --require-hashes -r requirements-dev.txt
     .venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps -e .
     .venv/bin/python -m compileall -q include
     printf '%s\n' "$wanted" >"$stamp"

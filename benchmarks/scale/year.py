@@ -21,14 +21,13 @@ from tools.kafka import SandboxCluster
 from benchmarks.scale.steps import disk_bytes
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.partitions import TopicPartition
-from ferry.config import load_config
+from ferry.config import Flow, load_config
 from ferry.copying import ledger_compaction
 from ferry.ledger.counters import Counters
 from ferry.ledger.reading import read_receipts, read_state
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.ledger.state import FlowRecord, Head, encode_state
 from ferry.ledger.topics import ensure_internal_topics
-from ferry.policy.naming import ledger_topic, state_topic
 
 MINUTES = 10
 RUNS = 365 * 24 * 60 // MINUTES
@@ -108,16 +107,23 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _year(cluster: SandboxCluster, directory: Path, partitions: int, runs: int) -> Iterator[str]:
-    config = directory / "year.properties"
+def flow_with_topics(cluster: SandboxCluster, directory: Path, **configs: str) -> Flow:
+    """A flow from a source that is not there, with Ferry's own topics on the target; `configs` of ledger and state, with _ for a dot."""
+    config = directory / "simulated.properties"
     lines = ["clusters = A, B", "A.bootstrap.servers = 127.0.0.1:1", f"B.bootstrap.servers = {cluster.bootstrap}", "A->B.enabled = true"]
     config.write_text("\n".join([*lines, "ferry.internal.topics.replication.factor = 1"]) + "\n", encoding="latin-1")
     flow = load_config(config).flows[0]
-    ledger, state = ledger_topic("A"), state_topic("A")
+    changes = {key.replace("_", "."): value for key, value in configs.items()}
     with ClusterAdmin(flow.target) as admin:
         ensure_internal_topics(flow, admin)
-        # A broker keeps tombstones for a day of its own clock, which is a year here.
-        admin.alter_topic_configs({name: {"delete.retention.ms": "0"} for name in (ledger, state)})
+        admin.alter_topic_configs(dict.fromkeys((flow.ledger_topic, flow.state_topic), changes))
+    return flow
+
+
+def _year(cluster: SandboxCluster, directory: Path, partitions: int, runs: int) -> Iterator[str]:
+    # A broker keeps tombstones for a day of its own clock, which is a year here.
+    flow = flow_with_topics(cluster, directory, delete_retention_ms="0", min_compaction_lag_ms="0")
+    ledger, state = flow.ledger_topic, flow.state_topic
     producer = Producer({**cluster.client_settings(), "linger.ms": 50, "acks": "all", "queue.buffering.max.messages": 1_000_000})
 
     def write(key: bytes, value: bytes | None, now: int, place: int) -> None:
@@ -136,7 +142,7 @@ def _year(cluster: SandboxCluster, directory: Path, partitions: int, runs: int) 
         producer.produce(state, *reversed(encode_state(made.record)), 0, timestamp=now)
         if (number + 1) % max(1, runs // 6) == 0:
             producer.flush()
-            _wait_for_compaction(cluster, ledger)
+            wait_for_compaction(cluster, ledger)
             began = time.perf_counter()
             found = read_receipts(flow)
             seconds = time.perf_counter() - began
@@ -145,16 +151,16 @@ def _year(cluster: SandboxCluster, directory: Path, partitions: int, runs: int) 
             used = sum(disk_bytes(path) for path in (cluster.directory / "data").glob(f"{ledger}-*")) / 2**20
             written = (number + 1) * partitions
             yield f"| {number + 1:,} | {written:,} | {len(found):,} | {made.peak:,} | {made.compactions} | {used:.1f} | {seconds:.2f} |"
-    _wait_for_compaction(cluster, state)
+    wait_for_compaction(cluster, state)
     with ClusterAdmin(flow.target) as admin:
         topics = admin.topics()
     began = time.perf_counter()
-    heads = read_state(flow, topics, stable=True)[0].heads
+    heads = read_state(flow, topics, stable=True).heads
     used = disk_bytes(cluster.directory / "data" / f"{state}-0") / 2**20
     yield f"\nstate topic after {runs:,} runs: {len(heads)} heads, {used:.1f} MiB on disk, read in {time.perf_counter() - began:.2f} s"
 
 
-def _wait_for_compaction(cluster: SandboxCluster, topic: str) -> None:
+def wait_for_compaction(cluster: SandboxCluster, topic: str) -> None:
     """Until the topic has stayed as large as it is for a while."""
     size, since = -1, time.monotonic()
     while time.monotonic() - since < SETTLED_SECONDS:

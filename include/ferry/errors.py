@@ -120,6 +120,12 @@ class TooFewBrokers(ClusterUnreachable):
     next_step = "start the brokers that are down, or set the key that the message names, then run again"
 
 
+class WriteRefused(ClusterUnreachable):
+    """The cluster refuses records for one of Ferry's own topics, or of MirrorMaker 2's."""
+
+    next_step = "resolve what the message names, then run again"
+
+
 class AuthenticationFailed(ClusterUnreachable):
     """A cluster refuses the credentials (SASL) or the certificate (TLS)."""
 

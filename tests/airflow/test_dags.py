@@ -155,7 +155,7 @@ def test_schedules_have_data_intervals(bag: DagBag) -> None:
 
 def test_the_form_and_the_runbook(bag: DagBag) -> None:
     dag = bag.dags["ferry.A.B"]
-    assert set(dag.params) == {"topics", "bound", "dry_run"}
+    assert set(dag.params) == {"topics", "bound", "dry_run", "follow_seconds"}
     assert all(f"`{name}`" in (dag.doc_md or "") for name in [*TASKS[:3], "sync_…", TASKS[-1]])
 
 

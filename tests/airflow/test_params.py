@@ -30,6 +30,7 @@ BAD = {
     "topics": ["a topic", ["ok", "not ok"], ["a" * 250], [".."], [None]],
     "bound": ["LATEST", "2024-01-01", ["latest"], True, None],
     "dry_run": ["yes", 1, "true", None, []],
+    "follow_seconds": [-1, "30m", 1.5, True, 7 * 24 * 3600],
 }
 
 
@@ -62,10 +63,13 @@ def test_every_parameter_has_a_schema_that_refuses_wrong_values(dags: dict[str, 
 
 def _may_be_meant(name: str, value: Any) -> bool:
     """A regular expression is any text, until the task compiles it; seconds are a number."""
-    return (name == "groups" and isinstance(value, str)) or (name == "quiet_seconds" and isinstance(value, int))
+    return (name == "groups" and isinstance(value, str)) or (name in {"quiet_seconds", "follow_seconds"} and isinstance(value, int))
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in (*values, *NEVER)])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, value) for name, bad in BAD.items() for value in (*bad, *(one for one in NEVER if not _may_be_meant(name, one)))],
+)
 def test_a_bad_value_is_refused_by_name(name: str, value: object) -> None:
     with pytest.raises(ArgumentError, match=f"^parameter {name} of the run must be "):
         run_params({"params": {name: value}})
@@ -103,3 +107,4 @@ def test_good_values_are_taken() -> None:
     taken = run_params({"params": {"topics": ["a.b-c_D", "x" * 249], "bound": "interval", "dry_run": True}})
     assert (taken.topics, taken.bound, taken.dry_run) == (("a.b-c_D", "x" * 249), "interval", True)
     assert run_params({"params": {"topics": None}}) == run_params({"params": None})
+    assert [run_params({"params": {"follow_seconds": given}}).follow_seconds for given in (None, 0, 900)] == [None, 0, 900]

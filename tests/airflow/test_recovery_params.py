@@ -12,7 +12,8 @@ from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, options_o
 from ferry.errors import ArgumentError
 from ferry.recovery.moving import GroupMove, PartitionMove
 from ferry.recovery.not_copied import NotCopied
-from ferry.recovery.report import Mode, RecoveryOptions, RecoveryPlan
+from ferry.recovery.options import Mode, RecoveryOptions
+from ferry.recovery.report import RecoveryPlan
 from ferry.syncs.group_decision import Placement
 
 pytestmark = pytest.mark.airflow

@@ -8,7 +8,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from ferry.airflow.tasks import failure_of_exit_code, typed_retries
-from ferry.clusters.kept import lent
+from ferry.clusters.kept import shared
 from ferry.errors import ClusterUnreachable, ConfigError, ExitCode, FerryError, SourceDataLost, Superseded
 
 pytestmark = pytest.mark.airflow
@@ -44,7 +44,7 @@ def test_a_task_keeps_its_clients_to_the_end() -> None:
     cluster, client = Mock(), Mock()
     with typed_retries():
         for _ in range(2):
-            with lent("reader", cluster, lambda: client):
+            with shared("reader", lambda: client, cluster):
                 client.close.assert_not_called()
         client.close.assert_not_called()
     client.close.assert_called_once()

@@ -7,11 +7,12 @@ from pathlib import Path
 from types import TracebackType
 
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.proxy.broker_proxy import BrokerProxy
-from tests.proxy.listener import proxied_properties
-from tests.proxy.rules import Link
 from tools.kafka import SandboxBrokers
+from tools.proxy.broker_proxy import BrokerProxy
+from tools.proxy.listener import proxied_properties
+from tools.proxy.rules import Link
 
+from ferry.sandbox.jars import KAFKA_VERSION
 from ferry.sandbox.ports import free_ports
 
 CREATE_SECONDS = 60
@@ -20,8 +21,10 @@ CREATE_SECONDS = 60
 class ProxiedBrokers:
     """`nodes` 1…n of a running cluster and the proxy of each, also of the `spare` brokers that may join."""
 
-    def __init__(self, directory: Path, name: str, brokers: int = 3, seed: int = 0, *, spare: int = 1) -> None:
-        self._directory, self._name, self._brokers, self._seed = directory, name, brokers, seed
+    def __init__(
+        self, directory: Path, name: str, brokers: int = 3, seed: int = 0, *, spare: int = 1, version: str = KAFKA_VERSION
+    ) -> None:
+        self._directory, self._name, self._brokers, self._seed, self._version = directory, name, brokers, seed, version
         self._running = ExitStack()
         self._ports = {node: tuple(free_ports(2)) for node in range(1, brokers + spare + 1)}
         self.proxies: dict[int, BrokerProxy] = {}
@@ -36,6 +39,7 @@ class ProxiedBrokers:
                     self._name,
                     brokers=self._brokers,
                     each=self._properties,
+                    version=self._version,
                 )
             )
             self._running = starting.pop_all()

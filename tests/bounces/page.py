@@ -56,6 +56,13 @@ These scenarios are Ferry's own: 12,000 records in 4 partitions each, while some
 failure of one of three brokers must not end a run (exit code 0 only). If all brokers of a cluster fail, the run must end without help,
 once, and the next run must continue.
 """
+UPGRADES = """\
+## Rolling upgrades
+
+While Ferry copies, each broker of a cluster is stopped in order and started again with a newer release of Kafka, one after the other: first
+the source, then the target. Then the features of both clusters are raised, `transaction.version` from 1 to 2 while a transaction of
+Ferry is open on the target.
+"""
 # By scenario: what is published.
 PUBLISHED = {
     "long haul": ("no loss", "no loss"),
@@ -87,6 +94,7 @@ def page(rows: Rows, circumstances: str) -> str:
     kafka = [row for row in rows if row["suite"] == "transactions_test"]
     mirror = [row for row in rows if row["suite"] == "kafka-mirror-tester"]
     outages = [row for row in rows if row["suite"] == "outages"]
+    upgrades = [row for row in rows if row["suite"] == "rolling upgrade"]
     return "\n".join(
         [
             HEAD,
@@ -103,6 +111,9 @@ def page(rows: Rows, circumstances: str) -> str:
             *_late(mirror),
             OUTAGES,
             *_table(outages),
+            "",
+            UPGRADES,
+            *_table(upgrades),
             "",
             *_told(rows),
         ]

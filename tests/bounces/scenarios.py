@@ -16,7 +16,7 @@ from kafka.admin import KafkaAdminClient
 from tests.bounces.clusters import ProxiedBrokers
 from tests.bounces.feeding import Feeder
 from tests.bounces.flow import FlowUnderTest
-from tests.proxy.rules import Link
+from tools.proxy.rules import Link
 
 # How long a fault lasts that ends by itself.
 FAULT_SECONDS = 20.0

@@ -23,9 +23,9 @@ from tests.bounces.clusters import ProxiedBrokers
 from tests.bounces.feeding import seed
 from tests.bounces.flow import FlowUnderTest
 from tests.bounces.results import Row, note
-from tests.proxy.rules import Link
-from tests.spark.standalone import kill, standalone
 from tools.kafka import SandboxCluster
+from tools.proxy.rules import Link
+from tools.spark.standalone import kill, standalone
 
 # kafka-python, by which the test gives orders to brokers that are being bounced, leaves sockets open that it could not connect.
 SOCKETS = pytest.mark.filterwarnings("ignore:.*socket.socket:pytest.PytestUnraisableExceptionWarning")

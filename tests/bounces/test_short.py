@@ -11,7 +11,7 @@ import pytest
 from tests.bounces.clusters import ProxiedBrokers
 from tests.bounces.feeding import seed
 from tests.bounces.flow import FlowUnderTest
-from tests.proxy.rules import END_TXN, PRODUCE, Action, Link, Rule
+from tools.proxy.rules import END_TXN, PRODUCE, Action, Link, Rule
 
 pytestmark = [pytest.mark.faults, pytest.mark.brokers]
 

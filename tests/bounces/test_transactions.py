@@ -21,8 +21,8 @@ from tests.bounces.feeding import seed
 from tests.bounces.flow import FlowUnderTest
 from tests.bounces.results import Row, note
 from tests.faults.watching import OpenTransactions
-from tests.proxy.rules import Link
 from tools.kafka import SandboxCluster
+from tools.proxy.rules import Link
 
 # kafka-python, by which the test gives orders to brokers that are being bounced, leaves sockets open that it could not connect.
 SOCKETS = pytest.mark.filterwarnings("ignore:.*socket.socket:pytest.PytestUnraisableExceptionWarning")

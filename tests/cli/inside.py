@@ -7,8 +7,8 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from types import ModuleType
 from unittest import mock
 
@@ -22,7 +22,7 @@ def ferry(*arguments: object, environment: Mapping[str, str] | None = None) -> s
     code: object = 0
     with (
         mock.patch.object(sys, "argv", command),
-        mock.patch.dict(sys.modules, {"__main__": ModuleType("__main__")}),  # click names the program after it
+        _another_main(),
         mock.patch.dict(os.environ, environment or {}),
         redirect_stdout(output),
         redirect_stderr(errors),
@@ -34,3 +34,14 @@ def ferry(*arguments: object, environment: Mapping[str, str] | None = None) -> s
         finally:
             logging.getLogger("kafka").setLevel(logging.NOTSET)
     return subprocess.CompletedProcess(command, code if isinstance(code, int) else 1, output.getvalue(), errors.getvalue())
+
+
+@contextmanager
+def _another_main() -> Iterator[None]:
+    """Click names the program after the main module. (`mock.patch.dict` would drop all modules that a command imports.)"""
+    ours = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = ours

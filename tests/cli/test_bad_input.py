@@ -278,16 +278,21 @@ def test_a_target_that_lets_nothing_be_created(config: ConfigFile, source: Side,
     assert target.topics_of(file) == []
 
 
-@pytest.mark.parametrize("written", ["alike", "differently"])
-def test_two_aliases_of_one_cluster(written: str, config: ConfigFile, source: Side) -> None:
+@pytest.mark.parametrize(
+    ("servers", "says"),
+    [("{0}", "to itself"), ("{0}, 127.0.0.1:{1}", "to itself"), ("localhost:{2}", "are the same cluster")],
+    ids=["alike", "with one more server", "by another name"],
+)
+def test_two_aliases_of_one_cluster(servers: str, says: str, config: ConfigFile, source: Side) -> None:
     file = config("A->B.topics = t", target=source.cluster)
     first, second = (f"{alias_of(file, side)}" for side in "AB")
-    if written == "differently":
-        servers = f"{second}.bootstrap.servers = {source.cluster.bootstrap}"
-        file.write_text(file.read_text().replace(servers, f"{servers}, 127.0.0.1:{closed_port()}"))
+    bootstrap = source.cluster.bootstrap
+    line = f"{second}.bootstrap.servers = "
+    written = line + servers.format(bootstrap, closed_port(), bootstrap.rpartition(":")[2])
+    file.write_text(file.read_text().replace(line + bootstrap, written))
     outcome = refused(file, *INLINE)
     assert outcome.code == ExitCode.BAD_INPUT
-    assert outcome.lacks("ConfigError", first, second, "same", "bootstrap.servers") == []
+    assert outcome.lacks("ConfigError", first, second, says, "bootstrap.servers") == []
     assert source.topics_of(file) == []
 
 

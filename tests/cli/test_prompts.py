@@ -59,16 +59,18 @@ def side(name: str, servers: str, **given: str) -> SideOptions:
 
 
 def test_servers_are_checked_when_they_are_answered(conversation: Told) -> None:
-    answers, told = conversation(side("source", "a:70000"), side("target", "b:9, a:1"), "a:0", "a:1,b:9", "b:9")
-    assert (answers.source.servers, answers.target.servers) == ("a:1,b:9", "b:9")
-    assert [word in told for word in ("70000 is no port", "0 is no port", "b:9, a:1 is the source")] == [True] * 3
+    answers, told = conversation(side("source", "a:70000"), side("target", "b:9, a:1"), "a:0", "a:1,b:9", "b:9", "c:9")
+    assert (answers.source.servers, answers.target.servers) == ("a:1,b:9", "c:9")
+    assert [word in told for word in ("a:70000 is no list", "a:0 is no list", "b:9, a:1 is the source", "  b:9 is the source")] == [
+        True
+    ] * 4
 
 
 def test_wrong_servers_by_options_are_an_error_without_input(tmp_path: Path) -> None:
     trial = InitDialog(tmp_path / "mm2.properties", Asker(no_input=True), tests=False)
     with pytest.raises(ArgumentError, match="--target: a:1 is the source"):
         trial.ask(side("source", "a:1"), side("target", "a:1"), "x", "")
-    with pytest.raises(ArgumentError, match="--source: 65536 is no port"):
+    with pytest.raises(ArgumentError, match=r"--source: \[::1\]:65536 is no list of servers: .*ports from 1 to 65535"):
         trial.ask(side("source", "[::1]:65536"), side("target", "a:1"), "x", "")
 
 
@@ -84,7 +86,7 @@ def test_an_error_that_no_answer_can_correct_names_the_file_to_be_written(tmp_pa
     monkeypatch.setattr(init_dialog, "_servers", lambda text, **_: text)
     with pytest.raises(ConfigError) as caught:
         trial.ask(side("source", "a:1"), side("target", "a:1"), None, "")
-    assert str(caught.value).startswith(f"{file}: T.bootstrap.servers: is the same as")
+    assert str(caught.value).startswith(f"{file}: T.bootstrap.servers: has a server of cluster S")
 
 
 def test_both_clusters_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

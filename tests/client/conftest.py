@@ -18,6 +18,7 @@ from tools.kafka.topics import delete_topics
 
 from ferry.clusters.internal_producer import append_records
 from ferry.config import FerryConfig, Flow, load_config
+from ferry.config.mm2_topics import Mm2Topic
 from ferry.config.settings import WantedReplicas
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
@@ -139,7 +140,8 @@ def _run(flow: Flow) -> None:
 
 
 def _write_checkpoints(flow: Flow, topic: str, remote: str) -> None:
-    ensure_mm2_topic(flow.target, topic, WantedReplicas("heartbeats.topic.replication.factor", 1, given=True), dry_run=False)
+    one = WantedReplicas("checkpoints.topic.replication.factor", 1, given=True)
+    ensure_mm2_topic(Mm2Topic(flow.target, topic, "checkpoints", one), dry_run=False)
     checkpoints = [
         Checkpoint("g.1", remote, 0, 5, 5),
         Checkpoint("g.1", remote, 0, 10, 11, "näher"),

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import pytest
 from kafka.errors import KafkaError, SaslAuthenticationFailedError, for_code
+from kafka.future import Future
 from kafka.net.connection import KafkaConnection
 from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
@@ -20,14 +21,17 @@ from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from tests.copying import appender_bench, feed_bench
 from tools.docs.answers_page import REQUESTS
 
+from ferry.clusters import leaders as leaders_module
+from ferry.clusters import offset_listing
 from ferry.clusters.answers import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, SASL, Action, RequestKind
 from ferry.clusters.connections import ClusterConnection, RequestNotSent
 from ferry.clusters.error_codes import NAMES, named
 from ferry.clusters.failures import is_refusal, reason
 from ferry.clusters.fetching import log_bounds
-from ferry.clusters.leaders import Leader, Leaders
-from ferry.clusters.offset_listing import LEADER_PAUSE_SECONDS, OffsetListing
+from ferry.clusters.leaders import ELECTION_SECONDS, KNOWN_SECONDS, Leader, Leaders
+from ferry.clusters.offset_listing import HOPELESS_SECONDS, LEADER_PAUSE_SECONDS, OffsetListing
 from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.shared_connection import Asked
 from ferry.config import ClientRole
 from ferry.copying import source_feed
 from ferry.errors import FerryError, NotAuthorized, PartitionError
@@ -192,10 +196,11 @@ def led(code: int, *, node: int = 1) -> Any:
     return MetadataResponse[12](topics=[topic(name="t", topic_id=UUID(int=1), error_code=code, partitions=partitions)])
 
 
-def listing_of(broker: Broker) -> OffsetListing:
+def listing_of(broker: Any) -> OffsetListing:
     """A listing that asks this broker."""
+    broker.leaders = Leaders(broker)
     listing: Any = OffsetListing(SimpleNamespace(), ClientRole.ADMIN)  # type: ignore[arg-type] - its connection is put in
-    listing._ask = lambda question, *wanted: asyncio.run(question(broker, *wanted))
+    listing._begin = lambda question, *wanted: Asked(lambda: asyncio.run(question(broker, *wanted)))
     return cast("OffsetListing", listing)
 
 
@@ -212,6 +217,46 @@ def test_bounds_of_many_logs(code: int) -> None:
             assert (found, problems) == ({("t", 0): 7}, {})
         else:
             assert (found, problems[TopicPartition("t", 0)].code()) == ({}, code)
+
+
+class Electing(Broker):
+    """Its partition has no leader until `elected`; sleeping moves its clock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elected = 0.0
+
+    async def send(self, *_: object) -> Any:
+        return led(0, node=1 if self.now >= self.elected else -1)
+
+    def submit(self, *_: object) -> Any:
+        return Broker(listed(0)).send()
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_ferry_waits_for_a_leader_once_in_each_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker: Any = Electing()
+    for module in (offset_listing, leaders_module):
+        monkeypatch.setattr(module, "time", broker)
+    listing, key = listing_of(broker), TopicPartition("t", 0)
+
+    def answered(away: float, passed: float) -> bool:
+        """Whether there is an answer, if `passed` seconds later the leader is away for so many."""
+        broker.now += passed
+        broker.elected = broker.now + away
+        return listing.offsets([key], -1, committed=False)[0] == {key: 7}
+
+    election, later = 2.0, KNOWN_SECONDS + 1
+    assert answered(election, later)
+    assert not answered(ELECTION_SECONDS + 1, later)
+    begun = broker.now
+    assert [answered(election, 0.0), broker.now] == [False, begun], "the next question of a plan"
+    assert answered(election, HOPELESS_SECONDS + 1)
+    assert not answered(ELECTION_SECONDS + 1, later)
+    assert answered(0.0, 1.0)
+    assert answered(election, later), "it was there in between"
 
 
 def test_a_broker_that_searches_offsets_answers_before_ferry_gives_up() -> None:
@@ -278,7 +323,7 @@ def test_lanes_that_learn_no_leader(monkeypatch: pytest.MonkeyPatch, code: int) 
     writing.leaders.leader, writing.leaders.refusal = leaders.of("t", 0), leaders.refused("t")
     writing.enqueue((0,))
     writing.appender.pump()
-    failure, refusal = feed.cursors[0].failure, writing.appender.refusal(appender_bench.KEY)
+    failure, refusal = feed.cursors[0].failure, writing.appender.refusals.get(appender_bench.KEY)
     match METADATA.action(code):
         case Action.DENIED:
             assert failure is not None
@@ -312,17 +357,21 @@ def test_a_verify_that_learns_no_leader(code: int) -> None:
 
 
 @every_code_of(API_VERSIONS)
-def test_api_versions(code: int) -> None:
+@pytest.mark.parametrize("at_the_beginning", [False, True])
+def test_api_versions(code: int, at_the_beginning: bool) -> None:
     """An error is no answer: it says nothing about what the broker lacks, and the next one is asked for."""
     connection: Any = object.__new__(ClusterConnection)
-    broker = Broker(ApiVersionsResponse[3](error_code=code, api_keys=[]), ApiVersionsResponse[3](error_code=0, api_keys=[]))
-    connection.alias, connection.send, connection._offers = "A", broker.send, None
-    problem = raised(connection.offers())
-    if API_VERSIONS.action(code) is Action.GO_ON:
+    first, good = (ApiVersionsResponse[3](error_code=each, api_keys=[]) for each in (code, 0))
+    told = Future().success(first) if at_the_beginning else Future()
+    broker = Broker(good) if at_the_beginning else Broker(first, good)
+    connection.alias, connection.send, connection._features, connection._manager = "A", broker.send, None, SimpleNamespace(told=told)
+    problem = raised(connection.features())
+    if at_the_beginning or API_VERSIONS.action(code) is Action.GO_ON:
         assert problem is None
     else:
         assert (type(problem), named(code) in str(problem)) == (RequestNotSent, True)
-    assert asyncio.run(connection.offers()) == ({}, {})
+    assert asyncio.run(connection.features()) == {}
+    assert broker.asked == (0 if at_the_beginning and not code else 1 if at_the_beginning or not code else 2)
 
 
 @every_code_of(SASL)

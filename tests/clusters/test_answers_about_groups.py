@@ -1,4 +1,4 @@
-"""Groups, open transactions, the quorum, ACLs and librdkafka's requests: what is done for every code is what the tables say."""
+"""Groups, open transactions, the quorum, logs, ACLs and librdkafka's requests: what is done for every code is what the tables say."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import Any, Self
 
 import pytest
 from confluent_kafka import KafkaError
-from kafka.protocol.admin import DescribeAclsResponse, DescribeGroupsResponse, DescribeQuorumResponse, ListGroupsResponse
+from kafka.future import Future
+from kafka.protocol.admin import (
+    DescribeAclsResponse,
+    DescribeGroupsResponse,
+    DescribeLogDirsResponse,
+    DescribeQuorumResponse,
+    ListGroupsResponse,
+)
 from kafka.protocol.admin.transactions import DescribeProducersResponse, DescribeTransactionsResponse, ListTransactionsResponse
 from kafka.protocol.consumer.group import OffsetCommitResponse
 from tests.clusters.test_answers import every_code_of
@@ -18,8 +25,10 @@ from ferry.clusters import acls, answers, api_versions, consumer_groups, group_r
 from ferry.clusters.answers import Action, RequestKind
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.error_codes import CODES, named
+from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.failures import explained, refusal
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupState
+from ferry.clusters.log_sizes import log_sizes
 from ferry.clusters.messages import ConsumerGroupDescribeResponse
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster
@@ -67,7 +76,7 @@ class Broker(Coordinators):
 
 def groups_of(monkeypatch: pytest.MonkeyPatch, *given: Any, found: tuple[int, ...] = (0,)) -> tuple[ConsumerGroups, Broker]:
     groups, broker = ConsumerGroups(CLUSTER), Broker(*given, found=found)
-    groups._loop, groups._connections = broker, [broker]  # type: ignore[assignment, list-item]
+    groups._client, groups._connections = broker, [broker]  # type: ignore[assignment, list-item]
     for module in (group_requests, consumer_groups):
         monkeypatch.setattr(module, "time", broker)
     return groups, broker
@@ -207,6 +216,34 @@ def test_clock(code: int, whole: bool) -> None:
     else:
         denied = answers.DESCRIBE_QUORUM.action(code) is Action.DENIED
         assert told == ("it tells only users with Describe on the cluster" if denied else f"it answers {named(code)}")
+
+
+@every_code_of(answers.DESCRIBE_LOG_DIRS)
+def test_log_sizes(code: int) -> None:
+    """What one directory cannot tell does not take away what another tells."""
+    directory = DescribeLogDirsResponse.DescribeLogDirsResult
+    topic = directory.DescribeLogDirsTopic
+
+    def held(number: int, code: int) -> Any:
+        part = topic.DescribeLogDirsPartition(partition_index=number, partition_size=7, offset_lag=0, is_future_key=False)
+        return directory(error_code=code, log_dir=f"/{number}", topics=[topic(name="A.t", partitions=[part])])
+
+    async def answer(*_: object) -> Any:
+        return DescribeLogDirsResponse[1](results=[held(0, code), held(1, 0)])
+
+    async def known(_: object) -> None:
+        """It knows them."""
+
+    loop = EventLoop()
+    leaders = SimpleNamespace(known=known, by_node=lambda keys: {3: keys})
+    connection: Any = SimpleNamespace(loop=loop, leaders=leaders, submit=lambda *_: loop.start(answer), answer_to=passed_on)
+    told = loop.run(log_sizes, connection, [KEY, TopicPartition("A.t", 1)])
+    loop.close()
+    assert told == {**({KEY: 7} if answers.DESCRIBE_LOG_DIRS.action(code) is Action.GO_ON else {}), ("A.t", 1): 7}
+
+
+async def passed_on(future: Future) -> Any:
+    return await future
 
 
 @every_code_of(answers.DESCRIBE_ACLS)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from kafka.protocol.admin.transactions import DescribeTransactionsResponse
 from kafka.protocol.consumer.group import OffsetFetchResponse
 from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
 from kafka.protocol.producer import (
@@ -66,7 +67,7 @@ def test_what_becomes_of_a_batch(monkeypatch: pytest.MonkeyPatch, code: int) -> 
         except (Fenced, OutcomeUnknown) as failure:
             problem = failure
     bench, skipping = benches
-    refusal, action = bench.appender.refusal(KEY), PRODUCE.action(code)
+    refusal, action = bench.appender.refusals.get(KEY), PRODUCE.action(code)
     if problem is not None:
         assert named(code) in str(problem)
         assert (type(problem), action in {Action.FENCED, Action.UNKNOWN, Action.OUT_OF_ORDER}) == (
@@ -74,7 +75,7 @@ def test_what_becomes_of_a_batch(monkeypatch: pytest.MonkeyPatch, code: int) -> 
             True,
         )
     elif refusal is not None:
-        left_out = skipping.appender.refusal(KEY) is None
+        left_out = skipping.appender.refusals.get(KEY) is None
         assert action is (Action.DENIED if refusal.denied else Action.RECORD_REFUSED if left_out else Action.REFUSED)
         assert (refusal.passing, named(code) in refusal.problem, bench.broker.log[KEY]) == (False, True, [0])
     else:
@@ -92,6 +93,7 @@ class Coordinators:
         self.now, self.asked, self.looked_up = 1_000.0, 0, 0
         self._given, self._found = list(given), list(found)
         self.coordinator_outage = CoordinatorOutage()
+        self.coordinators: dict[tuple[int, str], int] = {}
 
     def monotonic(self) -> float:
         return self.now
@@ -276,3 +278,11 @@ def test_the_most_serious_code_decides() -> None:
     request = answers.ADD_PARTITIONS_TO_TXN
     given = ([], [0, 0], [55, 3, 55], [0, 16, 51], [3, 29, 47], [51, 999])
     assert [request.gravest(codes) for codes in given] == [0, 0, 3, 16, 47, 999]
+
+
+@every_code_of(answers.DESCRIBE_TRANSACTIONS)
+def test_who_holds_an_id(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    told = DescribeTransactionsResponse.TransactionState(error_code=code, producer_id=7, producer_epoch=2, topics=[])
+    asked = coordinator_of(monkeypatch, Coordinators(DescribeTransactionsResponse[0](transaction_states=[told])))
+    assert asyncio.run(asked.current()) == (None if code else ProducerIdentity(7, 2)), "what is not told is not known"
+    assert asyncio.run(coordinator_of(monkeypatch, Coordinators(None, found=(15,))).current()) is None, "no coordinator yet"

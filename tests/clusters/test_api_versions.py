@@ -28,5 +28,7 @@ def test_a_missing_feature_is_named(flow_factory: Callable[..., Flow]) -> None:
     assert lacking(cluster, needs=(), wishes=[OF_TOMORROW, *TARGET_WISHES]) == (
         Lack(f"cluster {cluster.alias} is older than Kafka 9.9", "something is not so"),
     )
-    with pytest.raises(BrokerTooOld, match=rf"cluster {cluster.alias} .* is older than Kafka 9\.9: something is not so; upgrade it"):
+    with pytest.raises(
+        BrokerTooOld, match=rf"cluster {cluster.alias} .* is older than Kafka 9\.9: something is not so; upgrade the cluster to 9\.9"
+    ):
         lacking(cluster, needs=[OF_TOMORROW], wishes=())

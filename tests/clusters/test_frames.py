@@ -60,6 +60,7 @@ def test_any_cut_gives_the_same_responses(payloads: list[bytes], cuts: list[int]
         found += records_of(parser.receive_bytes(stream[at : at + size]))
         at += size
     assert found == list(enumerate(payloads, start=1))
+    assert parser.bytes_received == len(stream)
 
 
 @given(steps=st.lists(st.integers(5_000, 200_000), min_size=1))
@@ -82,6 +83,7 @@ def test_a_large_response_is_read_into_its_frame(steps: list[int]) -> None:
         at += len(taken)
         found += records_of(parser.receive_bytes(b""))
     assert found == [(1, payload), (2, b"after")]
+    assert parser.bytes_received == len(stream)
 
 
 @pytest.mark.parametrize("version", range(3))

@@ -14,6 +14,7 @@ from ferry.clusters import leaders as module
 from ferry.clusters.leaders import (
     FIRST_PAUSE_SECONDS,
     GONE_SECONDS,
+    KNOWN_SECONDS,
     LONGEST_PAUSE_SECONDS,
     NO_LEADER,
     NO_TOPIC_ID,
@@ -130,3 +131,42 @@ def test_a_topic_is_gone_when_all_answers_of_some_seconds_say_so(
         clock.now += GONE_SECONDS + 1
         asyncio.run(leaders.refresh())
     assert leaders.is_gone("t") is gone
+
+
+def test_only_what_is_not_known_is_asked_for() -> None:
+    asked: list[list[str]] = []
+
+    class Counting(Listing):
+        async def send(self, request: Any) -> Any:
+            asked.append([topic.name for topic in request.topics])
+            return SimpleNamespace(topics=[topic(name, FIRST, 3 if name == "missing" else 0) for name in asked[-1]])
+
+    connection: Any = Counting()
+    leaders = Leaders(connection)
+    for wanted in (["t"], ["t", "u"], ["u", "t"], ["missing"], ["missing"]):
+        asyncio.run(leaders.known(wanted))
+    leaders.forget(["t"])
+    asyncio.run(leaders.known(["t", "u"]))
+    assert asked == [["t"], ["u"], ["missing"], ["missing"], ["t"]]
+    assert (leaders.partitions("t"), leaders.partitions("missing"), leaders.is_missing("missing")) == ((0,), (), True)
+
+
+def test_a_topic_with_a_partition_without_leader_is_asked_for_again() -> None:
+    led, without = topic("t", FIRST), topic("t", FIRST)
+    without.partitions.append(SimpleNamespace(partition_index=1, leader_id=-1, leader_epoch=9))
+    connection: Any = Listing([without], [led])
+    leaders = Leaders(connection)
+    for _ in range(3):
+        asyncio.run(leaders.known(["t"]))
+    assert leaders.of("t", 1) == NO_LEADER
+
+
+def test_what_was_told_long_ago_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=9.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(module, "time", clock)
+    connection: Any = Listing([topic("t", FIRST)], [topic("t", FIRST)])
+    leaders = Leaders(connection)
+    for seconds, left in ((0.0, 1), (KNOWN_SECONDS * 0.9, 1), (KNOWN_SECONDS * 0.2, 0)):
+        clock.now += seconds
+        asyncio.run(leaders.known(["t"]))
+        assert len(connection._answers) == left

@@ -106,7 +106,7 @@ def test_rename_topics_is_the_identity_policy(tmp_path: Path) -> None:
             "source.cluster.bootstrap.server = x:1",
             "7: source.cluster.bootstrap.server: is not a known property; did you mean source.cluster.",
         ),
-        ("source.consumer.fetch.max.byte = 1", "did you mean source.consumer.fetch.max.bytes?"),
+        ("source.consumer.auto.offset.rest = latest", "did you mean source.consumer.auto.offset.reset?"),
         ("topic = x", "7: topic: is not a known property; did you mean topics?"),
         ("transforms = cast", "7: transforms: single message transforms"),
         ("source.cluster.sasl.jaas.config = nonsense", "7: source.cluster.sasl.jaas.config: "),
@@ -140,3 +140,19 @@ def test_keys_of_another_connector_and_repeated_keys_give_warnings(tmp_path: Pat
     warnings = load(tmp_path, *BASE, "emit.checkpoints.enabled = true", "topics = a", "topics = b").warnings
     assert any(":7: emit.checkpoints.enabled: has no effect in the file of a" in text for text in warnings)
     assert any(":8: topics: is given again in line 9" in text for text in warnings)
+
+
+def test_the_form_of_kip_382_is_weaker_than_mm2_s_own(tmp_path: Path) -> None:
+    config = load(tmp_path, *BASE, "source.bootstrap.servers = other:1")
+    assert config.flows[0].source.bootstrap == "west:9092"
+    assert any(
+        ":7: source.bootstrap.servers: has no effect: source.cluster.bootstrap.servers is set too" in text for text in config.warnings
+    )
+    without = [line for line in BASE if not line.startswith("source.cluster.boot")]
+    assert flow_of(tmp_path, *without, "source.bootstrap.servers = other:1").source.bootstrap == "other:1"
+
+
+def test_only_logins_stand_behind_the_cluster_s_prefix(tmp_path: Path) -> None:
+    config = load(tmp_path, *BASE, "source.cluster.consumer.auto.offset.reset = latest")
+    assert config.flows[0].start == "earliest"
+    assert any("source.cluster.consumer.auto.offset.reset: has no effect" in text for text in config.warnings)

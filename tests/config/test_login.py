@@ -20,9 +20,9 @@ from confluent_kafka.admin import AdminClient
 from kafka.net.manager import KafkaConnectionManager
 
 from ferry.config import ClientRole, Cluster, FerryConfig
-from ferry.config.login import ClientCredentials, TokenFile, UnsecuredToken
+from ferry.config.credentials import ClientCredentials, TokenFile, UnsecuredToken
 from ferry.config.secret import Secret
-from ferry.config.tokens import TokenFileCallback, TokenProvider, unsecured_token
+from ferry.config.tokens import TokenCallback, TokenProvider, unsecured_token
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, ConfigError
 
 pytestmark = pytest.mark.unit
@@ -32,6 +32,7 @@ PACKAGE = "org.apache.kafka.common.security."
 SCRAM = f"{PACKAGE}scram.ScramLoginModule"
 OAUTH = f"{PACKAGE}oauthbearer.OAuthBearerLoginModule"
 URL = "https://login.test/token"
+KRB5 = 'com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true keyTab="/k" principal="me@R"'
 
 
 def sasl(mechanism: str, jaas: str, *more: str, protocol: str = "SASL_PLAINTEXT") -> str:
@@ -149,7 +150,7 @@ def test_token_files(load: Load, tmp_path: Path) -> None:
     token = unsecured_token(UnsecuredToken("me", lifetime_seconds=100), now)
     path.write_text(token + "\n")
     callback = cluster.librdkafka(ClientRole.CONSUMER)["oauth_cb"]
-    assert callback == TokenFileCallback(TokenFile(str(path)))
+    assert callback == TokenCallback(TokenProvider(TokenFile(str(path)), callback.provider.context))  # type: ignore[attr-defined]
     assert callback("") == (token, now + 100, "", {})  # type: ignore[operator]
     path.write_text("opaque")
     assert callback("")[1] > time.time() + 200  # type: ignore[operator]
@@ -228,17 +229,33 @@ def test_refused_tokens_name_endpoint_and_client_only() -> None:
     [
         (
             "A.security.protocol=SASL_SSL\n",
-            "A.sasl.mechanism: is not set, and Kafka's default is GSSAPI, which Ferry does not offer: set PLAIN,",
+            "A.sasl.jaas.config: is not set: GSSAPI, the default of sasl.mechanism, needs Krb5LoginModule with its options",
         ),
         (
             sasl("GSSAPI", "com.sun.security.auth.module.Krb5LoginModule required;"),
-            "6: A.sasl.mechanism: GSSAPI is not offered: use PLAIN, SCRAM",
+            "7: A.sasl.jaas.config: must have useKeyTab=true, keyTab and principal: Ferry offers Kerberos with a keytab only",
         ),
-        (sasl("AWS_MSK_IAM", "x required;"), "6: A.sasl.mechanism: AWS_MSK_IAM is not offered"),
+        (
+            sasl("GSSAPI", f"{KRB5};"),
+            "A.sasl.kerberos.service.name: is not set, nor serviceName in sasl.jaas.config",
+        ),
+        (
+            sasl("GSSAPI", f'{KRB5} serviceName="a";', "sasl.kerberos.service.name=b"),
+            "8: A.sasl.kerberos.service.name: differs from serviceName in sasl.jaas.config",
+        ),
+        (
+            sasl("GSSAPI", KRB5.replace("me@R", "$(x)") + ";", "sasl.kerberos.service.name=b"),
+            "7: A.sasl.jaas.config: must hold only letters, digits and . _ - / @ :",
+        ),
+        (sasl("HMAC", "x required;"), "6: A.sasl.mechanism: HMAC is not offered: use PLAIN, SCRAM"),
+        (
+            sasl("AWS_MSK_IAM", "x required;"),
+            "7: A.sasl.jaas.config: names another login module than IAMLoginModule, which AWS_MSK_IAM needs",
+        ),
         ("A.security.protocol=SASL_SSL\nA.sasl.mechanism=PLAIN\n", "A.sasl.jaas.config: is not set: PLAIN needs PlainLoginModule"),
         (
             sasl("PLAIN", f'{SCRAM} required username="a" password="b";'),
-            "7: A.sasl.jaas.config: names another login module than Kafka's Plain",
+            "7: A.sasl.jaas.config: names another login module than Plain",
         ),
         (sasl("PLAIN", 'x.PlainLoginModule required username="a" password="b";'), "7: A.sasl.jaas.config: names another login module"),
         (sasl("SCRAM-SHA-256", f"{SCRAM} required;"), "7: A.sasl.jaas.config: lacks username and password"),
@@ -333,3 +350,54 @@ def test_both_libraries_take_the_settings(load: Load, login: str) -> None:
     AdminClient({**cluster.librdkafka(ClientRole.ADMIN), **quiet})
     for role in ClientRole:
         assert set(cluster.kafka_python(role)) <= set(KafkaConnectionManager.DEFAULT_CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("key", "reference"),
+    [
+        ("sasl.oauthbearer.client.credentials.client.secret", "${env:SECRET}"),
+        ("sasl.oauthbearer.client.credentials.client.id", "${env:ID}"),
+        ("sasl.oauthbearer.token.endpoint.url", "${env:URL}"),
+        ("ssl.keystore.key", "${env:KEY}"),
+        ("ssl.truststore.certificates", "${env:CA}"),
+    ],
+)
+def test_any_part_of_a_login_may_be_a_reference(load: Callable[..., FerryConfig], key: str, reference: str) -> None:
+    lines = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;",
+        "sasl.oauthbearer.token.endpoint.url": "https://localhost/token",
+        "sasl.oauthbearer.client.credentials.client.id": "ferry",
+        "sasl.oauthbearer.client.credentials.client.secret": "x",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.key": "x",
+        "ssl.keystore.certificate.chain": "x",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": "x",
+        key: reference,
+    }
+    providers = "config.providers = env\nconfig.providers.env.class = EnvVarConfigProvider\n"
+    assert load(providers + "".join(f"A.{name} = {value}\n" for name, value in lines.items())).warnings == ()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\nA.sasl.jaas.config = ${env:JAAS}",
+        'A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\nA.sasl.jaas.config = ${env:M} required username="u" password="p";',
+        "A.security.protocol = SASL_SSL\nA.sasl.mechanism = SCRAM-SHA-${env:N}\nA.sasl.jaas.config = x",
+        "A.security.protocol = SSL\nA.ssl.truststore.type = ${env:T}\nA.ssl.truststore.certificates = ${env:CA}",
+    ],
+)
+def test_what_a_reference_hides_is_not_judged(load: Callable[..., FerryConfig], lines: str) -> None:
+    providers = "config.providers = env\nconfig.providers.env.class = EnvVarConfigProvider\n"
+    assert load(providers + lines + "\n").warnings == ()
+
+
+def test_a_login_that_one_role_uses_has_an_effect(load: Callable[..., FerryConfig]) -> None:
+    module = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p";'
+    login = f"A.sasl.mechanism = PLAIN\nA.sasl.jaas.config = {module}\n"
+    assert load(f"A.consumer.security.protocol = SASL_SSL\n{login}").warnings == ()
+    assert load(f"A->B.source.consumer.security.protocol = SASL_SSL\n{login}").warnings == ()
+    assert len(load(login).warnings) == 2

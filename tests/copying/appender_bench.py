@@ -54,6 +54,8 @@ class FakeBatch:
 
 def halve(batch: FakeBatch) -> tuple[FakeBatch, FakeBatch]:
     middle = batch.count // 2
+    if not middle:
+        raise ValueError("it is one record")
     return FakeBatch(batch.names[:middle]), FakeBatch(batch.names[middle:])
 
 
@@ -82,6 +84,7 @@ class Broker:
     # Of every request, where it went.
     nodes: list[int] = field(default_factory=list)
     pausing: set[int] = field(default_factory=set)
+    request_limit: int | None = None
 
     def throttled(self, node: int) -> bool:
         return self.paused or node in self.pausing
@@ -149,10 +152,16 @@ class Bench:
     """An appender, its broker, and what it reported."""
 
     def __init__(
-        self, clock: Clock, *, skips: bool = False, transactional_id: str | None = "ferry-x-0", transactions_v2: bool = True
+        self,
+        clock: Clock,
+        *,
+        skips: bool = False,
+        transactional_id: str | None = "ferry-x-0",
+        transactions_v2: bool = True,
+        request_limit: int | None = None,
     ) -> None:
         self.clock = clock
-        self.broker, self.leaders = Broker(), FakeLeaders()
+        self.broker, self.leaders = Broker(request_limit=request_limit), FakeLeaders()
         self.woken = 0
         wakeup: Any = SimpleNamespace(fire=self._wake)
         connection: Any = self.broker

@@ -12,10 +12,12 @@ from kafka.future import Future
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from ferry.clusters.connections import RequestLost, RequestNotSent
+from ferry.clusters.frames import Meter
 from ferry.clusters.leader_epochs import Divergence, ReadTo
 from ferry.clusters.leaders import Leader
 from ferry.copying.buffer_limits import BufferLimits, RateLimiter
 from ferry.copying.cursor import PartitionCursor
+from ferry.copying.cursor_groups import CursorGroups
 from ferry.copying.model import PartitionTask, Segment
 from ferry.copying.source_feed import SourceFeed
 from ferry.errors import NotAuthorized
@@ -42,6 +44,7 @@ class Source:
 
     def __init__(self) -> None:
         self.now = 1_000.0
+        self.meter = Meter()
         self.requests: list[tuple[Any, int, Future]] = []
         self.leaders: dict[int, Leader] = {}
         self.ids: dict[str, UUID | None] = {"t": TOPIC_ID}
@@ -53,7 +56,7 @@ class Source:
         self.judged: list[ReadTo] = []
         self.looks = self.most_looks = 0
         self.refreshed, self.refusing, self.woken, self.slept = 0, False, 0, list[float]()
-        self.rested = True
+        self.rested, self.age = True, 0.0
         self.problem: Exception = RequestLost("connection reset")
 
     def monotonic(self) -> float:
@@ -129,12 +132,14 @@ class Source:
 class Bench:
     """A feed of some partitions of topic t, and its source."""
 
-    def __init__(self, *tasks: PartitionTask, limits: BufferLimits = LIMITS, rate: float | None = None, handle: Any = None) -> None:
+    def __init__(
+        self, *tasks: PartitionTask, limits: BufferLimits = LIMITS, rate: float | None = None, handle: Any = None, guard: Any = None
+    ) -> None:
         self.source = Source()
         self.cursors = [PartitionCursor(task) for task in tasks]
         source: Any = self.source
         rate_limiter = RateLimiter(rate, self.source.now)
-        self.feed = SourceFeed(source, source, source, source, self.cursors, handle, limits, rate_limiter)
+        self.feed = SourceFeed(source, source, source, source, CursorGroups(self.cursors), handle, limits, rate_limiter, guard)
 
     def asked(self) -> list[tuple[int, list[tuple[int, int]]]]:
         """Of every request: the broker, and (partition, offset)."""

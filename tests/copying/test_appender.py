@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -19,7 +20,7 @@ from ferry.clusters.coordination import Fenced, OutcomeUnknown, ProducerIdentity
 from ferry.clusters.error_codes import named
 from ferry.clusters.leaders import Leader
 from ferry.clusters.producing import NEWEST, V1_PRODUCE, BatchesAnswer
-from ferry.copying.appender import REQUEST_BYTES, REQUESTS_IN_FLIGHT, RETRY_PAUSE_SECONDS
+from ferry.copying.appender import HEADER_BYTES, PARTITION_BYTES, REQUEST_BYTES, REQUESTS_IN_FLIGHT, RETRY_PAUSE_SECONDS
 
 pytestmark = pytest.mark.unit
 
@@ -210,6 +211,45 @@ def test_a_request_takes_one_batch_of_each_partition_in_turn_up_to_its_size(benc
         bench.enqueue(tuple(range(large)), key=key)
     assert bench.appender.pump() == 200 * large
     assert [[index for _, _, batches in request.batches for index, _ in batches] for request, _ in bench.broker.requests] == [[0], [1]]
+
+
+@given(
+    batches=st.lists(st.tuples(st.sampled_from([KEY, OTHER]), st.integers(1, 60)), max_size=30),
+    room=st.integers(500, 5_000),
+)
+def test_no_request_is_larger_than_the_file_says(batches: list[tuple[tuple[str, int], int]], room: int) -> None:
+    limit = HEADER_BYTES + PARTITION_BYTES + room
+    with pytest.MonkeyPatch.context() as patch:
+        bench = new_bench(patch.setattr, request_limit=limit)
+        sizes: list[int] = []
+        submit = bench.broker.submit
+
+        def noted(request: Any, node: int) -> Any:
+            sent = [batch for _, _, batches in request.batches for _, batch in batches]
+            sizes.append(HEADER_BYTES + sum(PARTITION_BYTES + batch.batch.size for batch in sent))
+            return submit(request, node)
+
+        patch.setattr(bench.broker, "submit", noted)
+        wanted: dict[tuple[str, int], list[int]] = {}
+        for number, (key, records) in enumerate(batches):
+            names = tuple(range(number * 100, number * 100 + records))
+            wanted.setdefault(key, []).extend(names)
+            bench.enqueue(names, key=key)
+        bench.run()
+    assert bench.broker.log == wanted
+    assert bench.consistent()
+    assert max(sizes, default=0) <= limit
+
+
+def test_a_record_that_fits_into_no_request_stops_its_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = new_bench(monkeypatch.setattr, request_limit=HEADER_BYTES + PARTITION_BYTES + 99)
+    bench.enqueue((0, 1))
+    bench.enqueue((2,), key=OTHER)
+    bench.run()
+    assert bench.broker.log == {}
+    assert bench.appender.refusals.keys() == {KEY, OTHER}
+    assert "does not fit into max.request.size=1,399" in bench.appender.refusals[KEY].problem
+    assert bench.appender.waiting_bytes == bench.appender.own_bytes == 0
 
 
 @pytest.mark.parametrize(

@@ -28,10 +28,10 @@ def test_a_missing_right_stops_the_partition_and_is_named(bench: Bench, code: in
     bench.enqueue((1,), (2,), (3,))
     bench.broker.script.extend([None, code, None])
     bench.run()
-    assert bench.appender.refusal(KEY) == PartitionRefusal(problem, passing=False, denied=True)
+    assert bench.appender.refusals.get(KEY) == PartitionRefusal(problem, passing=False, denied=True)
     assert bench.broker.log[KEY] == [0, 1]
     assert bench.consistent()
-    assert bench.appender.refusal(OTHER) is None
+    assert bench.appender.refusals.get(OTHER) is None
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_what_is_not_accepted_for_long_is_given_up_and_says_why(bench: Bench, an
     bench.broker.script.extend([answer] * 1_000)
     bench.enqueue((0,))
     bench.run()
-    assert bench.appender.refusal(KEY) == PartitionRefusal(f"not accepted for 75 s: {why}", passing=True)
+    assert bench.appender.refusals.get(KEY) == PartitionRefusal(f"not accepted for 75 s: {why}", passing=True)
     assert bench.clock.now - 1_000 == pytest.approx(RETRY_SECONDS, abs=1)
     assert not bench.appender.busy(KEY)
 
@@ -58,10 +58,10 @@ def test_a_refusal_stops_its_partition_at_the_last_accepted_batch(bench: Bench) 
     bench.enqueue((1,), (2,), key=OTHER)
     bench.run()
     assert bench.broker.log == {KEY: [0, 1], OTHER: [0, 1, 2]}
-    refusal = bench.appender.refusal(KEY)
+    refusal = bench.appender.refusals.get(KEY)
     assert refusal is not None
     assert (refusal.passing, "INVALID_TIMESTAMP" in refusal.problem) == (False, True)
-    assert bench.appender.refusal(OTHER) is None
+    assert bench.appender.refusals.get(OTHER) is None
     assert bench.consistent()
 
 
@@ -82,7 +82,7 @@ def test_a_batch_that_cannot_be_divided_is_refused(bench: Bench, monkeypatch: py
     bench.enqueue((0,), (1, 2), (3,))
     bench.broker.script.extend([None, TOO_LARGE, None])
     bench.run()
-    refusal = bench.appender.refusal(KEY)
+    refusal = bench.appender.refusals.get(KEY)
     assert refusal is not None
     assert "no such codec" in refusal.problem
     assert bench.broker.log[KEY] == [0]
@@ -92,7 +92,7 @@ def test_one_record_that_is_too_large_is_refused(bench: Bench) -> None:
     bench.enqueue((0,), (1,))
     bench.broker.script.extend([None, TOO_LARGE])
     bench.run()
-    refusal = bench.appender.refusal(KEY)
+    refusal = bench.appender.refusals.get(KEY)
     assert refusal is not None
     assert "max.message.bytes" in refusal.problem
     assert bench.broker.log[KEY] == [0]
@@ -102,7 +102,7 @@ def test_a_partition_without_a_leader_waits_and_then_is_given_up(bench: Bench) -
     bench.leaders.leader = Leader(-1, -1)
     bench.enqueue((0,))
     bench.run()
-    assert bench.appender.refusal(KEY) == PartitionRefusal("not accepted for 75 s: no leader", passing=True)
+    assert bench.appender.refusals.get(KEY) == PartitionRefusal("not accepted for 75 s: no leader", passing=True)
     assert bench.appender.leaders_stale
     assert RETRY_SECONDS < bench.clock.now - 1_000 < RETRY_SECONDS + 5
 

@@ -76,5 +76,5 @@ def test_what_is_given_up_stays_unclear(bench: Bench) -> None:
     bench.broker.script.extend([REQUEST_TIMED_OUT] * 1_000)
     bench.enqueue((0,))
     bench.run()
-    assert bench.appender.refusal(KEY) is not None
+    assert bench.appender.refusals.get(KEY) is not None
     assert bench.appender.unclear == [KEY]

@@ -9,6 +9,7 @@ import pytest
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.shared_connection import Asked
 from ferry.config import Flow
 from ferry.copying import snapshot
 from ferry.copying.request import RunRequest
@@ -31,23 +32,26 @@ def test_a_commit_between_head_and_position_is_no_disagreement_and_a_lasting_one
 ) -> None:
     topic = topic_factory(source_cluster, partitions=PARTITIONS)
     flow = flow_factory(f"A->B.topics = {topic}")
-    ask, looks, commits, wrong_by = snapshot.committed_positions, 0, 0, 0
+    ask, looks, commits, wrong_by = snapshot.ask_positions, 0, 0, 0
 
     def copy_more(partitions: int = PARTITIONS) -> None:
         with monkeypatch.context() as undisturbed:
-            undisturbed.setattr(snapshot, "committed_positions", ask)
+            undisturbed.setattr(snapshot, "ask_positions", ask)
             produce(source_cluster, topic, [(number % partitions, None, b"%d" % number) for number in range(10)])
             run_flow(flow)
 
-    def while_a_run_commits(*cluster_and_group: Any, stable: bool) -> dict[TopicPartition, int]:
-        nonlocal looks
-        looks += 1
-        if looks <= commits:
-            copy_more()
-        return {key: position + wrong_by for key, position in ask(*cluster_and_group, stable=stable).items()}
+    def while_a_run_commits(*cluster_and_group: Any, stable: bool) -> Asked[dict[TopicPartition, int]]:
+        def answer() -> dict[TopicPartition, int]:
+            nonlocal looks
+            looks += 1
+            if looks <= commits:
+                copy_more()
+            return {key: position + wrong_by for key, position in ask(*cluster_and_group, stable=stable).answer().items()}
+
+        return Asked(answer)
 
     copy_more(partitions=1)
-    monkeypatch.setattr(snapshot, "committed_positions", while_a_run_commits)
+    monkeypatch.setattr(snapshot, "ask_positions", while_a_run_commits)
     commits = 1
     assert (plan_run(flow, LOOK).failed, looks) == ((), 2)
     looks, commits = 0, snapshot.LOOKS

@@ -16,6 +16,7 @@ from ferry.copying.buffer_limits import (
     RateLimiter,
     buffer_limits,
 )
+from ferry.copying.lane_runner import LANES_BESIDE
 
 pytestmark = pytest.mark.unit
 
@@ -106,14 +107,15 @@ def test_without_a_rate_everything_is_allowed() -> None:
     assert budget.allows(0.0)
 
 
-@given(st.integers(128, 4_096), st.one_of(st.none(), st.floats(10_000.0, 1e10)), st.booleans())
-def test_the_parts_of_the_memory_fit_it(megabytes: int, rate: float | None, handled: bool) -> None:
+@given(st.integers(128, 4_096), st.one_of(st.none(), st.floats(10_000.0, 1e10)), st.booleans(), st.integers(1, LANES_BESIDE))
+def test_the_parts_of_the_memory_fit_it(megabytes: int, rate: float | None, handled: bool, beside: int) -> None:
+    """Lanes side by side share what may be held; one of them at a time transforms a batch."""
     memory = megabytes * MEBIBYTE
-    allowed = buffer_limits(memory, rate, handled=handled)
+    allowed = buffer_limits(memory, rate, handled=handled, beside=beside)
     copies = 8 if handled else 4
     assert allowed.held + copies * allowed.opened <= memory
     # What waits, what is under way and the next fetch are all held at once.
-    assert allowed.waiting + allowed.in_flight + 2 * allowed.fetch <= allowed.held + allowed.fetch
+    assert beside * (allowed.waiting + allowed.in_flight + 2 * allowed.fetch) <= allowed.held + beside * allowed.fetch
     assert min(allowed) >= SMALLEST_BYTES
     if rate is not None and rate < 1e6:
         assert max(allowed.fetch, allowed.waiting, allowed.in_flight) <= 500_000
@@ -157,7 +159,7 @@ def test_a_broker_that_asks_for_a_pause_gets_it_and_less_at_a_time(monkeypatch: 
     bench.broker.paused = False
     assert bench.appender.pump() == 80_000  # two requests, then the limit of 64 KiB is full
     bench.run()
-    assert bench.appender.refusal(("A.t", 0)) is None
+    assert bench.appender.refusals.get(("A.t", 0)) is None
     assert bench.broker.log["A.t", 0] == list(range(4_001))
 
 

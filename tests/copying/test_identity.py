@@ -7,7 +7,7 @@ import random
 import secrets
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,13 @@ from tools.kafka.topics import delete_topics
 
 from ferry.clusters.internal_producer import append_records
 from ferry.config import Flow, load_config
-from ferry.copying import lane
 from ferry.copying import ledger_compaction as upkeep
 from ferry.copying.guard_reading import guarded
 from ferry.copying.lane_runner import InlineLaneRunner, More
 from ferry.copying.ledger_compaction import compact_ledger
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
+from ferry.copying.segment_end import TransactionEnd
 from ferry.errors import ConfigError, ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import FlowRecord, encode_state
@@ -60,17 +60,17 @@ class KilledRunner(InlineLaneRunner):
     struck: list[str] = field(default_factory=list)
 
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
-        commit = lane.Lane._append_internal
+        prepare = TransactionEnd.prepare
 
-        async def killed(self_: lane.Lane, *arguments: object) -> None:
-            await commit(self_, *arguments)  # type: ignore[arg-type]
+        async def killed(self_: TransactionEnd, *arguments: object) -> None:
+            await prepare(self_, *arguments)  # type: ignore[arg-type]
             self.after -= 1
             if self.after < 0:
                 self.struck.append(job.flow.name)
                 raise KilledError
 
         with self.patch.context() as patch:
-            patch.setattr(lane.Lane, "_append_internal", killed)
+            patch.setattr(TransactionEnd, "prepare", killed)
             yield from super().run(job, tasks)
 
 
@@ -151,7 +151,7 @@ def pair(
 
 def copy(flow: Flow, runner: InlineLaneRunner | None = None, **interval: datetime) -> RunReport:
     """The copying half of a run, without a look before; topics are there."""
-    request = RunRequest(flow.name, f"run-{secrets.token_hex(4)}", backfill=bool(interval), **interval)  # type: ignore[arg-type]
+    request = RunRequest(flow.name, f"run-{secrets.token_hex(4)}", backfill="since" in interval, **interval)  # type: ignore[arg-type]
     Run(flow, request).copy(runner or InlineLaneRunner(), lambda _: None)
     return assemble_report(flow, request)
 
@@ -215,6 +215,26 @@ def done(*flows: Flow, **interval: datetime) -> int:
 
 
 @pytest.mark.long
+def test_a_run_that_follows_knows_what_was_written_between_its_end_and_its_look_into_the_ledger(
+    pair: Pair, run_flow: RunFlow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both_done(pair, run_flow)
+    pair.b.write(30)
+    written: list[int] = []
+
+    def overtaken(flow: Flow, *arguments: Any, **options: Any) -> Any:
+        if flow is pair.there and not written:
+            written.append(copy(pair.back).records)
+        return guarded(flow, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ferry.copying.snapshot.guarded", overtaken)
+        assert copy(pair.there, follow_until=datetime.now(UTC) + timedelta(seconds=10)).exit_code is ExitCode.DONE
+    assert written == [30]
+    assert_once(pair.a, pair.b)
+
+
+@pytest.mark.long
 def test_what_the_other_flow_writes_behind_the_bound_waits_for_the_next_run(
     pair: Pair, run_flow: RunFlow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,6 +271,9 @@ def test_what_may_not_run_together_is_refused(pair: Pair, run_flow: RunFlow, tmp
     config.write_text(text.replace(pair.back.source.alias, "west"))
     with pytest.raises(ConfigError, match=rf"the cluster called west here is called {pair.back.source.alias} by the flow"):
         run_flow(load_config(config).flows[0])
+    alias = pair.there.source.alias
+    with pytest.raises(ConfigError, match=rf"is copied back by flow {pair.there.name}, which should be called {alias}->west"):
+        run_flow(load_config(config).flows[1])
     one = text.replace(pair.b.cluster.bootstrap, pair.a.cluster.bootstrap.replace("127.0.0.1", "localhost"))
     config.write_text(one)
     with pytest.raises(ConfigError, match="are the same cluster"):

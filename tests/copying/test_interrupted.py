@@ -24,13 +24,14 @@ from tools.kafka import RecordSeen, SandboxCluster, read_all
 from ferry.clusters import admin
 from ferry.clusters.connections import ClusterConnection
 from ferry.config import Flow
-from ferry.copying import driver, lane
+from ferry.copying import driver, lane, lane_runner
 from ferry.copying.lane_runner import InlineLaneRunner, More
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.transaction import TransactionState
 from ferry.errors import ClusterUnreachable, ExitCode
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
+from ferry.wire.ranges import end_of_range_at, union
 
 pytestmark = pytest.mark.brokers
 
@@ -287,9 +288,11 @@ def test_a_source_that_restarts_while_lost_lanes_are_planned_again(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("side_by_side", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_any_request_at_any_time(
     seed: int,
+    side_by_side: bool,
     flow: Flow,
     topic: str,
     run_flow: RunFlow,
@@ -297,12 +300,16 @@ def test_any_request_at_any_time(
     source_cluster: SandboxCluster,
     target_cluster: SandboxCluster,
 ) -> None:
+    if side_by_side:
+        monkeypatch.setattr(lane_runner, "FAR_SECONDS", -1.0)
     copy_over_a_bad_network(flow, topic, run_flow, monkeypatch, source_cluster, seed)
     assert_exact(flow, topic, source_cluster, target_cluster)
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("side_by_side", [False, True])
 def test_any_request_at_any_time_by_the_older_transaction_protocol(
+    side_by_side: bool,
     topic: str,
     flow_factory: Callable[..., Flow],
     cluster_factory: Callable[..., SandboxCluster],
@@ -311,13 +318,17 @@ def test_any_request_at_any_time_by_the_older_transaction_protocol(
     source_cluster: SandboxCluster,
 ) -> None:
     target = cluster_factory(features=("transaction.version=1",))
+    if side_by_side:
+        monkeypatch.setattr(lane_runner, "FAR_SECONDS", -1.0)
     flow = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.transaction.mb = 1", "A->B.ferry.lanes = 2", target=target)
     copy_over_a_bad_network(flow, topic, run_flow, monkeypatch, source_cluster, 1)
     assert_exact(flow, topic, source_cluster, target)
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("seed", range(3))
 def test_at_least_once_loses_nothing_and_what_comes_twice_comes_in_order(
+    seed: int,
     topic: str,
     flow_factory: Callable[..., Flow],
     run_flow: RunFlow,
@@ -326,11 +337,15 @@ def test_at_least_once_loses_nothing_and_what_comes_twice_comes_in_order(
     target_cluster: SandboxCluster,
 ) -> None:
     flow = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.transaction.mb = 1", "A->B.transaction.producer = false")
-    copy_over_a_bad_network(flow, topic, run_flow, monkeypatch, source_cluster, 2)
+    copy_over_a_bad_network(flow, topic, run_flow, monkeypatch, source_cluster, seed)
     upstream, downstream = read_all(source_cluster.bootstrap, topic), read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")
-    for records, copies in zip(upstream, downstream, strict=True):
+    receipts = read_receipts(flow)
+    for number, (records, copies) in enumerate(zip(upstream, downstream, strict=True)):
         wanted, found = numbers_of(records), numbers_of(copies)
         assert sorted(set(found)) == wanted
         # A repetition goes back to an earlier record and from there on in order again, without a gap.
         following = dict(itertools.pairwise(wanted))
         assert all(after == following.get(before) or after <= before for before, after in itertools.pairwise(found))
+        # And the ledger names it.
+        told = union(span for receipt in receipts if receipt.partition == number for span in receipt.repeated)
+        assert numbers_of([copy for copy in copies if end_of_range_at(told, copy.offset) == copy.offset]) == wanted

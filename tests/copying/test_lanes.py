@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from zlib import crc32
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.clusters.partitions import TopicPartition
-from ferry.copying.lanes import balance, number_of_lanes
+from ferry.copying.lanes import (
+    GROUP_WEIGHT,
+    GROUPS_A_TASK,
+    LANE_WEIGHT,
+    balance,
+    number_of_lanes,
+    spread,
+    task_groups,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -19,17 +25,6 @@ pytestmark = pytest.mark.unit
 class Load:
     name: int
     weight: int
-
-
-@given(st.text(min_size=1, max_size=30), st.integers(0, 10_000), st.integers(1, 64))
-def test_a_lane_depends_on_name_number_and_count_alone(topic: str, partition: int, lanes: int) -> None:
-    lane = TopicPartition(topic, partition).share(lanes)
-    assert lane == (crc32(topic.encode()) + partition) % lanes
-    assert 0 <= lane < lanes
-
-
-def test_lanes_do_not_change_between_versions() -> None:
-    assert [TopicPartition("orders", number).share(8) for number in range(4)] == [6, 7, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -69,3 +64,68 @@ def test_the_heaviest_first_and_always_to_the_lightest() -> None:
     assert sorted(sum(load.weight for load in group) for group in spread) == [3, 3]
     assert len(balance([Load(0, 1), Load(1, 1)], 1)) == 1
     assert balance([], 3) == []
+
+
+def loads(*weights: int) -> list[Load]:
+    return [Load(name, weight) for name, weight in enumerate(weights)]
+
+
+@pytest.mark.parametrize(
+    ("weights", "lanes", "used"),
+    [
+        ([1] * 20, 8, 1),
+        ([LANE_WEIGHT], 8, 1),
+        ([LANE_WEIGHT, 1], 8, 2),
+        ([LANE_WEIGHT // 4] * 20, 8, 5),
+        ([LANE_WEIGHT * 9] * 20, 8, 8),
+        ([LANE_WEIGHT * 9] * 3, 8, 3),
+        ([LANE_WEIGHT * 9] * 3, 1, 1),
+        ([], 8, 0),
+    ],
+)
+def test_as_many_lanes_as_are_worth_it(weights: list[int], lanes: int, used: int) -> None:
+    assert len(spread(loads(*weights), lanes, 2 * LANE_WEIGHT)) == used
+
+
+def test_small_transactions_are_worth_a_lane_each() -> None:
+    assert len(spread(loads(*[1 << 20] * 6), 8, 1 << 20)) == 6
+
+
+def test_a_partition_with_ten_times_the_bytes_has_a_lane_of_its_own() -> None:
+    large, small = LANE_WEIGHT * 100, LANE_WEIGHT * 10
+    lanes = spread(loads(large, *[small] * 15), 8, LANE_WEIGHT)
+    assert sorted(len(lane) for lane in lanes) == [1, 2, 2, 2, 2, 2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("weights", "tasks", "groups"),
+    [
+        ([1] * 8, 2, 2),  # a small run: each group costs a task's start
+        ([GROUP_WEIGHT] * 8, 2, 8),
+        ([GROUP_WEIGHT] * 128, 2, 2 * GROUPS_A_TASK),
+        ([GROUP_WEIGHT] * 3, 8, 3),
+        ([], 2, 0),
+    ],
+)
+def test_the_last_groups_of_a_large_run_are_small(weights: list[int], tasks: int, groups: int) -> None:
+    assert len(task_groups(loads(*weights), tasks, 1)) == groups
+
+
+@pytest.mark.parametrize(("lanes", "groups"), [(8, 2), (31, 3), (32, 4), (128, 8)])
+def test_groups_have_all_lanes_that_a_task_runs_side_by_side(lanes: int, groups: int) -> None:
+    found = task_groups(loads(*[GROUP_WEIGHT] * lanes), 2, 8)
+    assert len(found) == groups
+    assert min(map(len, found)) >= min(8, lanes // 2)
+
+
+@pytest.mark.parametrize("tasks", [2, 4])
+@pytest.mark.parametrize("heavy", [1, 10])
+def test_tasks_end_at_about_the_same_time(tasks: int, heavy: int) -> None:
+    """A task takes the next group when it is done. The best split has no task with more than its share, but for the heaviest partition."""
+    partitions = loads(heavy * GROUP_WEIGHT, *[GROUP_WEIGHT] * 15)
+    lanes = [Load(name, sum(entry.weight for entry in lane)) for name, lane in enumerate(spread(partitions, 8, LANE_WEIGHT))]
+    done = [0] * tasks
+    for group in task_groups(lanes, tasks, 1):
+        done[done.index(min(done))] += sum(lane.weight for lane in group)
+    total = sum(entry.weight for entry in partitions)
+    assert max(done) <= 1.2 * max(total / tasks, heavy * GROUP_WEIGHT)

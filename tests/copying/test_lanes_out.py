@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 
 from ferry.clusters.coordination import NO_IDENTITY
-from ferry.copying.lanes_out import LANE_ATTEMPTS, WORKER_DIED, LanesOut
+from ferry.copying import lanes_out
+from ferry.copying.lanes_out import LANE_ATTEMPTS, MORE_PARTITIONS, WORKER_DIED, LanesOut
 from ferry.copying.model import LaneTask, PartitionTask, Segment
 from ferry.ledger.receipts import ReceiptKind
 
@@ -56,3 +57,32 @@ def test_a_lane_without_headway_is_given_up_and_headway_begins_anew() -> None:
     out.take(0, "the last reason")
     assert out.give_again([task(0, start)]) == ([], [(task(0, start), "the last reason")])
     assert (out.lost, out.tasks) == ({}, {})
+
+
+def test_a_lane_that_the_driver_interrupts_is_not_given_up() -> None:
+    out = LanesOut()
+    out.give([task(0)])
+    for _ in range(LANE_ATTEMPTS * 2):
+        out.interrupted.add(0)
+        out.take(0, WORKER_DIED)
+        assert out.lost == {0: MORE_PARTITIONS}
+        assert out.give_again([task(0)]) == ([task(0)], [])
+        assert not out.interrupted
+
+
+def test_a_lane_that_ends_while_it_is_interrupted_was_not() -> None:
+    out = LanesOut()
+    out.give([task(0)])
+    out.interrupted.add(0)
+    out.take(0, None)
+    assert not out.interrupted
+
+
+def test_a_lane_that_worked_for_long_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing arrives, nothing is committed."""
+    out = LanesOut()
+    out.give([task(0)])
+    monkeypatch.setattr(lanes_out, "WORKED_SECONDS", -1.0)
+    for _ in range(LANE_ATTEMPTS * 2):
+        out.take(0, WORKER_DIED)
+        assert out.give_again([task(0)]) == ([task(0)], [])

@@ -8,7 +8,7 @@ import pytest
 from tools.kafka import SandboxCluster, compare_topics
 
 from ferry.clusters.consumer_groups import ConsumerGroups
-from ferry.clusters.coordination import committed_positions
+from ferry.clusters.coordination import ask_positions
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
@@ -45,7 +45,7 @@ def test_a_lane_of_300_partitions_commits_where_a_batch_has_20000_bytes(
     assert compare_topics(source_cluster.bootstrap, target.bootstrap, {topic: remote}).equal
     group = flow.position_group
     expected = {TopicPartition(remote, number): (number + 1) % 2 for number in range(PARTITIONS)}
-    assert committed_positions(flow.target, group, stable=True) == expected
+    assert ask_positions(flow.target, group, stable=True).answer() == expected
     assert run_flow(flow).records == 0
     offsets = {TopicPartition(remote, number): CommittedOffset(number, -1, "as a sync writes them") for number in range(PARTITIONS)}
     with ConsumerGroups(flow.target) as groups:

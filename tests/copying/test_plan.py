@@ -217,6 +217,9 @@ def test_the_ledger_was_deleted() -> None:
 
 def test_group_and_head_differ() -> None:
     refused(replace(KNOWN, committed=49), PositionDisagrees, "group says 49, the head says 50")
+    flushed = replace(KNOWN, head=replace(head(), remote_end=40))  # without transactions the group is written after the head
+    assert plan(replace(flushed, committed=49)).position == 50
+    refused(replace(flushed, committed=51), PositionDisagrees, "group says 51, the head says 50")
 
 
 def test_the_state_topic_was_lost() -> None:

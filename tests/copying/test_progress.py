@@ -13,8 +13,8 @@ import pytest
 from ferry.clusters.internal_reader import InternalRecord
 from ferry.copying.progress import Progress, ProgressObserver, beside, named_when_slow
 from ferry.errors import ClusterUnreachable
-from ferry.ledger.counters import Counters
-from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt
+from ferry.ledger.counters import Counters, MinMeanMax
+from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 
 pytestmark = pytest.mark.unit
 
@@ -159,3 +159,44 @@ def test_a_quick_step_is_not_named_and_its_error_passes() -> None:
     with pytest.raises(KeyError), named_when_slow(said.append, "planning the lanes"):
         raise KeyError
     assert said == []
+
+
+def test_a_receipt_that_grows_is_counted_once() -> None:
+    progress = Progress(offsets_total=100, lanes_total=1)
+    for entry in (receipt(0, 10, 9, 900), receipt(0, 30, 28, 2_800), receipt(0, 31, 29, 2_900), receipt(31, 40, 9, 900)):
+        progress.add(entry)
+    assert (progress.offsets, progress.counters.records, progress.counters.bytes) == (40, 38, 3_800)
+
+
+def test_a_run_that_follows_says_how_old_the_newest_records_were() -> None:
+    """Not those of the catch-up at its beginning, which are in the same receipt."""
+    progress = Progress(offsets_total=0, lanes_total=1)
+    assert progress.following(61.0) == "following for 61 s: 0 records, 0.0 MB"
+    caught_up = MinMeanMax(20, 600_000.0, 3_600_000, 1_000)
+    whole = receipt(0, 1_000, 1_000, 2_000_000)
+    progress.add(replace(whole, counters=whole.counters._replace(replication_latency_ms=caught_up)))
+    assert progress.following(61.0).endswith("1,000 records, 2.0 MB, the newest ones on average 600.0 s after their timestamps")
+    for new in range(1, 4):
+        delays = caught_up + MinMeanMax(100, 200.0, 400, new * 10)
+        more = receipt(0, 1_000 + new * 10, 1_000 + new * 10, 2_000_000)
+        progress.add(replace(more, counters=more.counters._replace(replication_latency_ms=delays)))
+    assert progress.following(121.0).endswith("1,030 records, 2.0 MB, the newest ones on average 0.2 s after their timestamps")
+    assert progress.following(181.0) == "following for 181 s: 1,030 records, 2.0 MB", "nothing has come since"
+
+
+def test_a_receipt_that_has_grown_since_the_last_look_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[bytes] = []
+
+    def counting(key: bytes, value: bytes, where: str) -> Receipt:
+        decoded.append(key)
+        return decode_receipt(key, value, where)
+
+    grown = [encode_receipt(replace(receipt(0, end, end, end * 10), run_id="run-1")) for end in range(10, 60, 10)]
+    after = encode_receipt(replace(receipt(50, 60, 10, 100), run_id="run-1"))
+    ledger = Ledger([InternalRecord(0, number, 0, *pair) for number, pair in enumerate([*grown, after])])
+    observer, _ = observed(ledger, monkeypatch)
+    monkeypatch.setattr("ferry.copying.progress.decode_receipt", counting)
+    with beside("ferry-progress", observer.watch):
+        assert ledger.idle.wait(30)
+    assert decoded == [grown[0][0], after[0]]
+    assert (observer.progress.offsets, observer.progress.counters.records) == (60, 60)

@@ -52,7 +52,7 @@ def test_refused_records_alone_are_left_out_in_order(data: st.DataObject, code: 
         assert bench.broker.log.get(KEY, []) == [name for name in range(total) if name not in bad]
         assert [(refused.key, refused.batch.names) for refused in bench.refused] == [(KEY, (name,)) for name in sorted(bad)]
         assert {refused.problem for refused in bench.refused} <= {PRODUCE.told(code)}
-        assert bench.appender.refusal(KEY) is None
+        assert bench.appender.refusals.get(KEY) is None
         assert bench.consistent()
 
 
@@ -63,7 +63,7 @@ def test_what_no_record_gets_past_stops_the_partition_all_the_same(monkeypatch: 
     bench.broker.script.extend([None, code])
     bench.run()
     assert bench.broker.log[KEY] == [0]
-    assert bench.appender.refusal(KEY) is not None
+    assert bench.appender.refusals.get(KEY) is not None
     assert bench.refused == []
 
 
@@ -77,7 +77,7 @@ def test_outputs_of_one_record_that_are_too_large_together_are_left_out(monkeypa
         bench.enqueue((0,), (1, 2), (3,))
         bench.broker.script.extend([None, TOO_LARGE])
         bench.run()
-        refusal = bench.appender.refusal(KEY)
+        refusal = bench.appender.refusals.get(KEY)
         assert bench.broker.log[KEY] == ([0, 3] if skips else [0])
         assert [refused.batch.names for refused in bench.refused] == ([(1, 2)] if skips else [])
         assert refusal is None if skips else refusal is not None and "made of one record" in refusal.problem

@@ -44,6 +44,14 @@ def test_a_backfill_needs_both_ends(bounds: dict[str, datetime]) -> None:
         RunRequest("A->B", "r", backfill=True, **bounds)
 
 
+@given(TIMES)
+def test_a_run_that_follows_has_no_other_end(moment: datetime) -> None:
+    request = RunRequest("A->B", "r", follow_until=moment)
+    assert RunRequest.from_json(request.to_json()) == request
+    with pytest.raises(ArgumentError, match="run r: a run that follows has no end"):
+        RunRequest("A->B", "r", until=moment, follow_until=moment)
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "null", "[]", "3", "{}", '{"flow": "A->B"}', json.dumps({"flow": "f", "run_id": "r", "until": "soon"})],

@@ -13,6 +13,7 @@ from kafka.admin import KafkaAdminClient
 from tools.kafka import SandboxCluster, compare_topics, read_all
 
 from ferry.config import Flow
+from ferry.copying import lane_runner
 from ferry.copying.lane import Lane
 from ferry.copying.signals import ABORT_SECONDS, StopSignals
 from ferry.errors import ExitCode
@@ -113,7 +114,9 @@ def test_other_threads_have_no_signals() -> None:
 
 
 @pytest.mark.brokers
+@pytest.mark.parametrize("side_by_side", [False, True])
 def test_nothing_stays_open(
+    side_by_side: bool,
     handled: list[int],
     flow_factory: Callable[..., Flow],
     topic_factory: Callable[..., str],
@@ -123,6 +126,8 @@ def test_nothing_stays_open(
     source_cluster: SandboxCluster,
     target_cluster: SandboxCluster,
 ) -> None:
+    if side_by_side:
+        monkeypatch.setattr(lane_runner, "FAR_SECONDS", -1.0)
     topic = topic_factory(source_cluster, partitions=2)
     produce(source_cluster, topic, [(number % 2, b"k", str(number).encode()) for number in range(2_000)])
     flow = flow_factory(f"A->B.topics = {topic}")

@@ -260,6 +260,32 @@ def test_leaders_are_asked_for_until_they_are_known_and_not_during_a_pause(bench
     assert made.source.refreshed == 2
 
 
+@pytest.mark.parametrize("follows", [True, False])
+def test_a_lane_that_follows_asks_for_leaders_although_nothing_fails(bench: Callable[..., Bench], follows: bool) -> None:
+    """A leader that is cut off from its cluster answers as if nothing arrived."""
+    made = bench(replace(task(), follows=follows))
+    made.source.age = module.LOOK_SECONDS - 0.1
+    made.mend()
+    assert made.source.refreshed == 0
+    made.source.age = module.LOOK_SECONDS + 0.1
+    made.mend()
+    assert made.source.refreshed == follows
+    made.source.ids["t"] = UUID(int=9)
+    made.mend()
+    assert (made.cursors[0].failure is not None) == follows, "a topic that was created again is noticed too"
+
+
+def test_nobody_waits_for_a_leader_that_was_replaced(bench: Callable[..., Bench]) -> None:
+    made = bench(task(0), task(1))
+    made.source.leaders[1] = Leader(2, 0)
+    made.feed.pump(0)
+    made.answer(error=NOT_LEADER)
+    made.source.leaders[1] = Leader(3, 1)
+    made.mend()
+    made.feed.pump(0)
+    assert made.asked() == [(2, [(1, 0)]), (3, [(1, 0)])], "broker 2 may hang"
+
+
 def test_another_topic_of_that_name_and_a_topic_that_is_gone_stop(bench: Callable[..., Bench]) -> None:
     made = bench(task(0), task(1))
     made.source.ids["t"] = None
@@ -295,6 +321,17 @@ def test_fetches_fit_what_may_be_held_and_one_always_goes(bench: Callable[..., B
     assert alone.asked() == []
     alone.feed.pump(0)
     assert len(alone.asked()) == 1
+
+
+def test_lanes_that_follow_leave_room_for_each_other(bench: Callable[..., Bench]) -> None:
+    """Each has a request at the broker all the time."""
+    made = bench(replace(task(), follows=True), limits=LIMITS._replace(fetch=10_000, partition_fetch=10_000))
+    for lanes in (1, 3):
+        made.source.meter.own = dict.fromkeys(range(lanes), 0)
+        made.feed.abandon()
+        made.feed.pump(0)
+        assert made.source.requests[-1][0].max_bytes == LIMITS.held // (2 * lanes)
+        made.source.meter.reserved = 0
 
 
 def test_after_a_batch_larger_than_a_fetch_as_much_is_reserved(bench: Callable[..., Bench]) -> None:

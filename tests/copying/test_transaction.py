@@ -18,6 +18,7 @@ ALLOWED = {
     (State.OPEN, Event.APPEND): State.OPEN,
     (State.OPEN, Event.CLOSE): State.CLOSING,
     (State.CLOSING, Event.CLOSE): State.CLOSING,
+    (State.CLOSING, Event.NOTHING_ACCEPTED): State.OPEN,
     (State.CLOSING, Event.COMMIT): State.COMMITTING,
     (State.COMMITTING, Event.DONE): State.READY,
     (State.UNCERTAIN, Event.PROVEN): State.READY,

@@ -172,7 +172,7 @@ def test_a_compacted_log_is_not_taken_for_a_truncated_one(
     until = datetime.fromtimestamp((FIRST_MILLISECOND + 13) / 1_000, UTC)
     assert run_flow(flow, until=until).exit_code is ExitCode.DONE
     with ClusterAdmin(flow.target) as admin:
-        heads = read_state(flow, admin.topics(), stable=True)[0].heads
+        heads = read_state(flow, admin.topics(), stable=True).heads
     assert [heads[topic, partition].position for partition in (0, 1)] == [15, 15]
     producer = Producer(target_cluster.client_settings())
     key, value = encode_state(replace(heads[topic, 1], source_epoch=0))

@@ -15,6 +15,7 @@ from ferry.errors import AuthenticationFailed, ExitCode
 pytestmark = pytest.mark.unit
 
 NEWEST = {1: 18, 3: 13, 9: 10, 22: 6, 61: 0, 66: 2}
+WITHOUT_2_8 = {1: 12, 3: 9, 9: 7, 22: 4}
 FEATURES = {"metadata.version": 30, "transaction.version": 2}
 CONFIGS = {
     "transaction.state.log.replication.factor": "3",
@@ -40,20 +41,35 @@ def test_a_good_cluster() -> None:
     assert "ferry (SASL_SSL, PLAIN)" in findings[0].found
 
 
+def test_without_transactions_a_target_needs_none() -> None:
+    poor = replace(configured(transaction_max_timeout_ms="5000"), capabilities=replace(CAN, newest={**NEWEST, 22: 0}, features={}))
+    assert Verdict.FAILURE in {entry.verdict for entry in cluster_findings(poor, source=False, target=True)}
+    findings = list(cluster_findings(poor, source=False, target=True, transactions=False))
+    assert {entry.verdict for entry in findings} == {Verdict.OK}
+
+
 @pytest.mark.parametrize(
     ("facts", "check", "verdict", "told", "fix"),
     [
         (can(features={"metadata.version": 21}), "version", "ok", "Kafka 3.9", ""),
         (can(features={"metadata.version": 99}), "version", "ok", "Kafka 4.4", ""),
-        (can(features={}), "version", "ok", "ZooKeeper", ""),
-        (can(newest={**NEWEST, 3: 9}), "release", "warning", "older than Kafka 2.8: remote topics", "to 2.8 or newer"),
+        (can(features={}), "version", "ok", "not told; ", ""),
+        (
+            replace(can(features={}), configs={**CONFIGS, "inter.broker.protocol.version": "2.8-IV1"}),
+            "version",
+            "ok",
+            "Kafka 2.8-IV1, with ZooKeeper",
+            "",
+        ),
+        (can(newest={**WITHOUT_2_8, 3: 9}), "release", "warning", "is older than Kafka 2.8: remote topics", "to 2.8 or newer"),
+        (can(newest={**NEWEST, 3: 9}), "release", "warning", "does not offer Metadata in version 10, as Kafka 2.8", "provider"),
         (can(clock=Clock(-4_000, 10)), "clock", "ok", "4.000 s behind", ""),
         (can(clock=Clock(-7_000, 10)), "clock", "warning", "7.000 s behind", "NTP"),
         (can(clock=Clock(6_000, 2_000)), "clock", "ok", "ahead of", ""),
         (can(clock=Clock(4_000_000, 10)), "clock", "failure", "ahead of", "NTP"),
         (can(clock=None, no_clock="it is shy"), "clock", "warning", "it is shy", "compare `date`"),
-        (can(newest={**NEWEST, 22: 2}), "release", "failure", "KIP-360", "2.5"),
-        (can(newest={**NEWEST, 9: 6}), "release", "failure", "KIP-447", "2.5"),
+        (can(newest={22: 2, 9: 6}), "release", "failure", "KIP-360", "2.5"),
+        (can(newest={**NEWEST, 9: 6}), "release", "failure", "KIP-447", "provider"),
         (
             can(features={"metadata.version": 25}),
             "exactly-once",
@@ -62,7 +78,7 @@ def test_a_good_cluster() -> None:
             "kafka-features.sh --bootstrap-server b1:9092,b2:9092 upgrade --feature transaction.version=2",
         ),
         (can(features={"metadata.version": 21}), "exactly-once", "ok", "older protocol", ""),
-        (can(newest={key: version for key, version in NEWEST.items() if key != 61}), "release", "warning", "KIP-664", "2.8"),
+        (can(newest={key: version for key, version in NEWEST.items() if key != 61}), "release", "warning", "KIP-664", "provider"),
         (replace(GOOD, brokers=2), "transaction log", "failure", "replication.factor=3 with 2 brokers", "start 1 more"),
         (
             replace(configured(transaction_state_log_replication_factor="1"), brokers=1),
@@ -88,6 +104,16 @@ def test_each_check(facts: ClusterFacts, check: str, verdict: str, told: str, fi
     assert (found.fix == "") == (found.verdict is Verdict.OK)
 
 
+def test_a_service_is_named_and_its_versions_are_no_age() -> None:
+    redpanda = replace(can(newest={1: 11, 3: 8, 9: 7, 22: 3, 61: 0, 66: 0}, features={}), cluster_id="redpanda.3f2", configs={})
+    findings = list(cluster_findings(redpanda, source=True, target=True))
+    assert next(entry.found for entry in findings if entry.check == "service").startswith("Redpanda; docs/compatibility.md")
+    assert next(entry.found for entry in findings if entry.check == "version").startswith("not told; ")
+    released = [entry.found for entry in findings if entry.check == "release"]
+    assert released
+    assert all(found.startswith("is Redpanda, and does not offer ") for found in released)
+
+
 def test_a_source_needs_no_transactions() -> None:
     no_transactions = can(newest={key: version for key, version in NEWEST.items() if key not in {9, 22}})
     assert {entry.check for entry in cluster_findings(no_transactions, source=True, target=False)} == {"reachable", "version", "clock"}
@@ -97,7 +123,7 @@ def test_doctor_and_run_go_by_the_same_list() -> None:
     nothing = list(cluster_findings(can(newest={}), source=True, target=True))
     found = [entry.found for entry in nothing if entry.check == "release"]
     assert found == [
-        f"older than Kafka {entry.since}: {entry.without}" for entry in (*SOURCE_NEEDS, *TARGET_NEEDS, *SOURCE_WISHES, *TARGET_WISHES)
+        f"is older than Kafka {entry.since}: {entry.without}" for entry in (*SOURCE_NEEDS, *TARGET_NEEDS, *SOURCE_WISHES, *TARGET_WISHES)
     ]
     assert exit_code(nothing) is ExitCode.PARTLY_FAILED
 

@@ -19,7 +19,9 @@ from ferry.doctor.machine import MachineFacts
 from ferry.errors import ExitCode, PartitionsFailed
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.status import FlowStatus
+from ferry.syncs.config_differences import ConfigDifference
 from ferry.syncs.few_replicas import FewReplicas
+from ferry.syncs.wrong_topics import WrongTopic
 
 pytestmark = pytest.mark.unit
 
@@ -37,6 +39,8 @@ A = ClusterFacts("A", "a:9092", "ANONYMOUS", None, "id-a", 3, 3, Capabilities({}
 B = replace(A, alias="B", bootstrap="b:9092", cluster_id="id-b")
 FACTS = FlowFacts(A, B, OPEN, OPEN, FlowStatus("A->B", (), ()), None, 2)
 DAY = 86_400.0
+SHORT = ConfigDifference("orders", "A.orders", "retention.ms", "2", "1", "keeps records only for 1 s", "set it")
+STAMPED = replace(SHORT, name="message.timestamp.type", there="LogAppendTime", remedy="set CreateTime", refused=True)
 
 
 @pytest.fixture
@@ -97,33 +101,23 @@ def test_one_cluster_under_two_names(flow_of: FlowOf) -> None:
             '{"topic":"A.orders","partition":0,"replicas":[2,1]},{"topic":"A.orders","partition":1,"replicas":[3,2]}',
         ),
         (
-            replace(FACTS, source_configs={"orders": {"max.message.bytes": "9"}}, remote_configs={"orders": {"max.message.bytes": "8"}}),
+            replace(FACTS, wrong_topics=(WrongTopic("topic l has cleanup.policy=delete", "kafka-configs.sh", stops=True),)),
             None,
-            "message size",
-            "warning",
-            "orders",
-            "max.message.bytes",
-        ),
-        (
-            replace(FACTS, remote_configs={"orders": {"message.timestamp.type": "LogAppendTime"}}),
-            None,
-            "timestamps",
+            "internal topics",
             "failure",
-            "orders",
-            "CreateTime",
+            "topic l has cleanup.policy=delete",
+            "kafka-configs.sh",
         ),
         (
-            replace(
-                FACTS,
-                source_configs={"orders": {"retention.ms": "-1"}},
-                remote_configs={"orders": {"message.timestamp.before.max.ms": "1000"}},
-            ),
+            replace(FACTS, wrong_topics=(WrongTopic("topic s has 3 partitions", "nothing is lost"),)),
             None,
-            "timestamps",
+            "internal topics",
             "warning",
-            "orders",
-            "message.timestamp.before.max.ms",
+            "topic s has 3 partitions",
+            "nothing is lost",
         ),
+        (replace(FACTS, differences=(SHORT,)), None, "topic configs", "warning", "retention.ms=1 of A.orders", "set it"),
+        (replace(FACTS, differences=(SHORT, STAMPED)), None, "topic configs", "failure", "type=LogAppendTime of A.orders", "CreateTime"),
         (FACTS, 8 * DAY, "expiration", "warning", "8 days between runs", "transactional.id.expiration.ms"),
         (replace(FACTS, status=status(100.0)), 3_600.0, "headroom", "failure", "orders-1", "run now"),
         (replace(FACTS, status=status(100.0)), None, "headroom", "warning", "100 s", "run now"),
@@ -142,11 +136,6 @@ def test_headroom_that_could_not_be_read_is_a_warning(flow_of: FlowOf) -> None:
     both = replace(status(100.0), partitions=(unread, *status(100.0).partitions))
     found, other = bad(flow_of(), replace(FACTS, status=both), 3_600.0)
     assert ("orders-7" in found.found, other.verdict) == (True, Verdict.FAILURE), "what is known is told too"
-
-
-def test_limits_that_are_the_same_or_wider_are_fine(flow_of: FlowOf) -> None:
-    config = {"max.message.bytes": "9", "retention.ms": "-1", "message.timestamp.before.max.ms": str((1 << 63) - 1)}
-    assert bad(flow_of(), replace(FACTS, source_configs={"orders": config}, remote_configs={"orders": config})) == []
 
 
 def test_missing_rights_come_with_the_command_that_grants_them(flow_of: FlowOf) -> None:

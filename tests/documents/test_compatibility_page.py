@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from tools.docs.services_page import END, page, verdict
 from tools.kafka.releases import NEWEST, OLDEST, RELEASES, needs_zookeeper
 
 from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES
+from ferry.clusters.service_profiles import READ, SERVICES
 
 pytestmark = pytest.mark.unit
 
@@ -31,3 +33,12 @@ def test_what_is_refused() -> None:
     assert {need.since for need in TARGET_NEEDS} == {"2.5"}
     assert {need.since for need in SOURCE_NEEDS} == {"0.11"}
     assert "A target must be 2.5 or newer, and a source 0.11 or newer." in PAGE
+
+
+def test_the_table_of_services_is_the_current_one() -> None:
+    assert page() == PAGE, "run: python -m tools.docs"
+    rows = PAGE.partition("| service |")[2].partition(END)[0]
+    assert re.findall(r"^\| ([A-Z][^|]*) \| (works|works with .*?|refused because .*?) \|", rows, re.MULTILINE) == [
+        (service.name, verdict(service)) for service in SERVICES
+    ]
+    assert f"Every limit was read on {READ}." in PAGE

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from tools.docs.mirrormaker_names import CLIENTS, METRICS, PLUGINS, Verdict
-from tools.docs.mirrormaker_page import PAGE, names, page, tables
+from tools.docs.mirrormaker_names import CLIENTS, METRICS, PLUGINS
+from tools.docs.mirrormaker_page import PAGE, VERDICTS, names, page, tables
 from typer.main import get_command
 
 from ferry import client
@@ -15,7 +15,6 @@ from ferry.cli.main import app
 from ferry.client import MirrorClient
 from ferry.config.registry import FILE_PROPERTIES, FLOW_PROPERTIES
 from ferry.config.registry.ferry import FERRY
-from ferry.config.registry.property import Effect
 from ferry.policy.naming import ReplicationPolicy
 
 pytestmark = pytest.mark.unit
@@ -103,8 +102,7 @@ def test_no_name_has_two_rows() -> None:
 @pytest.mark.parametrize("name", sorted({**FILE_PROPERTIES, **FLOW_PROPERTIES}.keys() - {known.name for known in FERRY}))
 def test_every_property_of_the_registry_has_its_row_and_effect(name: str) -> None:
     known = {**FILE_PROPERTIES, **FLOW_PROPERTIES}[name]
-    verdict = {Effect.HONOURED: Verdict.HONOURED, Effect.NO_EFFECT: Verdict.NO_EFFECT, Effect.REFUSED: Verdict.REFUSED}[known.effect]
-    assert ROWS[name].verdict is verdict
+    assert ROWS[name].verdict is VERDICTS[known.effect]
     assert known.why in ROWS[name].what
 
 

@@ -11,7 +11,7 @@ import pytest
 from ferry.ledger.receipts import ReceiptKind
 from ferry.ledger.run_summary import DAYS_KEPT
 from ferry.ledger.state import CLAIM_KEY, FLOW_KEY, HEAD_KEY, SYNC_KEY
-from ferry.ledger.topics import COMPACTED, EXPIRING
+from ferry.ledger.topics import RUNS, RUNS_KEPT, SMALL
 from ferry.policy.naming import ledger_topic, position_group, runs_topic, state_topic
 
 pytestmark = pytest.mark.unit
@@ -47,5 +47,8 @@ def test_the_page_of_topics_says_what_the_code_does() -> None:
     assert [name for name in (ledger_topic("A"), state_topic("A"), runs_topic("A"), position_group("A")) if f"`{name}`" not in page] == []
     assert [kind for kind in ReceiptKind if f"| `{kind.value}` |" not in page] == []
     assert [key for key in (HEAD_KEY, FLOW_KEY, CLAIM_KEY, SYNC_KEY) if f"`{key.decode()}`" not in page] == []
-    assert f"cleanup.policy={COMPACTED['cleanup.policy']}" in page
-    assert f"cleanup.policy={EXPIRING['cleanup.policy']}`, kept for {DAYS_KEPT} days" in page
+    assert f"`cleanup.policy=delete`, kept for {DAYS_KEPT} days" in page
+    assert f"`{RUNS_KEPT}` of {DAYS_KEPT} days" in page
+    assert [name for name, value in SMALL.items() if f"`{name}={value}`" not in page] == []
+    assert RUNS.keys() - SMALL.keys() == {RUNS_KEPT}
+    assert f"{RUNS_KEPT}={RUNS[RUNS_KEPT]}" in page

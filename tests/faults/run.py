@@ -18,9 +18,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--follow", action="store_true", help="runs that follow, with strikes during hand-overs")
     options = parser.parse_args()
     say(f"seed {options.seed}, {options.rounds} rounds")
-    outcome = run_series(options.seed, options.rounds, say)
+    outcome = run_series(options.seed, options.rounds, say, follow=options.follow)
     for line in outcome.lines():
         say(line)
     return 0 if outcome.clean else 1

@@ -54,14 +54,32 @@ A->B.tasks.max = 2
 """
 SPARK, INLINE = "local[2]", "inline"
 STRIKES = ("worker", "jvm", "tree", "target broker", "source broker", "stop worker", "stop jvm", "stop target broker", "second run")
+# When runs follow: another one takes over, and is killed in the middle of that, or the old one is.
+HAND_OVERS = ("hand-over", "kill the newer run in the hand-over", "kill the older run in the hand-over")
+FOLLOW_SECONDS = 20
+# From the start of the newer run on: within it both runs are at work, and one takes over from the other.
+HAND_OVER_SECONDS = (3.0, 15.0)
 # A run of which nothing was killed for good must come to its end.
-SURVIVABLE = frozenset({"worker", "target broker", "source broker", "stop worker", "stop jvm", "stop target broker"})
+SURVIVABLE = frozenset(
+    {
+        "hand-over",
+        "kill the newer run in the hand-over",
+        "worker",
+        "target broker",
+        "source broker",
+        "stop worker",
+        "stop jvm",
+        "stop target broker",
+    }
+)
 # A run that neither ends nor makes headway is a finding.
 RUN_SECONDS = 240.0
 # Until the lanes of a run are at work: Spark's start on a loaded machine.
 START_SECONDS = 90.0
-# Longer than the copy of one round: by then an aimed strike has missed.
-AIM_SECONDS = 15.0
+# Longer than the copy of one round, most of which the run stands still: by then an aimed strike has missed.
+AIM_SECONDS = 120.0
+# For so long the run goes on between two questions whether a transaction is open. A transaction of a small copy takes some 50 ms.
+AIM_STEP_SECONDS = 0.005
 # The share of strikes that wait for an open transaction; the others hit what lies between.
 AIMED = 0.8
 CLEAN_RUNS = 4
@@ -107,8 +125,9 @@ class Outcome:
 class Series:
     """One series over two clusters of its own."""
 
-    def __init__(self, directory: Path, seed: int, say: Callable[[str], None]) -> None:
+    def __init__(self, directory: Path, seed: int, say: Callable[[str], None], *, follow: bool = False) -> None:
         self._random = random.Random(seed)
+        self._strikes, self._follow = (*STRIKES, *HAND_OVERS) if follow else STRIKES, follow
         self._say = say
         self._clusters = ExitStack()
         self._source, self._target = self._clusters.enter_context(both_clusters(directory, {}))
@@ -142,7 +161,7 @@ class Series:
     def round(self, number: int) -> None:
         """Produce, run, strike."""
         self._produce()
-        strike = self._random.choice(STRIKES)
+        strike = self._random.choice(self._strikes)
         aimed = self._random.random() < AIMED
         process = self._start()
         if not self._at_work(process):
@@ -213,6 +232,8 @@ class Series:
 
     def _start(self, master: str = SPARK) -> subprocess.Popen[str]:
         command = [str(Path(sys.executable).parent / "ferry"), "run", str(self._config), "--flow", FLOW, "--master", master]
+        if self._follow and master == SPARK:
+            command += ["--follow", f"{FOLLOW_SECONDS}s"]
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
     def _at_work(self, process: subprocess.Popen[str]) -> bool:
@@ -230,18 +251,19 @@ class Series:
         return ready.wait(START_SECONDS) and process.poll() is None
 
     def _frozen(self, process: subprocess.Popen[str], *, aimed: bool) -> tuple[list[psutil.Process], int]:
-        """The tree, stopped, and how many transactions are open while it stands still; nothing when the run is over."""
+        """The tree, stopped, and how many transactions are open while it stands still; nothing when the run is over.
+
+        It is stopped whenever the coordinator is asked, so on a busy machine a slow answer does not miss the transaction.
+        """
         deadline = time.monotonic() + AIM_SECONDS
         while time.monotonic() < deadline and process.poll() is None:
-            if aimed and not self._open.count():
-                time.sleep(0.005)
-                continue
             tree = tree_of(process.pid)
             send(tree, signal.SIGSTOP)
             inside = self._open.count()
             if inside or not aimed:
                 return tree, inside
             send(tree, signal.SIGCONT)
+            time.sleep(AIM_STEP_SECONDS)
         return [], 0
 
     def _strike(self, strike: str, tree: list[psutil.Process]) -> None:
@@ -255,6 +277,9 @@ class Series:
         elif cluster is not None:
             cluster.pause()
         self._struck = tree
+        if strike in HAND_OVERS:
+            self._hand_over(strike, tree)
+            return
         send([member for member in tree if member not in stopped], signal.SIGCONT)
         if strike == "second run":
             second = self._start()
@@ -269,6 +294,17 @@ class Series:
             cluster.resume()
         elif cluster is not None:
             cluster.run()
+
+    def _hand_over(self, strike: str, tree: list[psutil.Process]) -> None:
+        """Another run takes over from the one that is struck; perhaps one of the two is killed meanwhile."""
+        send(tree, signal.SIGCONT)
+        newer = self._start()
+        ready = threading.Thread(target=self._at_work, args=(newer,), daemon=True)  # drains its output too
+        ready.start()
+        if strike != "hand-over":
+            time.sleep(self._random.uniform(*HAND_OVER_SECONDS))
+            send(tree if "older" in strike else tree_of(newer.pid), signal.SIGKILL)
+        self.outcome.exits[f"{strike}, the newer one"][self._ended(newer)] += 1
 
     def _wait(self, process: subprocess.Popen[str]) -> int:
         code = self._ended(process)
@@ -295,10 +331,10 @@ class Series:
         return self._wait(process) == 0
 
 
-def run_series(seed: int, rounds: int, say: Callable[[str], None]) -> Outcome:
-    """A whole series; its outcome."""
+def run_series(seed: int, rounds: int, say: Callable[[str], None], *, follow: bool = False) -> Outcome:
+    """A whole series; its outcome. `follow`: of runs that follow."""
     with TemporaryDirectory(prefix="ferry-faults-") as directory:
-        series = Series(Path(directory), seed, say)
+        series = Series(Path(directory), seed, say, follow=follow)
         try:
             watcher = series.prepare()
             for number in range(1, rounds + 1):

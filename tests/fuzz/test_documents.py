@@ -31,6 +31,7 @@ from ferry.ledger.state import (
     OwnedAcl,
     RecoveryRecord,
     SyncDone,
+    Writer,
     decode_state,
     encode_state,
 )
@@ -44,7 +45,7 @@ from ferry.wire.runs import decode_runs, encode_runs
 
 pytestmark = pytest.mark.unit
 
-COUNTERS = Counters(57, 900, 1, 1, 2, 3, 4, 5, 2, MinMeanMax(1, 2.5, 3, 57), MinMeanMax(4, 5.0, 6, 57))
+COUNTERS = Counters(57, 900, 1, 1, 2, 3, 4, 5, 2, 6, MinMeanMax(1, 2.5, 3, 57), MinMeanMax(4, 5.0, 6, 57))
 RECEIPT = Receipt(
     ReceiptKind.COPIED, "t", 3, "id", "A.t", "rid", 7, 107, 57, ((7, 0, 50), (60, 50, 7)), COUNTERS, ((50, 57),), 9, 11, 12, 8,
     run_id="run", reason="why", series="series",
@@ -52,7 +53,9 @@ RECEIPT = Receipt(
 ACL = AclBinding.of_document([AclResource.TOPIC, "t", AclPattern.LITERAL, "User:u", "*", "READ", "ALLOW"])
 STATES = (
     Head("t", 1, 5, "id", "A.t", "rid", "lid", 4, "run", "series"),
+    Head("t", 1, 5, "id", "A.t", "rid", "lid", remote_end=7),
     FlowRecord("A->B", 8, 100, exactly_once=False),
+    Writer("ferry-A->B-run", 7),
     FlowRecord("A->B", 8, losses=LossIndex("11111111-1111-1111-1111-111111111111", 9, (IndexedShare(0, 9, 1, (3, 8)),))),
     Claim("A.t", "rid", "A->B"),
     SyncDone("acls", 17, "run"),

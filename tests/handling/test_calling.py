@@ -31,13 +31,23 @@ def generating(record: Record) -> Iterator[Record]:
         ([RECORD, "private"], "a str among its records"),
         ([replace(RECORD, topic="other")], "changed the topic or partition"),
         ([replace(RECORD, partition=2)], "changed the topic or partition"),
+        ([replace(RECORD, topic="eu", partition=3)], "a partition that topic eu of the target does not have: it has 3"),
+        ([replace(RECORD, topic="eu", partition=-1)], "a partition that topic eu"),
+        ([replace(RECORD, topic="eu", partition="0")], "a partition that topic eu"),
+        ([RECORD, replace(RECORD, topic="eu")], "for several partitions"),
     ],
 )
 def test_what_is_no_list_of_records_of_the_partition(returned: Any, problem: str) -> None:
     with pytest.raises(HandlerStopped, match=problem) as raised:
-        PartitionHandling(lambda _: returned, "t", 1)(RECORD)
+        PartitionHandling(lambda _: returned, "t", 1, {"eu": 3})(RECORD)
     assert raised.value.offset == 7
     assert "private" not in str(raised.value)
+
+
+def test_a_place_that_may_be_chosen() -> None:
+    handling = PartitionHandling(lambda record: [replace(record, topic="eu", partition=2)] * 2, "t", 1, {"eu": 3})
+    outputs = handling(RECORD)
+    assert (len(outputs), handling.chosen(outputs[0]), handling.chosen(RECORD)) == (2, ("eu", 2), None)
 
 
 def test_a_generator_that_raises_late() -> None:

@@ -123,7 +123,12 @@ def test_a_listener_that_cannot_be_used_and_rerouting(module: str, tmp_path: Pat
     first, second = str(raised.value).splitlines()
     assert first.startswith(f"{tmp_path}/mm2.properties:5: A->B.ferry.assignment.listener: ")
     assert first.endswith("has no method before_starting")
-    assert second.startswith(f"{tmp_path}/mm2.properties:6: ferry.handler.reroute: is not supported")
+    assert second.startswith(f"{tmp_path}/mm2.properties:6: ferry.handler.reroute: names the topics of the target")
+
+
+def test_who_chooses_topics_copies_exactly_once(module: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"ferry\.handler\.reroute: needs transaction\.producer=true"):
+        load(tmp_path, f"ferry.message.handler = {module}:twice", "ferry.handler.reroute = orders-eu", "transaction.producer = false")
 
 
 def test_args_without_a_handler_are_a_warning(tmp_path: Path) -> None:

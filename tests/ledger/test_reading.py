@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -17,8 +18,11 @@ from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.kept import kept_clients
 from ferry.config import Flow
 from ferry.errors import NewerFormat
-from ferry.ledger.reading import read_own_state, read_state, read_syncs_done
-from ferry.ledger.state import FLOW_KEY, FlowState, SyncDone, encode_state
+from ferry.ledger import reading
+from ferry.ledger.reading import read_claims, read_own_state, read_receipts, read_state, read_syncs_done
+from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
+from ferry.ledger.state import FLOW_KEY, Claim, FlowState, SyncDone, encode_state
+from ferry.policy.naming import state_topic
 
 pytestmark = pytest.mark.brokers
 
@@ -34,7 +38,7 @@ class _State:
 
     def write(self, *syncs: str, finished: int = 1) -> None:
         records = [encode_state(SyncDone(sync, finished, "run")) for sync in syncs]
-        append_records(self.flow.target, self.flow.state_topic, records, in_order=True)
+        append_records(self.flow.target, self.flow.state_topic, records)
 
     def remove(self, sync: str) -> None:
         append_records(self.flow.target, self.flow.state_topic, [(encode_state(SyncDone(sync, 1, ""))[0], None)])
@@ -84,6 +88,27 @@ def test_after_fencing_the_topic_is_read_from_its_start(state: _State) -> None:
         for seen, stable in enumerate((False, True), 1):
             read_state(state.flow, topics, stable=stable)
             assert state.read == 2 * seen
+
+
+def test_claims_of_other_flows_are_read_once_and_only_where_the_flow_has_none(
+    state: _State, topic_factory: TopicFactory, target_cluster: SandboxCluster
+) -> None:
+    other = topic_factory(target_cluster, name=state_topic(f"c{secrets.token_hex(4)}"))
+    topics = {state.flow.state_topic, other, "x.t"}
+    own = {"x.t": Claim("x.t", "id", state.flow.name)}
+
+    def claim(topic: str) -> None:
+        append_records(state.flow.target, other, [encode_state(SyncDone("a", 1, "")), encode_state(Claim(topic, "id", "C->B"))])
+
+    claim("x.t")
+    with kept_clients():
+        assert read_claims(state.flow, topics, own, ["x.t"]) == {"x.t": state.flow.name}
+        assert state.read == 0
+        assert read_claims(state.flow, topics, {}, ["x.t"]) == {"x.t": "C->B"}
+        assert state.read == 2
+        claim("x.u")
+        assert read_claims(state.flow, topics, own, ["x.t", "x.u"]) == {"x.t": state.flow.name, "x.u": "C->B"}
+        assert state.read == 5  # the last one of before, and two new ones
 
 
 @pytest.mark.parametrize("written", [0, 1])
@@ -153,3 +178,29 @@ def test_a_newer_ferry_is_noticed_while_its_transaction_is_open_and_nothing_else
         producer.abort_transaction(30)
         state.write("c")
         assert read_own_state(state.flow, stable=True).syncs.keys() == {"a", "c"}
+
+
+@pytest.mark.parametrize("wanted", [None, [("t", 0)]])
+def test_a_receipt_that_has_grown_is_decoded_once(
+    wanted: list[tuple[str, int]] | None,
+    flow_factory: FlowFactory,
+    topic_factory: TopicFactory,
+    target_cluster: SandboxCluster,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flow = flow_factory()
+    topic_factory(target_cluster, name=flow.ledger_topic)
+    grown = [Receipt(ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 0, end) for end in range(10, 60, 10)]
+    removed = Receipt(ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 100, 110)
+    other = Receipt(ReceiptKind.COPIED, "u", 0, "s", "A.u", "r", 0, 10)
+    written = [encode_receipt(receipt) for receipt in (*grown, removed, other)]
+    append_records(flow.target, flow.ledger_topic, [*written, (encode_receipt(removed)[0], None)])
+    decoded: list[bytes] = []
+
+    def counting(key: bytes, value: bytes, where: str) -> Receipt:
+        decoded.append(value)
+        return decode_receipt(key, value, where)
+
+    monkeypatch.setattr(reading, "decode_receipt", counting)
+    assert read_receipts(flow, wanted) == [grown[-1], *([] if wanted else [other])]
+    assert len(decoded) == (1 if wanted else 2)

@@ -46,6 +46,7 @@ def receipts(draw: st.DrawFn) -> Receipt:
             bytes=draw(st.integers(0, 2**62)),
             handled=handled,
             from_target=draw(st.sampled_from([0, 0, 2])),
+            rerouted=draw(st.sampled_from([0, 0, 3])),
             record_age_ms=delays,
             replication_latency_ms=delays,
         ),
@@ -55,6 +56,7 @@ def receipts(draw: st.DrawFn) -> Receipt:
         run_id=draw(st.text(max_size=3)),
         reason=draw(st.sampled_from(["", "", 'said "records":99', "gone"])),
         series=draw(st.sampled_from(["", "run-7"])),
+        repeated=draw(st.sampled_from([(), (), ((3, 5), (6, 7))])),
     )
 
 
@@ -64,6 +66,7 @@ EVERY_FIELD = Receipt(
     kind=ReceiptKind.BACKFILLED,
     runs=((5, 7, 4),),
     written=((7, 9),),
+    repeated=((3, 5),),
     counters=Counters(*[1] * len(Counters()[:-2]), MinMeanMax(1, 2.5, 4, 3), MinMeanMax(1, 2.5, 4, 3)),
 )
 
@@ -146,7 +149,7 @@ def test_the_guard_against_loops_passes_over_nothing_that_it_needs(receipt: Rece
     record = InternalRecord(0, 0, 0, *encode_receipt(receipt))
     pairs = {name: PartitionPair(name, 0, UUID(ID), "t", UUID(ID)) for name in ("A.t", 'od"d')}
     drafts = {(name, number): GuardDraft(low) for name in pairs for number in (0, 1)}
-    found = guard_reading._concerned(record, pairs, drafts, "there")
+    found = guard_reading.concerned(record, pairs, drafts, "there")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(guard_reading, "glance", lambda *_: None)
-        assert guard_reading._concerned(record, pairs, drafts, "there") == found
+        assert guard_reading.concerned(record, pairs, drafts, "there") == found

@@ -37,10 +37,11 @@ def test_totals_are_sums_over_partitions() -> None:
 def test_the_document_names_every_counter_of_a_partition_in_one_order() -> None:
     """Readers of the JSON document, and whoever compares two as text, rely on it."""
     delays = MinMeanMax(1, 2.5, 4, 18), MinMeanMax(5, 6.5, 8, 18)
-    report = replace(CLEAN, partitions=(PartitionReport("t", 0, "A.t", 5, 25, Counters(18, 900, 2, 3, 4, 5, 6, 7, 8, *delays)),))
+    report = replace(CLEAN, partitions=(PartitionReport("t", 0, "A.t", 5, 25, Counters(18, 900, 2, 3, 4, 5, 6, 7, 8, 9, *delays), 1, 5),))
     assert json.dumps(report.document()["partitions"]) == (
-        '[{"topic": "t", "partition": 0, "remote_topic": "A.t", "upstream_start": 5, "upstream_end": 25, "records": 18, "bytes": 900, '
-        '"transactions": 2, "forwarded": 3, "reframed": 4, "handled": 5, "dropped": 6, "added": 7, "from_target": 8, '
+        '[{"topic": "t", "partition": 0, "remote_topic": "A.t", "upstream_start": 5, "upstream_end": 25, '
+        '"last_record_age_ms": 1, "last_replication_latency_ms": 5, "records": 18, "bytes": 900, '
+        '"transactions": 2, "forwarded": 3, "reframed": 4, "handled": 5, "dropped": 6, "added": 7, "from_target": 8, "rerouted": 9, '
         '"record_age_ms": {"least": 1, "mean": 2.5, "greatest": 4, "count": 18}, '
         '"replication_latency_ms": {"least": 5, "mean": 6.5, "greatest": 8, "count": 18}}]'
     )

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
-from ferry.errors import UnreadableRecord
+from ferry.errors import NewerFormat, UnreadableRecord
 from ferry.ledger.formats import FORMAT_VERSION
 from ferry.ledger.loss_index import IndexedShare, LossIndex
 from ferry.ledger.state import (
+    PLAIN_VERSION,
     Claim,
     FlowRecord,
     Head,
@@ -20,6 +22,7 @@ from ferry.ledger.state import (
     OwnedAcl,
     StateEntry,
     SyncDone,
+    Writer,
     decode_state,
     encode_state,
     fold_state,
@@ -58,7 +61,7 @@ def test_kinds_never_share_a_key(first: StateEntry, second: StateEntry) -> None:
 @given(ENTRIES)
 def test_a_newer_version_is_refused(entry: StateEntry) -> None:
     key, value = encode_state(entry)
-    newer = json.dumps({**json.loads(value), "version": FORMAT_VERSION + 1}).encode()
+    newer = json.dumps({**json.loads(value), "version": json.loads(value)["version"] + 1}).encode()
     with pytest.raises(UnreadableRecord, match="upgrade this one"):
         decode_state(key, newer)
 
@@ -108,9 +111,27 @@ def test_every_kind_of_record_has_a_field_of_the_state() -> None:
     assert (state.acls, state.syncs) == ({binding: acl}, {"topics": sync})
 
 
+def test_older_releases_refuse_what_a_flow_without_transactions_writes() -> None:
+    """They cannot fence it. What it writes beside these records may be ignored."""
+    writer, flow = Writer("ferry-A->B-run", 7), FlowRecord("A->B", 8, exactly_once=False)
+    for entry in (writer, flow):
+        key, value = encode_state(entry)
+        assert json.loads(value)["version"] == PLAIN_VERSION
+        assert decode_state(key, value) == entry
+    assert json.loads(encode_state(replace(flow, exactly_once=True))[1])["version"] == FORMAT_VERSION
+    key, value = encode_state(FlowRecord("A->B", 8))
+    with pytest.raises(NewerFormat):
+        decode_state(key, json.dumps({**json.loads(value), "version": PLAIN_VERSION}).encode())
+    state = fold_state([encode_state(writer), encode_state(Writer("ferry-A->B-0", 8)), (encode_state(writer)[0], None)])
+    assert state.writers == {Writer("ferry-A->B-0", 8)}
+    for end in (0, 7):
+        flushed = replace(HEAD, remote_end=end)
+        assert decode_state(*encode_state(flushed)) == flushed
+    assert b"remote_end" not in encode_state(HEAD)[1]
+
+
 def test_what_older_releases_did_not_write() -> None:
-    key, value = encode_state(FlowRecord("A->B", 8, exactly_once=False))
-    assert decode_state(key, value) == FlowRecord("A->B", 8, exactly_once=False)
+    key, value = encode_state(FlowRecord("A->B", 8))
     assert b"receipts" not in value
     tidied = FlowRecord("A->B", 8, 7, receipts=5)
     assert decode_state(*encode_state(tidied)) == tidied

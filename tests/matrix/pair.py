@@ -6,13 +6,15 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from tests.matrix.source_data import AGAIN, HISTORY, TOPICS
 from tests.matrix.stage import Stage
 from tests.waiting import NEVER_SECONDS
+from tools.kafka import SandboxCluster
 from tools.kafka.releases import NEWEST, OLDEST
 
 FERRY = str(Path(sys.executable).parent / "ferry")
@@ -34,27 +36,43 @@ LINES = (
 class Pair:
     """The clusters, the files and the commands."""
 
-    def __init__(self, stage: Stage, old: str, new: str, directory: Path) -> None:
-        self.name = f"s{old}t{new}".replace(".", "")
-        self.source, self.target = stage.cluster("source", old), stage.cluster("target", new)
-        self.master = "local[2]" if {old, new} == {OLDEST, NEWEST} else "inline"
-        self._alias, self._late = f"A{self.name}", f"L{self.name}"
-        lines = self._lines(self._alias, rf"{self.name}\\..*, {self.name}-{AGAIN}")
+    def __init__(
+        self,
+        name: str,
+        clusters: tuple[SandboxCluster, SandboxCluster],
+        directory: Path,
+        *,
+        addresses: tuple[str, str] | None = None,
+        lines: Sequence[str] = LINES,
+        master: str = "inline",
+    ) -> None:
+        """`clusters`: source and target. `addresses`: of both in the files, if these differ. `lines`: more lines of the files."""
+        self.name, (self.source, self.target), self.master = name, clusters, master
+        self._addresses = addresses or (self.source.bootstrap, self.target.bootstrap)
+        self._alias, self._late, self._more = f"A{name}", f"L{name}", lines
+        lines = self._lines(self._alias, rf"{name}\\..*, {name}-{AGAIN}")
         self.config = _written(directory / "mm2.properties", lines)
         # Slow enough to be killed on its way.
         self.slow = _written(directory / "slow.properties", [*lines, "ferry.max.rate.mb = 0.6", "ferry.transaction.mb = 1"])
-        late = [*self._lines(self._late, f"{self.name}-{HISTORY}"), "ferry.start = latest"]
+        late = [*self._lines(self._late, f"{name}-{HISTORY}"), "ferry.start = latest"]
         self.late = _written(directory / "late.properties", late)
+
+    @classmethod
+    def of_releases(cls, stage: Stage, old: str, new: str, directory: Path) -> Self:
+        """From a source of release `old` to a target of release `new`."""
+        name = f"s{old}t{new}".replace(".", "")
+        clusters = stage.cluster("source", old), stage.cluster("target", new)
+        return cls(name, clusters, directory, master="local[2]" if {old, new} == {OLDEST, NEWEST} else "inline")
 
     def _lines(self, alias: str, topics: str) -> list[str]:
         return [
             f"clusters = {alias}, B",
-            f"{alias}.bootstrap.servers = {self.source.bootstrap}",
-            f"B.bootstrap.servers = {self.target.bootstrap}",
+            f"{alias}.bootstrap.servers = {self._addresses[0]}",
+            f"B.bootstrap.servers = {self._addresses[1]}",
             f"{alias}->B.enabled = true",
             f"{alias}->B.topics = {topics}",
             f"{alias}->B.groups = {self.name}.*",
-            *LINES,
+            *self._more,
         ]
 
     def topics(self) -> dict[str, str]:
@@ -68,13 +86,23 @@ class Pair:
 
     def ferry(self, command: str, *options: str, late: bool = False, code: int = DONE) -> Any:
         """What the command prints as JSON; `late`: of the flow that began at the end."""
-        done = self._done(command, *options, late=late)
+        done = self.done(command, *options, late=late)
         assert done.returncode == code, f"{command}: exit code {done.returncode}\n{done.stderr[-3000:]}\n{_failed(done.stdout)}"
         return json.loads(done.stdout)
 
+    def diagnosed(self) -> list[dict[str, str]]:
+        """The findings of `ferry doctor`, whatever else of the machine is wrong."""
+        findings: list[dict[str, str]] = json.loads(self.done("doctor").stdout)["findings"]
+        return findings
+
+    @property
+    def flow(self) -> str:
+        """Its name."""
+        return f"{self._alias}->B"
+
     def refused(self, command: str, *, code: int) -> str:
         """What the command says on stderr; it must end with that code."""
-        done = self._done(command)
+        done = self.done(command)
         assert done.returncode == code, done.stderr
         return done.stderr
 
@@ -86,7 +114,8 @@ class Pair:
         finally:
             client.close()
 
-    def _done(self, command: str, *options: str, late: bool = False) -> subprocess.CompletedProcess[str]:
+    def done(self, command: str, *options: str, late: bool = False) -> subprocess.CompletedProcess[str]:
+        """The command, however it ends."""
         config, alias = (self.late, self._late) if late else (self.config, self._alias)
         arguments = [FERRY, command, str(config), *options, "--flow", f"{alias}->B", "--json"]
         return subprocess.run(arguments, capture_output=True, text=True, timeout=NEVER_SECONDS, check=False)

@@ -33,7 +33,7 @@ FAILED = 5
 @pytest.mark.parametrize("new", RELEASES)
 @pytest.mark.parametrize("old", RELEASES)
 def test_a_flow_from_one_release_to_another(stage: Stage, old: str, new: str, tmp_path: Path) -> None:
-    pair = Pair(stage, old, new, tmp_path)
+    pair = Pair.of_releases(stage, old, new, tmp_path)
     source_data.create(pair.source, pair.name)
     source_data.fill(pair.source, pair.name, large=True)
     plan = pair.ferry("plan")

@@ -22,7 +22,7 @@ BAD_INPUT = 2
 
 
 def test_without_topic_ids_a_recreated_topic_is_not_recognised_and_that_is_said(stage: Stage, tmp_path: Path) -> None:
-    pair = Pair(stage, WITHOUT_TOPIC_IDS, NEWEST, tmp_path)
+    pair = Pair.of_releases(stage, WITHOUT_TOPIC_IDS, NEWEST, tmp_path)
     source_data.create(pair.source, pair.name)
     source_data.fill(pair.source, pair.name)
     topic, remote = pair.again()
@@ -41,7 +41,7 @@ def test_without_topic_ids_a_recreated_topic_is_not_recognised_and_that_is_said(
 
 
 def test_a_target_without_topic_ids(stage: Stage, tmp_path: Path) -> None:
-    pair = Pair(stage, NEWEST, WITHOUT_TOPIC_IDS, tmp_path)
+    pair = Pair.of_releases(stage, NEWEST, WITHOUT_TOPIC_IDS, tmp_path)
     source_data.create(pair.source, pair.name)
     source_data.fill(pair.source, pair.name)
     report = pair.ferry("run", "--master", "inline")
@@ -52,7 +52,7 @@ def test_a_target_without_topic_ids(stage: Stage, tmp_path: Path) -> None:
 
 
 def test_a_target_that_cannot_fence_is_refused(stage: Stage, tmp_path: Path) -> None:
-    pair = Pair(stage, NEWEST, WITHOUT_FENCING, tmp_path)
+    pair = Pair.of_releases(stage, NEWEST, WITHOUT_FENCING, tmp_path)
     source_data.create(pair.source, pair.name)
     source_data.fill_alone(pair.source, pair.again()[0], 10)
     for command in ("plan", "status", "run"):
@@ -63,7 +63,7 @@ def test_a_target_that_cannot_fence_is_refused(stage: Stage, tmp_path: Path) -> 
 
 
 def test_it_can_be_a_source(stage: Stage, tmp_path: Path) -> None:
-    pair = Pair(stage, WITHOUT_FENCING, NEWEST, tmp_path)
+    pair = Pair.of_releases(stage, WITHOUT_FENCING, NEWEST, tmp_path)
     source_data.create(pair.source, pair.name)
     source_data.fill(pair.source, pair.name)
     source_data.fill_alone(pair.source, f"{pair.name}-{HISTORY}", 10)

@@ -12,7 +12,8 @@ from typing import NamedTuple
 NOBODY = -1
 
 Mark = tuple[int, int]  # the attempt, and how many transactions it had opened
-Span = tuple[str, int, int]  # kind, upstream start and end
+# Kind, upstream start and end; of a receipt that grows, also the transactions whose records it names.
+Span = tuple[str, int, int] | tuple[str, int, int, tuple[Mark, ...]]
 
 
 class Position(NamedTuple):
@@ -23,20 +24,26 @@ class Position(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What lies on the target, or what an open transaction would add: records as (kind, source offset), receipts, head, position."""
+    """What lies on the target, or what an open transaction would add: records as (kind, source offset), receipts, head, position.
+
+    `marks`: of the transactions that wrote receipts which may grow.
+    """
 
     records: tuple[tuple[str, int], ...] = ()
     receipts: tuple[Span, ...] = ()
     head: int | None = None
     position: Position | None = None
+    marks: tuple[Mark, ...] = ()
 
     def plus(self, more: Contents) -> Contents:
-        """After a commit."""
+        """After a commit. A receipt replaces one with the same kind and start."""
+        keys = {span[:2] for span in more.receipts}
         return Contents(
             self.records + more.records,
-            self.receipts + more.receipts,
+            tuple(span for span in self.receipts if span[:2] not in keys) + more.receipts,
             self.head if more.head is None else more.head,
             self.position if more.position is None else more.position,
+            self.marks + more.marks,
         )
 
 

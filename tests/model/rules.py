@@ -22,4 +22,5 @@ class Rules:
     look_at_mark: bool = True  # by the mark of the transaction, not by the offset
     positions_sent_once: bool = True  # a TxnOffsetCommit without an answer is not sent again
     receipt_inside: bool = True  # receipts are in the transaction of their records
+    grow_what_is_committed: bool = True  # a receipt grows from what a commit wrote, never from what was abandoned
     read_to_bound: bool = True  # ledger and state are read up to a bound that is captured first, whatever is open

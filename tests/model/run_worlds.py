@@ -34,6 +34,7 @@ class Scene(NamedTuple):
     timeouts: int = 1
     again: tuple[int, int] = (1, 1)  # how often each driver tries its lane again
     doubles: int = 1  # how often Spark starts a task again by itself
+    follows: bool = False  # receipts grow with each commit
 
 
 class Driver(NamedTuple):
@@ -59,6 +60,8 @@ class Attempt(NamedTuple):
     state: TransactionState = TransactionState.READY
     opened: int = 0
     in_doubt: bool = False
+    receipt: Span | None = None  # of the transaction at hand
+    growing: Span | None = None  # what the last commit wrote
 
 
 class Late(NamedTuple):
@@ -144,7 +147,7 @@ def planned(scene: Scene, head: int | None, committed: int | None, receipts: tup
 @cache
 def as_receipts(spans: tuple[Span, ...]) -> tuple[Receipt, ...]:
     """Spans as Ferry's receipts."""
-    return tuple(Receipt(ReceiptKind(kind), "t", 0, str(TOPIC_ID), "A.t", str(REMOTE_ID), start, end) for kind, start, end in spans)
+    return tuple(Receipt(ReceiptKind(kind), "t", 0, str(TOPIC_ID), "A.t", str(REMOTE_ID), start, end) for kind, start, end, *_ in spans)
 
 
 def start(scene: Scene, lanes: int = 1) -> Runs:
@@ -193,4 +196,6 @@ def disagreement(first: int, there: Contents) -> str:
         return "head and position disagree"
     if sorted(offsets) != explained:
         return "receipts and records disagree"
+    if {mark for span in there.receipts for marks in span[3:] for mark in marks} - set(there.marks):
+        return "a receipt names records of an aborted transaction"
     return ""

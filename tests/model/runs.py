@@ -250,10 +250,23 @@ class RunModel:
             yield f"appends {what}: no answer, not there yet", self._uncertain(begun, number, late)
 
     def _explain(self, world: Runs, number: int, attempt: Attempt) -> Runs:
-        kind, offset = attempt.units[attempt.done]
-        receipts = ((kind, offset, offset + 1),) if self.rules.receipt_inside else ()
+        receipt = self._receipt(number, attempt)
+        receipts = (receipt,) if self.rules.receipt_inside else ()
+        marks = ((number, attempt.opened),) if self.scene.follows else ()
         state = advance(attempt.state, Event.CLOSE)
-        return self._sent(world, number, Contents(receipts=receipts, head=self._position(attempt)), at="explained", state=state)
+        more = Contents(receipts=receipts, head=self._position(attempt), marks=marks)
+        growing = None if self.rules.grow_what_is_committed else receipt
+        return self._sent(world, number, more, at="explained", state=state, receipt=receipt, growing=growing)
+
+    def _receipt(self, number: int, attempt: Attempt) -> Span:
+        """Of the unit at hand: if the run follows, the receipt of the last commit with a larger end."""
+        kind, offset = attempt.units[attempt.done]
+        if not self.scene.follows:
+            return kind, offset, offset + 1
+        start, marks = offset, ()
+        if attempt.growing is not None and attempt.growing[0] == kind and attempt.growing[2] >= offset:
+            start, (marks,) = attempt.growing[1], attempt.growing[3:]
+        return kind, start, offset + 1, (*marks, (number, attempt.opened))
 
     @staticmethod
     def _position(attempt: Attempt) -> int:
@@ -283,6 +296,7 @@ class RunModel:
             after = "ready" if self.rules.receipt_inside else "receipt"
             there = world.lane(where, of)._replace(there=world.there.plus(more))
             known = {"done": attempt.done + 1, "expected": self._position(attempt), "state": advance(state, Event.DONE)}
+            known["growing"] = attempt.receipt if self.scene.follows else None
             yield "commits", there.attempt(number, at=after, pair=epoch, **known)
             if world.losses:
                 doubtful = there.attempt(number, state=state)
@@ -302,6 +316,7 @@ class RunModel:
         )
         if attempt.in_doubt and mine:
             changes |= {"done": attempt.done + 1, "expected": self._position(attempt)}
+            changes["growing"] = attempt.receipt if self.scene.follows else None
         return self._compared(world.attempt(number, **changes), number)
 
     # -- the network and the coordinator's clock

@@ -18,6 +18,8 @@ DUPLICATE = "a record is there twice"
 FALSE_ALARM = "PositionDisagrees for no reason"
 
 
+# A run follows, and another one takes over while it copies.
+FOLLOWING = NEW._replace(follows=True, losses=1)
 ONE_MORE_TRY = NEW._replace(again=(1, 0))
 SCENES = [
     (ONE_MORE_TRY, True),
@@ -26,6 +28,8 @@ SCENES = [
     (HISTORY._replace(losses=1, timeouts=1), True),
     (HISTORY._replace(losses=1, timeouts=1), False),
     (HISTORY._replace(losses=2), True),
+    (FOLLOWING, True),
+    (FOLLOWING._replace(timeouts=1), False),
 ]
 # `make model`: minutes.
 LARGER = [
@@ -67,6 +71,12 @@ BROKEN = {
     "look_at_mark": (HISTORY._replace(losses=1), Rules(look_at_mark=False), False, "count as copied"),
     "positions_sent_once": (NEW._replace(losses=1), Rules(positions_sent_once=False, bumps=False), False, "position and records disagree"),
     "receipt_inside": (NEW._replace(end=1), Rules(receipt_inside=False), False, "receipts and records disagree"),
+    "grow_what_is_committed": (
+        FOLLOWING,
+        Rules(grow_what_is_committed=False),
+        False,
+        "a receipt names records of an aborted transaction",
+    ),
     "prove_before_taking_back": (
         NEW._replace(end=1, again=(1, 0)),
         Rules(prove_before_taking_back=False, prove_after_taking=False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -74,6 +75,14 @@ def test_a_run_without_a_result_is_running_or_has_died() -> None:
     assert {run["run_id"]: run["state"] for run in sorted_out([ahead, later], "", NOW)["runs"]} == {"r": "failed", "s": "running"}
 
 
+def test_a_run_that_follows_runs_until_its_time_is_over_also_beside_a_newer_one() -> None:
+    until = datetime.fromtimestamp(NOW + 60, UTC).isoformat()
+    follows = kept("opened", RunOpened("r", BEGIN, "following", follow_until=until))
+    later = kept("opened", RunOpened("s", BEGIN, "latest"), age=5.0)
+    for now, state in ((NOW, "following"), (NOW + 61, "failed")):
+        assert {run["run_id"]: run["state"] for run in sorted_out([follows, later], "", now)["runs"]}["r"] == state
+
+
 @pytest.mark.parametrize(
     ("result", "state"),
     [
@@ -133,6 +142,9 @@ def facts(run_id: str, state: str, started: str | None = BEGIN) -> DagRunFacts:
         ("done", "running", "running"),
         ("failed", "running", "running"),
         ("running", "success", "done"),
+        ("following", "running", "following"),
+        ("following", "failed", "failed"),
+        ("following", "success", "done"),
         (None, "queued", "running"),
         (None, "failed", "failed"),
         (None, "success", "done"),

@@ -16,6 +16,7 @@ from ferry.ledger.counters import ONE_TRANSACTION, Counters
 from ferry.ledger.receipts import REFUSED, Receipt, ReceiptKind
 from ferry.ledger.run_report import LossReport, PartitionFailure, Skipped
 from ferry.ledger.run_summary import RunLag, RunSummary, encode_run_part
+from ferry.ledger.runs_topic import RunOpened, encode_run_record
 from ferry.ledger.sync_outcome import Change, SyncOutcome
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.runs_reading import sorted_out
@@ -120,13 +121,14 @@ def run_summary(number: int, state: str = "done", *, interval: float = 3_600.0, 
     )
 
 
-def runs(summaries: Iterable[RunSummary], verifies: Iterable[VerifyReport] = ()) -> dict[str, Any]:
-    """What the runs topic would tell."""
+def runs(summaries: Iterable[RunSummary], verifies: Iterable[VerifyReport] = (), opened: Iterable[RunOpened] = ()) -> dict[str, Any]:
+    """What the runs topic would tell. `opened`: runs that have not ended."""
     now = round(time.time() * 1000)
     records = [InternalRecord(0, 0, now, *encode_run_part(summary.run_id, summary)) for summary in summaries]
     records += [
         InternalRecord(0, 0, now, b"verify:" + report.run_id.encode(), value) for report in verifies for value in report_records(report)
     ]
+    records += [InternalRecord(0, 0, now, *encode_run_record(run)) for run in opened]
     return sorted_out(records, "cluster B: topic runs", time.time())
 
 

@@ -11,6 +11,7 @@ from tests.page import made_up_reads as made_up
 
 from ferry.airflow.page_flows import Known
 from ferry.config.settings import AlertSettings
+from ferry.ledger.runs_topic import RunOpened
 from ferry.monitoring.limits import broken_limits
 from ferry.monitoring.runs import DagRunFacts
 from ferry.page.documents import PageFlow
@@ -103,6 +104,14 @@ def lagging() -> Stage:
     return Stage(Known((facts(),)), {"A->B": reads(overview=seen, runs=made_up.runs(behind))})
 
 
+def following() -> Stage:
+    """The newest run follows, less than a second behind."""
+    run = RunOpened("scheduled__follows", made_up.iso(1_200), "follows", follow_until=made_up.iso(-600))
+    rows = [made_up.partition_row("orders", number, 40 * number, seconds_a_record=0.01) for number in range(2)]
+    found = {"overview": Overview(tuple(rows)), "runs": made_up.runs([made_up.run_summary(1)], opened=[run])}
+    return Stage(Known((facts(),)), {"A->B": reads(**found)})
+
+
 def loss() -> Stage:
     """Records lost that nobody acknowledged."""
     lost = [{"topic": "payments", "partition": 0, "upstream_start": 3_000, "upstream_end": 3_120, "reason": "dropped", "kind": "loss"}]
@@ -175,5 +184,5 @@ def slow() -> Stage:
 
 
 SCENARIOS: dict[str, Callable[[], Stage]] = {
-    made.__name__: made for made in (healthy, lagging, loss, failing, unreachable, nothing, idle, config, many, hostile, slow)
+    made.__name__: made for made in (healthy, lagging, following, loss, failing, unreachable, nothing, idle, config, many, hostile, slow)
 }

@@ -25,6 +25,7 @@ def card(page: Page, flow: str) -> Locator:
 SEEN = {
     "healthy": ("Healthy", ("All 2 flows are healthy.", "8 topics, 24 partitions", "14.0 k records")),
     "lagging": ("Lagging", ("7 topics beyond ferry.alert.lag.records=10000", "behind by 10 h", "420 k")),
+    "following": ("Healthy", ("Following since", "ago, 0.4 s behind", "40 records")),
     "loss": ("Data lost", ("1 range lost and not acknowledged: payments-0 [3000, 3120)", "1 loss")),
     "failing": ("Failing", ("partly failed: orders: SourceDataLost", "invoices-1 on A", "the last verify found 7 differences")),
     "unreachable": (

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import ferry.page
 from ferry.config.settings import LAG_RECORDS
+from ferry.ledger.run_summary import RunState
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
 from ferry.page.health import Health, Signs, health_of
@@ -114,3 +118,10 @@ def test_the_worst_names_the_flow_and_every_reason_is_told() -> None:
     assert [reason.split(" ")[0] for reason in reasons] == ["ClusterUnreachable:", "1", "run", "1", "behind"]
     assert health_of(replace(signs, problem=None))[0] is Health.LOSS
     assert health_of(replace(signs, problem=None, overview=replace(seen, losses_open=0)))[0] is Health.FAILING
+
+
+def test_the_page_has_a_sign_for_every_state_of_a_run() -> None:
+    script = (Path(ferry.page.__file__).parent / "static" / "runs.js").read_text()
+    table = script.partition("const STATES = {")[2].partition("};")[0]
+    signs = {quoted or plain for quoted, plain in re.findall(r'^  (?:"([^"]+)"|(\w+)): \[', table, re.MULTILINE)}
+    assert signs == {state.value for state in RunState}

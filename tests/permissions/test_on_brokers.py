@@ -15,18 +15,21 @@ from pathlib import Path
 
 import pytest
 from tests.both_clusters import both_clusters
-from tests.permissions.landscape import READER, USERS, WRITER, Complaint, Side, Stage, done
+from tests.permissions.landscape import READER, USERS, WRITER, Complaint, Side, Stage, done, whole_run
 from tests.permissions.variants import GROUP, LONG, TOPIC, VARIANTS, lines, rights_of
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.jars import tools_jars
 
 from ferry.clusters.acl_binding import AclPattern, AclResource
+from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.page.reads import ReadName, carry_out
 from ferry.permissions.commands import commands
 from ferry.permissions.model import ANYTHING, THE_CLUSTER, Operation, Resource, Right
 from ferry.permissions.required import required_rights
+from ferry.pipeline.syncs import Syncs
 from ferry.sandbox.jars import java
+from ferry.syncs.names import SyncName
 
 pytestmark = pytest.mark.brokers
 
@@ -44,7 +47,6 @@ FIRST = {
     "heartbeats": "sync heartbeat",
     "B->A.emit.heartbeats.enabled=true": "sync heartbeat",
     "offset syncs": "sync offset-syncs, again",
-    "offset-syncs.topic.location=source": "sync offset-syncs, again",
     "checkpoints": "sync checkpoints, again",
     "group offsets": "sync groups",
     "ferry explain": "explain",
@@ -52,7 +54,6 @@ FIRST = {
     "more partitions": "more partitions",
     "config sync": "sync configs",
     "run reports": "run",
-    "creation (the brokers' message.max.bytes)": "plan",
 }
 # Tried in every test run; `make rights` tries the rest.
 SHORT = frozenset(
@@ -160,6 +161,24 @@ def test_the_page_reads_with_rights_to_read_alone(stages: dict[str, Stage]) -> N
     assert GROUP in {row["group"] for row in found[ReadName.GROUPS]["groups"]}
     assert found[ReadName.GROUP]["partitions"]
     assert found[ReadName.DRIFT]["failed"] == []
+
+
+@pytest.mark.long
+def test_groups_are_synced_without_the_right_to_read_checkpoints(stages: dict[str, Stage]) -> None:
+    stage = stage_of(stages, "everything")
+    assert everything(stage) == []
+    stage.fill()
+    topic = "A.checkpoints.internal"
+    unreadable = Resource(AclResource.TOPIC, topic), Operation.READ
+    needed = required_rights(stage.flow).target
+    stage.target.allow(right for right in needed if (right.resource, right.operation) != unreadable)
+    assert whole_run(stage.flow, RunRequest(stage.flow.name, "more")).records
+    syncs = Syncs(stage.flow)
+    (failure,) = syncs.carry_out(SyncName.CHECKPOINTS, on_request=True).failed
+    assert (failure.error, f"grant Read on topic {topic} at cluster B to User:{WRITER}" in failure.problem) == ("NotAuthorized", True)
+    synced = syncs.carry_out(SyncName.GROUPS, on_request=True)
+    assert synced.failed == ()
+    assert f"group {GROUP}, A.{TOPIC}-0" in {change.what for change in synced.changes}
 
 
 def _cases() -> Iterator[object]:

@@ -55,7 +55,6 @@ def test_literal_topics_need_literal_rights_and_the_source_is_only_read(flow_of:
     assert texts(needed.source) == {"Read topic orders", "DescribeConfigs topic orders"}
     assert texts(needed.target) == {
         *(f"{operation} topic A.orders" for operation in ("Create", "Write", "Read", "Alter", "AlterConfigs")),
-        "DescribeConfigs the cluster",
         *(f"{operation} topic mm2-ferry-ledger.A.internal" for operation in ("Create", "Write", "Read", "DescribeConfigs")),
         *(f"{operation} topic mm2-ferry-state.A.internal" for operation in ("Create", "Write", "DescribeConfigs")),
         "Read every topic that begins with mm2-ferry-state.",
@@ -78,6 +77,7 @@ def test_literal_topics_need_literal_rights_and_the_source_is_only_read(flow_of:
             {"DescribeConfigs topic A.t", "DescribeConfigs topic A.heartbeats"},
             {"AlterConfigs topic A.t", "AlterConfigs topic A.heartbeats"},
         ),
+        ("transaction.producer = false", "target", set(), {"Write every transactional id that begins with ferry-A->B-"}),
         ("emit.checkpoints.enabled = true", "source", {"Describe every group"}, set()),
         ("sync.group.offsets.enabled = true", "target", {"Read every group"}, {"Read group __ferry-A"}),
         ("ferry.publish.source.group = lag", "source", {"Read group lag"}, set()),

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from ferry.clusters.internal_reader import InternalRecord
 from ferry.ledger.counters import Counters
-from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
+from ferry.pipeline import refreshed
 from ferry.pipeline.refreshed import PARTITIONS_TOLD, RefreshedPartition, refreshed_topics
 
 pytestmark = pytest.mark.unit
@@ -68,3 +72,20 @@ def test_facts_are_json_and_bounded() -> None:
     assert (len(facts["partitions"]), facts["partitions_left_out"]) == (PARTITIONS_TOLD, 10)
     assert (facts["records"], facts["flow"], facts["run_id"]) == (3 * (PARTITIONS_TOLD + 10), "A->B", "run-1")
     assert facts["partitions"][1] == [1, 0, 3, 0, 3, 3]
+
+
+def test_of_a_receipt_that_has_grown_only_the_last_of_each_run_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = [encode_receipt(receipt("t", 0, 0, end, 100, run=run)) for run in ("r", 'a "run":"r"') for end in (5, 10, 15)]
+    read = [InternalRecord(0, number, 0, *pair) for number, pair in enumerate(ledger)]
+    decoded: list[bytes] = []
+
+    def counting(key: bytes, value: bytes, where: str) -> Receipt:
+        decoded.append(value)
+        return decode_receipt(key, value, where)
+
+    monkeypatch.setattr(refreshed, "decode_receipt", counting)
+    monkeypatch.setattr(refreshed, "InternalTopicReader", lambda _: SimpleNamespace(read=lambda *_: iter(read)))
+    flow: Any = SimpleNamespace(ledger_topic="ledger", target=SimpleNamespace(alias="B"))
+    found = refreshed.ask_receipts_since(flow, {}).answer()
+    assert [(entry.run_id, entry.upstream_end) for entry in found] == [("r", 15), ('a "run":"r"', 15)]
+    assert decoded == [ledger[2][1], ledger[5][1]]

@@ -1,14 +1,44 @@
-"""The cells and lines that the command line and Airflow show alike."""
+"""What people read about a run: short, however many partitions it copied, and the same on the command line and in Airflow."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from ferry.ledger.run_report import Skipped
+from ferry.ledger.counters import Counters
+from ferry.ledger.run_report import PartitionReport, RepeatedReport, RunReport, Skipped
 from ferry.ledger.sync_outcome import Change, SyncOutcome
-from ferry.pipeline.tables import Table, sync_line
+from ferry.pipeline.tables import LISTED_PARTITIONS, Table, report_parts, sync_line
 
 pytestmark = pytest.mark.unit
+
+
+def report(partitions: int) -> RunReport:
+    found = [PartitionReport("t", number, "A.t", 0, 1, Counters(records=1, bytes=number)) for number in range(partitions)]
+    return RunReport("A->B", "run", "", "", "", partitions=tuple(found))
+
+
+@pytest.mark.parametrize(("partitions", "left_out"), [(1, 0), (LISTED_PARTITIONS, 0), (LISTED_PARTITIONS + 2_000, 2_000)])
+def test_the_partitions_with_most_bytes_are_listed_in_order(partitions: int, left_out: int) -> None:
+    table, *lines = report_parts(report(partitions))
+    assert isinstance(table, Table)
+    assert [row[1] for row in table.rows] == list(range(left_out, partitions))
+    assert [line for line in lines if "2,000 partitions with fewer bytes" in line] == lines[:-1]
+    assert len(lines) == 1 + bool(left_out)
+    assert str(lines[-1]).startswith(f"{partitions:,} records")
+
+
+@pytest.mark.parametrize(("taken_over", "line"), [("newer", "run newer took the flow over"), ("", "another command took the flow over")])
+def test_who_took_the_flow_over(taken_over: str, line: str) -> None:
+    assert line in list(report_parts(replace(report(1), taken_over=taken_over)))
+    assert line in list(report_parts(replace(report(0), taken_over=taken_over))), "also of a run that had copied nothing yet"
+
+
+def test_what_the_target_may_have_twice() -> None:
+    repeated = (RepeatedReport("t", 0, "A.t", 5, 9), RepeatedReport("t", 1, "A.t", 3, 4))
+    told = [line for line in report_parts(replace(report(1), repeated=repeated)) if "twice" in str(line)]
+    assert told == ["copied once more, so the target may have these records twice: A.t-0 [5, 9); A.t-1 [3, 4)"]
 
 
 def test_a_cell_of_none_is_empty_and_a_truth_is_no_number() -> None:

@@ -47,5 +47,12 @@ def room(
     monkeypatch.setattr(admin, "FIRST_ATTEMPT_SECONDS", 2.0)
     monkeypatch.setattr(admin, "ANY_BROKER_SECONDS", 2.0)
     topic = topic_factory(source_cluster, partitions=2)
-    lines = (*POLICIES[request.param], "B->A.enabled = true", f"topics = {topic}", "ferry.lanes = 2", f"groups = {topic}-.*")
+    lines = (
+        *POLICIES[request.param],
+        "B->A.enabled = true",
+        f"topics = {topic}",
+        "emit.heartbeats.enabled = false",
+        "ferry.lanes = 2",
+        f"groups = {topic}-.*",
+    )
     return Room(source_cluster, target_cluster, config_file(*lines), topic, request.param)

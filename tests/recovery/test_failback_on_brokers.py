@@ -18,7 +18,8 @@ from ferry.config import Flow, load_config
 from ferry.errors import RecoveryStopped
 from ferry.ledger.run_report import RunReport
 from ferry.recovery import switch_over as planned_move
-from ferry.recovery.report import Confirmation, RecoveryOptions, RecoveryPlan
+from ferry.recovery.options import RecoveryOptions
+from ferry.recovery.report import Confirmation, RecoveryPlan
 from ferry.syncs.context import SyncContext
 from ferry.syncs.group_offsets import sync_groups
 from ferry.syncs.group_placing import GroupPlacer

@@ -14,8 +14,9 @@ from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import GroupTaken
 from ferry.recovery.moving import PlaceShown, described_move, outcome_of, with_consent, without_taken
+from ferry.recovery.options import RecoveryOptions
 from ferry.recovery.readings import checkpoint_image
-from ferry.recovery.report import RecoveryOptions, RecoveryPlan, group_table, how
+from ferry.recovery.report import RecoveryPlan, group_table, how
 from ferry.syncs.group_decision import GroupDecision, Placement, TargetGroup, decide_group
 from ferry.syncs.group_placing import GroupResult, NotWritten
 from ferry.translation.model import Inexact, TranslatedPosition, Translation

@@ -12,7 +12,8 @@ from ferry.ledger.state import RecoveryRecord
 from ferry.recovery import failover
 from ferry.recovery.moving import GroupMove, GroupOutcome
 from ferry.recovery.not_copied import NotCopied
-from ferry.recovery.report import RecoveryOptions, RecoveryPlan, RecoveryReport
+from ferry.recovery.options import RecoveryOptions
+from ferry.recovery.report import RecoveryPlan, RecoveryReport
 
 pytestmark = pytest.mark.unit
 

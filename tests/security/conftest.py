@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 import secrets
+import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from tests.certificates import Authority
+from tests.security.aws_sts import security_token_service
 from tests.security.guarded import (
+    AWS_REGION,
     CLIENT_ID,
     CLIENT_SECRET,
     KEY_PASSWORD,
@@ -25,9 +30,29 @@ from tests.security.guarded import (
 from tests.security.token_endpoint import TokenEndpoint
 
 from ferry.config import Flow, load_config
+from ferry.config.kept_tokens import token_of_process
 
 PAGE = (Path(__file__).parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
 SNIPPETS = dict(re.findall(r"^### ([^\n]+)\n(?:(?!^#).)*?```properties\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL))
+# It needs a KDC, so it has tests of its own.
+KERBEROS = SNIPPETS.pop("Kerberos")
+OWN_CLASS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
+BAD_CLASSES = """
+
+class Wrong:
+    def token(self):
+        return "not-signed", 2e9
+
+
+class Failing:
+    def token(self):
+        raise ValueError("s3cret")
+
+
+class Lonely:
+    def token(self):
+        raise ConnectionRefusedError("s3cret")
+"""
 # What `A` and `B` stand for at the start of a line, and in the list of clusters.
 ALIASES = re.compile(r"^(clusters = )A, B|^([AB])(?:(->)([AB]))?(?=\.)")
 PLAIN = "A.security.protocol = PLAINTEXT\n"
@@ -60,10 +85,44 @@ def grounds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grounds]:
     secret_lines = {"password": password, "store": STORE_PASSWORD, "key": KEY_PASSWORD, "client": CLIENT_SECRET}
     (directory / "secrets.properties").write_text("".join(f"{key}={value}\n" for key, value in secret_lines.items()))
     (directory / "secrets.properties").chmod(0o600)
-    with TokenEndpoint(directory / "broker.pem", CLIENT_ID, CLIENT_SECRET) as endpoint, ExitStack() as running:
+    (directory / "modules").mkdir()
+    (directory / "modules" / "entra_tokens.py").write_text(OWN_CLASS + BAD_CLASSES)
+    certificate = authority.client.certificate_pem
+    with TokenEndpoint(directory / "broker.pem", CLIENT_ID, CLIENT_SECRET, certificate) as endpoint, ExitStack() as running:
         (directory / "token").write_text(endpoint.token())
+        running.enter_context(surroundings(directory, endpoint))
         source, target = start_guarded(directory, ["guarded-source", "guarded-target"], endpoint, running)
         yield Grounds(source, target, endpoint, directory, authority)
+
+
+@contextmanager
+def surroundings(directory: Path, endpoint: TokenEndpoint) -> Iterator[None]:
+    """What the logins of the page find on their machine: AWS's files, and a class that gets tokens with another library's help."""
+    azure, identity = ModuleType("azure"), ModuleType("azure.identity")
+
+    class Credential:
+        def get_token(self, scope: str) -> SimpleNamespace:
+            endpoint.granted += 1
+            return SimpleNamespace(token=endpoint.token(), expires_on=int(time.time() + endpoint.life), scope=scope)
+
+    azure.identity, identity.DefaultAzureCredential = identity, Credential  # type: ignore[attr-defined]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "azure", azure)
+        patch.setitem(sys.modules, "azure.identity", identity)
+        patch.syspath_prepend(directory / "modules")
+        patch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(directory / "aws-credentials"))
+        patch.setenv("AWS_CONFIG_FILE", str(directory / "aws-config"))
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        patch.setenv("AWS_REGION", AWS_REGION)
+        with security_token_service() as (url, _):
+            patch.setenv("AWS_ENDPOINT_URL_STS", url)
+            yield
+
+
+@pytest.fixture(autouse=True)
+def _fresh_tokens() -> None:
+    """No test gets a token that another one made with another life."""
+    token_of_process.cache_clear()
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from tests.security.token_endpoint import AUDIENCE, TokenEndpoint
 from tests.waiting import NEVER_SECONDS
 from tools.kafka import SandboxCluster
 
+from ferry.sandbox.jars import broker_jars, java
 from ferry.sandbox.ports import free_ports
 
 SECURITY = "org.apache.kafka.common.security."
@@ -22,7 +23,12 @@ OAUTH = f"{SECURITY}oauthbearer.OAuthBearer"
 USER, PASSWORD = "ferry", 'pass"w0rd, with = and \\ in it'
 CLIENT_ID, CLIENT_SECRET = "ferry-client", "client-s3cret"
 STORE_PASSWORD, KEY_PASSWORD = "store-s3cret", "key-s3cret"
-# Seconds that a login is good for on the listeners named BRIEF.
+# Of AWS: a user's keys, and those of a role with their session token.
+AWS_REGION, AWS_KEY, AWS_SECRET = "eu-west-1", "AKIAFERRYTESTS", "aws-s3cret/of+the=user"
+AWS_ROLE, AWS_ROLE_KEY, AWS_ROLE_SECRET = "arn:aws:iam::123456789012:role/ferry", "ASIAFERRYTESTS", "aws-s3cret/of+the=role"
+AWS_SESSION = "session-s3cret//with+odd=signs=="
+VALIDATOR = Path(__file__).parents[1] / "java" / "AwsUrlValidator.java"
+# Seconds that a login is good for on the listeners whose names end with BRIEF.
 BRIEF_SECONDS = 3
 PROTOCOLS = {
     "PLAIN": "PLAINTEXT",
@@ -33,6 +39,9 @@ PROTOCOLS = {
     "UNSIGNED": "SASL_PLAINTEXT",
     "UNSIGNED_TLS": "SASL_SSL",
     "BRIEF": "SASL_PLAINTEXT",
+    "AWS": "SASL_PLAINTEXT",
+    "AWS_TLS": "SASL_SSL",
+    "AWS_BRIEF": "SASL_PLAINTEXT",
     "EXPIRED": "SSL",
     "ELSEWHERE": "SSL",
 }
@@ -66,6 +75,11 @@ def write_materials(directory: Path) -> Authority:
     (directory / "client.pem").write_text(client.key_pem(KEY_PASSWORD) + client.certificate_pem + intermediate)
     plain = directory / "client-plain.pem"
     plain.write_text(client.key_pem() + client.certificate_pem + intermediate)
+    (directory / "assertion-key.pem").write_text(client.key_pem(KEY_PASSWORD))
+    (directory / "stranger-key.pem").write_text(authority.broker.key_pem(KEY_PASSWORD))
+    secrets = {"default": AWS_SECRET, "ferry": AWS_SECRET, "stranger": "not-the-s3cret"}
+    profiles = (f"[{name}]\naws_access_key_id = {AWS_KEY}\naws_secret_access_key = {text}\n" for name, text in secrets.items())
+    (directory / "aws-credentials").write_text("".join(profiles))
     password = f"pass:{STORE_PASSWORD}"
     openssl = ["openssl", "pkcs12", "-export", "-in", str(plain), "-name", "ferry", "-out", str(directory / "client.p12")]
     _run(*openssl, "-passout", password)
@@ -83,10 +97,18 @@ def _run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True, timeout=NEVER_SECONDS)
 
 
+def compiled(source: Path, directory: Path) -> Path:
+    """The directory with the classes of `source`. By the compiler in every Java, whether `javac` is there or not."""
+    jars = ":".join(map(str, broker_jars().glob("*.jar")))
+    _run(java(), "-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", jars, "-d", str(directory), str(source))
+    return directory
+
+
 def start_guarded(directory: Path, names: list[str], endpoint: TokenEndpoint, running: ExitStack) -> list[Guarded]:
     """Clusters with all listeners, started at the same time, with USER and CLIENT_ID known to them."""
     keys = directory / "keys.json"
     keys.write_text(endpoint.key_set())
+    classes = compiled(VALIDATOR, directory / "classes")
 
     def start(name: str) -> Guarded:
         others = [listener for listener in PROTOCOLS if listener != "PLAIN"]
@@ -94,7 +116,11 @@ def start_guarded(directory: Path, names: list[str], endpoint: TokenEndpoint, ru
         options = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
         allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={keys.as_uri()}"
         cluster = SandboxCluster.start(
-            directory / name, name, properties=_broker_properties(directory, ports, keys), java_options=(*options, allowed)
+            directory / name,
+            name,
+            properties=_broker_properties(directory, ports, keys),
+            java_options=(*options, allowed),
+            classes=str(classes),
         )
         running.enter_context(cluster)
         return Guarded(cluster, {**ports, "PLAIN": cluster.port})
@@ -130,11 +156,24 @@ def _broker_properties(directory: Path, ports: Mapping[str, int | str], keys: Pa
                 f"listener.name.{name.lower()}.ssl.truststore.location": str(directory / "ca.pem"),
             }
         if protocol.startswith("SASL"):
-            found |= _logins(f"listener.name.{name.lower()}", keys, unsigned=name.startswith("UNSIGNED"))
+            prefix = f"listener.name.{name.lower()}"
+            found |= _aws(prefix) if name.startswith("AWS") else _logins(prefix, keys, unsigned=name.startswith("UNSIGNED"))
     found["listener.name.mutual.ssl.client.auth"] = "required"
-    for mechanism in ("plain", "scram-sha-256", "scram-sha-512", "oauthbearer"):
-        found[f"listener.name.brief.{mechanism}.connections.max.reauth.ms"] = str(BRIEF_SECONDS * 1_000)
+    brief = [("brief", mechanism) for mechanism in ("plain", "scram-sha-256", "scram-sha-512", "oauthbearer")]
+    for name, mechanism in [*brief, ("aws_brief", "oauthbearer")]:
+        found[f"listener.name.{name}.{mechanism}.connections.max.reauth.ms"] = str(BRIEF_SECONDS * 1_000)
     return found
+
+
+def _aws(prefix: str) -> dict[str, str]:
+    # The broker makes a token for itself, which it does not use: without a name for it, it would not start.
+    options = f'unsecuredLoginStringClaim_sub="broker" region="{AWS_REGION}" key_{AWS_KEY}="{AWS_SECRET}"'
+    options += f' key_{AWS_ROLE_KEY}="{AWS_ROLE_SECRET} {AWS_SESSION}"'
+    return {
+        f"{prefix}.sasl.enabled.mechanisms": "OAUTHBEARER",
+        f"{prefix}.oauthbearer.sasl.jaas.config": f"{OAUTH}LoginModule required {options};",
+        f"{prefix}.oauthbearer.sasl.server.callback.handler.class": VALIDATOR.stem,
+    }
 
 
 def _logins(prefix: str, keys: Path, *, unsigned: bool) -> dict[str, str]:

@@ -23,6 +23,8 @@ pytestmark = pytest.mark.brokers
 # Far below every time-out; a refused login takes about one.
 SOON_SECONDS = 14.0
 CREDENTIALS = "SASL OAUTHBEARER with client credentials"
+ASSERTION, OWN = "SASL OAUTHBEARER with a JWT assertion", "SASL OAUTHBEARER with a class of your own"
+STRANGE_ROLE = 'awsRoleArn="arn:aws:iam::1:role/x"'
 NOBODY = 'password="not it, ${file:/etc/ferry/secrets.properties:key}"'
 
 
@@ -48,6 +50,18 @@ CASES = {
         CREDENTIALS, "SASL_TLS", (CLIENT_ID, "token"), {"https://login.example.com": "http://127.0.0.1:1"}, ClusterUnreachable
     ),
     "a token that nobody signed": Refused("SASL OAUTHBEARER without signatures", "SASL_TLS", (USER, "OAUTHBEARER", "invalid_token")),
+    "JWT assertion, wrong key": Refused(ASSERTION, "SASL_TLS", (CLIENT_ID, "token", "401"), {"assertion-key.pem": "stranger-key.pem"}),
+    "own class, wrong tokens": Refused(OWN, "SASL_TLS", ("entra_tokens:Wrong", "invalid_token"), {":EntraTokens": ":Wrong"}),
+    "own class that fails": Refused(
+        OWN, "SASL_TLS", ("entra_tokens:Failing", "raised ValueError at entra_tokens.py:"), {":EntraTokens": ":Failing"}
+    ),
+    "own class, nobody answers": Refused(
+        OWN, "SASL_TLS", ("entra_tokens:Lonely", "raised ConnectionRefusedError"), {":EntraTokens": ":Lonely"}, ClusterUnreachable
+    ),
+    "AWS IAM, wrong secret": Refused("AWS IAM", "AWS_TLS", ("AWS profile stranger", "wrong signature"), {'"ferry"': '"stranger"'}),
+    "AWS IAM, a role that must not be assumed": Refused(
+        "AWS IAM by OAUTHBEARER", "AWS_TLS", ("AWS role arn:aws:iam::1:role/x", "AccessDenied"), {'awsProfileName="ferry"': STRANGE_ROLE}
+    ),
     "a mechanism that the listener does not offer": Refused("SASL SCRAM", "UNSIGNED_TLS", (USER, "SCRAM-SHA-512", "mechanism")),
     "unknown authority": Refused("The same from PEM", "TLS", ("CN=client", "local issuer certificate"), {"ca.pem": "stranger.pem"}),
     "expired certificate": Refused("TLS", "EXPIRED", ("ANONYMOUS", "certificate has expired")),

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from tests.security.searching import Search
 
 from ferry.config import ClientRole, ConnectionFields, load_config
-from ferry.config.login import TokenFile, read_login
-from ferry.config.tokens import TokenFileCallback, TokenProvider
+from ferry.config.credentials import TokenFile
+from ferry.config.login import read_login
+from ferry.config.tokens import TokenCallback, TokenProvider
 from ferry.copying.model import CopyJob
 
 pytestmark = pytest.mark.unit
@@ -97,4 +98,4 @@ def test_the_job_of_the_lanes_covers_its_flow() -> None:
 def test_token_callbacks_show_no_token(tmp_path: Path) -> None:
 
     (tmp_path / "token").write_text("opaque-s3cret-token")
-    assert "s3cret" not in repr(TokenFileCallback(TokenFile(str(tmp_path / "token"))))
+    assert "s3cret" not in repr(TokenCallback(TokenProvider(TokenFile(str(tmp_path / "token")))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import subprocess
 import sys
@@ -13,7 +14,17 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.security.conftest import SNIPPETS, Grounds
-from tests.security.guarded import CLIENT_SECRET, KEY_PASSWORD, PASSWORD, STORE_PASSWORD
+from tests.security.guarded import (
+    AWS_KEY,
+    AWS_ROLE,
+    AWS_ROLE_SECRET,
+    AWS_SECRET,
+    AWS_SESSION,
+    CLIENT_SECRET,
+    KEY_PASSWORD,
+    PASSWORD,
+    STORE_PASSWORD,
+)
 from tests.security.searching import Search, Watch
 
 from ferry.config import Flow
@@ -125,4 +136,78 @@ def test_a_run_leaves_no_secret_anywhere(grounds: Grounds, guarded_flow: Callabl
     assert '"spark.ui.enabled":"false"' in events
     looked_at = {"arguments", "environment", "output", "report", "event log", "topic"}
     assert '"spark.app.name"' in events  # not compressed: it could be searched
+    assert {kind for kind, size in search.looked_at.items() if size > 100} >= looked_at
+
+
+OWN_OPTION = "option-s3cret=of+the/class"
+PLAIN_TOKENS = """
+from pathlib import Path
+
+
+class PlainTokens:
+    def configure(self, options):
+        self.path, self.password = options["path"], options["password"]
+
+    def token(self):
+        import time
+        return Path(self.path).read_text(), time.time() + 600
+"""
+
+
+@pytest.mark.long
+def test_logins_by_tokens_leave_no_secret_anywhere(
+    grounds: Grounds, guarded_flow: Callable[..., Flow], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From an AWS role that is assumed with keys in the file, to a class of one's own that has a secret option."""
+    topic = f"t-{secrets.token_hex(4)}"
+    plain = {"bootstrap.servers": grounds.source.address("PLAIN")}
+    admin = AdminClient(plain)
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    producer = Producer(plain)
+    producer.produce(topic, value=b"1")
+    assert producer.flush(30) == 0
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "plain_tokens.py").write_text(PLAIN_TOKENS)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "modules"), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.syspath_prepend(tmp_path / "modules")
+    role = f'awsRoleArn="{AWS_ROLE}" awsRoleAccessKeyId="{AWS_KEY}" awsRoleSecretAccessKey="{AWS_SECRET}"'
+    source = SNIPPETS["AWS IAM"].replace('awsProfileName="ferry"', role)
+    options = f'path="{grounds.directory}/token" password="{OWN_OPTION}"'
+    target = SNIPPETS["SASL OAUTHBEARER with a class of your own"].replace("entra_tokens:EntraTokens", "plain_tokens:PlainTokens")
+    target = re.sub(r'scope="[^"]*"', options, target)
+    addresses = grounds.source.address("AWS_TLS"), grounds.target.address("SASL_TLS")
+    flow = guarded_flow(*addresses, *grounds.login(source, "A"), *grounds.login(target, "B"), f"A->B.topics = {topic}")
+    config = Path(flow.source.path)
+    search = Search(
+        {
+            "keys": AWS_SECRET,
+            "keys of the role": AWS_ROLE_SECRET,
+            "session": AWS_SESSION,
+            "option": OWN_OPTION,
+            "token": (grounds.directory / "token").read_text(),
+            "passphrase": KEY_PASSWORD,
+        }
+    )
+    report = tmp_path / "report.json"
+    done, _ = ferry(search, tmp_path, "run", str(config), "--flow", flow.name, "--master", "local[1]", "--report", str(report), "--json")
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert '"records": 1' in done.stdout
+    search.files("report", report)
+    search.files("event log", tmp_path / "events")
+    search.topics({"bootstrap.servers": grounds.target.address("PLAIN")}, "")
+    # Refused logins have most to say.
+    written = config.read_text()
+    config.write_text(written.replace(AWS_ROLE, "arn:aws:iam::1:role/x"))
+    refused, _ = ferry(search, tmp_path, "plan", str(config), "--flow", flow.name)
+    assert "AccessDenied" in refused.stderr
+    assertion = literal(grounds.login(SNIPPETS["SASL OAUTHBEARER with a JWT assertion"], "A"))
+    assert any(KEY_PASSWORD in line for line in assertion)
+    lines = [line.replace("A.", f"{flow.source.alias}.", 1).replace("ES256", "RS256") for line in assertion]
+    others = [line for line in written.splitlines() if not line.startswith((f"{flow.source.alias}.s", f"{flow.source.alias}.boot"))]
+    address = f"{flow.source.alias}.bootstrap.servers = {grounds.source.address('SASL_TLS')}"
+    config.write_text("\n".join([*others, address, *lines]) + "\n")
+    refused, _ = ferry(search, tmp_path, "plan", str(config), "--flow", flow.name)
+    assert "is not of the kind that RS256 needs" in refused.stderr
+    assert search.found == set()
+    looked_at = {"arguments", "environment", "output", "report", "event log", "topic"}
     assert {kind for kind, size in search.looked_at.items() if size > 100} >= looked_at

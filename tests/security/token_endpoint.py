@@ -1,4 +1,7 @@
-"""A token endpoint on 127.0.0.1: grants signed, short-lived tokens to one client, over HTTP and over TLS."""
+"""A token endpoint on 127.0.0.1: grants signed, short-lived tokens to one client, over HTTP and over TLS.
+
+The client proves itself by its secret, or by JWTs that it signs with the key of `assertion_certificate`.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,23 @@ from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 AUDIENCE = "kafka"
 KEY_ID = "key-1"
+# Whom an assertion is for.
+ISSUER = "https://login.example.com"
+_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+
+
+def _decoded(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 def _encoded(data: bytes) -> str:
@@ -26,8 +40,9 @@ def _encoded(data: bytes) -> str:
 class TokenEndpoint:
     """Context manager. `granted` counts tokens; `life` is the life of each in seconds; `refuse` makes it answer 401."""
 
-    def __init__(self, certificate: Path, client_id: str, client_secret: str) -> None:
+    def __init__(self, certificate: Path, client_id: str, client_secret: str, assertion_certificate: str = "") -> None:
         self.client_id, self.client_secret = client_id, client_secret
+        self.assertion_certificate = assertion_certificate
         self.life, self.granted = 3600, 0
         self._certificate = certificate
         self._key = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
@@ -66,14 +81,35 @@ class TokenEndpoint:
         text = ".".join(_encoded(json.dumps(part).encode()) for part in (head, claims))
         return f"{text}.{_encoded(self._key.sign(text.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
 
+    def accepts(self, authorization: str, fields: dict[str, str]) -> bool:
+        """Whether a request proves that it comes from the client."""
+        if fields["grant_type"] == _GRANT:
+            return self._signed(fields["assertion"])
+        if "client_assertion" in fields:
+            return self._signed(fields["client_assertion"]) and fields["client_id"] == self.client_id
+        pair = base64.b64decode(authorization.removeprefix("Basic ")).decode()
+        return pair == f"{self.client_id}:{self.client_secret}" and fields["grant_type"] == "client_credentials"
+
+    def _signed(self, assertion: str) -> bool:
+        signed, _, signature = assertion.rpartition(".")
+        claims = json.loads(_decoded(signed.partition(".")[2]))
+        key = x509.load_pem_x509_certificate(self.assertion_certificate.encode()).public_key()
+        assert isinstance(key, ec.EllipticCurvePublicKey)
+        halves = [int.from_bytes(_decoded(signature)[half], "big") for half in (slice(32), slice(32, 64))]
+        try:
+            key.verify(encode_dss_signature(*halves), signed.encode(), ec.ECDSA(hashes.SHA256()))
+        except InvalidSignature:
+            return False
+        now = time.time()
+        return (claims["iss"], claims["aud"]) == (self.client_id, ISSUER) and claims["nbf"] <= now <= claims["exp"] <= now + 300
+
     def _serve(self) -> ThreadingHTTPServer:
         endpoint = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                pair = base64.b64decode(self.headers["Authorization"].removeprefix("Basic ")).decode()
-                good = pair == f"{endpoint.client_id}:{endpoint.client_secret}" and "grant_type=client_credentials" in body
+                good = endpoint.accepts(self.headers.get("Authorization", ""), {name: texts[0] for name, texts in parse_qs(body).items()})
                 endpoint.granted += good
                 content: dict[str, Any] = {"error": "invalid_client"}
                 if good:

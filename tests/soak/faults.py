@@ -17,12 +17,12 @@ from functools import partial
 import psutil
 from tests.faults.processes import command_of, jvms_of, send, tree_of, workers_of
 from tests.faults.watching import OpenTransactions
-from tests.proxy.broker_proxy import BrokerProxy
-from tests.proxy.rules import END_TXN, FETCH, PRODUCE, Action, Link, Rule, Way
 from tests.soak.report import Log
 from tests.soak.runs import Run, Schedule
 from tests.soak.stage import FLOW, Stage, run_again
 from tools.kafka import SandboxCluster
+from tools.proxy.broker_proxy import BrokerProxy
+from tools.proxy.rules import END_TXN, FETCH, PRODUCE, Action, Link, Rule, Way
 
 PAUSE_SECONDS = (1.0, 6.0)
 # Until the lanes of the next run are at work.

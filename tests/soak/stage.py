@@ -16,10 +16,10 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.proxy.broker_proxy import BrokerProxy
-from tests.proxy.listener import proxied_properties
 from tests.soak.topics import COMPACTED, COMPACTED_CONFIG, FIRST
 from tools.kafka import SandboxCluster
+from tools.proxy.broker_proxy import BrokerProxy
+from tools.proxy.listener import proxied_properties
 
 from ferry.sandbox.broker_process import SandboxFailed
 from ferry.sandbox.ports import free_ports

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from tests.spark.standalone import standalone
 from tools.kafka import SandboxCluster, compare_topics
+from tools.spark.standalone import standalone
 
 from ferry.sandbox.ports import free_ports
 

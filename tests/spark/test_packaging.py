@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from tests.faults.processes import command_of, tree_of
-from tests.spark.standalone import Standalone, standalone
 from tools.kafka import SandboxCluster, compare_topics
+from tools.spark.standalone import Standalone, standalone
 
 from ferry.config import load_config
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -9,6 +10,8 @@ from uuid import UUID
 import pytest
 
 from ferry.clusters.coordination import NO_IDENTITY
+from ferry.copying.lane_runner import LANES_BESIDE
+from ferry.copying.lanes import GROUP_WEIGHT
 from ferry.copying.lanes_out import LanesOut
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask, Segment
 from ferry.ledger.receipts import ReceiptKind
@@ -17,6 +20,12 @@ from ferry.spark.job import most_tasks
 from ferry.spark.runner import SparkLaneRunner
 
 pytestmark = pytest.mark.unit
+
+
+@pytest.fixture(autouse=True)
+def near(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both clusters."""
+    monkeypatch.setattr(runner, "is_far", lambda _: False)
 
 
 PART = PartitionTask("t", 0, UUID(int=1), "A.t", UUID(int=2), 0, segments=(Segment(ReceiptKind.COPIED, 0, 10),))
@@ -45,7 +54,8 @@ def test_shares_of_what_runs_at_a_time_add_up_to_the_budget(
     budgets: list[float | None] = []
     widths: list[int] = []
 
-    def noted(_: Any, groups: Any, work: Any, __: Any, *, width: int) -> Any:
+    def noted(_: Any, groups: Any, work: Any, __: Any, *, width: int, look: float | None, **_more: Any) -> Any:
+        assert look is None, "nothing follows"
         widths.append(width)
         for group in groups:
             budgets.append(work.args[0].bytes_per_second)
@@ -71,7 +81,7 @@ def test_without_a_limit_each_lane_may_be_a_task_but_on_this_machine(master: str
 def test_lanes_that_a_task_brought_no_result_of_are_lost_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark starts a task again by itself when its executor was lost, and every attempt but the first does nothing."""
 
-    def second_attempt(_: Any, groups: Any, *__: Any, width: int) -> Any:
+    def second_attempt(_: Any, groups: Any, *__: Any, width: int, look: float | None, **_more: Any) -> Any:
         while groups:
             group = groups.popleft()
             yield group, [LaneResult(task.lane) for task in group if task.lane == 1]
@@ -84,31 +94,65 @@ def test_lanes_that_a_task_brought_no_result_of_are_lost_at_once(monkeypatch: py
     assert {result.lane: result.failure for result in results} == {0: runner.LOST, 1: None, 2: runner.LOST}
 
 
-def test_lost_lanes_run_beside_the_others_within_the_same_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize("cores", [4, 2])
+def test_lost_lanes_run_beside_the_others_within_the_same_number_of_tasks(monkeypatch: pytest.MonkeyPatch, far: bool, cores: int) -> None:
+    """With two cores, two groups still wait for a task when the first one dies."""
+    monkeypatch.setattr(runner, "is_far", lambda _: far)
     ran: list[list[int]] = []
 
-    def first_dies(_: Any, groups: Any, *__: Any, width: int) -> Any:
+    def first_dies(_: Any, groups: Any, *__: Any, width: int, look: float | None, **_more: Any) -> Any:
         running = [groups.popleft() for _ in range(width)]
         while running:
             group = running.pop(0)
             ran.append([task.lane for task in group])
             yield group, "executor lost" if len(ran) == 1 else [LaneResult(task.lane) for task in group]
-            while groups:
+            while groups and len(running) < width:
                 running.append(groups.popleft())
-                assert len(running) <= width
 
     monkeypatch.setattr(runner, "run_groups", first_dies)
-    lanes = [LaneTask(lane, f"lane-{lane}", NO_IDENTITY, (PART,)) for lane in range(6)]
+    lanes = [LaneTask(lane, f"lane-{lane}", NO_IDENTITY, (PART,)) for lane in range(8)]
     out = LanesOut()
     out.give(lanes)
     nothing: Any = None
+    context: Any = SimpleNamespace(defaultParallelism=cores)
     results = []
-    for result in SparkLaneRunner(nothing, 3, print).run(
-        CopyJob(nothing, "run", "id", 5), lanes, lambda: out.give_again([*map(lanes.__getitem__, out.lost)])[0]
+    for result in SparkLaneRunner(context, 4, print).run(
+        CopyJob(nothing, "run", "id", 5, 8e6), lanes, lambda: out.give_again([*map(lanes.__getitem__, out.lost)])[0]
     ):
         results.append((result.lane, result.failure is None))
         out.take(result.lane, None if result.failure is None else result.failure.problem)
     struck = ran[0]
     assert results[: len(struck)] == [(lane, False) for lane in struck]
-    assert sorted(lane for lane, done in results if done) == list(range(6))
-    assert ran[3:] == [struck], "while the other two groups were running"
+    assert sorted(lane for lane, done in results if done) == list(range(8))
+    assert ran[4:] == ([struck] if far else [[lane] for lane in struck])
+
+
+def test_far_away_a_task_that_is_done_takes_the_next_lanes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "is_far", lambda _: True)
+    taken: list[int] = []
+
+    def noted(_: Any, groups: Any, *__: Any, width: int, **_more: Any) -> Any:
+        taken.extend(len(group) for group in groups)
+        return iter(())
+
+    monkeypatch.setattr(runner, "run_groups", noted)
+    heavy = replace(PART, offset_bytes=GROUP_WEIGHT)
+    nothing: Any = None
+    lanes = [LaneTask(lane, f"lane-{lane}", NO_IDENTITY, (heavy,)) for lane in range(4 * LANES_BESIDE)]
+    assert list(SparkLaneRunner(nothing, 2, print).run(CopyJob(nothing, "run", "id", 5), lanes, list)) == []
+    assert taken == [LANES_BESIDE] * 4
+
+
+@pytest.mark.parametrize(("tasks", "lanes", "started"), [(128, 8, 8), (2, 8, 2)])
+def test_as_many_workers_are_started_as_there_will_be_lanes(monkeypatch: pytest.MonkeyPatch, tasks: int, lanes: int, started: int) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def noted(_: Any, groups: Any, *__: Any, width: int) -> Any:
+        asked.append((len(groups), width))
+        return iter(())
+
+    monkeypatch.setattr(runner, "run_groups", noted)
+    nothing: Any = None
+    SparkLaneRunner(nothing, tasks, print).warm_up(lanes)
+    assert asked == [(started, started)]

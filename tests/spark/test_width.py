@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.spark.standalone import standalone
+from tools.spark.standalone import standalone
 
 pytestmark = [pytest.mark.spark_drill, pytest.mark.spark]
 

@@ -16,9 +16,9 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.faults.processes import command_of, tree_of
-from tests.spark.standalone import Standalone, kill, standalone
 from tests.waiting import until
 from tools.kafka import SandboxCluster, compare_topics
+from tools.spark.standalone import Standalone, kill, standalone
 
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config

@@ -11,10 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tools.kafka import RecordSeen, SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
+from tools.kafka.topics import delete_topics
 
 from ferry.config import Flow
+from ferry.pipeline.syncs import Syncs
 from ferry.syncs.checkpoints import checkpoint_key, is_due, newest_checkpoints, plan_checkpoints, sync_checkpoints
 from ferry.syncs.context import SyncContext
+from ferry.syncs.names import SyncName
 from ferry.syncs.translated_groups import TranslatedGroups
 from ferry.translation.model import Inexact, TranslatedPosition, Translation
 from ferry.wire.internal_records import Checkpoint
@@ -156,3 +159,41 @@ def test_checkpoints_are_written_once_and_records_that_cannot_be_read_are_left_a
     assert [line for line in marred.notices if f"topic {name}: the record at 0:" in line and "left alone" in line] == list(marred.notices)
     assert len(marred.notices) == 2
     assert len(standing()) == 5
+
+
+@pytest.mark.long
+@pytest.mark.brokers
+def test_checkpoints_that_cannot_be_read_are_named_and_groups_are_synced_all_the_same(
+    flow_factory: Callable[..., Flow],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+    topic_factory: Callable[..., str],
+    produce: Callable[..., None],
+    run_flow: Callable[..., object],
+    commit: Callable[..., None],
+) -> None:
+    topic = topic_factory(source_cluster)
+    group = f"g-{topic}"
+    flow = flow_factory(f"A->B.topics = {topic}", f"A->B.groups = {group}", "A->B.sync.group.offsets.enabled = true")
+    name = f"{flow.source.alias}.checkpoints.internal"
+    produce(source_cluster, topic, [(0, b"k", b"%d" % number) for number in range(10)])
+    run_flow(flow)
+    commit(group, topic, {0: 7})
+    assert not sync_checkpoints(SyncContext(flow)).failed
+    segment = target_cluster.directory / "data" / f"{name}-0" / f"{0:020d}.log"
+    with segment.open("r+b") as log:  # the downstream offset of the only checkpoint: the record can be decoded as before
+        content = bytearray(log.read())
+        at = content.index(topic.encode() + bytes(4)) + len(topic) + 4
+        content[at + 17] ^= 0xFF
+        log.seek(0)
+        log.write(content)
+    syncs = Syncs(flow)
+    (failure,) = syncs.carry_out(SyncName.CHECKPOINTS, on_request=True).failed
+    assert (failure.what, failure.error) == ("sync checkpoints", "UnreadableRecord")
+    assert f"{name}-0: the batch at offset 0 does not match its checksum" in failure.problem
+    synced = syncs.carry_out(SyncName.GROUPS, on_request=True)
+    remote = f"{flow.source.alias}.{topic}"
+    assert ([change.what for change in synced.changes], synced.failed) == ([f"group {group}, {remote}-0"], ())
+    delete_topics(target_cluster.client_settings(), name)
+    again = syncs.carry_out(SyncName.CHECKPOINTS, on_request=True)
+    assert ([(change.action, change.reason) for change in again.changes], again.failed) == ([("create", ""), ("write", "first")], ())

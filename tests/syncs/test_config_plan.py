@@ -6,9 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferry.clusters.broker_defaults import BrokerDefaults
 from ferry.clusters.describe import ConfigOrigin, ConfigValue
 from ferry.policy.filters import DefaultConfigPropertyFilter
-from ferry.syncs.config_plan import ConfigRules, creation_config, needs_default_limit, plan_configs
+from ferry.syncs.config_plan import (
+    ConfigRules,
+    creation_config,
+    needs_default_limit,
+    plan_configs,
+    wants_remote_storage,
+)
 from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 
 pytestmark = pytest.mark.unit
@@ -21,8 +28,8 @@ def value(text: str | None, origin: ConfigOrigin = ConfigOrigin.TOPIC, **flags: 
     return ConfigValue(text, origin, **flags)
 
 
-def rules(*excluded: str, source_defaults: bool = False, limit: int | None = DEFAULT_BATCH_LIMIT) -> ConfigRules:
-    return ConfigRules(DefaultConfigPropertyFilter(excluded, "source" if source_defaults else "target"), limit)
+def rules(*excluded: str, source_defaults: bool = False, target: BrokerDefaults | None = None) -> ConfigRules:
+    return ConfigRules(DefaultConfigPropertyFilter(excluded, "source" if source_defaults else "target"), target or BrokerDefaults())
 
 
 @pytest.mark.parametrize(
@@ -62,12 +69,33 @@ def test_a_new_topic_never_replaces_timestamps() -> None:
     assert creation_config({"message.timestamp.type": value("CreateTime")}, rules())[0] == {"message.timestamp.type": "CreateTime"}
 
 
+def test_a_new_topic_keeps_timestamps_where_the_targets_brokers_replace_them() -> None:
+    stamping = BrokerDefaults(topics={"message.timestamp.type": "LogAppendTime"})
+    excluding = rules("message.timestamp.type", target=stamping)
+    assert creation_config({}, excluding)[0] == {"message.timestamp.type": "CreateTime"}
+
+
 @pytest.mark.parametrize("origin", [ConfigOrigin.BROKER_FILE, ConfigOrigin.DEFAULT])
 def test_a_new_topic_accepts_batches_as_large_as_at_the_source(origin: ConfigOrigin) -> None:
     source = {"max.message.bytes": value("5000000", origin)}
     assert creation_config(source, rules())[0] == {"max.message.bytes": "5000000"}
-    assert creation_config(source, rules(limit=5_000_000))[0] == {}
+    assert creation_config(source, rules(target=BrokerDefaults(5_000_000)))[0] == {}
     assert creation_config(source, rules("max.message.bytes"))[0] == {}
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_target_without_remote_storage_gets_no_entries_about_it(there: bool) -> None:
+    source = {"remote.storage.enable": value("true"), "local.retention.ms": value("1000"), "retention.ms": value("2000")}
+    unset = {name: value("", ConfigOrigin.DEFAULT) for name in source}
+    wanted = {name: entry.value for name, entry in source.items() if there or name == "retention.ms"}
+    choices = rules(target=BrokerDefaults(remote_storage=there))
+    config, left = creation_config(source, choices)
+    plan = plan_configs(source, unset, choices)
+    assert config == {change.name: change.value for change in plan.alterations} == wanted
+    assert [name for name, _ in left] == [name for name, _ in plan.left] == sorted(source.keys() - wanted.keys())
+    assert all("no remote storage" in reason for _, reason in (*left, *plan.left))
+    assert wants_remote_storage(source)
+    assert not wants_remote_storage(unset)
 
 
 @st.composite
@@ -189,5 +217,20 @@ def test_a_raised_batch_limit_stays_where_it_is_needed(limit: int, there: str, a
     source = {"max.message.bytes": value("1048588", ConfigOrigin.DEFAULT)}
     target = {"max.message.bytes": value(there)}
     assert needs_default_limit(source, target)
-    changes = plan_configs(source, target, rules(limit=limit)).alterations
+    changes = plan_configs(source, target, rules(target=BrokerDefaults(limit))).alterations
     assert [change.detail.rpartition(" -> ")[2] for change in changes] == ([] if after is None else [after])
+
+
+def test_a_raised_batch_limit_stays_if_the_brokers_do_not_tell_theirs() -> None:
+    source = {"max.message.bytes": value("1048588", ConfigOrigin.DEFAULT)}
+    plan = plan_configs(source, {"max.message.bytes": value("2000000")}, rules(target=BrokerDefaults(hidden="denied")))
+    assert (plan.alterations, plan.left) == ((), (("max.message.bytes", "denied, so the topic keeps 2000000"),))
+
+
+def test_what_a_remote_topic_does_not_set_tells_the_brokers_limit() -> None:
+    """Then nobody asks the brokers, and the topic still gets what it needs."""
+    source = {"max.message.bytes": value("3000000", ConfigOrigin.BROKER_FILE)}
+    target = {"max.message.bytes": value("500000", ConfigOrigin.BROKER_FILE)}
+    assert not needs_default_limit(source, target)
+    (change,) = plan_configs(source, target, rules()).alterations
+    assert (change.value, "the target's default is 500000" in change.reason) == ("3000000", True)

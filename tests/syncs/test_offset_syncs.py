@@ -17,7 +17,7 @@ from ferry.config import Flow
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
 from ferry.syncs.context import SyncContext
-from ferry.syncs.offset_syncs import copied_runs, new_syncs, offset_syncs_place, sync_offset_syncs
+from ferry.syncs.offset_syncs import copied_runs, new_syncs, sync_offset_syncs
 from ferry.wire.internal_records import OffsetSync
 from ferry.wire.runs import OffsetRun
 
@@ -128,7 +128,7 @@ def test_syncs_are_written_once_after_each_run(
         name = f"mm2-offset-syncs.{other}.internal"
         planned = sync_offset_syncs(SyncContext(settings, dry_run=True))
         assert [(change.what, change.action) for change in planned.changes] == [
-            (f"topic {name} on {offset_syncs_place(settings)[0].alias}", "create"),
+            (f"topic {name} on {settings.source.alias if settings is on_source else settings.target.alias}", "create"),
             (f"offset syncs of {topic}-0", "write"),
         ]
         assert sync_offset_syncs(SyncContext(settings)).changes == planned.changes

@@ -9,11 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kafka.protocol.consumer.group import JoinGroupRequest, LeaveGroupRequest, OffsetCommitRequest, SyncGroupRequest
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
+from ferry.clusters.connections import ClusterConnection
+from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import Flow, load_config
 from ferry.errors import ArgumentError
 from ferry.ledger.run_report import RunReport
@@ -44,6 +47,30 @@ def numbers(entry: TranslatedPosition) -> tuple[str, int | None, int | None, boo
     return entry.remote_topic, entry.upstream_offset, translation.image if translation else None, bool(translation and translation.exact)
 
 
+async def joins(connection: ClusterConnection, group: str, protocol_type: str, topic: str) -> None:
+    """A member joins, commits offset 3 of the topic's first partition, and leaves. Groups of librdkafka have one protocol type only."""
+    (node,) = connection.brokers()
+    protocols = [JoinGroupRequest.JoinGroupRequestProtocol(name="sessioned", metadata=b"")]
+    times = {"session_timeout_ms": 60_000, "rebalance_timeout_ms": 60_000}
+    # From version 4 on, a member would have to join twice.
+    join = JoinGroupRequest(group_id=group, member_id="", protocol_type=protocol_type, protocols=protocols, max_version=3, **times)
+    joined = await connection.send(join, node, 60_000)
+    member = {"group_id": group, "member_id": joined.member_id}
+    assignments = [SyncGroupRequest.SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"")]
+    generation = joined.generation_id
+    synced = await connection.send(
+        SyncGroupRequest(**member, generation_id=generation, assignments=assignments, max_version=3), node, 60_000
+    )
+    kind = OffsetCommitRequest.OffsetCommitRequestTopic
+    partition = kind.OffsetCommitRequestPartition(partition_index=0, committed_offset=3, committed_metadata="")
+    topics = [kind(name=topic, partitions=[partition])]
+    commit = OffsetCommitRequest(**member, generation_id_or_member_epoch=generation, topics=topics, max_version=5)
+    committed = await connection.send(commit, node, 60_000)
+    left = await connection.send(LeaveGroupRequest(**member, max_version=2), node, 60_000)
+    codes = [joined.error_code, synced.error_code, committed.topics[0].partitions[0].error_code, left.error_code]
+    assert codes == [0, 0, 0, 0]
+
+
 @pytest.fixture
 def backward(flow_factory: Callable[..., Flow]) -> Callable[[Flow], Flow]:
     """The same flow the other way."""
@@ -56,6 +83,26 @@ def backward(flow_factory: Callable[..., Flow]) -> Callable[[Flow], Flow]:
 
 def records(count: int, partition: int = 0, mark: str = "") -> list[tuple[int, bytes, bytes]]:
     return [(partition, b"k", f"{mark}{number}".encode()) for number in range(count)]
+
+
+def test_a_group_of_another_protocol_type_is_named_and_stops_no_other(
+    flow_factory: Callable[..., Flow],
+    topic_factory: Callable[..., str],
+    produce: Produce,
+    run_flow: RunFlow,
+    source_cluster: SandboxCluster,
+) -> None:
+    topic, workers, plain = topic_factory(source_cluster), new_group("workers"), new_group()
+    flow = flow_factory(f"A->B.topics = {topic}", f"A->B.groups = {workers},{plain}")
+    produce(source_cluster, topic, records(5))
+    run_flow(flow)
+    commit(source_cluster, plain, {(topic, 0): 2})  # and now the topic of the groups' offsets is there
+    ask_cluster(flow.source, joins, workers, "connect", topic, milliseconds=60_000)
+    found = translated_groups(flow)
+    assert found.groups == (plain,)
+    assert {entry.group: entry.reason for entry in found.left_out}[workers] == (
+        "it is a group of protocol type connect: Ferry translates only offsets of consumers' groups"
+    )
 
 
 def test_every_group_and_partition_is_listed_with_its_reason(

@@ -13,7 +13,7 @@ from tests.translation.worlds import BLANK, World, worlds
 from ferry.copying.ledger_compaction import merge_receipts
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
-from ferry.translation.model import Inexact
+from ferry.translation.model import Inexact, Translation
 from ferry.translation.offset_map import LogBounds, OffsetMap, seeded_again
 from ferry.translation.unexplained import ExternalRecords, unexplained_ranges
 
@@ -239,6 +239,24 @@ def test_at_least_once_copies_are_exact_only_after_the_last_gap() -> None:
     assert [found.translate(offset).reason for offset in (0, 19, 20, 30)] == [Inexact.UNEXPLAINED, Inexact.UNEXPLAINED, None, None]
     repeated_at_the_end = OffsetMap(receipts, LogBounds(target_end=36, exactly_once=False))
     assert {repeated_at_the_end.translate(offset).reason for offset in range(31)} == {Inexact.UNEXPLAINED}
+
+
+def test_records_without_a_receipt_are_never_passed_over() -> None:
+    """Without transactions they can be read before their receipt is there: a group that was placed after them would skip them."""
+    nothing = LogBounds(target_start=3, target_end=40, exactly_once=False)
+    assert OffsetMap([receipt(ReceiptKind.SEED, 0, 0)], nothing).translate(20).image == 3
+    assert OffsetMap([receipt(ReceiptKind.SEED, 0, 0), copied(0, 0, 10)], nothing).translate(20).image == 10
+
+
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_receipts_name_what_is_there_twice(exactly_once: bool) -> None:
+    """Also when the flow copies in transactions meanwhile."""
+    receipts = [receipt(ReceiptKind.SEED, 0, 0), copied(0, 0, 10), replace(copied(10, 15, 10), repeated=((10, 15),))]
+    found = OffsetMap(receipts, LogBounds(target_end=25, exactly_once=exactly_once))
+    assert [found.translate(offset) for offset in (0, 9)] == [Translation(0, Inexact.UNEXPLAINED), Translation(9, Inexact.UNEXPLAINED)]
+    assert [found.translate(offset) for offset in (10, 20)] == [Translation(15), Translation(25)]
+    expired = OffsetMap(receipts, LogBounds(target_start=15, target_end=25, exactly_once=exactly_once))
+    assert expired.translate(10) == Translation(15)
 
 
 @pytest.mark.parametrize(

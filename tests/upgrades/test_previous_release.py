@@ -40,7 +40,7 @@ def pairs(entries: list[dict[str, Any]]) -> list[tuple[bytes, bytes]]:
 LEDGER, STATE, RUNS = (pairs(RELEASE["topics"][kind]) for kind in ("ledger", "state", "runs"))
 RECEIPTS = [decode_receipt(*pair) for pair in LEDGER]
 # Fields that this release had not got.
-ADDED = {"remote_epoch"}
+ADDED = {"remote_epoch", "repeated", "rerouted"}
 EVERYTHING = [*LEDGER, *pairs(RELEASE["constructed"]["ledger"])]
 
 

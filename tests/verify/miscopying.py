@@ -52,10 +52,10 @@ def miscopy(monkeypatch: pytest.MonkeyPatch, faults: dict[tuple[str, int], Rewri
     transform, struck = source_feed.transform, []
     take = source_feed.SourceFeed._take
 
-    def wrong_take(self: Any, cursor: Any, fetched: Any) -> list[ProduceBatch]:
+    def wrong_take(self: Any, cursor: Any, fetched: Any, **known: bool) -> list[ProduceBatch]:
         key = (cursor.task.topic, cursor.task.partition)
         if key not in faults or key in struck:
-            return take(self, cursor, fetched)
+            return take(self, cursor, fetched, **known)
 
         def wrong(*arguments: Any, **options: Any) -> Any:
             found = transform(*arguments, **options)
@@ -66,7 +66,7 @@ def miscopy(monkeypatch: pytest.MonkeyPatch, faults: dict[tuple[str, int], Rewri
 
         with monkeypatch.context() as patch:
             patch.setattr(source_feed, "transform", wrong)
-            return take(self, cursor, fetched)
+            return take(self, cursor, fetched, **known)
 
     monkeypatch.setattr(source_feed.SourceFeed, "_take", wrong_take)
     return struck

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from ferry.handling import Record
 from ferry.handling.calling import HandlerStopped, PartitionHandling
 from ferry.wire.batch import MalformedBatch, OversizedBatch, read_header
 from ferry.wire.handled import decode_records
-from ferry.wire.produce_batch import ProduceBatch
+from ferry.wire.produce_batch import ProduceBatch, Rerouted
 from ferry.wire.ranges import Ranges, union, within
 from ferry.wire.split import Indivisible, halved
 from ferry.wire.transform import transform
@@ -101,6 +102,28 @@ def test_a_unit_says_where_every_record_is_and_how_old(kafka: Any) -> None:
     assert (unit.count, unit.dropped, unit.added, unit.min_timestamp, unit.max_timestamp) == (8, 1, 2, -1, 70)
     found = kafka.read(b"".join(unit.encode(900, 4, 77, True)))
     assert [row[1:] for row in found] == [row[1:] for row in rows for _ in range(numbers[row.offset])]
+
+
+@given(places=st.lists(st.sampled_from([None, ("eu", 0), ("eu", 1), "dropped"]), min_size=1, max_size=40))
+def test_a_unit_goes_to_one_place_and_the_order_stays(kafka: Any, places: list[Any]) -> None:
+    rows = [kafka.Row(10 + index, 5, b"%d" % index, b"v", ()) for index in range(len(places))]
+
+    def choose(record: Record) -> list[Record]:
+        place = places[record.offset - 10]
+        if place == "dropped":
+            return []
+        return [record if place is None else replace(record, topic=place[0], partition=place[1])]
+
+    handling = PartitionHandling(choose, "t", 3, {"eu": 2})
+    transformed = transform(memoryview(kafka.build(rows)), position=10, end=END, handling=handling)
+    check_tiling(transformed.batches, 10, transformed.next_position)
+    units = [part for unit in transformed.batches for part in taken_apart(unit)]
+    found = [(int(row.key), unit.rerouted) for unit in units for row in kafka.read(b"".join(unit.encode(900, 4, 77, True)))]
+    assert found == [
+        (index, None if place is None else Rerouted(("t", 3), place)) for index, place in enumerate(places) if place != "dropped"
+    ]
+    kept = [place for place in places if place != "dropped"]
+    assert len(transformed.batches) == sum(one != other for one, other in pairwise(kept)) + bool(kept)
 
 
 def test_units_are_of_one_codec_and_start_anew(kafka: Any, rows_at: Any) -> None:

@@ -47,13 +47,19 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("record-rate", "gauge", "records/s", PARTITION, "over the run"),
     Metric("byte-rate", "gauge", "bytes/s", PARTITION, "over the run"),
+    Metric("record-age-ms", "gauge", "ms", PARTITION, "age of the youngest record of the run's last transaction"),
     Metric("record-age-ms-min", "gauge", "ms", PARTITION, "age of the youngest record when the target had acknowledged it"),
     Metric("record-age-ms-avg", "gauge", "ms", PARTITION, "mean of these ages"),
     Metric("record-age-ms-max", "gauge", "ms", PARTITION, "age of the oldest"),
+    Metric("replication-latency-ms", "gauge", "ms", PARTITION, "that of the youngest record of the run's last transaction"),
     Metric("replication-latency-ms-min", "gauge", "ms", PARTITION, "age of the youngest record when its transaction was committed"),
     Metric("replication-latency-ms-avg", "gauge", "ms", PARTITION, "mean of these ages"),
     Metric("replication-latency-ms-max", "gauge", "ms", PARTITION, "age of the oldest"),
     Metric("checkpoint-latency-ms", "gauge", "ms", GROUP, "from reading a group's offsets until its checkpoint was written"),
+    *(
+        Metric(f"checkpoint-latency-ms-{statistic}", "gauge", "ms", GROUP, "the same: a sync writes each checkpoint once")
+        for statistic in ("min", "avg", "max")
+    ),
     Metric("lag-records", "gauge", "records", PARTITION, "offsets that are not copied yet at the end of the run"),
     Metric(
         "lag-bytes",

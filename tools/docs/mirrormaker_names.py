@@ -46,14 +46,16 @@ def _refused(name: str, what: str) -> Name:
 
 _PYTHON = "Python class, `package.module:Class`"
 _CLIENT = "the same in Python, `ferry.client`"
-_METRICS = "through Airflow's metrics, as"
+_METRICS = "through Airflow's metrics or from `ferry run`, as"
 
 # fmt: off
 # A row of these tables has one line, or two when it is long.
 MODES = (
     _honoured("dedicated MirrorMaker cluster", "the same `mm2.properties`; Airflow or `ferry run` replaces its processes"),
-    _instead("connector in a distributed Connect cluster", "a flow of `mm2.properties`; Ferry does not read a connector's REST document"),
-    _instead("standalone Connect worker", "`ferry run` with the connector's file replaces `connect-standalone.sh`"),
+    _instead("connector in a distributed Connect cluster",
+        "a flow of `mm2.properties`; `ferry import` makes it of the connectors' REST documents"),
+    _instead("standalone Connect worker",
+        "`ferry run` with the connector's file replaces `connect-standalone.sh`; `ferry import` joins the files of several connectors"),
     _instead("legacy mode", "`ferry legacy`, with the options of `kafka-mirror-maker.sh`"),
     _instead("legacy configuration of MM2", "`replication.policy.class=LegacyReplicationPolicy`, and every `*.enabled=false`"),
     _honoured("active/active", "with the default policy. Ferry also supports the same names on both sides, which MM2 does not"),
@@ -66,6 +68,9 @@ MODES = (
         "Ferry always works this way: it commits offsets on the target, in the transaction of the records"),
     _instead("\"fake\" consumer group on the target (KIP-656)",
         "`__ferry-<source>`. With `ferry.publish.source.group` Ferry also updates a group on the source"),
+    _honoured("finer control (KIP-3)",
+        "a message handler may change, drop and multiply records, and [choose their topic and partition]"
+        "(handlers.md#choose-topic-and-partition)"),
     _honoured("no data loss (KIP-3)",
         "the position moves past a record only after the target has acknowledged it; Ferry always uses `acks=all`. With "
         "`ferry.abort.on.send.failure=false` it also moves past records that the target refuses: Ferry reports them, exit code 4"),
@@ -79,7 +84,8 @@ SCRIPTS = (
     _instead("connect-standalone.sh", "`ferry run` with the connector's file"),
     _instead("config/connect-standalone.properties", "not needed: Ferry has no worker"),
     _honoured("config/connect-mirror-source.properties", "Ferry reads a connector's file as a flow of its own"),
-    _refused("PUT /connectors/<name>/config", "Ferry has no REST interface of Connect: write the flow into `mm2.properties`"),
+    _refused("PUT /connectors/<name>/config",
+        "Ferry has no REST interface of Connect: `ferry import` makes an `mm2.properties` of the document"),
     _instead("kafka-mirror-maker.sh", "`ferry legacy`"),
     _honoured("--consumer.config", "an option of `ferry legacy`, like `--consumer`"),
     _honoured("--producer.config", "an option of `ferry legacy`, like `--producer`"),
@@ -199,13 +205,13 @@ CLIENTS = (
 )
 
 METRICS = (
-    _honoured("replication-latency-ms(-avg/-min/-max)", f"{_METRICS} `ferry.replication-latency-ms-avg`, `-min`, `-max`"),
-    _honoured("record-age-ms(-avg/-min/-max)", f"{_METRICS} `ferry.record-age-ms-avg`, `-min`, `-max`"),
+    _honoured("replication-latency-ms(-avg/-min/-max)", f"{_METRICS} `ferry.replication-latency-ms`, `-avg`, `-min`, `-max`"),
+    _honoured("record-age-ms(-avg/-min/-max)", f"{_METRICS} `ferry.record-age-ms`, `-avg`, `-min`, `-max`"),
     _instead("record-bytes(-avg/-min/-max)",
-        f"{_METRICS} `ferry.record-bytes-avg`, and Kafka's `ferry.byte-count` and `ferry.byte-rate`; no `-min` and `-max`"),
-    _honoured("record-count", f"{_METRICS} `ferry.record-count`"),
-    _instead("checkpoint-latency-ms(-avg/-min/-max)",
-        f"{_METRICS} `ferry.checkpoint-latency-ms`, for each checkpoint that a run writes; no `-avg`, `-min` and `-max`"),
+        f"{_METRICS} `ferry.record-bytes-avg`, and Kafka's `ferry.byte-count` and `ferry.byte-rate`; no `-min` and `-max`, which no "
+        "release of MM2 has either"),
+    _honoured("record-count", f"{_METRICS} `ferry.record-count`, and Kafka's `ferry.record-rate`"),
+    _honoured("checkpoint-latency-ms(-avg/-min/-max)", f"{_METRICS} `ferry.checkpoint-latency-ms`, `-avg`, `-min`, `-max`"),
     _instead("kafka.mirror.connect:type=MirrorSourceConnect",
         "tags `source`, `target`, `topic`, `partition`; Ferry has no JVM and no MBean"),
     _instead("kafka.mirror.connect:type=MirrorCheckpointConnector",
@@ -216,7 +222,7 @@ CLIENT_SETTINGS = (
     _honoured("bootstrap.servers", "`A.bootstrap.servers`"),
     _honoured("security.protocol", "for one cluster, or for all"),
     _honoured("ssl.*", "with the Java names. Ferry refuses a few that OpenSSL does not have"),
-    _honoured("sasl.*", "with the Java names. Ferry refuses the mechanism GSSAPI (Kerberos), JWT assertions and Java classes of your own"),
+    _honoured("sasl.*", "with the Java names. Ferry refuses Kerberos without a keytab, and Java classes of your own"),
     _honoured("admin.*", "as `A.admin.x`; without effect at the top level, as in MM2"),
     _honoured("consumer.*", "as `A.consumer.x`; without effect at the top level, as in MM2"),
     _honoured("producer.*", "as `A.producer.x`; without effect at the top level, as in MM2"),

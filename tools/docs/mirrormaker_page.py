@@ -17,6 +17,9 @@ from ferry.config.registry.workers import FILE
 
 PAGE = Path("docs/from-mirrormaker.md")
 BEGIN, END = "<!-- names: begin -->", "<!-- names: end -->"
+# Configs of the tests, each with three comments: what is in it, its source, and what Ferry does.
+PUBLISHED = Path("tests/imports/published")
+PUBLISHED_BEGIN, PUBLISHED_END = "<!-- published: begin -->", "<!-- published: end -->"
 
 _PROPERTIES: Mapping[str, tuple[Property, ...]] = {
     "Properties of the file": FILE,
@@ -29,7 +32,12 @@ _PROPERTIES: Mapping[str, tuple[Property, ...]] = {
     "Properties that MM2 no longer has": REMOVED,
     "Properties that MM2 never had": PROPOSED,
 }
-_VERDICTS = {Effect.HONOURED: Verdict.HONOURED, Effect.NO_EFFECT: Verdict.NO_EFFECT, Effect.REFUSED: Verdict.REFUSED}
+VERDICTS = {
+    Effect.HONOURED: Verdict.HONOURED,
+    Effect.RENAMED: Verdict.HONOURED,
+    Effect.NO_EFFECT: Verdict.NO_EFFECT,
+    Effect.REFUSED: Verdict.REFUSED,
+}
 
 
 def names() -> Iterator[Name]:
@@ -45,7 +53,15 @@ def tables() -> str:
 
 def page() -> str:
     """The whole page, with the current tables."""
-    return between(PAGE.read_text(encoding="utf-8"), BEGIN, END, tables())
+    return between(between(PAGE.read_text(encoding="utf-8"), BEGIN, END, tables()), PUBLISHED_BEGIN, PUBLISHED_END, _published())
+
+
+def _published() -> str:
+    rows = ["| Config | Source | Ferry |", "|---|---|---|"]
+    for path in sorted(PUBLISHED.glob("*.properties")):
+        what, source, verdict = (line.removeprefix("# ") for line in path.read_text(encoding="utf-8").splitlines()[:3])
+        rows.append(f"| {what} | {source.removeprefix('source: ')} | {verdict.removeprefix('verdict: ')} |")
+    return "\n".join(rows) + "\n"
 
 
 def _sections() -> dict[str, tuple[Name, ...]]:
@@ -56,7 +72,9 @@ def _of_property(known: Property) -> Name:
     what = known.meaning if known.effect is Effect.HONOURED else known.why
     if known.effect is Effect.REFUSED:
         what = f"`{known.meaning}: {known.why}`"
-    return Name(known.name, _VERDICTS[known.effect], what)
+    if known.effect is Effect.RENAMED:
+        what = f"as `{known.successor}`. {known.why}"
+    return Name(known.name, VERDICTS[known.effect], what)
 
 
 def _table(title: str, rows: tuple[Name, ...]) -> str:

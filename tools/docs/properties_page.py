@@ -23,9 +23,18 @@ properties of its own. The last column says what Ferry does with a property:
 
 - **honoured**: Ferry uses the property. A property of MM2 means the same as in MM2, unless its row says otherwise.
 - **no effect**: Ferry accepts the property, and warns with the reason.
+- **read as**: an older name. Ferry reads it as the property that replaced it, and warns. If the file sets both, the new one wins.
 - **refused**: Ferry does not load the file, and says what to write instead.
 
-Any other key is an error, which names the file, the line and the most similar known key. Ferry reports all errors of a file together.
+MM2 ignores keys that it does not know. Ferry warns of such a key, with its line. There are four exceptions, because somebody expects an
+effect on the copy. Ferry refuses a key
+
+- that is very similar to a key with an effect (`topcis`, `us-wst.security.protocol`), and asks whether you meant that one;
+- of a flow between clusters that the file does not have;
+- with a word like `topics`, `groups`, `whitelist`, `regex`, `filter` or `policy` in it (`A->B.topics.regex`);
+- that begins with `ferry.`.
+
+Ferry reports all errors of a file together.
 
 ## The file
 
@@ -156,6 +165,8 @@ def _section(title: str, text: str, properties: Iterable[Property]) -> str:
 def _row(known: Property) -> str:
     default = "" if known.default is None else f"`{known.default}`" if known.default else "(empty)"
     effect = known.effect.value if known.effect is Effect.HONOURED else f"{known.effect.value}: {known.why.replace('<', '&lt;')}"
+    if known.effect is Effect.RENAMED:
+        effect = f"read as `{known.successor}`: {known.why}"
     kind = "text" if known.effect is Effect.REFUSED else known.kind.name
     cells = (f"`{known.name}`", kind, default, known.meaning, _where(known), effect)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

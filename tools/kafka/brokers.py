@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 from tools.kafka.cluster import SandboxCluster
 
 from ferry.sandbox.broker_process import SandboxFailed
+from ferry.sandbox.jars import KAFKA_VERSION
 from ferry.sandbox.ports import free_ports
 from ferry.sandbox.server_properties import new_cluster_id
 
@@ -40,6 +41,7 @@ class SandboxBrokers:
     replicas: int
     each: Each
     java_options: Sequence[str] = JAVA_OPTIONS
+    version: str = KAFKA_VERSION
     nodes: dict[int, SandboxCluster] = field(default_factory=dict)
 
     @classmethod
@@ -51,16 +53,17 @@ class SandboxBrokers:
         brokers: int = 3,
         each: Each = lambda _: {},
         java_options: Sequence[str] = JAVA_OPTIONS,
+        version: str = KAFKA_VERSION,
     ) -> SandboxBrokers:
         """Format and start `brokers` nodes, all at once; returns when all take part. SandboxFailed otherwise, and no process stays.
 
         Internal topics get a replica on each of up to three brokers, and two of three must acknowledge.
-        each: node id → broker properties that come on top.
+        each: node id → broker properties that come on top. version: the release of Kafka, one with KRaft.
         """
         ports = free_ports(2 * brokers)
         pairs = {node: (ports[2 * node - 2], ports[2 * node - 1]) for node in range(1, brokers + 1)}
         voters = ",".join(f"{node}@127.0.0.1:{controller}" for node, (_, controller) in pairs.items())
-        cluster = cls(name, directory.resolve(), voters, new_cluster_id(), min(brokers, 3), each, java_options)
+        cluster = cls(name, directory.resolve(), voters, new_cluster_id(), min(brokers, 3), each, java_options, version)
         with ThreadPoolExecutor(brokers) as pool:
             starting = {node: pool.submit(cluster._start, node, pair, "broker,controller") for node, pair in pairs.items()}
         cluster.nodes = {node: future.result() for node, future in starting.items() if future.exception() is None}
@@ -139,6 +142,7 @@ class SandboxBrokers:
             java_options=self.java_options,
             ports=ports,
             cluster_id=self.cluster_id,
+            version=self.version,
         )
 
     def _out_of_sync(self) -> list[str]:

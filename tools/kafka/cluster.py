@@ -46,6 +46,7 @@ class SandboxCluster(LocalBroker):
     authorizer: bool = False
     detached: bool = False
     version: str = KAFKA_VERSION
+    classes: str = ""
 
     def __post_init__(self) -> None:
         self.java_options = tuple(self.java_options)  # a list where it is loaded
@@ -65,6 +66,7 @@ class SandboxCluster(LocalBroker):
         ports: tuple[int, int] | None = None,
         cluster_id: str = "",
         version: str = KAFKA_VERSION,
+        classes: str = "",
     ) -> Self:
         """Format and start a cluster; returns when it answers. SandboxFailed with the end of its log otherwise, and no process stays.
 
@@ -75,12 +77,14 @@ class SandboxCluster(LocalBroker):
         detached: it outlives this process, and is stopped by `load(directory).stop()`.
         ports, cluster_id: for clients and the controller, and of the whole cluster, where this is one node of several (`brokers.py`).
         version: the release of Kafka; the old ones get a ZooKeeper of their own, on what is the controller's port elsewhere.
+        classes: a directory with classes beside Kafka's, which `properties` may name.
         """
         directory = directory.resolve()
         directory.mkdir(parents=True, exist_ok=True)
         port, controller_port = ports or free_ports(2)
         cluster = cls(name, directory, port, controller_port, settings=dict(properties or {}), java_options=tuple(java_options))
         cluster.users, cluster.authorizer, cluster.detached, cluster.version = dict(users or {}), authorizer, detached, version
+        cluster.classes = classes
         if not detached:
             guard.watch(cluster.properties_file)
         cluster._write_settings()
@@ -98,6 +102,11 @@ class SandboxCluster(LocalBroker):
     def jars(self) -> Path:
         """The directory with the jars of its release."""
         return resolve_jars("kafka", broker_coordinates(self.version))
+
+    @property
+    def class_path(self) -> str:
+        """Where its JVM finds classes: Kafka's first, or its class archive would not fit."""
+        return f"{super().class_path}:{self.classes}" if self.classes else super().class_path
 
     def client_settings(self, user: str | None = None) -> dict[str, str]:
         """librdkafka settings that reach it, as `user` (default: the super user) where it wants a login."""

@@ -1,6 +1,6 @@
 """Ferry in Airflow: DAGs, the bodies of their tasks, connections, metrics, the routes of the page.
 
-Knows `alerting`, `clusters`, `config`, `copying`, `ledger`, `monitoring`, `page`, `pipeline`, `recovery`, `spark`, `syncs`, `verify`
-and `wire`. Also knows Airflow; nothing below does.
+Knows `alerting`, `clusters`, `config`, `copying`, `ledger`, `monitoring`, `page`, `pipeline`, `policy`, `recovery`, `spark`, `syncs`,
+`verify` and `wire`. Also knows Airflow; nothing below does.
 Begin with `steps.py`, then `flows.py`.
 """

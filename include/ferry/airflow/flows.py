@@ -10,12 +10,12 @@ from airflow.sdk import Asset, CronDataIntervalTimetable
 from ferry.airflow.connections import connection_fields, placeholder
 from ferry.alerting.delivering import check_callbacks
 from ferry.config import Flow, load_config
+from ferry.config.flow import CONFIG_VARIABLE
 from ferry.config.settings import CALLBACK, AlertSettings
 from ferry.errors import ConfigError
 from ferry.monitoring.runs import SYNC_TASKS
 from ferry.syncs.names import AFTER_THE_COPY, not_enabled
 
-CONFIG_VARIABLE = "FERRY_CONFIG"
 START_DATE = datetime(2024, 1, 1, tzinfo=UTC)
 
 
@@ -67,6 +67,11 @@ def alerts_of(name: str) -> AlertSettings:
     return load_config(config_path(), connections=placeholder).flow(name).alerts
 
 
+def follow_seconds_of(name: str) -> int:
+    """For how long runs of the flow follow. Does not resolve connections."""
+    return load_config(config_path(), connections=placeholder).flow(name).follow_seconds
+
+
 def dag_id(flow: Flow) -> str:
     """`ferry.<source>.<target>`. A DAG id may hold every character that an alias may hold."""
     return f"ferry.{flow.source.alias}.{flow.target.alias}"
@@ -81,6 +86,11 @@ def timetable(flow: Flow) -> CronDataIntervalTimetable | None:
     return CronDataIntervalTimetable(flow.schedule, timezone="UTC") if flow.schedule else None
 
 
+def runs_at_a_time(flow: Flow) -> int:
+    """How many runs may be active: of a flow that follows two, for a run ends when the next one takes the flow over."""
+    return 2 if flow.follow_seconds else 1
+
+
 def flow_asset(flow: Flow) -> Asset:
     """The asset that every run without a failure updates; its events hold counts."""
     return Asset(name=dag_id(flow), uri=f"ferry://{flow.source.alias}/{flow.target.alias}")
@@ -93,7 +103,6 @@ def sync_tasks(flow: Flow) -> dict[str, str]:
 
 def runbook(flow: Flow) -> str:
     """The documentation of the DAG: what each task does, and what to do when it fails."""
-    command = f"ferry {{}} $FERRY_CONFIG --flow '{flow.name}'"
     return f"""
 ### {flow.name}: exactly-once copy
 
@@ -104,7 +113,8 @@ target. You may kill a run at any moment and start it again: nothing is lost, du
 |---|---|---|
 | `plan_run` | compares both clusters; writes nothing | the message names the cluster, key or topic to correct |
 | `prepare_topics` | creates and grows remote topics, records where new partitions start | check rights and limits on the target |
-| `copy_records` | one Spark job that copies up to the bound; skipped when nothing is new | retried; *superseded*: a newer run took over |
+| `copy_records` | one Spark job that copies up to the bound, and goes on if the run follows; skipped when nothing is new | retried; \
+*superseded*: a newer run took over |
 | `sync_…` | configs, ACLs, heartbeat, offset syncs, checkpoints, group offsets, the source group; each is skipped when not due | \
 the message says what failed and why; the other syncs go on |
 | `announce_topics` | an event for the asset of each remote topic with new records; skipped when nothing was copied | retried |
@@ -113,14 +123,14 @@ the message says what failed and why; the other syncs go on |
 
 | the report says | do this |
 |---|---|
-| `SourceDataLost` | records expired before they were copied: `{command.format("ledger")}`, then `{command.format("ack-loss")}` |
-| `PositionDisagrees` | somebody changed group, state or ledger: decide, then `{command.format("seed")} --from-file seeds.csv` |
+| `SourceDataLost` | records expired before they were copied: `{flow.command("ledger")}`, then `{flow.command("ack-loss")}` |
+| `PositionDisagrees` | somebody changed group, state or ledger: decide, then `{flow.command("seed")} --from-file seeds.csv` |
 | `SourceRecreated`, `SourceTruncated` | set `{flow.name}.ferry.on.recreate=restart`, or exclude the topic |
 | `TargetRecreated` | set `{flow.name}.ferry.on.target.recreate=restart` to copy the topic anew |
 | `BatchRefused` | the message names the remote topic's limit to raise |
 | `RunUnfinished` | run it again |
-| `LimitsBroken` | `{command.format("status")}`; run more often, raise `ferry.max.rate.mb`, or the source's retention |
+| `LimitsBroken` | `{flow.command("status")}`; run more often, raise `ferry.max.rate.mb`, or the source's retention |
 
 **Missed intervals** need no action: the next run continues at the position. **History** from before the flow's start: Airflow's backfill
-over those intervals (or `{command.format("backfill")} --from … --until …`) copies what the ledger does not cover, once.
+over those intervals (or `{flow.command("backfill")} --from … --until …`) copies what the ledger does not cover, once.
 """

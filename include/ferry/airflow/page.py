@@ -27,6 +27,7 @@ from ferry.page.overview import SORTS
 from ferry.page.readers import Outcome, PageService
 from ferry.page.reads import ReadName
 from ferry.page.snapshots import Snapshot
+from ferry.policy.naming import LONGEST_TOPIC
 
 STATIC = Path(ferry.page.__file__).parent / "static"
 # A route waits so long for a first read; then the browser asks again.
@@ -40,8 +41,8 @@ OLD_SECONDS = 300.0
 # A browser asks for one page of rows at a time.
 MOST_ROWS = 500
 
-# The longest names that Kafka allows.
-TopicName = Annotated[str, Query(min_length=1, max_length=249)]
+TopicName = Annotated[str, Query(min_length=1, max_length=LONGEST_TOPIC)]
+# Kafka has no limit for names of groups; more is no name.
 GroupName = Annotated[str, Query(min_length=1, max_length=1024)]
 Search = Annotated[str, Query(max_length=1024)]
 Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]

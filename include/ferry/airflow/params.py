@@ -13,11 +13,12 @@ from typing import Any
 
 from airflow.sdk import Param
 
+from ferry.config.registry.ferry import MOST_FOLLOW_SECONDS
 from ferry.errors import ArgumentError
+from ferry.policy.naming import LONGEST_TOPIC, TOPIC_CHARACTERS
 from ferry.wire.documents import parse_time
 
-# As of org.apache.kafka.common.internals.Topic.
-TOPIC_PATTERN = r"^[a-zA-Z0-9._-]{1,249}$"
+TOPIC_PATTERN = f"^{TOPIC_CHARACTERS}{{1,{LONGEST_TOPIC}}}$"
 # Airflow checks the schema's date-time format only if an optional package is installed.
 TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
 
@@ -27,6 +28,7 @@ class RunParams:
     topics: tuple[str, ...] = ()
     bound: str = "latest"
     dry_run: bool = False
+    follow_seconds: int | None = None
 
 
 def topics_param() -> Param:
@@ -47,6 +49,13 @@ def trigger_params() -> dict[str, Param]:
             enum=["latest", "interval"],
             description="latest: copy up to now. interval: copy what the ledger lacks in the data interval.",
         ),
+        "follow_seconds": Param(
+            None,
+            type=["null", "integer"],
+            minimum=0,
+            maximum=MOST_FOLLOW_SECONDS,
+            description="Go on with what arrives for so many seconds. Empty: as ferry.follow.seconds says. 0: end at the ends of now.",
+        ),
         "dry_run": Param(False, type="boolean", description="Show the plan and what each sync would change. Writes nothing."),
     }
 
@@ -54,7 +63,11 @@ def trigger_params() -> dict[str, Param]:
 def run_params(context: Mapping[str, Any]) -> RunParams:
     """The parameters of the run in `context`. ArgumentError for an unknown parameter or a wrong value."""
     given = given_params(context, trigger_params())
-    return RunParams(checked_topics(given), given["bound"], given["dry_run"])
+    seconds = given["follow_seconds"]
+    if seconds is not None and not (type(seconds) is int and 0 <= seconds <= MOST_FOLLOW_SECONDS):
+        what = f"a whole number of seconds, at most {MOST_FOLLOW_SECONDS}"
+        raise ArgumentError(f"parameter follow_seconds of the run must be {what}, not {seconds!r}")
+    return RunParams(checked_topics(given), given["bound"], given["dry_run"], seconds)
 
 
 def given_params(context: Mapping[str, Any], known: Mapping[str, Param]) -> dict[str, Any]:

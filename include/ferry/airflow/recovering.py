@@ -28,6 +28,7 @@ from ferry.pipeline.tables import Table
 from ferry.recovery import failover as failing_over
 from ferry.recovery import switch_over as planned_move
 from ferry.recovery.not_copied import drain, refuse_active_producers
+from ferry.recovery.options import RecoveryOptions, Tail
 from ferry.recovery.report import Confirmation, RecoveryPlan, group_table, missing_table, notes, outcome_lines
 from ferry.recovery.reverse import find_reverse
 from ferry.recovery.switch_over import SwitchOver
@@ -61,14 +62,14 @@ def plan_copy(flow: str, command: str, what: str, checked: Mapping[str, Any]) ->
     context = get_current_context()
     with typed_retries():
         given, options = recovery_given(command, context), options_of(command, context)
-        wanted = given["last_copy"] if command == FAILOVER else what != "tail" or given["tail"] == "copy"
+        wanted = given["last_copy"] if command == FAILOVER else what != "tail" or given["tail"] == Tail.COPY
         if checked["away"] or not wanted or not options.writes:
             return {"needs_copy": False, "dry_run": not options.writes}
         settings = copied_flow(flow, command, what)
         if what == "back":
             for text in planned_move.settle_start(switch_over_of(command, *both(flow)), options):
                 say(text)
-        request = RunRequest(settings.name, f"{options.run_id}__{what}")
+        request = RunRequest(settings.name, options.part(what))
         with Run(settings, request) as run:
             run.move_records(lambda: None, lambda _: None)
     return {"needs_copy": run.plan.needs_copy, "dry_run": False}
@@ -92,7 +93,7 @@ def drain_rest(flow: str, command: str) -> dict[str, Any]:
         options, given = options_of(command, context), recovery_given(command, context)
         switch = switch_over_of(command, *both(flow))
         refuse_active_producers(switch.active, float(given["quiet_seconds"]))
-        return {"records": drain(switch.active, options.run_id, _copy, say)}
+        return {"records": drain(switch.active, options, _copy, say)}
 
 
 def plan_groups(flow: str, command: str, checked: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -132,7 +133,7 @@ def write_groups(
             outcome = failing_over.carry_out_failover(settings, reverse, plan, confirmed)
         else:
             switch = switch_over_of(command, settings, reverse)
-            proven = _proven(switch, options.run_id) if recovery_given(command, context)["verify"] else "not asked for"
+            proven = _proven(switch, options) if recovery_given(command, context)["verify"] else "not asked for"
             outcome = planned_move.carry_out_switch_over(switch, plan, confirmed, proven)
     for text in (*outcome_lines(outcome), *outcome.undone, *outcome.problems):
         say(text)
@@ -187,25 +188,25 @@ def shortened(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _known(flow: Flow, command: str, checked: Mapping[str, Any], context: Mapping[str, Any]) -> RecoveryPlan:
     options = options_of(command, context)
-    copy = _copy_told(flow, command, options.run_id, checked) if options.writes else f"none: {options.mode.value}"
+    copy = _copy_told(flow, command, options, checked) if options.writes else f"none: {options.mode.value}"
     found = RecoveryPlan(options, flow.name, away=checked["away"], source_cluster=checked["source_cluster"], copy=copy)
     return replace(found, notices=tuple(checked["notices"]), problems=tuple(checked["problems"]))
 
 
-def _copy_told(flow: Flow, command: str, run_id: str, checked: Mapping[str, Any]) -> str:
+def _copy_told(flow: Flow, command: str, options: RecoveryOptions, checked: Mapping[str, Any]) -> str:
     if command != FAILOVER:
         return ""
     if checked["away"]:
         return f"none: {flow.source.alias} does not answer"
-    report = Run(flow, RunRequest(flow.name, f"{run_id}__copy")).report(idle=False)
+    report = Run(flow, RunRequest(flow.name, options.part("copy"))).report(idle=False)
     if UNFINISHED in report.failed:
         return "none: not asked for, not needed, or failed; the log of its task says which"
     problems = "".join(f"; {problem.named}" for problem in report.problems())
     return f"{report.records:,} records{problems}"
 
 
-def _proven(switch: SwitchOver, run_id: str) -> str:
-    report = read_verify_report(switch.active, f"{run_id}__verify")
+def _proven(switch: SwitchOver, options: RecoveryOptions) -> str:
+    report = read_verify_report(switch.active, options.part("verify"))
     if report is None:
         raise RecoveryStopped("compare_sides left no report: read its log, then clear it")
     return planned_move.verified(report)
@@ -241,7 +242,7 @@ class RecoveryCopyOperator(FerrySparkOperator):
     def request(self, context: Context) -> str:
         skip_unless_needed(self.planned)
         flow = copied_flow(self.flow, self.command, self.what).name
-        return RunRequest(flow, f"{context['dag_run'].run_id}__{self.what}").to_json()
+        return RunRequest(flow, options_of(self.command, context).part(self.what)).to_json()
 
 
 class RecoveryVerifyOperator(FerrySparkOperator):
@@ -258,4 +259,4 @@ class RecoveryVerifyOperator(FerrySparkOperator):
         if not recovery_given(self.command, context)["verify"] or not options_of(self.command, context).writes:
             raise AirflowSkipException("not asked for")
         flow = copied_flow(self.flow, self.command, "back" if self.command == FAILBACK else "ahead").name
-        return VerifyRequest(flow, f"{context['dag_run'].run_id}__verify").to_json()
+        return VerifyRequest(flow, options_of(self.command, context).part("verify")).to_json()

@@ -10,8 +10,7 @@ from ferry.airflow.flows import dag_id
 from ferry.airflow.params import given_params
 from ferry.config import Flow
 from ferry.errors import ArgumentError
-from ferry.recovery import QUIET_SECONDS
-from ferry.recovery.report import Mode, RecoveryOptions, check_quiet
+from ferry.recovery.options import QUIET_SECONDS, Mode, RecoveryOptions, Tail, check_quiet
 
 FAILOVER, FAILBACK, CUTOVER = "failover", "failback", "cutover"
 
@@ -46,7 +45,7 @@ def recovery_params(command: str) -> dict[str, Param]:
     tail = "Records of the source that were never copied: copy them to the target first, or leave them."
     rebuilt = "The source was rebuilt: its topics are not the ones that were copied."
     return {
-        "tail": Param("copy", type="string", enum=["copy", "leave"], description=tail),
+        "tail": Param(Tail.COPY.value, type="string", enum=[choice.value for choice in Tail], description=tail),
         "rebuilt": Param(False, type="boolean", description=rebuilt),
         **planned,
         **both,
@@ -102,7 +101,7 @@ def recovery_runbook(flow: Flow, command: str) -> str:
 | `report_outcome` | names every group that was not written, and why | trigger the DAG again when these groups have no members |
 
 Before `confirm` the DAG writes only copies. If a task is killed, clear it or trigger the DAG again: it continues where it was.
-The same on the command line: `ferry {command} $FERRY_CONFIG --flow '{flow.name}'`.
+The same on the command line: `{flow.command(command)}`.
 """
 
 

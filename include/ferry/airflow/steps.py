@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import get_current_context
@@ -12,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ferry.airflow.flows import flow_asset, flow_for_running, sync_tasks
+from ferry.airflow.flows import flow_asset, flow_for_running, follow_seconds_of, sync_tasks
 from ferry.airflow.params import run_params
 from ferry.airflow.tasks import EarlierTaskFailed, emit, say, typed_retries
 from ferry.copying.request import RunRequest
@@ -34,13 +35,16 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 def request_of(flow: str, context: Mapping[str, Any]) -> RunRequest:
     """Backfills, and runs with bound=interval, copy what the ledger lacks in their data interval. All other runs copy up to now, also a run
-    without an interval (triggered without a logical date). ArgumentError for wrong parameters.
+    without an interval (triggered without a logical date). They follow, from the start of the DAG run, for as long as the flow or a
+    parameter says. ArgumentError for wrong parameters.
     """
     run = context["dag_run"]
     params = run_params(context)
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
     if run.run_type != "backfill" and params.bound != "interval":
-        return RunRequest(flow, run.run_id, topics=params.topics)
+        seconds = follow_seconds_of(flow) if params.follow_seconds is None else params.follow_seconds
+        until = run.start_date + timedelta(seconds=seconds) if seconds else None
+        return RunRequest(flow, run.run_id, topics=params.topics, follow_until=until)
     if start is None or end is None:
         raise AirflowFailException("bound=interval needs a data interval: trigger with a logical date, or choose bound=latest")
     return RunRequest(flow, run.run_id, since=start, until=end, backfill=True, topics=params.topics)
@@ -61,14 +65,17 @@ def plan(flow: str) -> dict[str, Any]:
         "offsets": sum(entry["offsets"] for entry in document["partitions"]),
         "dry_run": dry_run,
         "failed": document["failed"],
+        "notices": list(planned.notices[:LISTED]),
     }
 
 
 def prepare(flow: str, planned: Mapping[str, Any]) -> dict[str, Any]:
     if not planned["needs_preparation"]:
-        return {"created": [], "grown": [], "failed": []}
+        return {"created": [], "grown": [], "failed": [], "refused": []}
     with typed_retries(), Run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
         changes = run.prepare(spark_follows=planned["needs_copy"])
+    for skipped in changes.refused:
+        say(f"without {skipped.what}: {skipped.reason}")
     for failure in changes.failed:
         say(f"remote topic {failure.remote_topic} of {failure.topic}: {failure.problem}")
     return changes.document()
@@ -79,6 +86,11 @@ def skip_unless_needed(planned: Mapping[str, Any]) -> None:
         raise AirflowSkipException("dry run: nothing is copied" if planned["dry_run"] else "nothing to copy: Spark is not started")
 
 
+def skip_if_taken_over(run: Run) -> None:
+    if run.was_taken_over():
+        raise AirflowSkipException("another run has taken the flow over, and does this")
+
+
 def sync(flow: str, name: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     """One sync: its changes in the log, its document as XCom. Skipped when it is not due. Fails when it could not write something."""
     if planned is None:
@@ -86,6 +98,7 @@ def sync(flow: str, name: str, planned: Mapping[str, Any] | None) -> dict[str, A
     request = request_of(flow, get_current_context())
     with typed_retries():
         with Run(flow_for_running(flow), request) as run:
+            skip_if_taken_over(run)
             (outcome,) = run.sync([SyncName(name)], dry_run=planned["dry_run"])
         _show(sync_parts(outcome, LISTED))
         for line in (*outcome.notices, *(str(failure) for failure in outcome.failed)):
@@ -108,8 +121,9 @@ def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, 
     with typed_retries():
         settings = flow_for_running(flow)
         with Run(settings, request) as run:
-            found = run.report(idle=not (planned["needs_copy"] or planned["needs_preparation"]))
-        found = with_unended_syncs(found, sync_tasks(settings))
+            found = run.report(idle=not (planned["needs_copy"] or planned["needs_preparation"]), notices=planned.get("notices", ()))
+        if found.taken_over is None:
+            found = with_unended_syncs(found, sync_tasks(settings))
         _show(report_parts(found))
         for text in (*map(sync_line, found.syncs.values()), *(problem.named for problem in found.problems())):
             say(text)
@@ -122,7 +136,10 @@ def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, 
 
 
 def check_limits(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Measure lag and headroom after the run, also after a copy that failed. LimitsBroken when they exceed the config's limits."""
+    """Measure lag and headroom after the run, also after a copy that failed. LimitsBroken when they exceed the config's limits.
+
+    Skipped in a run that was taken over: the newer run does it.
+    """
     if planned is None:
         raise EarlierTaskFailed("an earlier task failed: its log names the reason")
     if planned["dry_run"]:
@@ -130,7 +147,9 @@ def check_limits(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]
     with typed_retries():
         settings = flow_for_running(flow)
         request = request_of(flow, get_current_context())
-        report = Run(settings, request).report(idle=False) if planned["needs_copy"] else None
+        run = Run(settings, request)
+        skip_if_taken_over(run)
+        report = run.report(idle=False) if planned["needs_copy"] else None
         status = status_after_run(settings, report)
         if trouble := keep_lag(settings, request.run_id, status.lag.of_run):
             say(trouble)

@@ -12,11 +12,11 @@ from airflow.sdk.observability import stats
 
 from ferry.clusters.kept import kept_clients
 from ferry.errors import ExitCode, FerryError, RetryRule, all_errors
+from ferry.monitoring.sending import METRIC_PREFIX
 
 if TYPE_CHECKING:
     from ferry.ledger.sync_outcome import Measurement  # only named here; the scheduler reads this module often
 
-METRIC_PREFIX = "ferry."
 # After these exit codes Airflow must not try again: no error with such a code goes away by itself. (What a superseded run had to do, the
 # newer run does.)
 FINAL_EXIT_CODES = frozenset(ExitCode) - {ExitCode.DONE} - {kind.exit_code for kind in all_errors() if kind.retry is RetryRule.RETRY}

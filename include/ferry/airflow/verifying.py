@@ -55,7 +55,6 @@ def report(flow: str) -> dict[str, Any]:
 
 
 def verify_runbook(flow: Flow) -> str:
-    command = f"ferry {{}} $FERRY_CONFIG --flow '{flow.name}'"
     return f"""
 ### {flow.name}: verify
 
@@ -70,9 +69,9 @@ as the ledger maps them. It changes nothing on either side. It may run while the
 | report says | do |
 |---|---|
 | `CopiesDiffer` | the log names each record and how it differs. `extra`: check who else writes to the remote topic. Else keep the report; \
-`{command.format("ledger")}` shows how the range was copied |
+`{flow.command("ledger")}` shows how the range was copied |
 | `PartitionsFailed` | the log names partition and reason; run it again |
 
 Parameters: `topics` limits it to these source topics, `from` and `until` to records of that time; `digest` says what \
-the report's digests cover. On the command line: `{command.format("verify")}`.
+the report's digests cover. On the command line: `{flow.command("verify")}`.
 """

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ferry.cli.output import answer
+from ferry.policy.naming import TOPIC_CHARACTERS
 
 if TYPE_CHECKING:
     from ferry.config import FerryConfig, Flow
@@ -27,11 +28,10 @@ if TYPE_CHECKING:
 PROGRAM = "ferry"
 # The shells' scripts set it; click derives the name from the program's.
 COMPLETE_VARIABLE = "_FERRY_COMPLETE"
-CONFIG_VARIABLE = "FERRY_CONFIG"
 # A person who presses TAB waits for so long.
 TOPICS_SECONDS = 1.5
 MOST_AT_ONCE = 8
-_PLAIN_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
+_PLAIN_TOPIC = re.compile(f"{TOPIC_CHARACTERS}+")
 # More names would only fill the screen.
 MOST_TOPICS = 200
 
@@ -130,6 +130,8 @@ def _config(context: typer.Context) -> FerryConfig | None:
 
 def _config_paths(context: Any) -> Iterator[Path]:
     """Paths that may be the CONFIG, the best first: click drops arguments in front of an option without a value yet."""
+    from ferry.config.flow import CONFIG_VARIABLE
+
     while context is not None:
         if context.params.get("config"):
             yield Path(context.params["config"]).expanduser()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
+from time import time_ns
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,10 +16,12 @@ from ferry.cli.options import (
     AsJson,
     Config,
     FlowName,
+    Follow,
     Master,
     ReportFile,
     Topics,
     check_report_file,
+    follow_until,
     load_flow,
     moment,
     run_id,
@@ -33,13 +36,13 @@ from ferry.syncs.names import SyncName
 if TYPE_CHECKING:
     from ferry.config import Flow
     from ferry.ledger.run_report import RunReport
-    from ferry.ledger.sync_outcome import SyncOutcome
+    from ferry.ledger.sync_outcome import Measurement, SyncOutcome
     from ferry.monitoring.limits import BrokenLimit
     from ferry.pipeline.run import Run
     from ferry.syncs.topics import TopicChanges
 
-# A run names so many topics with too few replicas; ferry plan names all.
-FEW_NAMED = 5
+# A run shows so many notices of its plan; ferry plan shows all.
+NOTICES_SHOWN = 5
 # An enum cannot extend another enum.
 Wanted = StrEnum("Wanted", [*((name.name, name.value) for name in SyncName), ("ALL", "all")])  # type: ignore[misc]
 
@@ -51,13 +54,16 @@ def run(
         str, typer.Option(help="'latest': up to the last stable offset now. Or an ISO time: up to the first record at or after it.")
     ] = "latest",
     topic: Topics = None,
+    follow: Follow = None,
     master: Master = None,
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Do one whole run: plan, prepare topics, copy up to a bound, and do the enabled syncs that are due."""
     bound = moment("--until", None if until == "latest" else until)
-    request = RunRequest(flow, run_id("manual"), until=bound, topics=tuple(topic or ()))
+    # A run with an end of its own does not follow because the property says so.
+    until_then = None if bound is not None and follow is None else follow_until(load_flow(config, flow), follow)
+    request = RunRequest(flow, run_id("manual"), until=bound, topics=tuple(topic or ()), follow_until=until_then)
     carry_out(config, request, master, report, as_json=as_json, syncs=True)
 
 
@@ -124,11 +130,14 @@ def carry_out(
     config: Path, request: RunRequest, master: str | None, report_file: Path | None, *, as_json: bool, syncs: bool = False
 ) -> None:
     """One run of a flow of the file, with its report on stdout. Always raises typer.Exit with the exit code."""
+    from ferry.monitoring.sending import send
     from ferry.pipeline.run import Run
 
     flow = load_flow(config, request.flow)
     check_report_file(report_file)
     codes: list[ExitCode] = []
+    measured: list[Measurement] = []
+    began = time_ns()
     with Run(flow, request) as run:
         master = master or f"local[{'*' if flow.tasks_max is None else flow.tasks_max}]"
         if run.plan.needs_copy and master != INLINE:
@@ -137,11 +146,16 @@ def carry_out(
             check_master(master)  # before anything is created
         _warn(run)
         run.move_records(lambda: codes.append(copy_records(config, run, master)), show_changes)
-        if syncs and not {ExitCode.SUPERSEDED, ExitCode.UNREACHABLE} & set(codes):  # else a newer run does the syncs, or a cluster is away
-            _sync(run)
+        # Syncs and limits are the newer run's, if there is one; if a cluster is away, there are none.
+        goes_on = syncs and not {ExitCode.SUPERSEDED, ExitCode.UNREACHABLE} & set(codes) and not run.was_taken_over()
+        if goes_on:
+            measured += _sync(run)
         outcome = run.report()
         codes.append(outcome.exit_code)
-        codes.append(_look_back(run, outcome, judge=syncs and ExitCode.SUPERSEDED not in codes))
+        judge = syncs and ExitCode.SUPERSEDED not in codes and outcome.taken_over is None
+        codes.append(_look_back(run, outcome, measured, judge=judge))
+    if trouble := send(measured, began):
+        notice(f"warning: {trouble}")
     complaints = (complaint(problem.named) for problem in outcome.problems())
     answer(outcome.document(), chain(report_parts(outcome), complaints), as_json=as_json)
     write_report_file(report_file, outcome.document())
@@ -151,9 +165,11 @@ def carry_out(
 def _warn(run: Run) -> None:
     flow, plan = run.flow, run.plan
     if not plan.partitions and not plan.failed:
-        notice(f"warning: flow {flow.name} has nothing to copy: no topic that {flow.source.alias} shows to the user matches topics")
-    for few in plan.few_replicas[:FEW_NAMED]:
-        notice(f"warning: {few}: ferry doctor prints the command that adds the missing ones")
+        notice(f"warning: flow {flow.name} has nothing to copy: no topic of {flow.source.alias} that the user may see matches its topics")
+    for text in plan.notices[:NOTICES_SHOWN]:
+        notice(f"warning: {text}")
+    if (more := len(plan.notices) - NOTICES_SHOWN) > 0:
+        notice(f"warning: {more:,} more; ferry plan shows them all")
 
 
 def show_changes(changes: TopicChanges) -> None:
@@ -161,27 +177,39 @@ def show_changes(changes: TopicChanges) -> None:
         notice(f"remote topic {name}: created")
     for name in changes.grown:
         notice(f"remote topic {name}: grown")
+    for skipped in changes.refused:
+        notice(f"warning: without {skipped.what}: {skipped.reason}")
     for failure in changes.failed:
         notice(f"remote topic {failure.remote_topic} of {failure.topic}: {failure.problem}")
 
 
-def _sync(run: Run) -> None:
+def _sync(run: Run) -> list[Measurement]:
+    measured: list[Measurement] = []
     for outcome in run.sync():
+        measured += outcome.measurements
         for text in (sync_line(outcome.document()), *(f"{outcome.sync}: {entry}" for entry in outcome.notices)):
             notice(text)
+    return measured
 
 
-def _look_back(run: Run, outcome: RunReport, *, judge: bool) -> ExitCode:
-    """Measure the lag now, for the history. With `judge`, also check the config's limits, and call the alert callbacks."""
+def _look_back(run: Run, outcome: RunReport, measured: list[Measurement], *, judge: bool) -> ExitCode:
+    """Measure the lag now, for the history. With `judge`, also check the config's limits, and call the alert callbacks.
+
+    What is to be sent is added to `measured`.
+    """
+    from ferry.monitoring.measurements import run_measurements, status_measurements
     from ferry.monitoring.status import status_after_run
     from ferry.pipeline.report import NOT_KNOWN, keep_run
 
     flow = run.flow
     judge = judge and flow.alerts.has_limits
     lag, code = NOT_KNOWN, ExitCode.DONE
+    aliases = flow.source.alias, flow.target.alias
+    measured += run_measurements(outcome, *aliases)
     try:
-        status = status_after_run(flow, outcome, run.plan if run.is_idle else None)
+        status = status_after_run(flow, outcome, run.plan if run.lag_is_as_planned else None)
         lag = status.lag.of_run
+        measured += status_measurements(status, *aliases)
         if judge and status.broken:
             code = _tell_limits(flow, outcome, status.broken)
     except FerryError as problem:

@@ -25,12 +25,9 @@ from ferry.doctor.flow_facts import rights_of, source_rights
 from ferry.ending import temporary_directory
 from ferry.errors import ConfigError, FerryError, some_of
 from ferry.permissions.required import required_rights
+from ferry.policy.naming import ALIAS, ALIAS_WANTS
 
-_SERVERS = re.compile(r"[^\s,:]+:\d{1,5}(\s*,\s*[^\s,:]+:\d{1,5})*|(\[[0-9a-fA-F:]+\]:\d{1,5}(\s*,\s*)?)+")
-_ALIAS = re.compile(r"[a-zA-Z0-9._-]{1,100}")
 _REFERENCE = re.compile(r"\$\{env:\w+\}|\$\{file:/[^:}]+:[^:}]+\}")
-_PORT = re.compile(r":(\d+)(?=\s*(?:,|$))")
-LAST_PORT = 65_535
 _ELSEWHERE = ClusterAnswers("ferry-elsewhere", "elsewhere.invalid:9092")
 TOPICS_SHOWN = 12
 # The usual safe number; a cluster with fewer brokers gets fewer.
@@ -112,8 +109,8 @@ class InitDialog:
         ask, side = self.asker.ask, given.side
 
         def alias(text: str) -> str:
-            if not _ALIAS.fullmatch(text):
-                raise ValueError("an alias has letters, digits, dots, dashes and underscores, at most 100")
+            if not ALIAS.fullmatch(text):
+                raise ValueError(f"an alias has {ALIAS_WANTS}")
             if other is not None and text == other.alias:
                 raise ValueError(f"{text} is the source's: the two need different ones")
             return text
@@ -209,18 +206,13 @@ class InitDialog:
 
 
 def _servers(text: str, other: ClusterAnswers | None) -> str:
-    if not _SERVERS.fullmatch(text):
-        raise ValueError(f"{text or 'nothing'} is no list of servers: write host:port, separated by commas")
-    wrong = next((port for port in _PORT.findall(text) if not 1 <= int(port) <= LAST_PORT), None)
-    if wrong is not None:
-        raise ValueError(f"{wrong} is no port: write one from 1 to {LAST_PORT}")
-    if other is not None and _each(text) == _each(other.servers):
+    try:
+        servers = kinds.SERVERS.parse(text)
+    except ValueError:
+        raise ValueError(f"{text or 'nothing'} is no list of servers: write {kinds.SERVERS.wants}, with ports from 1 to 65535") from None
+    if other is not None and not set(servers).isdisjoint(kinds.SERVERS.parse(other.servers)):
         raise ValueError(f"{text} is the source: a flow must not copy a cluster to itself")
     return text
-
-
-def _each(servers: str) -> frozenset[str]:
-    return frozenset(server for part in servers.split(",") if (server := part.strip()))
 
 
 def _user(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import typer
 
-from ferry.cli import changes, completing, copies, groups, legacy, moves, set_up, views, watch
+from ferry.cli import changes, completing, copies, groups, importing, legacy, moves, set_up, views, watch
 from ferry.cli.output import complaint, notice
 from ferry.clusters.kept import kept_clients
 from ferry.ending import INTERRUPTED, run_and_end
@@ -32,6 +32,7 @@ GROUPS, REPAIR = "Consumer groups", "Move, repair, change over"
 
 # In the order of use; the help shows them so.
 app.command("init", rich_help_panel=SET_UP)(set_up.init)
+app.command("import", rich_help_panel=SET_UP)(importing.import_config)
 app.command("doctor", rich_help_panel=SET_UP)(set_up.doctor)
 app.command("plan", rich_help_panel=SET_UP)(copies.plan)
 app.command("acls", rich_help_panel=SET_UP)(set_up.acls)

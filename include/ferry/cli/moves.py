@@ -7,7 +7,6 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import wraps
 from inspect import Signature, signature
 from itertools import chain
@@ -20,13 +19,14 @@ from ferry.cli.copies import copy_records, show_changes
 from ferry.cli.options import INLINE, AsJson, Config, FlowName, check_report_file, load, run_id, write_report_file
 from ferry.cli.output import Aside, Part, answer, complaint, notice, show
 from ferry.errors import ArgumentError, ExitCode, RecoveryStopped
-from ferry.recovery import QUIET_SECONDS
+from ferry.recovery.options import QUIET_SECONDS, Tail
 
 if TYPE_CHECKING:
     from ferry.config import Flow
     from ferry.copying.request import RunRequest
     from ferry.ledger.run_report import RunReport
-    from ferry.recovery.report import Confirmation, RecoveryOptions, RecoveryPlan, RecoveryReport
+    from ferry.recovery.options import RecoveryOptions
+    from ferry.recovery.report import Confirmation, RecoveryPlan, RecoveryReport
     from ferry.recovery.switch_over import SwitchOver
 
 ROWS_SHOWN = 200
@@ -35,13 +35,6 @@ Compare = Annotated[bool, typer.Option("--verify/--no-verify", help="Compare bot
 Quiet = Annotated[
     float, typer.Option("--quiet-seconds", min=0, help="Ferry treats producers as stopped if no record arrives for this time.")
 ]
-
-
-class Tail(StrEnum):
-    """What to do with records of the source that were never copied."""
-
-    COPY = "copy"
-    LEAVE = "leave"
 
 
 @dataclass(frozen=True)
@@ -67,7 +60,7 @@ class Call:
 
     def begin(self) -> tuple[RecoveryOptions, Flow, Flow | None]:
         """Check the options, and load the flow and the one in the other direction. ArgumentError. With --abandon the command ends here."""
-        from ferry.recovery.report import Mode, RecoveryOptions
+        from ferry.recovery.options import Mode, RecoveryOptions
         from ferry.recovery.reverse import find_reverse
 
         if self.dry_run and self.rehearse:
@@ -98,7 +91,7 @@ class Call:
 
             code = exit_code_of(plan)
             content = {**plan.document(), "exit_code": int(code)}
-            answer(content, chain(_plan(plan), rehearsed(plan), ["nothing was touched"]), as_json=self.as_json)
+            answer(content, chain(_plan(plan), rehearsed(plan), ["Ferry changed nothing"]), as_json=self.as_json)
             write_report_file(self.report, content)
             raise typer.Exit(code)
         show(_plan(plan, aside=self.as_json))
@@ -163,7 +156,7 @@ def failback(
 ) -> None:
     """Move back after a failover or cut-over. Ferry copies back only newer records, and each group continues where it was."""
     from ferry.recovery import switch_over as planned_move
-    from ferry.recovery.report import check_quiet
+    from ferry.recovery.options import check_quiet
 
     check_quiet(quiet)
     options, settings, reverse = call.begin()
@@ -188,7 +181,7 @@ def failback(
 def cutover(call: Call, compare: Compare = True, quiet: Quiet = QUIET_SECONDS) -> None:
     """Move to the target as planned: producers stop, Ferry copies and compares everything, then groups continue there."""
     from ferry.recovery import switch_over as planned_move
-    from ferry.recovery.report import check_quiet
+    from ferry.recovery.options import check_quiet
 
     check_quiet(quiet)
     options, settings, reverse = call.begin()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 # Copies in this process: for small jobs, for which the start of Spark would take longer than the copy.
 INLINE = "inline"
+UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="An mm2.properties file.")]
 FlowName = Annotated[str, typer.Option("--flow", "-f", help="The flow, as in the config: 'A->B'.", autocompletion=flow_names)]
@@ -32,6 +34,10 @@ Topics = Annotated[
     list[str] | None, typer.Option("--topic", "-t", help="Only this source topic; may be repeated.", autocompletion=topic_names)
 ]
 Master = Annotated[str | None, typer.Option(help="Spark master: local[N], spark://host:port, or 'inline' for this process.")]
+Follow = Annotated[
+    str | None,
+    typer.Option(help="Go on with what arrives for so long: 30m, 2h, 90s; 0: end at the ends of now. Default: ferry.follow.seconds."),
+]
 ReportFile = Annotated[Path | None, typer.Option(help="Also write the run's JSON document to this file.")]
 
 
@@ -56,6 +62,21 @@ def moment(option: str, text: str | None) -> datetime | None:
         return None if text is None else parse_time(text)
     except ValueError as problem:
         raise ArgumentError(f"{option} {text!r} is not an ISO 8601 time such as 2026-01-31T06:00:00Z") from problem
+
+
+def follow_until(flow: Flow, text: str | None) -> datetime | None:
+    """Until when a run that begins now follows; None if it does not. ArgumentError if `text` is no length of time, or too long."""
+    from ferry.config.registry.ferry import MOST_FOLLOW_SECONDS
+
+    seconds = flow.follow_seconds
+    if text is not None:
+        found = re.fullmatch(r"(\d{1,9})([smh]?)", text)
+        if found is None:
+            raise ArgumentError(f"--follow {text!r} is not a length of time such as 30m, 2h or 90s")
+        seconds = int(found[1]) * UNIT_SECONDS[found[2]]
+        if seconds > MOST_FOLLOW_SECONDS:
+            raise ArgumentError(f"--follow {text!r} is too long: a run follows for at most {MOST_FOLLOW_SECONDS // 3600}h")
+    return datetime.now(UTC) + timedelta(seconds=seconds) if seconds else None
 
 
 def run_id(kind: str) -> str:

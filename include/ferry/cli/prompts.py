@@ -43,7 +43,7 @@ def _answered(option: str) -> Iterator[None]:
         # Click raises Abort for both.
         if isinstance(problem.__context__, EOFError):
             notice("")
-            raise ArgumentError(f"nobody answers: give {option}, or --no-input to be asked nothing") from problem
+            raise ArgumentError(f"the input ended without an answer: give {option}, or --no-input for the defaults") from problem
         raise KeyboardInterrupt from problem
 
 

@@ -120,19 +120,18 @@ def _decoded(kind: RecordKind, flow: Flow) -> Iterator[dict[str, Any]]:
 
 
 def _decoder(kind: RecordKind, flow: Flow) -> tuple[Cluster, str, Decode]:
+    from ferry.config.mm2_topics import checkpoints_topic, offset_syncs_topic
     from ferry.ledger.receipts import decode_receipt
     from ferry.ledger.state import decode_state
-    from ferry.policy.naming import ledger_topic, state_topic
-    from ferry.syncs.offset_syncs import offset_syncs_place
     from ferry.wire.internal_records import Checkpoint, Heartbeat, OffsetSync
 
-    policy, alias = flow.policy, flow.source.alias
+    syncs = offset_syncs_topic(flow)
     decoders: dict[RecordKind, tuple[Cluster, str, Decode]] = {
-        RecordKind.HEARTBEATS: (flow.target, policy.heartbeats_topic(), Heartbeat.decode),
-        RecordKind.CHECKPOINTS: (flow.target, policy.checkpoints_topic(alias), Checkpoint.decode),
-        RecordKind.OFFSET_SYNCS: (*offset_syncs_place(flow), OffsetSync.decode),
-        RecordKind.LEDGER: (flow.target, ledger_topic(alias), decode_receipt),
-        RecordKind.STATE: (flow.target, state_topic(alias), decode_state),
+        RecordKind.HEARTBEATS: (flow.target, flow.policy.heartbeats_topic(), Heartbeat.decode),
+        RecordKind.CHECKPOINTS: (flow.target, checkpoints_topic(flow).name, Checkpoint.decode),
+        RecordKind.OFFSET_SYNCS: (syncs.cluster, syncs.name, OffsetSync.decode),
+        RecordKind.LEDGER: (flow.target, flow.ledger_topic, decode_receipt),
+        RecordKind.STATE: (flow.target, flow.state_topic, decode_state),
     }
     return decoders[kind]
 
@@ -151,6 +150,13 @@ def _status(found: FlowStatus) -> Iterator[Part]:
     ]
     columns = ("topic", "partition", "position", "end", "lag", "lag bytes", "lag seconds", "headroom s", "note")
     yield Table(f"{found.flow}: status", columns, rows)
+    if found.following is not None:
+        age = f", {found.lag.seconds:.1f} s" if found.lag.seconds >= 0 else ""
+        behind = f"behind by {found.lag.records:,} records{age}" if found.lag.records else "up to date"
+        yield f"{found.flow} follows since {found.following.started} until {found.following.follow_until}: {behind}"
+    if found.gone is not None:
+        when = f"since {found.gone.started} until {found.gone.follow_until}"
+        yield f"run {found.gone.run_id} should follow {when}, but it does not go on: start the next run"
     if found.stage_since:
         yield f"{found.flow} is {found.stage} since {_moment(found.stage_since)}: groups are not synced"
     yield from (f"STOPPED: {failure}; next: {error_named(failure.error).next_step}" for failure in found.stopped)

@@ -12,7 +12,7 @@ from rich.text import Text
 from ferry.errors import span
 from ferry.monitoring.watching import UNREACHABLE, FlowFrame
 
-_COLOURS = {"up to date": "green", "copying": "cyan", "behind": "yellow", UNREACHABLE: "bold red"}
+_COLOURS = {"up to date": "green", "following": "green", "copying": "cyan", "behind": "yellow", UNREACHABLE: "bold red"}
 
 # A panel counts as old when its look began more than two intervals and this time ago.
 GRACE_SECONDS = 5.0

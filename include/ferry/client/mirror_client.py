@@ -105,7 +105,7 @@ class MirrorClient:
         with InternalTopicReader(self._cluster, committed=False) as reader:
             if not reader.partitions(topic):
                 raise ArgumentError(f"cluster {self._cluster.alias} has no topic {topic}: no checkpoints of {upstream} were written here")
-            contents = decoded(reader.read(topic, only=PARTITION, seconds=timeout), Checkpoint.decode, where)
+            contents = decoded(reader.read(topic, only={PARTITION}, seconds=timeout), Checkpoint.decode, where)
         for line in contents.notices():
             _log.warning(line)
         found: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}

@@ -14,9 +14,10 @@ from kafka.protocol.admin import DescribeAclsRequest
 from ferry.clusters.acl_binding import OPERATIONS, AclBinding, AclPattern, AclResource
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.answers import DESCRIBE_ACLS, Action
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.failures import denied
 from ferry.clusters.partitions import chunks
+from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import Cluster
 from ferry.errors import ClusterUnreachable, FerryError
 

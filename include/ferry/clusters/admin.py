@@ -1,45 +1,39 @@
-"""Administration of one cluster over confluent-kafka: listings, offsets, configs, topics, groups.
+"""Administration of one cluster: topics, configs and offsets are asked over the connection that a command shares; confluent-kafka changes.
 
 Every call has a time limit. Errors name the cluster, its address and the operation. Errors of single partitions are returned beside the
 results.
 
-librdkafka sends nearly all of these requests to the broker that it knows as the controller, even if that broker is dead. So when nobody
-answers a request, or a broker cannot handle it now, Ferry sends it again with a new client, which looks for the brokers again, until a
-controller is elected. A request may therefore be executed twice: Ferry does not treat "already done" as an error.
+librdkafka sends nearly all changes to the broker that it knows as the controller, even if that broker is dead. So when nobody answers a
+request, or a broker cannot handle it now, Ferry sends it again with a new client, which looks for the brokers again, until a controller is
+elected. A request may therefore be executed twice: Ferry does not treat "already done" as an error.
 """
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
-from concurrent.futures import wait
 from contextlib import ExitStack
-from functools import partial
-from typing import Any, Self, TypeGuard, TypeVar
+from functools import cached_property, partial
+from typing import Any, Self, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ClusterMetadata,
-    ConfigEntry,
-    ConfigResource,
-    NewPartitions,
-    NewTopic,
-    ResourceType,
-)
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from ferry.clusters.answers import ADMIN, Action
-from ferry.clusters.describe import Brokers, ConfigValue, TopicDescription, WantedTopic, config_value, described_topic
-from ferry.clusters.failures import ERRORS_KEPT, explained, made, most_telling, refusal, refused_login
-from ferry.clusters.kept import kept_clients, lent
+from ferry.clusters import metadata
+from ferry.clusters.connections import RequestLost, RequestNotSent
+from ferry.clusters.describe import Brokers, ConfigValue, TopicDescription, WantedTopic
+from ferry.clusters.failures import ERRORS_KEPT, explained, is_passing, made, most_telling, refusal, refused_login
+from ferry.clusters.kept import clients_hidden, kept_clients, shared
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
+from ferry.clusters.openssl_start import openssl_limited
 from ferry.clusters.partitions import TopicPartition, chunks
+from ferry.clusters.shared_connection import ask_cluster
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.config import ClientRole, Cluster
-from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError
+from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError, RetryRule
 
 Key = TypeVar("Key")
+T = TypeVar("T")
 
 # A healthy controller answers within this time. A dead controller or a wrong address must not cost more. Later attempts get longer.
 FIRST_ATTEMPT_SECONDS = 5.0
@@ -48,44 +42,46 @@ REQUEST_SECONDS = 30.0
 ATTEMPT_PAUSE_SECONDS = 0.5
 # After a first attempt without an answer, Ferry asks any other broker for this long before the cluster counts as unreachable.
 ANY_BROKER_SECONDS = 5.0
-# The client reports failed connections only in a poll: so often Ferry polls while it waits for the first answer.
-CONTACT_POLL_SECONDS = 0.02
+# A cluster that has never answered is unreachable after this time.
+CONTACT_MILLISECONDS = 10_000
 # Large enough for few round trips, small enough for a broker to answer in time.
 TOPICS_A_REQUEST = 500
 # A controller refuses a request that creates more than 10,000 partitions.
 PARTITIONS_A_REQUEST = 2_000
-# Codes that mean that nobody has answered.
-_UNANSWERED = frozenset(
-    getattr(KafkaError, name) for name in ("_TIMED_OUT", "_TIMED_OUT_QUEUE", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_DESTROY_BROKER")
-)
 # By name of the topic or broker: its effective configs; and why those of others could not be read.
 Configs = tuple[dict[str, dict[str, ConfigValue]], dict[str, FerryError]]
 Offsets = tuple[dict[TopicPartition, int], dict[TopicPartition, str]]
 
 
 class _Clients:
-    """An AdminClient, the errors that it has reported, and the OffsetListing. `renew` replaces the client by a new one."""
+    """An AdminClient, the errors that it has reported, and the OffsetListing. After `close` the next use makes a new client."""
 
-    def __init__(self, cluster: Cluster, role: ClientRole) -> None:
-        self._cluster, self._role = cluster, role
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
         self.errors: deque[KafkaError] = deque(maxlen=ERRORS_KEPT)
         self.answered = False
-        self.admin = self._new_admin()
-        self.offsets = OffsetListing(cluster, role)
+        self.offsets = OffsetListing(cluster, ClientRole.ADMIN, CONTACT_MILLISECONDS)
 
-    def renew(self) -> None:
-        self.admin.__exit__(None, None, None)
-        self.admin = self._new_admin()
+    def forget_errors(self) -> None:
+        """Forget what the client has reported: it may have been long ago."""
+        if "admin" in self.__dict__:
+            self.admin.poll(0)  # it keeps what it has to tell until it is asked
+        self.errors.clear()
 
     def close(self) -> None:
-        self.admin.__exit__(None, None, None)
+        """Close the AdminClient, if there is one."""
+        if "admin" in self.__dict__:
+            self.admin.__exit__(None, None, None)
+            del self.admin
 
-    def _new_admin(self) -> AdminClient:
+    @cached_property
+    def admin(self) -> AdminClient:
         # The client holds the deque's method, not this object: a cycle would let the garbage collector destroy the client in librdkafka's
         # own thread, which crashes the process (confluent-kafka-python, pull requests 2129 and 2131).
-        settings = self._cluster.librdkafka(self._role)
+        settings = self._cluster.librdkafka(ClientRole.ADMIN)
         settings |= {"error_cb": self.errors.append, "log_level": 2, "log.connection.close": False}
-        client: AdminClient = made(self._cluster, self._role, partial(AdminClient, settings))
+        with openssl_limited(self._cluster):
+            client: AdminClient = made(self._cluster, ClientRole.ADMIN, partial(AdminClient, settings))
         client.__enter__()
         return client
 
@@ -101,7 +97,7 @@ class ClusterAdmin:
     def __enter__(self) -> Self:
         with ExitStack() as scope:
             scope.enter_context(kept_clients())
-            self._clients = scope.enter_context(lent("admin", self._cluster, lambda: _Clients(self._cluster, ClientRole.ADMIN)))
+            self._clients = scope.enter_context(shared("admin", lambda: _Clients(self._cluster), self._cluster))
             self._scope = scope.pop_all()
         return self
 
@@ -113,49 +109,80 @@ class ClusterAdmin:
         return self._cluster.alias
 
     def cluster_id(self) -> str:
-        """The cluster's id. Meant as the first contact: ClusterUnreachable within ten seconds, AuthenticationFailed sooner."""
-        future = self._clients.admin.describe_cluster(request_timeout=FIRST_ATTEMPT_SECONDS)
-        while not future.done():
-            wait([future], CONTACT_POLL_SECONDS)
-            self._clients.admin.poll(0)
-            refusal = refused_login(self._clients.errors)
-            if refusal is not None:  # the client would go on trying
-                raise explained(self._cluster, "logging in", refusal)
-        found = _result_of(partial(future.result, FIRST_ATTEMPT_SECONDS + 1.0))
-        if isinstance(found, KafkaError):
-            if not self._is_there():
-                raise self._explained("describing the cluster", found)
-            found = self._metadata("describing the cluster")
-        return str(found.cluster_id)
+        """The cluster's id, as last learned. If a connection is open already, this asks nobody; `require_contact` does.
 
-    def brokers(self) -> Brokers:
-        """The cluster's brokers that are up, and those that are down but hold replicas of a topic that the user sees."""
-        found = self._metadata("listing brokers")
-        held = (replica for topic in found.topics.values() for part in topic.partitions.values() for replica in part.replicas)
-        return Brokers(frozenset(found.brokers), frozenset(found.brokers) | frozenset(held))
+        Otherwise ClusterUnreachable within ten seconds, AuthenticationFailed sooner.
+        """
+        return self._asked("describing the cluster", metadata.cluster_id)
+
+    def brokers(self, topics: Mapping[str, TopicDescription] | None = None) -> Brokers:
+        """The cluster's brokers that are up, as last learned, and those that are down but hold replicas of a topic that the user sees.
+
+        `topics`: counts only these, and asks nobody. Otherwise Ferry asks for all topics, and so learns the brokers anew.
+        """
+        held = metadata.replica_holders((self.topics() if topics is None else topics).values())
+        up = self._asked("listing brokers", metadata.brokers_up)
+        return Brokers(up, up | held)
 
     def topic_names(self) -> tuple[str, ...]:
         """The name of every topic that the user may describe, in order."""
-        return tuple(sorted(self._metadata("listing topics").topics))
+        return tuple(sorted(self._asked("listing topics", metadata.topics, None)))
+
+    def exists(self, topic: str) -> bool:
+        """Whether there is such a topic that the user may see, or was some seconds ago."""
+        return self._asked(f"looking for topic {topic}", metadata.exists, topic)
 
     def topics(self, names: Iterable[str] | None = None) -> dict[str, TopicDescription]:
         """Every topic that the user may describe, or those of `names` that exist."""
         found = {}
-        for name, answer in self._descriptions(self.topic_names() if names is None else names):
-            if not isinstance(answer, KafkaError):
-                found[name] = described_topic(answer)
+        for name, answer in self._described(names).items():
+            if isinstance(answer, TopicDescription):
+                found[name] = answer
             elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # deleted in between
-                raise self._explained(f"describing topic {name}", answer, f"Describe on topic {name}")
+                raise explained(self._cluster, f"describing topic {name}", answer, grant=f"Describe on topic {name}")
         return found
 
     def denied_topics(self, names: Iterable[str]) -> tuple[str, ...]:
         """The topics of `names` that the user may not describe, whether they exist or not. `topics` leaves them out."""
-        refused = ((name, answer.code()) for name, answer in self._descriptions(names) if isinstance(answer, KafkaError))
+        refused = ((name, answer.code()) for name, answer in self._described(names).items() if isinstance(answer, KafkaError))
         return tuple(name for name, code in refused if code == KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
-    def _descriptions(self, names: Iterable[str], **options: Any) -> Iterator[tuple[str, Any]]:
-        for chunk in chunks(sorted(names), TOPICS_A_REQUEST):
-            yield from self._answers("describe_topics", {name: name for name in chunk}, TopicCollection, **options).items()
+    def _described(self, names: Iterable[str] | None) -> dict[str, metadata.Described]:
+        return self._asked_by_name("describing topics", metadata.topics, None if names is None else sorted(set(names)))
+
+    def _asked_by_name(
+        self, doing: str, question: Callable[..., Coroutine[Any, Any, dict[str, T | KafkaError]]], names: Sequence[str] | None, *more: Any
+    ) -> dict[str, T | KafkaError]:
+        """As `_asked`, for an answer by name. Ferry asks again about names that the broker cannot answer now, also for PATIENCE_SECONDS."""
+        begun, found, left = time.monotonic(), dict[str, T | KafkaError](), names
+        while left is None or left:
+            found |= self._asked(doing, question, left, *more)
+            left = [name for name, answer in found.items() if is_passing(answer)]
+            if not left or time.monotonic() - begun > PATIENCE_SECONDS:
+                break
+            time.sleep(ATTEMPT_PAUSE_SECONDS)
+        return found
+
+    def _asked(self, doing: str, question: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+        """The answer to `question(connection, *arguments)`. A cluster that has answered before is asked again for PATIENCE_SECONDS.
+
+        ClusterUnreachable, AuthenticationFailed.
+        """
+        begun = time.monotonic()
+        while True:
+            try:
+                answer = ask_cluster(self._cluster, question, *arguments, milliseconds=CONTACT_MILLISECONDS)
+            except (RequestNotSent, RequestLost) as problem:
+                self._clients.answered = True  # the brokers were found
+                if time.monotonic() - begun > PATIENCE_SECONDS:
+                    raise ClusterUnreachable(f"cluster {self.alias} ({self._cluster.bootstrap}): {doing} failed: {problem}") from problem
+            except ClusterUnreachable as problem:
+                if problem.retry is not RetryRule.RETRY or not self._clients.answered or time.monotonic() - begun > PATIENCE_SECONDS:
+                    raise
+            else:
+                self._clients.answered = True
+                return answer
+            time.sleep(ATTEMPT_PAUSE_SECONDS)
 
     def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, ConfigValue]]:
         """Effective config of topics, without topics that do not exist. NotAuthorized if the user may not describe one."""
@@ -164,26 +191,29 @@ class ClusterAdmin:
             raise problem
         return found
 
-    def visible_configs(self, names: Iterable[str], *, to_alter: bool = False) -> Configs:
-        """Effective config of topics, and the errors by topic; topics that do not exist are in neither.
+    def visible_configs(self, names: Iterable[str], *, to_alter: bool = False, keys: Sequence[str] | None = None) -> Configs:
+        """Effective config of topics (only these `keys`), and the errors by topic; topics that do not exist are in neither.
 
         `to_alter`: the caller will alter them. So a message names AlterConfigs, which includes DescribeConfigs.
         """
-        return self._configs(ResourceType.TOPIC, names, "AlterConfigs" if to_alter else "DescribeConfigs")
+        found: dict[str, dict[str, ConfigValue]] = {}
+        problems: dict[str, FerryError] = {}
+        answers = self._asked_by_name("describing configs", metadata.configs, sorted(names), metadata.TOPIC_RESOURCE, keys)
+        for name, answer in answers.items():
+            if not isinstance(answer, KafkaError):
+                found[name] = answer
+            elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                grant = f"{'AlterConfigs' if to_alter else 'DescribeConfigs'} on topic {name}"
+                problems[name] = explained(self._cluster, f"describing the config of topic {name}", answer, grant=grant)
+        return found, problems
 
     def broker_configs(self) -> dict[str, ConfigValue]:
         """Effective config of one broker."""
-        found: dict[str, dict[str, ConfigValue]] = {}
-        problems: dict[str, FerryError] = {}
-        for node in sorted(self._metadata("describing the cluster").brokers):
-            found, problems = self._configs(ResourceType.BROKER, [str(node)], "DescribeConfigs")
-            if not any(
-                isinstance(problem, ClusterUnreachable) for problem in problems.values()
-            ):  # one that has just died may be among them
-                break
-        for problem in problems.values():
-            raise problem
-        return next(iter(found.values()), {})
+        node, answer = self._asked("describing the config of a broker", metadata.broker_config)
+        if isinstance(answer, KafkaError):
+            doing = f"describing the config of broker {node}"
+            raise explained(self._cluster, doing, answer, grant="DescribeConfigs on the cluster")
+        return answer
 
     def earliest_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Log start offsets, and the errors by partition."""
@@ -192,6 +222,11 @@ class ClusterAdmin:
     def end_offsets(self, partitions: Iterable[TopicPartition], *, committed: bool = True) -> Offsets:
         """Last stable offsets (high watermarks without `committed`), and the errors by partition."""
         return self._list_offsets(partitions, LATEST, committed=committed)
+
+    def both_ends(self, partitions: Iterable[TopicPartition]) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+        """High watermarks, and last stable offsets of about the same moment; without partitions that have no leader now."""
+        (watermarks, _), (stable_ends, _) = self._clients.offsets.ask(partitions, [(LATEST, False), (LATEST, True)]).answer()
+        return watermarks, stable_ends
 
     def offsets_for_time(
         self, partitions: Iterable[TopicPartition], milliseconds: int, *, committed: bool = True
@@ -241,25 +276,6 @@ class ClusterAdmin:
         grown = self.topics(name for name, problem in problems.items() if isinstance(problem, ChangeRefused))
         return {name: problem for name, problem in problems.items() if name not in grown or grown[name].partitions != widths[name]}
 
-    def alter_topic_configs(self, changes: Mapping[str, Mapping[str, str | None]]) -> dict[str, FerryError]:
-        """Set (None: remove) entries of topics' own configs by IncrementalAlterConfigs; the errors by topic.
-
-        A topic whose change is refused keeps its whole config.
-        """
-
-        def explain(name: str) -> tuple[str, str]:
-            return f"changing {', '.join(sorted(changes[name]))} of topic {name}", f"AlterConfigs on topic {name}"
-
-        def resource(name: str) -> ConfigResource:
-            alterations = [
-                ConfigEntry(key, value, incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET)
-                for key, value in sorted(changes[name].items())
-            ]
-            return ConfigResource(ResourceType.TOPIC, name, incremental_configs=alterations)
-
-        requests = ({name: resource(name) for name in chunk} for chunk in chunks(sorted(changes), TOPICS_A_REQUEST))
-        return self._changed("incremental_alter_configs", requests, explain)
-
     def _list_offsets(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> Offsets:
         found, errors = self._clients.offsets.offsets((TopicPartition(*key) for key in partitions), at, committed=committed)
         return found, {
@@ -267,42 +283,24 @@ class ClusterAdmin:
             for key, error in errors.items()
         }
 
-    def _configs(self, kind: ResourceType, names: Iterable[str], right: str) -> Configs:
-        found: dict[str, dict[str, ConfigValue]] = {}
-        problems: dict[str, FerryError] = {}
-        for chunk in chunks(sorted(names), TOPICS_A_REQUEST):
-            for name, answer in self._answers("describe_configs", {name: ConfigResource(kind, name) for name in chunk}).items():
-                if not isinstance(answer, KafkaError):
-                    found[name] = {key: config_value(entry) for key, entry in answer.items()}
-                elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    what = f"{kind.name.lower()} {name}"
-                    grant = f"{right} on {what if kind == ResourceType.TOPIC else 'the cluster'}"
-                    problems[name] = self._explained(f"describing the config of {what}", answer, grant)
-        return found, problems
-
     def _answers(self, method: str, wanted: Mapping[Key, Any], gather: Callable[[list[Any]], Any] = list, **options: Any) -> dict[Key, Any]:
         """The answers of the client's `method` for the arguments `wanted`, by key; a KafkaError where one failed."""
         answers: dict[Key, Any] = {}
         for seconds in self._attempts():
-            left = {key: argument for key, argument in wanted.items() if key not in answers or _is_passing(answers[key])}
+            left = {key: argument for key, argument in wanted.items() if key not in answers or is_passing(answers[key])}
             futures = getattr(self._clients.admin, method)(gather(list(left.values())), request_timeout=seconds, **options) if left else {}
             answers |= {key: _result_of(partial(future.result, seconds + 1.0)) for key, future in zip(left, futures.values(), strict=True)}
-            if not any(_is_passing(answer) for answer in answers.values()):
+            if not any(is_passing(answer) for answer in answers.values()):
                 self._clients.answered = True
                 break
         return answers
-
-    def _metadata(self, doing: str) -> ClusterMetadata:
-        """Brokers and topics, from any broker."""
-        found: ClusterMetadata = self._retried(doing, lambda seconds: self._clients.admin.list_topics(timeout=seconds))
-        return found
 
     def _retried(self, doing: str, ask: Callable[[float], Any]) -> Any:
         """What `ask` gives; it gets the seconds of each attempt."""
         found: Any = None
         for seconds in self._attempts():
             found = _result_of(partial(ask, seconds))
-            if not _is_passing(found):
+            if not is_passing(found):
                 break
         if isinstance(found, KafkaError):
             raise self._explained(doing, found)
@@ -312,12 +310,13 @@ class ClusterAdmin:
     def _attempts(self) -> Iterator[float]:
         """Seconds for each attempt at a request, each with a new client. A cluster that has never answered gets one attempt."""
         begun, seconds = time.monotonic(), FIRST_ATTEMPT_SECONDS
+        self._clients.forget_errors()
         while True:
             yield seconds
             if time.monotonic() - begun > PATIENCE_SECONDS or not self._is_there():
                 return
             time.sleep(ATTEMPT_PAUSE_SECONDS)
-            self._clients.renew()
+            self._clients.close()
             seconds = min(max(seconds, time.monotonic() - begun), REQUEST_SECONDS)
 
     def _is_there(self) -> bool:
@@ -362,9 +361,9 @@ class ClusterAdmin:
 
 
 def require_contact(*clusters: Cluster) -> None:
-    """Ask each cluster once. For callers that have waited already: ClusterUnreachable after ten seconds without any answer."""
+    """Connect to each cluster anew. For callers that have waited already: ClusterUnreachable after ten seconds without any answer."""
     for cluster in clusters:
-        with ClusterAdmin(cluster) as admin:
+        with clients_hidden(), ClusterAdmin(cluster) as admin:
             admin.cluster_id()
 
 
@@ -376,14 +375,6 @@ def _result_of(ask: Callable[[], Any]) -> Any:
         return problem.args[0]
     except FutureTimeout:
         return KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - librdkafka's public name for it
-
-
-def _is_passing(answer: Any) -> TypeGuard[KafkaError]:
-    """Whether another attempt may succeed: nobody has answered, or the broker cannot handle the request now."""
-    if not isinstance(answer, KafkaError):
-        return False
-    known = ADMIN.meanings.get(answer.code())
-    return answer.code() in _UNANSWERED or (known is not None and known.action is Action.AGAIN)
 
 
 def _by_width(wanted: Iterable[WantedTopic]) -> Iterator[list[WantedTopic]]:

@@ -203,7 +203,7 @@ PRODUCE = RequestKind(
     Row("POLICY_VIOLATION", Action.RECORD_REFUSED, "a policy of the target refuses it"),
     Row("INVALID_RECORD", Action.RECORD_REFUSED, "the remote topic does not accept such records (a compacted topic needs keys)"),
     Row("INVALID_TOPIC_EXCEPTION", Action.REFUSED, "the broker does not let clients write to this topic"),
-    Row("UNSUPPORTED_COMPRESSION_TYPE", Action.REFUSED, "the target does not know this codec"),
+    Row("UNSUPPORTED_COMPRESSION_TYPE", Action.REFUSED, "the target does not take this codec: set ferry.compression.type to gzip or none"),
     Row("UNSUPPORTED_FOR_MESSAGE_FORMAT", Action.REFUSED, "raise message.format.version of the remote topic to 0.11 or newer"),
     Row("TOPIC_AUTHORIZATION_FAILED", Action.DENIED, "Write on topic {topic}"),
     Row("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", *_NO_ID),
@@ -349,8 +349,8 @@ OFFSET_FOR_LEADER_EPOCH = RequestKind(
 )
 
 # Broker: TransactionCoordinator.handleListTransactions, handleDescribeTransactions. Ferry shows their answers beside an open transaction
-# that it has found already. If a coordinator does not answer, Ferry does not ask again until it next reads open transactions; Java asks at
-# once.
+# that it has found already, and looks whether the holder of an id proves it. If a coordinator does not answer, Ferry does not ask again
+# until it next reads open transactions, and takes the holder for alive; Java asks at once.
 LIST_TRANSACTIONS = RequestKind("ListTransactions", Action.NOTHING, Row(_MOVED, Action.NOTHING))
 DESCRIBE_TRANSACTIONS = RequestKind(
     "DescribeTransactions",
@@ -364,6 +364,12 @@ DESCRIBE_QUORUM = RequestKind(
     Action.NOTHING,
     Row("NOT_LEADER_OR_FOLLOWER BROKER_NOT_AVAILABLE UNKNOWN_TOPIC_OR_PARTITION", Action.NOTHING),
     Row("CLUSTER_AUTHORIZATION_FAILED", Action.DENIED, "Describe on the cluster"),
+)
+
+# Broker: KafkaApis.handleDescribeLogDirsRequest, ReplicaManager.describeLogDirs, which gives a code for each directory. The sizes only
+# balance the lanes.
+DESCRIBE_LOG_DIRS = RequestKind(
+    "DescribeLogDirs", Action.NOTHING, Row("KAFKA_STORAGE_ERROR CLUSTER_AUTHORIZATION_FAILED UNKNOWN_SERVER_ERROR", Action.NOTHING)
 )
 
 # Broker: AclApis.handleDescribeAcls. Each sync of ACLs asks once; the next sync asks again.

@@ -14,20 +14,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from kafka.protocol.admin import DescribeProducersRequest, DescribeQuorumRequest, ListTransactionsRequest
+from kafka.protocol.admin import (
+    DescribeClusterRequest,
+    DescribeProducersRequest,
+    DescribeQuorumRequest,
+    DescribeTransactionsRequest,
+    ListTransactionsRequest,
+)
 from kafka.protocol.consumer import FetchRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from ferry.clusters.answers import DESCRIBE_QUORUM, Action
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.service_profiles import named, services_at
+from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import Cluster
 from ferry.errors import BrokerTooOld, ClusterUnreachable
 
-# A broker that restarts at this very moment answers within these attempts.
-ATTEMPTS = 5
-WAIT = wait_exponential(multiplier=0.1, max=2)
 NO_ANSWER = (RequestNotSent, RequestLost)
 _METADATA_TOPIC = "__cluster_metadata"
 # Ferry asks for the time so often and takes the quickest answer, which is the most exact.
@@ -56,6 +60,8 @@ TARGET_NEEDS = (
     Feature(InitProducerIdRequest, 3, "2.5", "a writer that was superseded cannot be told from its successor (KIP-360)"),
     Feature(OffsetFetchRequest, 7, "2.5", "a position may be read while its transaction is undecided (KIP-447)"),
 )
+# Of a flow that copies without transactions.
+PLAIN_TARGET_NEEDS = (Feature(InitProducerIdRequest, 0, "0.11", "a batch that is sent again would be appended twice (KIP-98)"),)
 SOURCE_NEEDS = (Feature(FetchRequest, 4, "0.11", "aborted transactions would be copied (KIP-98)"),)
 SOURCE_WISHES = (
     Feature(
@@ -66,9 +72,21 @@ SOURCE_WISHES = (
     Feature(DescribeProducersRequest, 0, "2.8", "Ferry cannot tell which producer holds an open transaction (KIP-664)"),
     Feature(ListTransactionsRequest, 0, "3.0", "Ferry cannot tell which transactional id holds an open transaction (KIP-664)"),
 )
-TARGET_WISHES = (
+PLAIN_TARGET_WISHES = (
     Feature(MetadataRequest, 10, "2.8", "remote topics that are deleted and created again look to Ferry like the topics before (KIP-516)"),
+)
+TARGET_WISHES = (
+    *PLAIN_TARGET_WISHES,
     Feature(DescribeProducersRequest, 0, "2.8", "Ferry does not look for transactions of the flow that a broker forgot to end (KIP-664)"),
+)
+# Requests by which a release shows itself, also on a service that leaves out others.
+MARKERS = (
+    *SOURCE_NEEDS,
+    *TARGET_NEEDS,
+    *SOURCE_WISHES,
+    Feature(DescribeClusterRequest, 0, "2.8", ""),
+    Feature(DescribeTransactionsRequest, 0, "3.0", ""),
+    Feature(OffsetFetchRequest, 8, "3.0", ""),
 )
 
 
@@ -92,14 +110,46 @@ class Capabilities:
 
 def lacking(cluster: Cluster, *, needs: Iterable[Feature], wishes: Iterable[Feature]) -> tuple[Lack, ...]:
     """The `wishes` that the cluster cannot fulfil; BrokerTooOld where it lacks one of `needs`. ClusterUnreachable, AuthenticationFailed."""
-    try:
-        patiently = Retrying(retry=retry_if_exception_type(NO_ANSWER), stop=stop_after_attempt(ATTEMPTS), wait=WAIT, reraise=True)
-        offered = patiently(ask_cluster, cluster, ClusterConnection.offers).newest
-    except NO_ANSWER as problem:
-        raise ClusterUnreachable(f"cluster {cluster.alias} ({cluster.bootstrap}) does not say what it can do: {problem}") from problem
+    offered, cluster_id = ask_cluster(cluster, _offered)
+    service = named(services_at(cluster.bootstrap, cluster_id, offered))
     for need in missing(needs, offered):
-        raise BrokerTooOld(f"cluster {cluster.alias} ({cluster.bootstrap}) is older than Kafka {need.since}: {need.without}; upgrade it")
-    return tuple(Lack(f"cluster {cluster.alias} is older than Kafka {wish.since}", wish.without) for wish in missing(wishes, offered))
+        where, mend = f"cluster {cluster.alias} ({cluster.bootstrap})", f"; {mending(need, offered, service)}"
+        raise BrokerTooOld(f"{where} {lack(need, offered, service)}: {need.without}{mend}")
+    return tuple(Lack(f"cluster {cluster.alias} {lack(wish, offered, service)}", wish.without) for wish in missing(wishes, offered))
+
+
+async def _offered(connection: ClusterConnection) -> tuple[Mapping[int, int], str]:
+    return await connection.newest(), connection.cluster_id
+
+
+def lack(feature: Feature, offered: Mapping[int, int], service: str) -> str:
+    """What to say of a cluster without `feature` (pure). `service`: the name of the service, if it is one.
+
+    A cluster is called old only if it offers nothing of the release that brought the feature, or of a later one.
+    """
+    if not service and _is_older(feature.since, offered):
+        return f"is older than Kafka {feature.since}"
+    request = feature.request.__name__.removesuffix("Request")
+    return f"{f'is {service}, and ' if service else ''}does not offer {request} in version {feature.version}, as Kafka {feature.since} does"
+
+
+def mending(feature: Feature, offered: Mapping[int, int], service: str) -> str:
+    """What to do about it."""
+    old = not service and _is_older(feature.since, offered)
+    return (
+        f"upgrade the cluster to {feature.since} or newer"
+        if old
+        else "ask its provider; docs/compatibility.md says what is known of services"
+    )
+
+
+def _is_older(release: str, offered: Mapping[int, int]) -> bool:
+    later = [marker for marker in MARKERS if _number(marker.since) >= _number(release)]
+    return len(missing(later, offered)) == len(later)
+
+
+def _number(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
 
 
 def missing(features: Iterable[Feature], offered: Mapping[int, int]) -> list[Feature]:
@@ -116,7 +166,7 @@ def ask_capabilities(cluster: Cluster) -> Capabilities:
 
 
 async def _ask(connection: ClusterConnection) -> Capabilities:
-    newest, features = await connection.offers()
+    newest, features = await connection.newest(), await connection.features()
     if newest.get(DescribeQuorumRequest.API_KEY, 0) < 1:
         return Capabilities(newest, features, None, "only clusters with KRaft, from 3.3 on, tell it")
     readings = [await _read_clock(connection) for _ in range(CLOCK_READINGS)]

@@ -12,24 +12,25 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Collection, Mapping
 from copy import copy
 from itertools import cycle
 from types import SimpleNamespace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
 from kafka.future import Future
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.transport import KafkaTCPTransport
+from kafka.protocol.metadata import ApiVersionsRequest
 
 from ferry.clusters import unreachable
 from ferry.clusters.answers import API_VERSIONS, Action
 from ferry.clusters.event_loop import EventLoop, Wakeup
 from ferry.clusters.failures import REFUSALS, denied, granting, is_refusal, is_tls_refusal, reason, refused
 from ferry.clusters.frames import Meter
-from ferry.clusters.kept import lent
-from ferry.clusters.transports import EncryptedTransport, PlainTransport, connected_socket
+from ferry.clusters.leaders import Leaders
+from ferry.clusters.transports import EncryptedTransport, PlainTransport, connected_socket, shortest_round_trip
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized
 
@@ -60,21 +61,17 @@ class RequestLost(Exception):
     """The request may have reached the broker, but no answer came back."""
 
 
-class Offers(NamedTuple):
-    """What brokers can do: the newest version that they take of each request, by API key, and the levels of finalized features by name."""
-
-    newest: Mapping[int, int]
-    features: Mapping[str, int]
-
-
 class _Connections(KafkaConnectionManager):  # type: ignore[misc]
     """kafka-python's manager with our transports. It stops the search for brokers when the login is clearly refused."""
 
     meter: Meter
+    closed = False  # kafka-python sets it after the first look for idle connections
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.last_failure: BaseException | None = None
+        # The answer to ApiVersions: kafka-python does not keep the features in it.
+        self.told = Future()
         self._refusals = 0
 
     def get_connection(self, node_id: Any, *arguments: Any, **options: Any) -> Any:
@@ -91,6 +88,11 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
             connection.init_future.add_callback(self._succeeded)
             connection.init_future.add_errback(self._failed)
         return connection
+
+    def close_idle_connections(self) -> None:
+        """As in kafka-python, which also looks again and again after it was closed, and so keeps what it refers to for ever."""
+        if not self.closed:
+            super().close_idle_connections()
 
     def _succeeded(self, _: object) -> None:
         self._refusals, self.last_failure = 0, None
@@ -109,6 +111,7 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
         try:
             for server in cycle(servers):
                 if self.cluster.brokers():
+                    self._keep(servers)
                     self.cluster.start_refresh_loop()
                     return True
                 if self.closed or (deadline is not None and time.monotonic() > deadline):
@@ -132,12 +135,24 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
     async def _ask_server(self, node_id: str, connection: Any) -> None:
         try:
             await connection
+            self.told = connection.send_request(_api_versions())
             self.cluster.update_metadata(await connection.send_request(self.cluster.metadata_request()))
         finally:
             if not self.cluster.brokers():  # it failed, or knows no brokers itself: Ferry asks it again soon
                 self._drop_server(node_id)
                 self.update_backoff(node_id)
             self._bootstrap_wakeup.notify()
+
+    def _keep(self, servers: Collection[Any]) -> None:
+        """Keep the connection to a bootstrap server that is itself a broker: a new one costs a login, and round trips."""
+        addresses = {(broker.host, broker.port): broker.node_id for broker in self.cluster.brokers()}
+        for server in servers:
+            connection, node_id = self._conns.get(server.node_id), addresses.get((server.host, server.port))
+            if connection is not None and connection.connected and node_id is not None and node_id not in self._conns:
+                connection.node_id = node_id
+                connection.close_future.add_both(lambda _, node_id=node_id: self._conns.pop(node_id, None))
+                connection.close_future.add_errback(lambda _: self.cluster.request_update())
+                self._conns[node_id] = self._conns.pop(server.node_id)
 
     def _drop_server(self, node_id: str) -> None:
         connection = self._conns.pop(node_id, None)
@@ -167,7 +182,8 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
 class ClusterConnection:
     """Raw requests to one cluster. `send` awaits the answer, `submit` gives the future."""
 
-    def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole) -> None:
+    def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole, meter: Meter | None = None) -> None:
+        """`meter`: of the data in memory; several connections may share it."""
         self.alias = cluster.alias
         self.loop = loop
         self._cluster = cluster
@@ -178,11 +194,17 @@ class ClusterConnection:
         settings["request_timeout_ms"] = REQUEST_MILLISECONDS
         settings["reconnect_backoff_max_ms"] = 1_000
         self._manager = _Connections(loop.selector, **settings)
-        self._manager.meter = self._meter = Meter()
+        self._manager.meter = self.meter = Meter() if meter is None else meter
         self._outage = unreachable.Outage()
         self.coordinator_outage = unreachable.CoordinatorOutage()
         self._last_problem = ""
-        self._offers: Offers | None = None
+        # When a broker last answered, in seconds of time.monotonic(); before the first answer: when this was made.
+        self.last_answer = time.monotonic()
+        self._features: Mapping[str, int] | None = None
+        # What Metadata last told about topics, for short questions; a lane has leaders of its own.
+        self.leaders = Leaders(self)
+        # Brokers that coordinate groups and transactional ids, by the kind of coordinator and the name.
+        self.coordinators: dict[tuple[int, str], int] = {}
 
     async def open(self, milliseconds: float = BOOTSTRAP_MILLISECONDS) -> None:
         """Find the brokers. ClusterUnreachable if none answers, AuthenticationFailed if they refuse the login."""
@@ -200,6 +222,16 @@ class ClusterConnection:
         known = {name: getattr(answer, name) for name in ("API_VERSION", "brokers", "controller_id", "cluster_id")}
         self._manager.cluster.update_metadata(SimpleNamespace(**known, topics=()))
 
+    @property
+    def request_limit(self) -> int | None:
+        """Bytes of the largest Produce request that the cluster may get; None: as large as Ferry likes."""
+        return self._cluster.request_limit
+
+    @property
+    def cluster_id(self) -> str:
+        """The id of the cluster, as last learned."""
+        return str(self._manager.cluster.cluster_id)
+
     def brokers(self) -> tuple[int, ...]:
         """The ids of the brokers that are up, as last learned."""
         return tuple(sorted(int(broker.node_id) for broker in self._manager.cluster.brokers()))
@@ -215,10 +247,17 @@ class ClusterConnection:
         for connection in list(self._manager._conns.values()):  # noqa: SLF001 - the manager offers to close one node or itself, not all
             connection.close(abandoned)
 
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of answers that are in memory."""
-        return self._meter.held
+    def begin_anew(self) -> None:
+        """Drop every connection, and what is known of outages and coordinators: somebody has waited for the cluster, and asks once more."""
+        self.disconnect()
+        self.coordinators.clear()
+        self._outage, self.coordinator_outage = unreachable.Outage(), unreachable.CoordinatorOutage()
+
+    def round_trip(self) -> float:
+        """Seconds of the shortest round trip of TCP on open connections; 0: not known. However busy this machine is, the kernel knows."""
+        transports = [connection.transport for connection in self._manager._conns.values()]  # noqa: SLF001 - as below
+        found = (shortest_round_trip(transport) for transport in transports if transport is not None)
+        return min((seconds for seconds in found if seconds > 0), default=0.0)
 
     def throttled(self, node: int) -> bool:
         """Whether broker `node` asked for a pause because of a quota (KIP-219). Ferry must not send to it until the pause is over."""
@@ -232,8 +271,8 @@ class ClusterConnection:
 
     def submit(self, request: Any, node: int, milliseconds: int | None = None) -> Future:
         """Send `request` to broker `node`; the future fails with a kafka-python error."""
-        asked = time.monotonic()
-        self._outage.asked(asked)
+        asked, outage = time.monotonic(), self._outage
+        outage.asked(asked)
         try:
             future = self._manager.send(request, node, request_timeout_ms=milliseconds)
         except kafka_errors.UnknownBrokerIdError as problem:
@@ -242,11 +281,15 @@ class ClusterConnection:
         except kafka_errors.KafkaError as problem:
             future = Future().failure(problem)
 
+        def answered(_: object) -> None:
+            self.last_answer = time.monotonic()
+            outage.answered(self.last_answer)
+
         def failed(problem: BaseException) -> None:
             self._last_problem = str(problem)
-            self._outage.failed(asked, time.monotonic())
+            outage.failed(asked, time.monotonic())
 
-        future.add_callback(lambda _: self._outage.answered(time.monotonic()))
+        future.add_callback(answered)
         future.add_errback(failed)
         return future
 
@@ -254,6 +297,11 @@ class ClusterConnection:
     def unreachable(self) -> bool:
         """Whether no broker of the cluster has answered for PATIENCE_SECONDS, although Ferry asked."""
         return self._outage.seconds(time.monotonic()) >= unreachable.PATIENCE_SECONDS
+
+    @property
+    def without_coordinators(self) -> bool:
+        """Whether no coordinator of the cluster has accepted a request for PATIENCE_SECONDS, although Ferry asked."""
+        return self.coordinator_outage.seconds(time.monotonic()) >= unreachable.PATIENCE_SECONDS
 
     def require_answers(self) -> None:
         """ClusterUnreachable if the cluster is unreachable."""
@@ -276,20 +324,29 @@ class ClusterConnection:
         return await self.answer_to(self.submit(copy(request), node, milliseconds))
 
     async def _answer_of_any(self, request: Any, milliseconds: int | None) -> Any:
-        """The first answer. If a broker fails or does not answer for NEXT_BROKER_SECONDS, asks another. The last failure if all fail."""
+        """The first answer. If a broker fails or sends nothing for NEXT_BROKER_SECONDS, asks another. The last failure if all fail."""
         wakeup = Wakeup(self.loop)
         asked: dict[int, Future] = {}
+        before = 0
         while True:
-            node = self._any_node(asked)
+            # An answer of megabytes takes its time, and a second one would take the same link.
+            node = None if self._arrived(asked) > before else self._any_node(asked)
             if node is not None:
                 asked[node] = self.submit(copy(request), node, milliseconds).add_both(lambda _: wakeup.fire())
             elif all(future.failed() for future in asked.values()):
                 problem = asked.popitem()[1].exception if asked else kafka_errors.NodeNotReadyError("no broker is known to be up")
                 raise self.classified(problem) from problem
+            before = self._arrived(asked)  # other answers came over these connections earlier
             await wakeup.wait(NEXT_BROKER_SECONDS)
             for future in asked.values():
                 if future.succeeded():
                     return future.value
+
+    def _arrived(self, asked: Mapping[int, Future]) -> int:
+        """How many bytes those of these brokers that have not answered have sent over the connections that are open."""
+        waiting = [node for node, future in asked.items() if not future.is_done]
+        connections = [self._manager._conns.get(node) for node in waiting]  # noqa: SLF001 - as below
+        return sum(getattr(connection.parser, "bytes_received", 0) for connection in connections if connection is not None)
 
     async def answer_to(self, submitted: Future) -> Any:
         """The answer to a request that was submitted. Raises as `send` does."""
@@ -315,23 +372,22 @@ class ClusterConnection:
 
     async def supports_transactions_v2(self) -> bool:
         """Whether the cluster's finalized `transaction.version` is 2 or more (KIP-890)."""
-        return (await self.offers()).features.get("transaction.version", 0) >= 2
+        return (await self.features()).get("transaction.version", 0) >= 2
 
-    async def understands(self, api_key: int) -> bool:
-        """Whether the brokers take this kind of request in any version."""
-        return api_key in (await self.offers()).newest
+    async def newest(self) -> Mapping[int, int]:
+        """The newest version that brokers take of each request, by API key, as the first broker said that Ferry connected to."""
+        versions: Mapping[int, tuple[int, int]] = self._manager.broker_version_data.api_versions
+        return {key: newest for key, (_, newest) in versions.items()}
 
-    async def offers(self) -> Offers:
-        """What a broker answers to ApiVersions, cached. RequestNotSent if the answer is an error, RequestLost."""
-        from kafka.protocol.metadata import ApiVersionsRequest  # noqa: PLC0415 - used once per process
-
-        if self._offers is None:
-            answer = await self.send(ApiVersionsRequest(client_software_name="ferry", client_software_version="1"))
+    async def features(self) -> Mapping[str, int]:
+        """The levels of finalized features by name, asked once. RequestNotSent if the answer is an error, RequestLost."""
+        if self._features is None:
+            told = self._manager.told
+            answer = told.value if told.succeeded() and not told.value.error_code else await self.send(_api_versions())
             if API_VERSIONS.action(answer.error_code) is not Action.GO_ON:
                 raise RequestNotSent(f"cluster {self.alias}: ApiVersions: {API_VERSIONS.told(answer.error_code)}")
-            newest = {int(entry.api_key): int(entry.max_version) for entry in answer.api_keys}
-            self._offers = Offers(newest, {entry.name: int(entry.max_version_level) for entry in answer.finalized_features or ()})
-        return self._offers
+            self._features = {entry.name: int(entry.max_version_level) for entry in answer.finalized_features or ()}
+        return self._features
 
     def _any_node(self, asked: Collection[int]) -> int | None:
         """A broker that was not `asked` and is not throttled, if possible a connected one without requests in flight."""
@@ -357,37 +413,5 @@ class ClusterConnection:
         return ClusterUnreachable(f"{where} does not answer: {reason(cause)}; check {self.alias}.bootstrap.servers and security.protocol")
 
 
-class Connected:
-    """An open connection with an event loop of its own. Errors as of `ClusterConnection.open`."""
-
-    def __init__(self, cluster: Cluster, role: ClientRole, milliseconds: float) -> None:
-        self.loop = EventLoop()
-        self.connection = ClusterConnection(self.loop, cluster, role)
-        try:
-            self.loop.run(self.connection.open, milliseconds)
-        except BaseException:
-            self.close()
-            raise
-
-    def run(self, ask: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        return self.loop.run(ask, self.connection, *arguments)
-
-    def close(self) -> None:
-        self.connection.close()
-        self.loop.close()
-
-
-def ask_cluster(
-    cluster: Cluster,
-    ask: Callable[..., Coroutine[Any, Any, T]],
-    *arguments: Any,
-    role: ClientRole = ClientRole.ADMIN,
-    milliseconds: float = BOOTSTRAP_MILLISECONDS,
-) -> T:
-    """The result of `ask(connection, *arguments)` over an open connection. Raises what `ClusterConnection.open` and `ask` raise.
-
-    `milliseconds`: after this time a cluster that has never answered is unreachable. Roles with the same settings share a connection.
-    """
-    same = next(other for other in ClientRole if cluster.of_role(other) == cluster.of_role(role))
-    with lent("connection", cluster, lambda: Connected(cluster, role, milliseconds), same) as client:
-        return client.run(ask, *arguments)
+def _api_versions() -> ApiVersionsRequest:
+    return ApiVersionsRequest(client_software_name="ferry", client_software_version="1")

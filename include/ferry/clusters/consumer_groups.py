@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeVar
 
@@ -29,7 +30,7 @@ from ferry.clusters.answers import (
 )
 from ferry.clusters.committed_offsets import GroupAnswer, OffsetBatches, fetch_request, fetched_offsets, topics_to_commit
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.event_loop import EventLoop
+from ferry.clusters.event_loop import together
 from ferry.clusters.failures import granting
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupListing, GroupMember, GroupState, GroupType
 from ferry.clusters.group_requests import (
@@ -44,6 +45,7 @@ from ferry.clusters.group_requests import (
 from ferry.clusters.messages import ConsumerGroupDescribeRequest
 from ferry.clusters.partitions import TopicPartition, partitions_of
 from ferry.clusters.pauses import doubling
+from ferry.clusters.shared_connection import connected
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError
 
@@ -76,24 +78,18 @@ class ConsumerGroups:
     def __init__(self, cluster: Cluster, *, to_write: bool = False) -> None:
         self._cluster = cluster
         self._to_look = "Read on group" if to_write else "Describe on group"
-        self._loop: EventLoop
+        self._scope = ExitStack()
         self._connections: list[ClusterConnection] = []
-        self._coordinators: dict[str, int] = {}
 
     def __enter__(self) -> ConsumerGroups:
-        self._loop = EventLoop()
-        try:
-            self._loop.run(self._connect, 1)
-        except BaseException:
-            self.__exit__()
-            raise
+        self._client = self._scope.enter_context(connected(self._cluster))
+        self._connections = [self._client.connection]
         return self
 
-    def __exit__(self, *details: object) -> None:
-        for connection in self._connections:
+    def __exit__(self, *details: Any) -> None:
+        for connection in self._connections[1:]:
             connection.close()
-        self._connections.clear()
-        self._loop.close()
+        self._scope.__exit__(*details)
 
     def granting(self, right: str) -> str:
         """What an administrator of this cluster must do; `right` as `Read on topic orders`."""
@@ -104,7 +100,7 @@ class ConsumerGroups:
 
         ListGroups never refuses: a broker leaves out groups that the user may not describe.
         """
-        return self._loop.run(self._list)
+        return self._client.run(self._list)
 
     def offsets(self, groups: Iterable[str], *, stable: bool = True) -> dict[str, GroupOffsets | FerryError]:
         """The committed offsets of each group, without partitions that the user may not describe. A group that does not exist has none.
@@ -141,7 +137,7 @@ class ConsumerGroups:
         offsets.
         """
         if len(offsets) >= COMMITS_WORTH_CONNECTIONS:
-            self._loop.run(self._connect, COMMIT_CONNECTIONS)
+            self._client.run(self._connect, COMMIT_CONNECTIONS)
         question = GroupQuestion("writing the offsets of", OFFSET_COMMIT, "Read on group", partial(_commit, offsets), 1, repeatable=False)
         return self._each(question, offsets)
 
@@ -157,11 +153,11 @@ class ConsumerGroups:
     def _each(self, question: GroupQuestion[T], groups: Iterable[str]) -> dict[str, T | FerryError]:
         # A read needs one connection only: its requests hold many groups.
         connections = self._connections if question.groups_a_request == 1 else self._connections[:1]
-        return self._loop.run(GroupRequests(connections, self._coordinators, question).each, groups)
+        return self._client.run(GroupRequests(connections, question).each, groups)
 
     async def _connect(self, count: int) -> None:
         while len(self._connections) < count:
-            connection = ClusterConnection(self._loop, self._cluster, ClientRole.ADMIN)
+            connection = ClusterConnection(self._client.loop, self._cluster, ClientRole.ADMIN)
             self._connections.append(connection)
             await connection.open()
 
@@ -174,14 +170,15 @@ class ConsumerGroups:
             except (RequestNotSent, RequestLost) as problem:
                 if time.monotonic() > deadline:
                     raise ClusterUnreachable(f"cluster {self._cluster.alias}: listing groups failed: {problem}") from problem
-            await self._loop.sleep(next(pauses))
+            await self._client.loop.sleep(next(pauses))
 
     async def _list_once(self) -> tuple[GroupListing, ...]:
         connection = self._connections[0]
         await connection.refresh_brokers()
         found: dict[str, GroupListing] = {}
-        for broker in connection.brokers():
-            answer = await connection.send(ListGroupsRequest(), broker, ANSWER_MILLISECONDS)
+        send, brokers = connection.send, connection.brokers()
+        answers = await together([self._client.loop.start(send, ListGroupsRequest(), broker, ANSWER_MILLISECONDS) for broker in brokers])
+        for broker, answer in zip(brokers, answers, strict=True):
             if LIST_GROUPS.action(answer.error_code) is not Action.GO_ON:
                 raise RequestNotSent(f"broker {broker}: {LIST_GROUPS.told(answer.error_code)}")
             for entry in answer.groups:

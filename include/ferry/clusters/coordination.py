@@ -8,8 +8,10 @@ result is `OutcomeUnknown`. The caller then calls init with its pair (KIP-360), 
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
+from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 from kafka.protocol.producer import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -19,15 +21,16 @@ from kafka.protocol.producer import (
 )
 
 from ferry.clusters import answers
-from ferry.clusters.answers import ASKED_AGAIN, FIND_COORDINATOR, Action, RequestKind
+from ferry.clusters.answers import ASKED_AGAIN, DESCRIBE_TRANSACTIONS, FIND_COORDINATOR, Action, RequestKind
 from ferry.clusters.committed_offsets import BATCH_BYTES, K, OffsetBatches, fetch_request, fetched_offsets, topics_to_commit
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.group_requests import ANY_BROKER, GROUP_COORDINATOR, TRANSACTION_COORDINATOR, find_coordinators
 from ferry.clusters.leaders import GONE_SECONDS
 from ferry.clusters.partitions import TopicPartition, grouped, partitions_of
 from ferry.clusters.pauses import doubling
+from ferry.clusters.shared_connection import Asked, begin_asking
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.config import Cluster
 from ferry.errors import ClusterUnreachable
@@ -85,16 +88,32 @@ def _whole(answer: Any) -> tuple[Codes, Any]:
 class Coordinator:
     """One transactional id and one group of one cluster."""
 
-    def __init__(self, loop: EventLoop, connection: ClusterConnection, transactional_id: str, group: str) -> None:
-        self._loop = loop
+    def __init__(
+        self, loop: EventLoop, connection: ClusterConnection, transactional_id: str, group: str, beside: Sequence[str] = ()
+    ) -> None:
+        """`beside`: other transactional ids whose coordinators to look up with this one's, because they are needed soon."""
+        self._loop, self._beside = loop, beside
         self._connection = connection
         self._transactional_id = transactional_id
         self._group = group
-        self._nodes: dict[int, int] = {}
         # How long a request is repeated; None: COORDINATION_SECONDS. Callers that have waited already set a shorter time.
         self.patience_seconds: float | None = None
         # Size of one TxnOffsetCommit; smaller after the broker has refused one.
         self._batch_bytes = BATCH_BYTES
+
+    @property
+    def transactional_id(self) -> str | None:
+        """With which Produce requests go out."""
+        return self._transactional_id
+
+    async def transactions_v2(self) -> bool:
+        """Whether partitions need not be added to a transaction (KIP-890)."""
+        return await self._connection.supports_transactions_v2()
+
+    async def look_up(self) -> None:
+        """Find the coordinator of the transactional id, so that the next request need not. If nobody knows it, that request asks again."""
+        with suppress(RequestNotSent, RequestLost):
+            await self._node(TRANSACTION_COORDINATOR)
 
     async def init(self, identity: ProducerIdentity = NO_IDENTITY) -> ProducerIdentity:
         """Abort an open transaction and get the next epoch; with a pair only if it is still the current one (otherwise Fenced)."""
@@ -109,6 +128,16 @@ class Coordinator:
         )
         answer = await self._until_final(answers.INIT_PRODUCER_ID, TRANSACTION_COORDINATOR, request)
         return ProducerIdentity(answer.producer_id, answer.producer_epoch)
+
+    async def current(self) -> ProducerIdentity | None:
+        """The pair that the coordinator has now, unchanged. None if it does not say: brokers before 3.0 cannot (KIP-664)."""
+        with suppress(RequestNotSent, RequestLost):
+            node = await self._node(TRANSACTION_COORDINATOR)
+            answer = await self._connection.send(DescribeTransactionsRequest(transactional_ids=[self._transactional_id]), node)
+            (told,) = answer.transaction_states
+            if DESCRIBE_TRANSACTIONS.action(told.error_code) is Action.GO_ON:
+                return ProducerIdentity(told.producer_id, told.producer_epoch)
+        return None
 
     async def prove(self, identity: ProducerIdentity, *, transactions_v2: bool) -> ProducerIdentity:
         """Like `init` with a pair; aborts an open transaction, unless it was committed already.
@@ -278,22 +307,27 @@ class Coordinator:
             raise OutcomeUnknown(f"{request.name}: {problem}") from problem
 
     def _note_outage(self, kind: int, asked: float) -> None:
-        self._nodes.pop(kind, None)
+        self._connection.coordinators.pop(self._key(kind), None)
         self._connection.coordinator_outage.failed(asked, time.monotonic())
 
     async def _node(self, kind: int) -> int | None:
         if kind == ANY_BROKER:
             return None
-        if kind not in self._nodes:
-            key = self._transactional_id if kind == TRANSACTION_COORDINATOR else self._group
-            [(_, code, node)] = await find_coordinators(self._connection, [key], kind)
+        _, name = key = self._key(kind)
+        if key not in self._connection.coordinators:
+            beside = self._beside if kind == TRANSACTION_COORDINATOR else ()
+            found = await find_coordinators(self._connection, [name, *beside], kind)
+            self._connection.coordinators |= {(kind, other): place for other, problem, place in found if not problem}
+            code = next(code for other, code, _ in found if other == name)
             if FIND_COORDINATOR.action(code) in ASKED_AGAIN:
                 told = FIND_COORDINATOR.told(code)
-                raise RequestNotSent(f"cluster {self._connection.alias}: no coordinator yet for {key}: {told}")
+                raise RequestNotSent(f"cluster {self._connection.alias}: no coordinator yet for {name}: {told}")
             if code:
                 raise self._refusal(FIND_COORDINATOR, [("", -1, code)], code)
-            self._nodes[kind] = node
-        return self._nodes[kind]
+        return self._connection.coordinators[key]
+
+    def _key(self, kind: int) -> tuple[int, str]:
+        return kind, self._transactional_id if kind == TRANSACTION_COORDINATOR else self._group
 
     def _refusal(self, request: RequestKind, codes: Codes, code: int) -> Exception:
         meaning = request.meaning(code)
@@ -315,13 +349,13 @@ class Coordinator:
                 return OutcomeUnknown(problem)
 
 
-def committed_positions(
+def ask_positions(
     cluster: Cluster, group: str, partitions: Iterable[TopicPartition] | None = None, *, stable: bool = True
-) -> dict[TopicPartition, int]:
+) -> Asked[dict[TopicPartition, int]]:
     """Committed offsets of these partitions (None: all) of `group`, as `Coordinator.positions` reads them; empty for an unknown group."""
 
     async def ask(connection: ClusterConnection) -> dict[TopicPartition, int]:
         found = await Coordinator(connection.loop, connection, "", group).positions(partitions, stable=stable)
         return {TopicPartition(*key): position.offset for key, position in found.items()}
 
-    return ask_cluster(cluster, ask)
+    return begin_asking(cluster, ask)

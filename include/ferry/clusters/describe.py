@@ -3,10 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
-from uuid import UUID
-
-from confluent_kafka.admin import ConfigEntry, ConfigSource
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -37,13 +34,15 @@ class Brokers(NamedTuple):
 @dataclass(frozen=True)
 class WantedTopic:
     """A topic to create; a replication factor of -1 is the broker's default. `rights` takes its name and gives all rights to ask for when
-    the user may not create it: more than Create, because Ferry also uses the topic."""
+    the user may not create it: more than Create, because Ferry also uses the topic. `optional`: configs that Ferry leaves out where the
+    cluster refuses them (creation.py)."""
 
     name: str
     partitions: int
     replication_factor: int
     config: Mapping[str, str] = field(default_factory=dict)
     rights: Callable[[str], str] = lambda _: "Create"
+    optional: Mapping[str, str] = field(default_factory=dict)
 
 
 class ConfigOrigin(StrEnum):
@@ -65,34 +64,3 @@ class ConfigValue:
     origin: ConfigOrigin
     sensitive: bool = False
     read_only: bool = False
-
-
-_ORIGINS = {
-    ConfigSource.DYNAMIC_TOPIC_CONFIG: ConfigOrigin.TOPIC,
-    ConfigSource.DYNAMIC_BROKER_CONFIG: ConfigOrigin.BROKER,
-    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: ConfigOrigin.ALL_BROKERS,
-    ConfigSource.STATIC_BROKER_CONFIG: ConfigOrigin.BROKER_FILE,
-    ConfigSource.DEFAULT_CONFIG: ConfigOrigin.DEFAULT,
-}
-
-
-def described_topic(found: Any) -> TopicDescription:
-    """From an answer of confluent-kafka's AdminClient."""
-    return TopicDescription(
-        topic_id=_uuid_text(found.topic_id),
-        partitions=len(found.partitions),
-        replicas=tuple(tuple(node.id for node in partition.replicas) for partition in found.partitions),
-        led=all(partition.leader is not None and partition.leader.id >= 0 for partition in found.partitions),
-    )
-
-
-def _uuid_text(topic_id: Any) -> str | None:
-    high, low = topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()
-    number = ((high & (1 << 64) - 1) << 64) | (low & (1 << 64) - 1)
-    return str(UUID(int=number)) if number else None
-
-
-def config_value(entry: ConfigEntry) -> ConfigValue:
-    """From an answer of confluent-kafka's AdminClient."""
-    origin = _ORIGINS.get(ConfigSource(entry.source), ConfigOrigin.UNKNOWN)
-    return ConfigValue(entry.value, origin, sensitive=entry.is_sensitive, read_only=entry.is_read_only)

@@ -4,13 +4,15 @@ import math
 import selectors
 import socket
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 from weakref import WeakSet
 
 from kafka.future import Future
 from kafka.net.selector import NetworkSelector
 
+from ferry.clusters.kept import clients_hidden
 from ferry.ending import interruptible, interrupts_held
 
 T = TypeVar("T")
@@ -81,23 +83,36 @@ class EventLoop:
         self.selector = NetworkSelector(selector=SocketSelector, slow_task_threshold_secs=0)
 
     def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        """Run to the end; the result. KeyboardInterrupt if a signal comes meanwhile: between two tasks, never in one."""
-        with interrupts_held():
-            result: T = self.selector.run(coroutine, *arguments)
+        """Run to the end; the result. KeyboardInterrupt if a signal comes meanwhile: between two tasks, never in one.
+
+        What runs meanwhile, for example the code of users, has no kept clients: they belong to this loop, which cannot run twice at a time.
+        """
+        result: T = self.result(self.start(coroutine, *arguments))
         return result
+
+    def result(self, future: Future) -> Any:
+        """The result of what was started, or its error, when it is there. Runs everything that was started; as `run`."""
+        with interrupts_held(), clients_hidden():
+            self.selector.poll(future=future)
+        if future.exception is not None:
+            raise future.exception
+        return future.value
 
     def start(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Future:
         """Start `coroutine` concurrently; the future gives its result or its error."""
         return self.selector.call_soon_with_future(coroutine, *arguments)
 
     async def done_by(self, deadline: float, future: Future) -> bool:
-        """Wait for `future` until `deadline` (monotonic), and say whether it is done. True at once if `deadline` is infinite."""
+        """Wait for `future` until `deadline` (monotonic; may be infinite), and say whether it is done."""
+        if deadline == math.inf:
+            await ended([future])
+            return True
         wakeup = Wakeup(self)
-        if deadline < math.inf:
-            future.add_both(lambda _: wakeup.fire())
-            while not future.is_done and (left := deadline - time.monotonic()) > 0:
-                await wakeup.wait(left)
-        return future.is_done or deadline == math.inf
+        future.add_both(lambda _: wakeup.fire())
+        while not future.is_done and (left := deadline - time.monotonic()) > 0:
+            await wakeup.wait(left)
+        done: bool = future.is_done
+        return done
 
     async def sleep(self, seconds: float) -> None:
         await self.selector.sleep(seconds)
@@ -106,13 +121,27 @@ class EventLoop:
         self.selector.close()
 
 
+async def ended(started: Iterable[Future]) -> None:
+    """Return when all have ended, also those that failed."""
+    for future in started:
+        with suppress(Exception):
+            await future
+
+
+async def together(started: Sequence[Future]) -> list[Any]:
+    """The results of all, when all have ended; the first error if one failed. So nothing goes on that nobody waits for."""
+    await ended(started)
+    return [await future for future in started]
+
+
 class Wakeup:
     """Lets one coroutine wait until any of its outstanding requests is answered."""
 
     def __init__(self, loop: EventLoop) -> None:
         self._loop = loop
         self._waiting: Future | None = None
-        self._fired = self._timed = False
+        self._fired = False
+        self._timed = math.inf  # when the earliest timer fires
 
     def fire(self) -> None:
         """Wake the waiter, or let its next wait return at once."""
@@ -121,16 +150,18 @@ class Wakeup:
             self._waiting.success(None)
 
     async def wait(self, seconds: float) -> None:
-        """Return when fired, or after at most `seconds`. The timer of an earlier wait counts too, which saves timers."""
+        """Return when fired, or after at most `seconds`. The timer of an earlier wait counts too if it ends earlier: that saves timers."""
         if not self._fired:
             self._waiting = Future()
-            if not self._timed:
-                self._timed = True
-                self._loop.selector.call_later(seconds, self._time_out)
+            due = time.monotonic() + seconds
+            if due < self._timed:
+                self._timed = due
+                self._loop.selector.call_later(seconds, lambda: self._time_out(due))
             await self._waiting
             self._waiting = None
         self._fired = False
 
-    def _time_out(self) -> None:
-        self._timed = False
+    def _time_out(self, due: float) -> None:
+        if due == self._timed:
+            self._timed = math.inf
         self.fire()

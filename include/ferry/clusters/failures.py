@@ -9,7 +9,7 @@ import re
 import socket
 import ssl
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -27,6 +27,10 @@ LOOK_SECONDS = 5.0
 ERRORS_KEPT = 20
 NOT_ACCEPTED = "the broker does not accept the client's certificate, or there is none"
 _ENCRYPTED_SERVER = re.compile(r"(?:sasl_)?ssl://(.+):(\d+)/")
+# Codes that mean that nobody has answered.
+_UNANSWERED = frozenset(
+    getattr(KafkaError, name) for name in ("_TIMED_OUT", "_TIMED_OUT_QUEUE", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_DESTROY_BROKER")
+)
 _AUTHENTICATION = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL})  # noqa: SLF001 - public names
 # A broker that does not accept the client's certificate says so after the handshake, and librdkafka reports a lost connection.
 _CERTIFICATE_ALERT = re.compile(r"alert .*certificate|alert unknown ca", re.IGNORECASE)
@@ -79,7 +83,7 @@ def reason(problem: BaseException) -> str:
     if cause is not None and is_tls_refusal(problem):
         return f"{NOT_ACCEPTED}: {cause.reason}"
     code = _code(problem)
-    return SASL.told(code) if SASL.meaning(code).told else str(problem)
+    return SASL.told(code) if SASL.meaning(code).told else str(problem).removeprefix(f"{type(problem).__name__}: ")
 
 
 def _code(problem: BaseException | None) -> int:
@@ -146,6 +150,14 @@ def explained(
     why = f"{cause.str()} ({earlier.str()})" if earlier is not None and earlier is not cause else cause.str()
     hint = f"; check {cluster.alias}.bootstrap.servers and security.protocol" if cause.code() < 0 else ""
     return ClusterUnreachable(f"{where}: {doing} failed: {why}{hint}")
+
+
+def is_passing(answer: object) -> TypeGuard[KafkaError]:
+    """Whether another attempt may succeed: nobody has answered, or the broker cannot handle the request now."""
+    if not isinstance(answer, KafkaError):
+        return False
+    known = ADMIN.meanings.get(answer.code())
+    return answer.code() in _UNANSWERED or (known is not None and known.action is Action.AGAIN)
 
 
 def refusal(cluster: Cluster, doing: str, error: KafkaError, earlier: KafkaError | None = None, *, grant: str = "") -> FerryError:

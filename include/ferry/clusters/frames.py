@@ -21,10 +21,18 @@ MALFORMED = (ValueError, struct.error, OverflowError, IndexError, TypeError, Att
 
 
 class Meter:
-    """Counts the bytes of responses in memory: of those that are arriving, and of those that something still refers to."""
+    """Counts the bytes of responses in memory: of those that are arriving, and of those that something still refers to.
+
+    `reserved`: for responses that were asked for. `own`: of batches that lanes hold and wrote themselves, by lane.
+    """
 
     def __init__(self) -> None:
-        self.held = 0
+        self.held = self.reserved = 0
+        self.own: dict[int, int] = {}
+
+    @property
+    def all_held(self) -> int:
+        return self.held + sum(self.own.values())
 
 
 class _Room(bytearray):
@@ -71,6 +79,12 @@ class FrameParser(KafkaProtocol):  # type: ignore[misc]
         self._head = bytearray()
         self._frame: memoryview | None = None
         self._filled = 0
+        # Of responses, also of one that is not whole yet.
+        self.bytes_received = 0
+
+    def abandon(self) -> None:
+        """The connection is closed: the response that was arriving is no longer held."""
+        self._frame = None
 
     def send_bytes(self) -> list[Buffer]:
         """The buffers of all requests that wait."""
@@ -87,11 +101,13 @@ class FrameParser(KafkaProtocol):  # type: ignore[misc]
     def received(self, count: int) -> None:
         """The caller read so many bytes into that buffer."""
         self._filled += count
+        self.bytes_received += count
 
     def receive_bytes(self, data: Buffer) -> list[tuple[int, Any]]:
         """The responses that `data` completes. After a read into `room`, `data` is empty."""
         responses: list[tuple[int, Any]] = []
         view, at = memoryview(data), 0
+        self.bytes_received += len(view)
         while True:
             if self._frame is not None:
                 taken = view[at : at + len(self._frame) - self._filled]

@@ -71,12 +71,12 @@ async def find_coordinators(
 
 
 class GroupRequests(Generic[T]):
-    """Asks one question about groups, over one or more connections to one cluster. `coordinators` caches the broker ids by group."""
+    """Asks one question about groups, over one or more connections to one cluster. The first one remembers coordinators."""
 
-    def __init__(self, connections: Sequence[ClusterConnection], coordinators: dict[str, int], question: GroupQuestion[T]) -> None:
+    def __init__(self, connections: Sequence[ClusterConnection], question: GroupQuestion[T]) -> None:
         self._loop = connections[0].loop
         self._connections = connections
-        self._coordinators = coordinators
+        self._coordinators = connections[0].coordinators
         self._question = question
         # The groups that still have no result, each with the last problem; and the results of the others.
         self._open: dict[str, str] = {}
@@ -107,7 +107,7 @@ class GroupRequests(Generic[T]):
         return self._done
 
     async def _locate(self) -> None:
-        while unknown := [group for group in self._open if group not in self._coordinators][:GROUPS_A_LOOKUP]:
+        while unknown := [group for group in self._open if (GROUP_COORDINATOR, group) not in self._coordinators][:GROUPS_A_LOOKUP]:
             try:
                 found = await find_coordinators(self._connections[0], unknown, milliseconds=ANSWER_MILLISECONDS)
             except (RequestNotSent, RequestLost) as problem:
@@ -116,14 +116,15 @@ class GroupRequests(Generic[T]):
                 return
             for group, code, node in found:
                 if code == 0:
-                    self._coordinators[group] = node
+                    self._coordinators[GROUP_COORDINATOR, group] = node
                 else:
                     self._note(group, (code, None), FIND_COORDINATOR)
             if any(FIND_COORDINATOR.action(code) in ASKED_AGAIN for _, code, _ in found):
                 return
 
     async def _ask_all(self) -> None:
-        by_node = grouped((self._coordinators[group], group) for group in self._open if group in self._coordinators)
+        places = ((self._coordinators.get((GROUP_COORDINATOR, group)), group) for group in self._open)
+        by_node = grouped((node, group) for node, group in places if node is not None)
         waiting = deque((node, some) for node, members in by_node.items() for some in chunks(members, self._question.groups_a_request))
         workers = [
             self._loop.start(self._work, connection, waiting) for connection in self._connections for _ in range(REQUESTS_A_CONNECTION)
@@ -154,7 +155,7 @@ class GroupRequests(Generic[T]):
     def _again(self, groups: Sequence[str], problem: str) -> None:
         for group in groups:
             self._open[group] = problem
-            self._coordinators.pop(group, None)
+            self._coordinators.pop((GROUP_COORDINATOR, group), None)
 
     def _note(self, group: str, answer: Answer[T], asked: RequestKind) -> None:
         if group not in self._open:
@@ -164,7 +165,7 @@ class GroupRequests(Generic[T]):
         if value is None and action in ASKED_AGAIN:
             self._open[group] = asked.told(code)
             if action is Action.COORDINATOR:
-                self._coordinators.pop(group, None)
+                self._coordinators.pop((GROUP_COORDINATOR, group), None)
             return
         del self._open[group]
         self._answered += 1

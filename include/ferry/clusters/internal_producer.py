@@ -6,31 +6,47 @@ twice; with a producer id the leader recognises it by its sequence number.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 
 from confluent_kafka import KafkaError
 from kafka.partitioner.default import murmur2
 
 from ferry.clusters.answers import PRODUCE, Action
-from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent, ask_cluster
-from ferry.clusters.coordination import NO_IDENTITY, Coordinator
+from ferry.clusters.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.coordination import NO_IDENTITY, Coordinator, ProducerIdentity
 from ferry.clusters.error_codes import CODES
+from ferry.clusters.event_loop import together
 from ferry.clusters.failures import explained
 from ferry.clusters.internal_batches import BATCH_BYTES, RECORD_OVERHEAD_BYTES, InternalBatch, KeyValue, internal_batches
-from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.clusters.pauses import doubling
 from ferry.clusters.producing import produce_request
+from ferry.clusters.shared_connection import Asked, ask_cluster, begin_asking
 from ferry.config import ClientRole, Cluster
-from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized
+from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized, WriteRefused
 
 # As long as a leader election may take.
 WRITE_SECONDS = 60.0
 # After this Ferry gives up a leader that hangs, and asks the new one.
 ANSWER_MILLISECONDS = 10_000
+# Of refusals that do not say what is to be done.
+_CAUSES = {
+    CODES["UNKNOWN_TOPIC_OR_PARTITION"]: "there is no such topic any more",
+    CODES["INVALID_TIMESTAMP"]: "the broker refuses the time of the record: compare this machine's clock with the broker's",
+}
 # Between two attempts.
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 1.0
+
+
+def ask_identity(cluster: Cluster) -> Asked[ProducerIdentity]:
+    """A producer id for one call of append_records."""
+
+    async def ask(connection: ClusterConnection) -> ProducerIdentity:
+        return await Coordinator(connection.loop, connection, "", "").idempotent_identity()
+
+    return begin_asking(cluster, ask, role=ClientRole.PRODUCER)
 
 
 def append_records(
@@ -40,40 +56,63 @@ def append_records(
     *,
     partition: int = -1,
     timestamp: int = 0,
-    in_order: bool = False,
+    identity: Asked[ProducerIdentity] | None = None,
     seconds: float | None = None,
 ) -> None:
     """Append (key, value) records; returns when all replicas have them. ClusterUnreachable or NotAuthorized if they cannot be written.
 
-    `partition` -1: by the key, as in Java's producer. `timestamp` in ms, 0: now. `in_order`: a batch may not stand there twice. `seconds`:
-    how long to wait for a leader, by default WRITE_SECONDS.
+    `partition` -1: by the key, as in Java's producer. `timestamp` in ms, 0: now. `identity`: as of ask_identity; then no batch stands there
+    twice. `seconds`: how long to wait for a leader, by default WRITE_SECONDS.
     """
-    listed = list(records)
+    append_to_topics(cluster, {topic: records}, partition=partition, timestamp=timestamp, identity=identity, seconds=seconds)
+
+
+def append_to_topics(
+    cluster: Cluster,
+    records: Mapping[str, Iterable[KeyValue]],
+    *,
+    partition: int = -1,
+    timestamp: int = 0,
+    identity: Asked[ProducerIdentity] | None = None,
+    seconds: float | None = None,
+) -> None:
+    """As append_records, to several topics side by side."""
+    listed = {topic: found for topic, pairs in records.items() if (found := list(pairs))}
     largest, milliseconds = (cluster.resolved(ClientRole.PRODUCER).value(name) for name in ("max.request.size", "delivery.timeout.ms"))
-    if any(len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES > largest for key, value in listed):
-        raise _problem(cluster, topic, KafkaError.MSG_SIZE_TOO_LARGE)
+    for topic, pairs in listed.items():
+        if any(len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES > largest for key, value in pairs):
+            raise _problem(cluster, topic, KafkaError.MSG_SIZE_TOO_LARGE)
     seconds = min(WRITE_SECONDS if seconds is None else seconds, milliseconds / 1000)
-    writing = _Writing(cluster, topic, in_order=in_order)
+
+    known = NO_IDENTITY
+    if identity is not None:
+        try:
+            known = identity.answer()
+        except NotAuthorized as problem:  # brokers from 2.8 on give a producer id to whoever may write to any topic (KIP-679)
+            raise _problem(cluster, next(iter(records)), CODES["TOPIC_AUTHORIZATION_FAILED"]) from problem
 
     # Compaction works within a partition: what Java's clients wrote and is written here must lie in the same one.
-    def divided(width: int) -> dict[TopicPartition, list[InternalBatch]]:
-        numbers = (partition if partition >= 0 else (murmur2(key) & 0x7FFFFFFF) % width for key, _ in listed)
-        found = grouped(zip((TopicPartition(topic, number) for number in numbers), listed, strict=True))
+    def divided(topic: str, width: int) -> dict[TopicPartition, list[InternalBatch]]:
+        numbers = (partition if partition >= 0 else (murmur2(key) & 0x7FFFFFFF) % width for key, _ in listed[topic])
+        found = grouped(zip((TopicPartition(topic, number) for number in numbers), listed[topic], strict=True))
         return {key: list(internal_batches(pairs, timestamp, min(BATCH_BYTES, largest))) for key, pairs in found.items()}
 
+    async def write(connection: ClusterConnection, deadline: float) -> list[str]:
+        writings = {topic: _Writing(cluster, topic, known) for topic in listed}
+        start = connection.loop.start
+        done = [start(writing.run, connection, partial(divided, topic), deadline) for topic, writing in writings.items()]
+        return [topic for topic, written in zip(writings, await together(done), strict=True) if not written]
+
     contact = min(BOOTSTRAP_MILLISECONDS, seconds * 1_000)
-    if listed and not ask_cluster(
-        cluster, writing.run, divided, time.monotonic() + seconds, role=ClientRole.PRODUCER, milliseconds=contact
-    ):
-        raise ClusterUnreachable(f"cluster {cluster.alias}: {topic} takes no records: no answer in {seconds:.0f} s")
+    if listed and (left := ask_cluster(cluster, write, time.monotonic() + seconds, role=ClientRole.PRODUCER, milliseconds=contact)):
+        raise ClusterUnreachable(f"cluster {cluster.alias}: {', '.join(left)} takes no records: no answer in {seconds:.0f} s")
 
 
 class _Writing:
     """Sends batches to one topic, one to a partition at a time."""
 
-    def __init__(self, cluster: Cluster, topic: str, *, in_order: bool) -> None:
-        self._cluster, self._topic, self._in_order = cluster, topic, in_order
-        self._identity = NO_IDENTITY
+    def __init__(self, cluster: Cluster, topic: str, identity: ProducerIdentity) -> None:
+        self._cluster, self._topic, self._identity = cluster, topic, identity
         self._sent: Counter[TopicPartition] = Counter()
         self._left: dict[TopicPartition, list[InternalBatch]] = {}
 
@@ -81,33 +120,30 @@ class _Writing:
         self, connection: ClusterConnection, divided: Callable[[int], dict[TopicPartition, list[InternalBatch]]], deadline: float
     ) -> bool:
         """Whether the topic took what is `divided` among its partitions (by their number) before `deadline` (monotonic)."""
-        leaders, pauses = Leaders(connection, [self._topic]), doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
-        if self._in_order:
-            try:
-                self._identity = await Coordinator(connection.loop, connection, "", "").idempotent_identity()
-            except NotAuthorized as problem:  # brokers from 2.8 on give a producer id to whoever may write to any topic (KIP-679)
-                raise _problem(self._cluster, self._topic, CODES["TOPIC_AUTHORIZATION_FAILED"]) from problem
+        leaders, pauses = connection.leaders, doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         while True:
             with suppress(RequestNotSent, RequestLost):
-                await leaders.refresh()
+                await leaders.known([self._topic])
                 if code := leaders.refused(self._topic) or (CODES["UNKNOWN_TOPIC_OR_PARTITION"] if leaders.is_gone(self._topic) else 0):
                     raise _problem(self._cluster, self._topic, code)
-                if not self._left and leaders.width(self._topic):
-                    self._left = divided(leaders.width(self._topic))
-                while self._left and await self._send(connection, leaders):
+                if not self._left and (width := len(leaders.partitions(self._topic))):
+                    self._left = divided(width)
+                while self._left and await self._send(connection):
                     if not any(self._left.values()):
                         return True
+            leaders.forget([self._topic])
             if time.monotonic() > deadline:
                 return False
             await connection.loop.sleep(next(pauses))
 
-    async def _send(self, connection: ClusterConnection, leaders: Leaders) -> bool:
+    async def _send(self, connection: ClusterConnection) -> bool:
         """The next batch of each partition; whether all were accepted."""
         waiting = [key for key, batches in self._left.items() if batches]
         sent = []
-        for node, keys in leaders.by_node(waiting).items():
+        for node, keys in connection.leaders.by_node(waiting).items():
             batches = [(*key, self._left[key][0].encode(*self._identity, self._sequence(key), False)) for key in keys]
-            sent.append(connection.submit(produce_request(batches, leaders, None, transactions_v2=False), node, ANSWER_MILLISECONDS))
+            request = produce_request(batches, connection.leaders, None, transactions_v2=False)
+            sent.append(connection.submit(request, node, ANSWER_MILLISECONDS))
         accepted = 0
         for future in sent:
             with suppress(RequestNotSent, RequestLost):
@@ -121,8 +157,10 @@ class _Writing:
         return accepted == len(waiting)
 
     def _sequence(self, key: TopicPartition) -> int:
-        return self._sent[key] if self._in_order else -1
+        return -1 if self._identity == NO_IDENTITY else self._sent[key]
 
 
 def _problem(cluster: Cluster, topic: str, code: int) -> FerryError:
+    if code in _CAUSES:
+        return WriteRefused(f"cluster {cluster.alias}: writing to {topic} failed: {_CAUSES[code]}")
     return explained(cluster, f"writing to {topic}", KafkaError(code), grant=f"Write on topic {topic}", role=ClientRole.PRODUCER)

@@ -2,29 +2,39 @@
 
 Commit markers reach partitions one by one, and another writer's open transaction hides later records. So a read_committed reader is done
 only when its last stable offset has passed the high watermark that it captured at its start.
+
+Compaction may remove a record before the reader comes to it, because a newer one of its key is behind that high watermark. So the reader
+goes on to the end that its last answer names: whatever was removed until then has a successor below that end. No config of the topic
+(min.compaction.lag.ms) is needed for this.
 """
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 from typing import Any, NamedTuple, Self
 
 from confluent_kafka import KafkaError
 
 from ferry.clusters.answers import FETCH, Action
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
 from ferry.clusters.failures import explained
-from ferry.clusters.fetching import Fetched, FetchPosition, fetch_request, fetched_partitions
+from ferry.clusters.fetch_round import ANSWER_BYTES, FetchRound, Told, key_of
+from ferry.clusters.fetching import Fetched
 from ferry.clusters.kept import kept_clients
-from ferry.clusters.leaders import Leaders
-from ferry.clusters.offset_listing import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, OffsetListing
+from ferry.clusters.offset_listing import (
+    EARLIEST,
+    LATEST,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    Found,
+    OffsetListing,
+)
 from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.shared_connection import Asked, begin_asking
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError, UnreadableRecord
 from ferry.wire.aborted import AbortedTracker
-from ferry.wire.batch import MalformedBatch, iterate_batches
+from ferry.wire.batch import MalformedBatch, crc_is_valid, iterate_batches
 from ferry.wire.legacy import opened
 from ferry.wire.ranges import NO_END, Range
 from ferry.wire.records import keys_and_values
@@ -33,18 +43,18 @@ from ferry.wire.records import keys_and_values
 STALLED_SECONDS = 90.0
 # After this a cluster that has never answered is unreachable.
 CONTACT_MILLISECONDS = 15_000
-# A leader that hangs is given up after this, and the new one is asked.
-ANSWER_MILLISECONDS = 10_000
 # How long a broker may wait for an open transaction to end before it answers without records.
 OPEN_WAIT_MILLISECONDS = 100
 # Between two rounds of requests without news, for instance while a leader is elected.
 PAUSE_SECONDS = 0.05
-# What one partition, and all partitions of one broker, may answer at once; a whole batch always comes.
-PARTITION_BYTES, ANSWER_BYTES = 1 << 20, 8 << 20
+# What one partition may answer at once; a whole batch always comes.
+PARTITION_BYTES = 1 << 20
 # As much if only the first record counts: a batch of usual size. A larger round takes longer to encode than it saves.
 FIRST_BYTES, FIRSTS_A_ROUND, FEW_FIRSTS = 64 << 10, 500, 20
 # Reading so many records takes less time than a seek to another offset.
 READ_ON = 5_000
+# Above every other offset, too: the read ends at the high watermark of now, which the leader is asked for.
+NOW = 1 << 64
 # A topic that was deleted since it was listed.
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID})
 
@@ -87,37 +97,39 @@ class InternalTopicReader:
             return ()
         raise self._problem(topic, found)
 
-    def end_offsets(self, topic: str) -> dict[int, int]:
+    def ask_end_offsets(self, topic: str) -> Asked[dict[int, int]]:
         """High watermark per partition."""
-        return self._offsets_of(topic, self.partitions(topic), LATEST)
+        return self._offsets_of(topic, self.partitions(topic), LATEST).then(lambda found: found[0])
 
     def offsets_at(self, topic: str, milliseconds: int) -> dict[int, int]:
         """Per partition the offset of the first record at or after the time; the end offset if there is none."""
         partitions = self.partitions(topic)
-        found, ends = (self._offsets_of(topic, partitions, at) for at in (milliseconds, LATEST))
+        found, ends = self._offsets_of(topic, partitions, milliseconds, LATEST).answer()
         return {partition: offset if offset >= 0 else ends[partition] for partition, offset in found.items()}
 
     def read(
         self,
         topic: str,
         start: Mapping[int, int] | None = None,
-        only: int | None = None,
+        only: Collection[int] | None = None,
         *,
         complete: bool = True,
         seconds: float | None = None,
     ) -> Iterator[InternalRecord]:
-        """Every committed record of `topic` up to the high watermarks of now, from `start` (offsets by partition) or the beginning.
+        """Every committed record of `topic` from `start` (offsets by partition) or the beginning, at least to the high watermarks of now.
 
-        `only`: one partition. With `complete=False` the read ends where an open transaction begins: enough to show something, not to decide
-        about data. A missing topic is empty. The read continues while records come, however long it takes: ClusterUnreachable only after
-        STALLED_SECONDS of waiting without a new record. With `seconds` it ends after that time, complete or not.
+        Asks at once: so several reads that are begun before the first of them is iterated take the time of one.
+        `only`: these partitions. With `complete=False` the read ends where an open transaction begins: enough to show something, not to
+        decide about data. A missing topic is empty. The read continues while records come, however long it takes: ClusterUnreachable
+        only after STALLED_SECONDS of waiting without a new record. With `seconds` it ends after that time, complete or not.
         """
-        partitions = [partition for partition in self.partitions(topic) if only is None or partition == only]
-        # High watermarks, not last stable offsets: an open transaction hides later records that are committed.
-        highs = self._offsets_of(topic, partitions, LATEST)
-        spans = {TopicPartition(topic, partition): ((start or {}).get(partition, 0), high) for partition, high in highs.items()}
-        for _, record in self._from(spans, complete=complete, seconds=seconds):
-            yield record
+        bound = NOW if complete else NO_END
+
+        def spans(told: Iterable[int] = ()) -> dict[TopicPartition, Range]:
+            wanted = (partition for partition in told or self.partitions(topic) if only is None or partition in only)
+            return {TopicPartition(topic, partition): ((start or {}).get(partition, 0), bound) for partition in wanted}
+
+        return (record for _, record in self._from(spans(), complete=complete, seconds=seconds, anew=spans if complete else None))
 
     def records_at(self, topic: str, wanted: Mapping[int, Sequence[int]]) -> Iterator[InternalRecord]:
         """The committed records of `topic` at exactly these offsets (increasing, by partition), except those that were compacted away.
@@ -137,7 +149,7 @@ class InternalTopicReader:
         Each partition ends where an open transaction begins: enough to show something, not to decide about data.
         """
         keys = [TopicPartition(topic, partition) for topic, partitions in topics.items() for partition in range(partitions)]
-        yield from self._from(dict.fromkeys(keys, (0, NO_END)), complete=False)
+        return self._from(dict.fromkeys(keys, (0, NO_END)), complete=False)
 
     def first_records(
         self, spans: Mapping[TopicPartition, Range], seconds: float
@@ -147,11 +159,14 @@ class InternalTopicReader:
         Left out: partitions that could not be read in `seconds`, because their leader hangs or there are too many.
         """
         deadline, found = time.monotonic() + seconds, dict[TopicPartition, InternalRecord | FerryError | None]()
-        positions, size = {key: start for key, (start, _) in spans.items()}, FIRST_BYTES
+        positions, size, total = {key: start for key, (start, _) in spans.items()}, FIRST_BYTES, ANSWER_BYTES
         while positions and (left := deadline - time.monotonic()) > 0:
             asked, known = dict(islice(positions.items(), FIRSTS_A_ROUND)), len(found)
             # Half of the time that is left: a leader that hangs leaves time for the partitions of the next rounds.
-            for key, part in self._fetched(asked, size, complete=False, seconds=left / 2):
+            told = self._asked(asked, size, total_bytes=total, seconds=left / 2).answer()
+            total = smaller(total) if told.late else total
+            for part in told.fetched:
+                key = key_of(part)
                 first, positions[key], is_known = self._first_in(part, spans[key][1])
                 if is_known:
                     found[key] = first
@@ -176,77 +191,86 @@ class InternalTopicReader:
         return records[0] if records else None, position, bool(records) or position >= min(end, bound)
 
     def _from(
-        self, spans: Mapping[TopicPartition, Range], *, complete: bool, seconds: float | None = None
+        self,
+        spans: Mapping[TopicPartition, Range],
+        *,
+        complete: bool,
+        seconds: float | None = None,
+        anew: Callable[[Iterable[int]], Mapping[TopicPartition, Range]] | None = None,
     ) -> Iterator[tuple[str, InternalRecord]]:
-        """The committed records of these spans of offsets, with the topic's name."""
-        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        """The committed records of these spans of offsets, with the topic's name.
+
+        `anew`: ask for the leaders too, whatever is known of them. It gives the spans of the topic's partitions, of which there may be more
+        now, or none if the topic is gone.
+        """
         positions = {key: start for key, (start, bound) in spans.items() if start < bound}
-        # Only time at the cluster counts: between two rounds the caller may take any time to decode.
-        waited = 0.0
-        while positions:
-            asked, news = time.monotonic(), False
-            answers = self._fetched(positions, PARTITION_BYTES, complete=complete)
-            waited += time.monotonic() - asked + PAUSE_SECONDS
-            for key, part in answers:
-                bound = spans[key][1]
-                records, position, end = self._taken(part, bound, complete=complete)
-                if position != part.asked.offset or end <= position:
-                    news, waited = True, 0.0
-                    del positions[key]  # put back at the end: the next answer has other partitions first
-                    if position < min(end, bound):
-                        positions[key] = position
-                yield from ((key.topic, record) for record in records)
-            if time.monotonic() > deadline:
-                return
-            if not news:
-                time.sleep(PAUSE_SECONDS)
-            if positions and waited > STALLED_SECONDS:
-                named = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(positions))
-                raise ClusterUnreachable(
-                    f"cluster {self._cluster.alias}: {named} could not be read to the end: nothing came for {STALLED_SECONDS:.0f} s; "
-                    "an open transaction or a missing leader holds it back"
-                )
+        bounds = {key: bound for key, (_, bound) in spans.items()}
+        size, to_now = ANSWER_BYTES, anew is not None
 
-    def _fetched(
-        self, positions: Mapping[TopicPartition, int], size: int, *, complete: bool, seconds: float = math.inf
-    ) -> list[tuple[TopicPartition, Fetched]]:
-        """One round of answers, each of at most `size` bytes; without those that do not come in `seconds`."""
+        def ask(wait: int) -> Asked[Told]:
+            ending = {key for key in positions if bounds[key] == NOW}
+            return self._asked(positions, PARTITION_BYTES, total_bytes=size, wait=wait, ending=ending, anew=anew is not None)
+
+        def rounds(asked: Asked[Told]) -> Iterator[tuple[str, InternalRecord]]:
+            nonlocal anew, size
+            deadline = math.inf if seconds is None else time.monotonic() + seconds
+            # Only time at the cluster counts: between two rounds the caller may take any time to decode.
+            waited = 0.0
+            while True:
+                begun = time.monotonic()
+                told = asked.answer()
+                waited += time.monotonic() - begun + PAUSE_SECONDS
+                bounds.update(told.ends)
+                size = smaller(size) if told.late else size
+                if anew is not None:
+                    now = anew(told.partitions)
+                    if not now:
+                        return
+                    positions.update({key: start for key, (start, _) in now.items() if key not in bounds})
+                    bounds.update({key: bound for key, (_, bound) in now.items() if key not in bounds})
+                    anew = None if told.partitions else anew
+                if to_now:
+                    bounds.update({key_of(part): max(bounds[key_of(part)], self._end_of(part)) for part in told.fetched if not part.error})
+                news = yield from self._taken_all(told, positions, bounds, complete=complete)
+                waited = 0.0 if news else waited
+                if not positions or time.monotonic() > deadline:
+                    return
+                if not news:
+                    time.sleep(PAUSE_SECONDS)
+                if waited > STALLED_SECONDS:
+                    raise self._stalled(positions)
+                asked = ask(OPEN_WAIT_MILLISECONDS if complete and not news else 0)
+
+        return rounds(ask(0)) if positions else iter(())
+
+    def _taken_all(
+        self, told: Told, positions: dict[TopicPartition, int], bounds: Mapping[TopicPartition, int], *, complete: bool
+    ) -> Generator[tuple[str, InternalRecord], None, bool]:
+        """The records of a round; whether it moved any of the `positions`. Partitions that are read to the end have none any more."""
+        news = False
+        for part in told.fetched:
+            key, bound = key_of(part), bounds[key_of(part)]
+            records, position, end = self._taken(part, bound, complete=complete)
+            if position != part.asked.offset or min(end, bound) <= position:
+                news = True
+                del positions[key]  # put back at the end: the next answer has other partitions first
+                if position < min(end, bound):
+                    positions[key] = position
+            yield from ((key.topic, record) for record in records)
+        return news
+
+    def _stalled(self, positions: Iterable[TopicPartition]) -> ClusterUnreachable:
+        named = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(positions))
+        return ClusterUnreachable(
+            f"cluster {self._cluster.alias}: {named} could not be read to the end: nothing came for {STALLED_SECONDS:.0f} s; "
+            "an open transaction or a missing leader holds it back"
+        )
+
+    def _asked(self, positions: Mapping[TopicPartition, int], size: int, *, seconds: float = math.inf, **more: Any) -> Asked[Told]:
+        """One round of answers, each of at most `size` bytes; `more` as of FetchRound."""
+        wanted = FetchRound(positions, size, READ_COMMITTED if self._committed else READ_UNCOMMITTED, seconds=seconds, **more)
         contact = min(CONTACT_MILLISECONDS, seconds * 1000)
-        found = ask_cluster(self._cluster, self._round, positions, size, complete, seconds, role=ClientRole.CONSUMER, milliseconds=contact)
-        return [(TopicPartition(part.asked.topic, part.asked.partition), part) for part in found]
-
-    async def _round(
-        self, connection: ClusterConnection, positions: Mapping[TopicPartition, int], size: int, complete: bool, seconds: float
-    ) -> list[Fetched]:
-        """One fetch from every leader, side by side; without the partitions whose leader is not known or does not answer."""
-        leaders, loop, deadline = Leaders(connection, {key.topic for key in positions}), connection.loop, time.monotonic() + seconds
-        refreshed = loop.start(leaders.refresh)
-        if not await loop.done_by(deadline, refreshed):
-            return []
-        try:
-            await refreshed
-        except (RequestNotSent, RequestLost):
-            return []
-        submitted, found = [], []
-        for node, keys in leaders.by_node(positions).items():
-            asked = [FetchPosition(*key, positions[key], -1) for key in keys]
-            request = fetch_request(
-                asked,
-                leaders,
-                total_bytes=ANSWER_BYTES,
-                partition_bytes=size,
-                isolation=READ_COMMITTED if self._committed else READ_UNCOMMITTED,
-                wait_milliseconds=OPEN_WAIT_MILLISECONDS if complete else 0,
-            )
-            submitted.append((asked, connection.submit(request, node, ANSWER_MILLISECONDS)))
-        for asked, future in submitted:
-            if await loop.done_by(deadline, future):
-                with suppress(RequestNotSent, RequestLost):
-                    found += fetched_partitions(await connection.answer_to(future), asked, leaders)
-        for key in positions:
-            if code := leaders.refused(key.topic) or (KafkaError.UNKNOWN_TOPIC_OR_PART if leaders.is_missing(key.topic) else 0):
-                found.append(Fetched(FetchPosition(*key, positions[key], -1), code, memoryview(b""), [], False, -1))
-        return found
+        return begin_asking(self._cluster, wanted.ask, role=ClientRole.CONSUMER, milliseconds=contact)
 
     def _taken(self, part: Fetched, bound: int, *, complete: bool) -> tuple[list[InternalRecord], int, float]:
         """The records of an answer below `bound`, the offset after them, and the offset at which the read of the partition ends.
@@ -256,26 +280,40 @@ class InternalTopicReader:
         topic, partition, position = part.asked[:3]
         if not part.error:
             try:
-                records, position = _records(part, bound)
+                records, position = records_of(part, bound)
             except MalformedBatch as problem:
                 raise UnreadableRecord(f"cluster {self._cluster.alias}: {topic}-{partition}: {problem}") from problem
-            end = part.last_stable_offset if self._committed else part.high_watermark
-            return records, position, math.inf if complete else end
-        if FETCH.action(part.error) is Action.BOUNDS:  # the log begins later
-            return [], self._offsets_of(topic, [partition], EARLIEST).get(partition, position), math.inf
+            return records, position, math.inf if complete else self._end_of(part)
+        if FETCH.action(part.error) is Action.BOUNDS:  # the log begins later, or ended before
+            ends = self._offsets_of(topic, [partition], EARLIEST, LATEST).answer()
+            first, last = (found.get(partition, position) for found in ends)
+            return [], max(position, first), -1 if position > last else math.inf
         if FETCH.action(part.error) is Action.DENIED:
             raise self._problem(topic, KafkaError(part.error))
         return [], position, -1 if part.error in _GONE and not complete else math.inf
 
-    def _offsets_of(self, topic: str, partitions: Iterable[int], at: int) -> dict[int, int]:
-        """By partition, at EARLIEST, LATEST or a time in ms; records of open and aborted transactions count."""
-        found, problems = self._offsets.offsets((TopicPartition(topic, partition) for partition in partitions), at, committed=False)
-        for error in problems.values():
-            raise self._problem(topic, error)
-        return {key.partition: offset for key, offset in found.items()}
+    def _end_of(self, part: Fetched) -> int:
+        """Where the partition ended when its leader answered, for this reader."""
+        return part.last_stable_offset if self._committed else part.high_watermark
+
+    def _offsets_of(self, topic: str, partitions: Iterable[int], *moments: int) -> Asked[list[dict[int, int]]]:
+        """By partition, at EARLIEST, LATEST or times in ms; records of open and aborted transactions count."""
+
+        def offsets(found: list[Found]) -> list[dict[int, int]]:
+            for error in (error for _, problems in found for error in problems.values()):
+                raise self._problem(topic, error)
+            return [{key.partition: offset for key, offset in offsets.items()} for offsets, _ in found]
+
+        keys = [TopicPartition(topic, partition) for partition in partitions]
+        return self._offsets.ask(keys, [(at, False) for at in moments]).then(offsets)
 
     def _problem(self, topic: str, error: KafkaError) -> FerryError:
         return explained(self._cluster, f"reading {topic}", error, grant=f"Read on topic {topic}", role=ClientRole.CONSUMER)
+
+
+def smaller(answer_bytes: int) -> int:
+    """What to ask of a broker after it gave no answer in time: a line with a long round trip carries little."""
+    return max(FIRST_BYTES, answer_bytes // 4)
 
 
 def spans_of(offsets: Iterable[int]) -> list[Range]:
@@ -289,13 +327,18 @@ def spans_of(offsets: Iterable[int]) -> list[Range]:
     return spans
 
 
-def _records(part: Fetched, bound: int) -> tuple[list[InternalRecord], int]:
-    """The committed records of an answer below `bound`, and the offset after the last batch that was looked at. MalformedBatch."""
+def records_of(part: Fetched, bound: int) -> tuple[list[InternalRecord], int]:
+    """The committed records of an answer below `bound`, and the offset after the last batch that was looked at.
+
+    MalformedBatch, also if a batch does not match its checksum: a damaged position would be taken for one.
+    """
     partition, position = part.asked.partition, part.asked.offset
     tracker, found = AbortedTracker(part.aborted), []
     for fetched, view in iterate_batches(part.records):
         if position >= bound:
             break
+        if not crc_is_valid(view):
+            raise MalformedBatch(f"the batch at offset {fetched.base_offset} does not match its checksum")
         if not tracker.drop(fetched, view) and not fetched.is_control and fetched.count and fetched.next_offset > position:
             header, body = opened(fetched, view)
             stamped = header.max_timestamp if header.is_log_append_time else None

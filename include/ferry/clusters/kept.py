@@ -1,27 +1,18 @@
 """Clients that stay open between questions, so that a command connects to a cluster once and not for every question.
 
-Within `kept_clients()` a client that its user gives back is lent to the next user who asks for the same one; the end of the scope closes
-it. Outside of such a scope a client is closed as soon as it is given back. A client has one user at a time. The scope belongs to the
-thread that opened it: other threads get clients of their own. A client whose user failed is closed, and so is one that was idle for
-IDLE_SECONDS, because the other end may have closed its connections meanwhile.
+Within `kept_clients()` all users of a client share it, also at the same time, and the end of the scope closes it. Outside of such a scope a
+client has one user, and is closed after its use. A client gets no further users after a failure that may be its own, or after a signal. The
+scope belongs to the thread that opened it: other threads get clients of their own.
 
 This module imports no client library: every command opens a scope, `ferry --help` too.
 """
 
-from __future__ import annotations
-
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
-if TYPE_CHECKING:
-    from ferry.config import Cluster
-
-# A broker that restarts is back after about as long: an older connection is more likely to be dead than worth keeping.
-IDLE_SECONDS = 30.0
+from ferry.errors import ClusterUnreachable, NotAuthorized, TooFewBrokers
 
 
 class Client(Protocol):
@@ -31,55 +22,70 @@ class Client(Protocol):
 C = TypeVar("C", bound=Client)
 
 
-class _Idle(NamedTuple):
-    cluster: Cluster  # held, so that its id stays its own
-    client: Client
-    since: float
+class _Entry:
+    """A client with `users` at the moment. `failed`: the last of them closes it. `details`: held, so that their ids stay their own."""
+
+    def __init__(self, client: Client, details: tuple[object, ...]) -> None:
+        self.client, self.details = client, details
+        self.users, self.failed = 0, False
 
 
-# By kind, cluster and details.
-_shelf: ContextVar[dict[tuple[Any, ...], list[_Idle]] | None] = ContextVar("kept clients", default=None)
+# By kind and the ids of details.
+_kept: ContextVar[dict[tuple[Any, ...], _Entry] | None] = ContextVar("kept clients", default=None)
 
 
 @contextmanager
 def kept_clients() -> Iterator[None]:
     """Keep clients until the end. A scope within another one adds nothing."""
-    if _shelf.get() is not None:
+    if _kept.get() is not None:
         yield
         return
-    shelf: dict[tuple[Any, ...], list[_Idle]] = {}
-    token = _shelf.set(shelf)
+    kept: dict[tuple[Any, ...], _Entry] = {}
+    token = _kept.set(kept)
     try:
         yield
     finally:
-        _shelf.reset(token)
-        for entry in chain.from_iterable(shelf.values()):
+        _kept.reset(token)
+        for entry in reversed(kept.values()):  # a client that needs another one (its event loop) was made after it
             with suppress(Exception):  # whatever a client meets while it closes, what was asked of it is done
                 entry.client.close()
 
 
 @contextmanager
-def lent(kind: str, cluster: Cluster, make: Callable[[], C], *details: object) -> Iterator[C]:
-    """A client of this kind and with these details for `cluster`: one that is idle, or a new one."""
-    shelf = _shelf.get()
-    idle = None if shelf is None else shelf.setdefault((kind, id(cluster), *details), [])
-    client: C = _taken(idle or []) or make()
+def clients_hidden() -> Iterator[None]:
+    """As outside of any scope."""
+    token = _kept.set(None)
     try:
-        yield client
-    except BaseException:
-        client.close()
+        yield
+    finally:
+        _kept.reset(token)
+
+
+def lost(problem: Exception) -> bool:
+    """Whether the client of a user that raised `problem` may be of no use any more: it has lost the cluster, or its login."""
+    return isinstance(problem, ClusterUnreachable) and not isinstance(problem, NotAuthorized | TooFewBrokers)
+
+
+@contextmanager
+def shared(kind: str, make: Callable[[], C], *details: object, failed: Callable[[Exception], bool] = lost) -> Iterator[C]:
+    """The client of this kind and with these details (the same objects): the one that the scope keeps, or a new one.
+
+    `failed`: whether what a user raises means that the client gets no further users.
+    """
+    scope, key = _kept.get(), (kind, *map(id, details))
+    kept = {} if scope is None else scope
+    entry = kept.get(key)
+    if entry is None:
+        entry = kept[key] = _Entry(make(), details)
+    entry.users += 1
+    try:
+        yield cast("C", entry.client)
+    except BaseException as problem:
+        entry.failed = entry.failed or not isinstance(problem, Exception) or failed(problem)
+        if entry.failed and kept.get(key) is entry:
+            del kept[key]
         raise
-    if idle is None:
-        client.close()
-    else:
-        idle.append(_Idle(cluster, client, time.monotonic()))
-
-
-def _taken(idle: list[_Idle]) -> Any:
-    """The last client that is not too old; closes those that are."""
-    while idle:
-        entry = idle.pop()
-        if time.monotonic() - entry.since < IDLE_SECONDS:
-            return entry.client
-        entry.client.close()
-    return None
+    finally:
+        entry.users -= 1
+        if not entry.users and (entry.failed or scope is None):
+            entry.client.close()

@@ -9,7 +9,7 @@ An offset and the leader epoch of its record together name one record permanentl
 again, but under a later epoch.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
@@ -17,14 +17,18 @@ from uuid import UUID
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from ferry.clusters.answers import OFFSET_FOR_LEADER_EPOCH, Action
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.event_loop import ended, together
 from ferry.clusters.fetching import epoch_before, log_bounds
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition, grouped
+from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import Cluster
 from ferry.wire.ranges import NO_END
 
 T = TypeVar("T")
+# What is asked about one partition.
+W = TypeVar("W")
 
 # Above every leader epoch.
 NO_LATER_EPOCH = 1 << 31
@@ -52,7 +56,7 @@ class Divergence(NamedTuple):
 
 
 # Asks one broker about partitions that it leads.
-Asking = Callable[[ClusterConnection, Leaders, Mapping[TopicPartition, ReadTo]], Awaitable[Mapping[TopicPartition, T]]]
+Asking = Callable[[ClusterConnection, Leaders, Mapping[TopicPartition, W]], Coroutine[Any, Any, Mapping[TopicPartition, T]]]
 
 
 def diverged_logs(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo]) -> dict[TopicPartition, Divergence]:
@@ -71,37 +75,40 @@ def epoch_ends(cluster: Cluster, wanted: Mapping[TopicPartition, Collection[int]
 
     0: the log holds no record of the epoch any more. NO_END: its leader does not know so late an epoch, which proves nothing.
     """
+    return _of_all(cluster, wanted, _epoch_ends)
+
+
+async def _epoch_ends(
+    connection: ClusterConnection, leaders: Leaders, wanted: Mapping[TopicPartition, Collection[int]]
+) -> dict[TopicPartition, dict[int, int]]:
+    """Of partitions that one broker leads. A request asks for one epoch of each partition; all requests are sent at once."""
+    rounds = grouped((place, (key, ReadTo(0, epoch))) for key, epochs in wanted.items() for place, epoch in enumerate(epochs))
+    each = [dict(pairs) for pairs in rounds.values()]
+    answers = await together([connection.loop.start(_ends, connection, leaders, asked) for asked in each])
     found: dict[TopicPartition, dict[int, int]] = {key: {} for key in wanted}
-    left = {key: sorted(epochs) for key, epochs in wanted.items() if epochs}
-    while left:
-        asked = {key: ReadTo(0, epochs.pop()) for key, epochs in left.items()}
-        told = _of_all(cluster, asked, _ends)
-        for key, (_, epoch) in asked.items():
-            if key in told:
-                latest, end = told[key]
-                found[key][epoch] = NO_END if latest < 0 else end if latest == epoch else 0
-        left = {key: epochs for key, epochs in left.items() if epochs}
-    return {key: ends for key, ends in found.items() if ends.keys() == set(wanted[key])}
+    for asked, told in zip(each, answers, strict=True):
+        for key, (latest, end) in told.items():
+            epoch = asked[key].epoch
+            found[key][epoch] = NO_END if latest < 0 else end if latest == epoch else 0
+    return {key: ends for key, ends in found.items() if len(ends) == len(wanted[key])}
 
 
 def _of_all(
-    cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo], ask: Asking[T], topic_ids: Mapping[str, UUID] | None = None
+    cluster: Cluster, wanted: Mapping[TopicPartition, W], ask: Asking[W, T], topic_ids: Mapping[str, UUID] | None = None
 ) -> dict[TopicPartition, T]:
     """The answers of the leaders. Ferry asks once more where a leader does not answer."""
     return ask_cluster(cluster, _ask_all, wanted, ask, topic_ids) if wanted else {}
 
 
 async def _ask_all(
-    connection: ClusterConnection, wanted: Mapping[TopicPartition, ReadTo], ask: Asking[T], topic_ids: Mapping[str, UUID] | None
+    connection: ClusterConnection, wanted: Mapping[TopicPartition, W], ask: Asking[W, T], topic_ids: Mapping[str, UUID] | None
 ) -> dict[TopicPartition, T]:
     leaders = Leaders(connection, {key.topic for key in wanted}, topic_ids)
     found: dict[TopicPartition, T] = {}
     for _ in range(TRIES):
         with suppress(RequestNotSent, RequestLost):
             await leaders.refresh()
-        for keys in leaders.by_node(key for key in wanted if key not in found).values():
-            with suppress(RequestNotSent, RequestLost):
-                found.update(await ask(connection, leaders, {key: wanted[key] for key in keys}))
+        found |= await _of_each(connection, leaders, {key: wanted[key] for key in wanted if key not in found}, ask)
         if len(found) == len(wanted):
             break
     return found
@@ -109,10 +116,21 @@ async def _ask_all(
 
 async def still_led(connection: ClusterConnection, leaders: Leaders, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
     """The partitions whose leader epoch is still the one that `leaders` knows: a leader refuses a request with an older one."""
-    found: set[TopicPartition] = set()
-    for keys in leaders.by_node(partitions).values():
+    led = {key: ReadTo(0, leaders.of(*key).epoch) for key in partitions}
+    return set(await _of_each(connection, leaders, led, _ends))
+
+
+async def _of_each(
+    connection: ClusterConnection, leaders: Leaders, wanted: Mapping[TopicPartition, W], ask: Asking[W, T]
+) -> dict[TopicPartition, T]:
+    """What the leaders answer, side by side; without partitions whose leader does not."""
+    by_node = leaders.by_node(wanted).values()
+    asked = [connection.loop.start(ask, connection, leaders, {key: wanted[key] for key in keys}) for keys in by_node]
+    await ended(asked)
+    found: dict[TopicPartition, T] = {}
+    for told in asked:
         with suppress(RequestNotSent, RequestLost):
-            found.update(await _ends(connection, leaders, {key: ReadTo(0, leaders.of(*key).epoch) for key in keys}))
+            found.update(await told)
     return found
 
 

@@ -16,9 +16,11 @@ from typing import Any
 from kafka.protocol.admin.transactions import DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest
 
 from ferry.clusters.answers import ASKED_AGAIN, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, Action
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent, ask_cluster
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.event_loop import ended
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition, grouped, partitions_of
+from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import Cluster
 from ferry.errors import FerryError
 
@@ -72,7 +74,7 @@ async def open_of(
     cannot tell (before 2.8). RequestNotSent or RequestLost.
     """
     wanted = list(partitions)
-    if not await connection.understands(DescribeProducersRequest.API_KEY):
+    if DescribeProducersRequest.API_KEY not in await connection.newest():
         return dict.fromkeys(wanted)
     return {
         key: None if isinstance(entries, str) else next((entry for entry in entries if entry.producer_id in producer_ids), None)
@@ -105,10 +107,14 @@ async def _of_leaders(connection: ClusterConnection, leaders: Leaders, partition
     """The answers of the leaders; without partitions that have no leader, or whose leader does not answer now."""
     found: dict[TopicPartition, Told] = {}
     topic_type = DescribeProducersRequest.TopicRequest
+    asked = []
     for node, keys in leaders.by_node(partitions).items():
         topics = [topic_type(name=topic, partition_indexes=numbers) for topic, numbers in grouped(keys).items()]
+        asked.append(connection.loop.start(connection.send, DescribeProducersRequest(topics=topics), node))
+    await ended(asked)
+    for future in asked:
         with suppress(RequestNotSent, RequestLost):
-            answer = await connection.send(DescribeProducersRequest(topics=topics), node)
+            answer = await future
             for key, part in partitions_of(answer.topics):
                 if DESCRIBE_PRODUCERS.action(part.error_code) not in ASKED_AGAIN:
                     found[key] = _refusal(connection, key.topic, part) if part.error_code else _open(part)
@@ -132,17 +138,22 @@ def _open(part: Any) -> tuple[OpenTransaction, ...]:
 
 async def _coordinated(connection: ClusterConnection, producer_ids: Iterable[int]) -> dict[int, Any]:
     """What coordinators say about these producer ids, by id; without ids that no coordinator describes."""
+    asked = [connection.loop.start(_coordinated_by, connection, node, sorted(producer_ids)) for node in connection.brokers()]
+    await ended(asked)
     described: dict[int, Any] = {}
-    for node in connection.brokers():
+    for future in asked:
         with suppress(RequestNotSent, RequestLost):
-            listed = await connection.send(ListTransactionsRequest(producer_id_filters=sorted(producer_ids), min_version=0), node)
-            known = LIST_TRANSACTIONS.action(listed.error_code) is Action.GO_ON
-            names = [entry.transactional_id for entry in listed.transaction_states] if known else []
-            if names:
-                answer = await connection.send(DescribeTransactionsRequest(transactional_ids=names), node)
-                told = [entry for entry in answer.transaction_states if DESCRIBE_TRANSACTIONS.action(entry.error_code) is Action.GO_ON]
-                described.update({entry.producer_id: entry for entry in told})
+            described.update(await future)
     return described
+
+
+async def _coordinated_by(connection: ClusterConnection, node: int, producer_ids: list[int]) -> dict[int, Any]:
+    listed = await connection.send(ListTransactionsRequest(producer_id_filters=producer_ids, min_version=0), node)
+    known = LIST_TRANSACTIONS.action(listed.error_code) is Action.GO_ON
+    names = [entry.transactional_id for entry in listed.transaction_states] if known else []
+    answer = await connection.send(DescribeTransactionsRequest(transactional_ids=names), node) if names else None
+    told = [] if answer is None else answer.transaction_states
+    return {entry.producer_id: entry for entry in told if DESCRIBE_TRANSACTIONS.action(entry.error_code) is Action.GO_ON}
 
 
 def _completed(key: TopicPartition, entry: OpenTransaction, known: Any) -> OpenTransaction:

@@ -5,8 +5,11 @@ kafka-python reads 4 KiB at a time and asks the selector before every write, alt
 
 from __future__ import annotations
 
+import os
+import re
 import socket
 import ssl
+import struct
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,6 +23,9 @@ from ferry.wire.varint import Buffer
 READ_BYTES = 1 << 20
 # Buffers in one call; systems allow 1,024.
 BUFFERS_A_WRITE = 64
+_ERROR_NUMBER = re.compile(r"\b(\d+) E[A-Z]+\b")
+# Where the kernel's struct tcp_info (linux/tcp.h) has the shortest round trip, in microseconds.
+ROUND_TRIP_AT, UNKNOWN_ROUND_TRIP = 148, 0xFFFFFFFF
 _BLOCKED = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -45,10 +51,26 @@ async def connected_socket(
                 raise kafka_errors.KafkaConnectionError("Connection timed out") from problem
             if not isinstance(problem, OSError | kafka_errors.KafkaConnectionError):
                 raise
-            failure = kafka_errors.KafkaConnectionError(f"unable to connect: {problem}")
+            failure = kafka_errors.KafkaConnectionError(_in_words(problem))
         else:
             return found
     raise failure
+
+
+def _in_words(problem: BaseException) -> str:
+    """kafka-python says `111 ECONNREFUSED`, the system "Connection refused"."""
+    number = _ERROR_NUMBER.search(str(problem))
+    return os.strerror(int(number[1])) if number else str(problem)
+
+
+def shortest_round_trip(transport: KafkaTCPTransport) -> float:
+    """Seconds, as the kernel measured it (tcp_info.tcpi_min_rtt, Linux); 0: not known."""
+    try:
+        told = transport._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, ROUND_TRIP_AT + 4)  # noqa: SLF001 - it has no accessor
+        (microseconds,) = struct.unpack_from("=I", told, ROUND_TRIP_AT)
+    except (OSError, AttributeError, struct.error):
+        return 0.0
+    return 0.0 if microseconds == UNKNOWN_ROUND_TRIP else float(microseconds) / 1e6
 
 
 def _parser(transport: PlainTransport | EncryptedTransport) -> FrameParser:
@@ -56,6 +78,8 @@ def _parser(transport: PlainTransport | EncryptedTransport) -> FrameParser:
     connection = transport.get_protocol()
     if not isinstance(connection.parser, FrameParser):
         connection.parser = FrameParser(connection.parser, transport.meter)
+        # The connection and what logs it in refer to each other: only a full garbage collection would free the frame.
+        connection.close_future.add_both(lambda _, parser=connection.parser: parser.abandon())
     parser: FrameParser = connection.parser
     return parser
 

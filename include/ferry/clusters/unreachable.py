@@ -1,6 +1,6 @@
 """How long a cluster has been unreachable: since when none of its brokers has answered although Ferry asked (pure).
 
-One broker that hangs or is down is no outage: others answer. All lanes of a task share one connection to a cluster, and so one Outage. When
+One broker that hangs or is down is no outage: others answer. Who shares a connection to a cluster shares an Outage. When
 it has lasted for PATIENCE_SECONDS, every lane ends; otherwise each lane would wait that long by itself.
 
 Brokers may answer and still be of no use: if most brokers of a cluster are down, the others elect no leaders and no coordinator works. All

@@ -1,5 +1,6 @@
 """Checks single entries while a file is loaded: whether the key is known, the value of the right kind, and the property in effect."""
 
+import re
 from dataclasses import dataclass, replace
 
 from ferry.config.keys import Keys, Recognised
@@ -8,10 +9,24 @@ from ferry.config.properties import MISPLACED, PEM_BEGIN, Entry
 from ferry.config.providers import Providers, UnresolvedReference, has_reference
 from ferry.config.registry.kinds import BOOLEAN, PATTERNS
 from ferry.config.registry.property import Effect, Scope
+from ferry.config.unknown_keys import judge
 from ferry.errors import ConfigError
 from ferry.policy.java_patterns import java_pattern
 
-_COMMENT = " #"
+_COMMENT = re.compile(r"\s#")
+_QUOTES = "\"'"
+
+
+def value_hint(text: str) -> str:
+    """What a person may have overlooked who wrote this value, in brackets; empty if it shows nothing of that kind."""
+    if _COMMENT.search(text):
+        return " (a # inside a line is part of the value)"
+    return " (quotes are part of the value: remove them)" if _is_quoted(text) else ""
+
+
+def _is_quoted(text: str) -> bool:
+    trimmed = text.strip()
+    return len(trimmed) > 1 and trimmed[0] in _QUOTES and trimmed[-1] == trimmed[0]
 
 
 @dataclass(frozen=True)
@@ -26,10 +41,10 @@ class EntryChecks:
         """`entry`, which stands for `key`, with its references resolved. Reports all of its problems."""
         reading = self.keys.recognise(key)
         if reading is None:
-            what, nearest = self._unknown(key, entry)
-            self.problems.add(what, entry, nearest=nearest)
+            self._unknown(key, entry)
             return entry
-        if reading.property.effect is Effect.REFUSED:
+        # What MM2 drops in this place has no effect there either.
+        if reading.property.effect is Effect.REFUSED and not reading.idle:
             if entry.value.strip():
                 self.problems.add(f"{reading.property.meaning}: {reading.property.why}", entry)
             return entry
@@ -42,21 +57,15 @@ class EntryChecks:
             self._check_value(resolved, reading, shown=resolved == entry and not reading.property.kind.secret)
         return resolved
 
-    def _unknown(self, key: str, entry: Entry) -> tuple[str, str | None]:
-        """What is wrong with a key that nobody knows, and the key that may have been meant."""
-        if key in self.keys.aliases and entry.value.startswith("->"):
-            return "ends at the blank, as every key in a properties file: write the flow without blanks, A->B.<property>", None
-        if any(key.startswith(f"{alias}->{alias}.") for alias in self.keys.aliases):
-            return "is a flow from a cluster to itself", None
-        if meant := self.keys.meant(entry.key):
-            return f"is not a known property: write {meant}", None
-        if entry.key.startswith("config.providers."):
-            return "configures no provider that config.providers names", None
-        stray = self.keys.stray_prefix(key) if key == entry.key else None
-        known = ", ".join(self.keys.aliases)
-        what = f"{stray} is neither a cluster of this file ({known}) nor a flow between two of them" if stray else "is not a known property"
-        nearest = self.keys.nearest(key)
-        return what, nearest and self.problems.words(nearest)
+    def _unknown(self, key: str, entry: Entry) -> None:
+        """Refuse a key that nobody knows if it may be meant to choose what is copied; otherwise warn about it."""
+        found = judge(self.keys, key, entry.value, entry.key)
+        nearest = found.nearest and self.problems.words(found.nearest)
+        # A key of several lines lost the end of its line above: nobody can tell what else was lost.
+        if found.refused or PEM_BEGIN in entry.value:
+            self.problems.add(found.what, entry, nearest=nearest)
+        else:
+            self.problems.warn(f"{found.what}: it has no effect{f'; did you mean {nearest}?' if nearest else ''}", entry)
 
     def _warn(self, entry: Entry, reading: Recognised) -> None:
         if reading.idle:
@@ -65,8 +74,10 @@ class EntryChecks:
             self.problems.warn(f"has no effect in Ferry: {reading.property.why}", entry)
         if reading.property.kind is BOOLEAN and entry.value != entry.value.strip():
             self.problems.warn("has a blank after its value, so MM2 does not read it as true everywhere: remove the blank", entry)
-        if _COMMENT in entry.value and not reading.property.kind.secret:
-            self.problems.warn("holds a #, which is part of the value: a comment needs a line of its own", entry)
+        if _COMMENT.search(entry.value) and not reading.property.kind.secret:
+            # No topic has such a name, so nobody meant it; a group may have it.
+            report = self.problems.add if reading.property.name in {"topics", "topics.exclude"} else self.problems.warn
+            report("holds a #, which is part of the value: a comment needs a line of its own", entry)
 
     def _resolved(self, entry: Entry, reading: Recognised) -> Entry:
         try:
@@ -82,12 +93,13 @@ class EntryChecks:
         try:
             value = known.kind.parse(entry.value)
         except ValueError:
-            hint = " (a # inside a line is part of the value)" if shown and _COMMENT in entry.value else ""
-            self.problems.add(f"must be {known.kind.wants}{f', not {entry.value!r}' if shown else ''}{hint}", entry)
+            self.problems.add(f"must be {known.kind.wants}{f', not {entry.value!r}{value_hint(entry.value)}' if shown else ''}", entry)
             return
         if isinstance(value, tuple) and len(value) < entry.value.count(",") + 1 and entry.value.strip():
             self.problems.warn("holds an element twice; once is enough", entry)
         if known.kind is PATTERNS:
+            if _is_quoted(entry.value) or (known.name.startswith("topics") and any(quote in entry.value for quote in _QUOTES)):
+                self.problems.add("has quotes, which are part of the value: remove them", entry)
             try:
                 java_pattern(value, known.name)
             except ConfigError as problem:

@@ -5,10 +5,15 @@ defaults.
 """
 
 import socket
+from typing import TYPE_CHECKING
 
 from ferry.config.client_settings import ClientSettings
-from ferry.config.login import ClientCredentials, Login, Password, TokenFile, UnsecuredToken, read_login
-from ferry.errors import AuthenticationFailed
+from ferry.config.credentials import ClientCredentials, Kerberos, Password, Tokens, UnsecuredToken
+from ferry.config.login import Login, read_login
+from ferry.errors import AuthenticationFailed, ClusterUnreachable
+
+if TYPE_CHECKING:
+    from ferry.config.tokens import TokenProvider
 
 # Java name -> librdkafka name and the range that librdkafka takes (it refuses others where Java does not).
 _LIBRDKAFKA_NUMBERS: dict[str, tuple[str, int, int]] = {
@@ -38,6 +43,8 @@ _KAFKA_PYTHON = (
     "socket.connection.setup.timeout.ms",
     "socket.connection.setup.timeout.max.ms",
 )
+# Also where the properties name AWS_MSK_IAM: see aws_iam.py.
+_BEARER = "OAUTHBEARER"
 _BUFFERS = {"send.buffer.bytes": socket.SO_SNDBUF, "receive.buffer.bytes": socket.SO_RCVBUF}
 
 
@@ -58,9 +65,9 @@ def librdkafka_settings(settings: ClientSettings) -> dict[str, object]:
 
         result.update(librdkafka_tls(settings))
     try:
-        result.update(_librdkafka_login(login))
-    except AuthenticationFailed as problem:
-        raise AuthenticationFailed(f"cluster {settings.alias}: {problem}") from None
+        result.update(_librdkafka_login(settings, login))
+    except (AuthenticationFailed, ClusterUnreachable) as problem:
+        raise type(problem)(f"cluster {settings.alias} ({result['bootstrap.servers']}): {problem}") from None
     if isinstance(login.credentials, ClientCredentials):
         from ferry.config.stores import trusted_certificates  # noqa: PLC0415 - as above
 
@@ -70,22 +77,36 @@ def librdkafka_settings(settings: ClientSettings) -> dict[str, object]:
     return result
 
 
-def _librdkafka_login(login: Login) -> dict[str, object]:
-    if login.mechanism is None:
-        return {}
-    result: dict[str, object] = {"sasl.mechanism": login.mechanism}
+def _librdkafka_login(settings: ClientSettings, login: Login) -> dict[str, object]:
     match login.credentials:
+        case None:
+            return {}
         case Password(user=user, password=password):
-            result.update({"sasl.username": user, "sasl.password": password.reveal()})
-        case UnsecuredToken():
-            result.update({"enable.sasl.oauthbearer.unsecure.jwt": True, "sasl.oauthbearer.config": _unsecured(login.credentials)})
-        case TokenFile():
-            from ferry.config.tokens import TokenFileCallback  # noqa: PLC0415 - see there
+            return {"sasl.mechanism": login.mechanism, "sasl.username": user, "sasl.password": password.reveal()}
+        case Kerberos():
+            from ferry.config.kerberos import librdkafka_kerberos  # noqa: PLC0415 - an extra that need not be installed
 
-            result["oauth_cb"] = TokenFileCallback(login.credentials)
+            return {"sasl.mechanism": login.mechanism, **librdkafka_kerberos(login.credentials)}
+        case UnsecuredToken():
+            own: dict[str, object] = {
+                "enable.sasl.oauthbearer.unsecure.jwt": True,
+                "sasl.oauthbearer.config": _unsecured(login.credentials),
+            }
         case ClientCredentials():
-            result.update(_client_credentials(login.credentials))
-    return result
+            own = _client_credentials(login.credentials)
+        case _:
+            from ferry.config.tokens import TokenCallback  # noqa: PLC0415 - see there
+
+            own = {"oauth_cb": TokenCallback(_token_provider(settings, login.credentials))}
+    return {"sasl.mechanism": _BEARER, **own}
+
+
+def _token_provider(settings: ClientSettings, credentials: Tokens) -> "TokenProvider":
+    from ferry.config.stores import tls_context  # noqa: PLC0415 - loads cryptography
+    from ferry.config.tokens import TokenProvider  # noqa: PLC0415 - see there
+
+    # Java checks the token endpoint against the client's trust store, whatever protocol the brokers speak.
+    return TokenProvider(credentials, tls_context(settings))
 
 
 def _unsecured(credentials: UnsecuredToken) -> str:
@@ -137,16 +158,14 @@ def _socket_options(settings: ClientSettings) -> list[tuple[int, int, int]]:
 def _kafka_python_login(settings: ClientSettings, login: Login) -> dict[str, object]:
     if login.mechanism is None or login.credentials is None:
         return {}
-    result: dict[str, object] = {"sasl_mechanism": login.mechanism}
     if isinstance(login.credentials, Password):
         user = login.credentials.user
         if login.mechanism.startswith("SCRAM"):  # kafka-python leaves out what RFC 5802 (5.1, saslname) asks for
             user = user.replace("=", "=3D").replace(",", "=2C")
-        result.update({"sasl_plain_username": user, "sasl_plain_password": login.credentials.password.reveal()})
-    else:
-        from ferry.config.stores import tls_context  # noqa: PLC0415 - as above
-        from ferry.config.tokens import TokenProvider  # noqa: PLC0415 - see there
+        password = login.credentials.password.reveal()
+        return {"sasl_mechanism": login.mechanism, "sasl_plain_username": user, "sasl_plain_password": password}
+    if isinstance(login.credentials, Kerberos):
+        from ferry.config.kerberos import kafka_python_kerberos  # noqa: PLC0415 - as above
 
-        # Java checks the token endpoint against the client's trust store, whatever protocol the brokers speak.
-        result["sasl_oauth_token_provider"] = TokenProvider(login.credentials, tls_context(settings))
-    return result
+        return {"sasl_mechanism": login.mechanism, **kafka_python_kerberos(login.credentials)}
+    return {"sasl_mechanism": _BEARER, "sasl_oauth_token_provider": _token_provider(settings, login.credentials)}

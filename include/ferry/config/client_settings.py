@@ -23,6 +23,7 @@ class ClientSettings:
     path: Path
     settings: dict[str, Setting] = field(repr=False)
     values: dict[str, str] = field(repr=False)
+    referring: frozenset[str] = frozenset()
 
     def text(self, name: str) -> str | None:
         """The value as written; None if it is not set."""
@@ -42,6 +43,10 @@ class ClientSettings:
     def given(self, name: str) -> bool:
         return name in self.values
 
+    def refers(self, name: str) -> bool:
+        """Whether the value is a reference, or has one in it, that was not looked up."""
+        return name in self.referring
+
     def problem(self, name: str, what: str) -> PropertyError:
         setting = self.settings.get(name)
         if setting is None:
@@ -53,6 +58,8 @@ def store_problems(settings: ClientSettings) -> list[PropertyError]:
     """Contradictions between the properties of stores. Opens no store."""
     found = []
     for store, names in _PEM_OF_STORES.items():
+        if settings.refers(f"ssl.{store}.type"):
+            continue
         given = [name for name in names if settings.given(name)]
         if given and settings.value(f"ssl.{store}.type") != "PEM":
             found.append(settings.problem(given[0], f"is read only with ssl.{store}.type=PEM: set it"))

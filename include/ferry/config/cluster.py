@@ -9,9 +9,12 @@ from pathlib import Path
 
 from ferry.config.client_libraries import kafka_python_settings, librdkafka_settings
 from ferry.config.client_settings import ClientSettings
-from ferry.config.login import Login, Password, UnsecuredToken, read_login
+from ferry.config.credentials import Password, UnsecuredToken
+from ferry.config.login import Login, read_login
+from ferry.config.oauth_login import JAAS
 from ferry.config.problems import PropertyError
-from ferry.config.providers import Providers, UnresolvedReference, is_reference, without_references
+from ferry.config.providers import Providers, UnresolvedReference, has_reference, is_reference, without_references
+from ferry.config.registry import CLIENT_PROPERTIES
 from ferry.config.sources import ClientRole, Setting
 from ferry.errors import ConfigError
 
@@ -24,6 +27,8 @@ class Cluster:
     path: Path = field(repr=False)
     settings: tuple[tuple[ClientRole, tuple[Setting, ...]], ...] = field(repr=False)
     providers: Providers = field(default_factory=Providers, repr=False)
+    # TLS versions that its flow's clients of librdkafka may use; empty: their connections are not encrypted.
+    versions_of_librdkafka: frozenset[str] = field(default=frozenset(), repr=False)
 
     def of_role(self, role: ClientRole) -> tuple[Setting, ...]:
         """The effective properties of a client, as written."""
@@ -86,6 +91,12 @@ class Cluster:
         identity = client_identity(settings)
         return login, identity.subject if identity else None
 
+    @property
+    def request_limit(self) -> int | None:
+        """Bytes of the largest Produce request, where the file gives max.request.size for the producer."""
+        written = self.written(ClientRole.PRODUCER)
+        return int(written.value("max.request.size")) if written.given("max.request.size") else None
+
     def librdkafka(self, role: ClientRole) -> dict[str, object]:
         """Settings for confluent-kafka's clients. ConfigError if a reference, store or login cannot be read."""
         return librdkafka_settings(self.resolved(role))
@@ -95,10 +106,15 @@ class Cluster:
         return kafka_python_settings(self.resolved(role))
 
     def written(self, role: ClientRole) -> ClientSettings:
-        """The properties for checks that look up no references: leaves out values that are only a reference."""
-        given = {setting.name: setting for setting in self.of_role(role) if not is_reference(setting.value.reveal())}
+        """The properties for checks that look up no references. Leaves out values that are only a reference, unless any text would do."""
+        given = {
+            setting.name: setting
+            for setting in self.of_role(role)
+            if not is_reference(setting.value.reveal()) or (CLIENT_PROPERTIES[setting.name].kind.secret and setting.name != JAAS)
+        }
         values = {name: without_references(setting.value.reveal()) for name, setting in given.items()}
-        return ClientSettings(self.alias, self.path, given, values)
+        referring = frozenset(setting.name for setting in self.of_role(role) if has_reference(setting.value.reveal()))
+        return ClientSettings(self.alias, self.path, given, values, referring)
 
     def resolved(self, role: ClientRole) -> ClientSettings:
         """The properties with all references replaced; ConfigError names provider and key of a reference that cannot be resolved."""

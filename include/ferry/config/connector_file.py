@@ -23,6 +23,9 @@ SOURCE_ALIAS, TARGET_ALIAS, CLASS = "source.cluster.alias", "target.cluster.alia
 RENAME = "rename.topics"
 HEARTBEATS = "emit.heartbeats.enabled"
 IDENTITY_CLASS = f"{MM2}IdentityReplicationPolicy"
+_TARGET = "target"
+# KIP-382's names of keys, and the names that MM2 gave them.
+_PROPOSED = {f"{side}.bootstrap.servers": f"{side}.cluster.bootstrap.servers" for side in SIDES}
 _CONSUMED = frozenset({SOURCE_ALIAS, TARGET_ALIAS, CLASS, "name", RENAME})
 
 # The properties of what a flow does besides copying records, by the connector that does it in MirrorMaker 2.
@@ -31,7 +34,7 @@ AROUND = {
     "checkpoint": ("emit.checkpoints.enabled", "sync.group.offsets.enabled"),
     "source": ("sync.topic.configs.enabled", "sync.topic.acls.enabled", "emit.offset-syncs.enabled", "heartbeats.replication.enabled"),
 }
-_PARTS = {"MirrorSourceConnector": "source", "MirrorCheckpointConnector": "checkpoint", "MirrorHeartbeatConnector": "heartbeat"}
+PARTS = {"MirrorSourceConnector": "source", "MirrorCheckpointConnector": "checkpoint", "MirrorHeartbeatConnector": "heartbeat"}
 
 
 def is_connector_file(file: PropertiesFile) -> bool:
@@ -42,27 +45,39 @@ def is_connector_file(file: PropertiesFile) -> bool:
 def read_connector_file(file: PropertiesFile) -> PropertiesFile:
     """The same settings under the keys of mm2.properties; every entry keeps its own key and line. ConfigError."""
     problems = Problems(file.path)
-    source, target = (_alias(file, key, problems) for key in (SOURCE_ALIAS, TARGET_ALIAS))
+    source, target = aliases_of(file)
     part = _part(file, problems)
     problems.raise_if_any()
     pair = f"{source.value}->{target.value}"
     entries = {"clusters": replace(source, value=f"{source.value}, {target.value}")}
-    # Role settings without a side come first, so that those of one side replace them.
-    for key, entry in sorted(file.entries.items(), key=lambda item: item[0].partition(".")[0] not in ROLES):
+    notes = list(file.notes)
+    # Role settings without a side come first, so that those of one side replace them; before them those of KIP-382's form.
+    for key, entry in sorted(file.entries.items(), key=lambda item: (item[0] not in _PROPOSED, item[0].partition(".")[0] not in ROLES)):
         for place in () if key in _CONSUMED else _places(key, pair, source.value, target.value):
             entries[place] = entry
-    entries.setdefault(f"{pair}.enabled", replace(source, value="true"))
+        if key in _PROPOSED:
+            set_too = _PROPOSED[key] in file.entries
+            told = f"has no effect: {_PROPOSED[key]} is set too" if set_too else f"is read as {_PROPOSED[key]}, which MM2 wants"
+            notes.append((entry.line, key, told))
+        elif _is_of_role(key):
+            notes.append((entry.line, key, "has no effect: behind source.cluster. and target.cluster. MM2 reads only servers and login"))
+    entries.setdefault(f"{pair}.enabled", Entry("enabled", "true", 0))
     if rename_off(file.entries):
         entries.setdefault(f"{pair}.replication.policy.class", replace(file.entries[RENAME], value=IDENTITY_CLASS))
-    notes = list(file.notes)
     left_out = tuple(name for other, names in AROUND.items() if part is not None and other != part for name in names)
     for name in left_out:
         written = entries.get(f"{pair}.{name}")
         if written is not None and written.value.strip().lower() == "true":
             notes.append((written.line, written.key, f"has no effect in the file of a {file.entries[CLASS].value.strip()}"))
-    entries[f"{target.value}->{source.value}.{HEARTBEATS}"] = Entry(HEARTBEATS, "false", source.line)
+    entries[f"{target.value}->{source.value}.{HEARTBEATS}"] = Entry(HEARTBEATS, "false", 0)
     words = partial(_in_words_of_the_file, pair=pair, aliases=(source.value, target.value))
     return replace(file, entries=entries, notes=tuple(notes), copies=part in {None, "source"}, left_out=left_out, words=words)
+
+
+def _is_of_role(key: str) -> bool:
+    """Whether it is a setting of one kind of client in a place where MirrorConnectorConfig keeps only names of logins."""
+    side, _, name = key.partition(".cluster.")
+    return side in SIDES and name.partition(".")[0] in ROLES
 
 
 def rename_off(entries: Mapping[str, Entry]) -> bool:
@@ -70,8 +85,18 @@ def rename_off(entries: Mapping[str, Entry]) -> bool:
     return RENAME in entries and entries[RENAME].value.strip().lower() == "false"
 
 
+def aliases_of(file: PropertiesFile) -> tuple[Entry, Entry]:
+    """The entries of the source's and the target's alias, without blanks. ConfigError."""
+    problems = Problems(file.path)
+    source, target = (_alias(file, key, problems) for key in (SOURCE_ALIAS, TARGET_ALIAS))
+    problems.raise_if_any()
+    return source, target
+
+
 def _alias(file: PropertiesFile, key: str, problems: Problems) -> Entry:
     entry = file.entries.get(key)
+    if entry is None and key == TARGET_ALIAS:
+        return Entry(key, _TARGET, 0)  # the default of MirrorConnectorConfig
     if entry is None or not entry.value.strip():
         problems.add("is missing: name the cluster, for example A", key=key, line=entry.line if entry else 0)
         return Entry(key, "", 0)
@@ -88,9 +113,9 @@ def _part(file: PropertiesFile, problems: Problems) -> str | None:
     if entry is None:
         return None
     name = entry.value.strip().rpartition(".")[2]
-    if name not in _PARTS:
-        problems.add(f"must be {', '.join(_PARTS)}: Ferry runs no other connectors", key=CLASS, line=entry.line)
-    return _PARTS.get(name)
+    if name not in PARTS:
+        problems.add(f"must be {', '.join(PARTS)}: Ferry runs no other connectors", key=CLASS, line=entry.line)
+    return PARTS.get(name)
 
 
 def _places(key: str, pair: str, source: str, target: str) -> tuple[str, ...]:
@@ -98,6 +123,10 @@ def _places(key: str, pair: str, source: str, target: str) -> tuple[str, ...]:
     if key.startswith("config.providers"):
         return (key,)
     role, _, name = key.partition(".")
+    if key in _PROPOSED:
+        return (f"{source if role == 'source' else target}.{name}",)
+    if _is_of_role(key):
+        return ()
     if key in FLOW_PROPERTIES or key.startswith("producer.override."):
         return (f"{pair}.{key}",)
     if role in ROLES and name in CLIENT_PROPERTIES:

@@ -1,7 +1,9 @@
 """One enabled flow with everything that its runs need."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -20,6 +22,14 @@ from ferry.policy.custom_classes import is_custom
 from ferry.policy.filters import ConfigPropertyRule, CustomFilter, DefaultConfigPropertyFilter, IncludeExclude, NameRule
 from ferry.policy.naming import ReplicationPolicy, ledger_topic, position_group, replication_policy, runs_topic, state_topic
 from ferry.policy.selection import TopicRules
+
+# The environment variable that names the config file.
+CONFIG_VARIABLE = "FERRY_CONFIG"
+
+
+def flow_command(name: str, flow: str) -> str:
+    """The command line of command `name` of a flow, for a person to paste."""
+    return f"ferry {name} ${CONFIG_VARIABLE} --flow '{flow}'"
 
 
 @dataclass(frozen=True)
@@ -56,8 +66,11 @@ class Flow:
     on_unclear: Literal["fail", "local"] = read_from("ferry.on.unclear")
     schedule: str | None = read_from("ferry.schedule")
     spark_connection: str = read_from("ferry.spark.connection")
+    compression_type: str = read_from("ferry.compression.type")
     transaction_bytes: int = read_from("ferry.transaction.mb")
     transaction_seconds: int = read_from("ferry.transaction.seconds")
+    follow_seconds: int = read_from("ferry.follow.seconds")
+    follow_commit_ms: int = read_from("ferry.follow.commit.ms")
     open_transaction_warn_ms: int = read_from("ferry.open.transaction.warn.ms")
     memory_bytes: int = read_from("ferry.memory.mb")
     max_bytes_per_second: float | None = read_from("ferry.max.rate.mb")
@@ -71,6 +84,14 @@ class Flow:
     alerts: AlertSettings = field(default_factory=AlertSettings)
     replicas_given: frozenset[str] = frozenset()
     class_properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def opposite(self) -> Flow:
+        """The same flow with source and target exchanged, whether such a flow is configured or not."""
+        return replace(self, source=self.target, target=self.source)
+
+    def command(self, name: str) -> str:
+        """The command line of a command of this flow, for a person to paste."""
+        return flow_command(name, self.name)
 
     @property
     def reverse_name(self) -> str:

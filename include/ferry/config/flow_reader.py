@@ -9,7 +9,7 @@ Message handlers and assignment listeners are imported here, so that a name that
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ from ferry.config.properties import Entry
 from ferry.config.registry import FLOW_PROPERTIES
 from ferry.config.registry.kinds import REPLICATION_FACTOR
 from ferry.config.registry.property import Effect
-from ferry.config.settings import CALLBACK, CALLBACK_ARGS, HANDLER, HANDLER_ARGS, LISTENER, LISTENER_ARGS, read_settings
+from ferry.config.settings import CALLBACK, CALLBACK_ARGS, HANDLER, HANDLER_ARGS, LISTENER, LISTENER_ARGS, REROUTE, read_settings
 from ferry.config.sources import ClientRole, Pair, Setting, Sources
 from ferry.errors import ConfigError
 from ferry.handling.loading import check_handler, check_listener
@@ -30,8 +30,8 @@ from ferry.policy.custom_classes import is_custom
 _ENABLED = "enabled"
 _HEARTBEATS = "emit.heartbeats.enabled"
 _REPLICATION_CLASS = "replication.policy.class"
+_SEPARATOR = "replication.policy.separator"
 _EMIT_SYNCS = "emit.offset-syncs.enabled"
-_REROUTE = "ferry.handler.reroute"
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,13 @@ class FlowReader:
 
     def read(self, source: Cluster, target: Cluster) -> Flow:
         """The flow. Reports problems that concern several properties at once."""
-        separator_given = self._entry("replication.policy.separator") is not None
+        separator_given = self._entry(_SEPARATOR) is not None
         self._check_exactly_once(source.of_role(ClientRole.CONSUMER))
         self._check_offset_syncs()
         self._check_group_offsets()
         self._check_handling()
         self._check_callback_arguments()
+        self._check_aliases()
         flow: Flow = read_settings(
             Flow,
             self.value,
@@ -88,6 +89,7 @@ class FlowReader:
             ),
             class_properties=self._class_properties(),
         )
+        flow = replace(flow, separator=self._separator(flow.separator))
         self._check_classes(flow)
         return flow
 
@@ -106,25 +108,58 @@ class FlowReader:
         name = str(self.value(_REPLICATION_CLASS))
         if is_custom(name):
             return name
-        # The kind gives the simple name; Java's full name is the one that MM2 and its clients use. MM2 never had KIP-382's legacy policy
-        # under that name: it became the identity policy.
-        simple = name.rpartition(".")[2].replace("LegacyReplicationPolicy", "IdentityReplicationPolicy")
+        # The kind gives the simple name; Java's full name is the one that MM2 and its clients use. All other classes that the kind knows
+        # keep the names of topics.
+        simple = "DefaultReplicationPolicy" if name == "DefaultReplicationPolicy" else "IdentityReplicationPolicy"
         return f"org.apache.kafka.connect.mirror.{simple}"
+
+    def _separator(self, separator: str) -> str:
+        """MM2 takes an empty separator, and then does not recognise the remote topics that it made."""
+        entry = self._entry(_SEPARATOR)
+        if separator or entry is None:
+            return separator
+        if self._policy_class().endswith(".IdentityReplicationPolicy"):
+            self.problems.warn(
+                "is empty. Topics keep their names in any case, and in the names of internal topics Ferry writes a dot", entry
+            )
+        else:
+            self.problems.add(
+                "is empty, so MM2 does not recognise the remote topics that it made. If topics must keep their names, write "
+                "replication.policy.class=IdentityReplicationPolicy instead; otherwise remove the key, which means a dot",
+                entry,
+            )
+        return "."
 
     def _class_properties(self) -> dict[str, str]:
         """The properties with which MM2 configures its plug-ins: the flow's, the aliases, and those that only plug-ins know."""
-        result = {"source.cluster.alias": self.pair.source, "target.cluster.alias": self.pair.target}
+        result = {}
         for name, known in FLOW_PROPERTIES.items():
             entry = self._entry(name)
             text = entry.value.strip() if entry else known.default
             if text is not None and known.effect is not Effect.REFUSED:
                 result[name] = text
+        result |= {"source.cluster.alias": self.pair.source, "target.cluster.alias": self.pair.target}
         flow = f"{self.pair.name}."
         for key in sorted(self.sources.entries, key=lambda key: key.startswith(flow)):  # the flow's own win
             name = key.removeprefix(flow)
             if is_custom_key(name, TOP_LEVEL_CLASS_KEYS if key == name else CLASS_KEYS):
                 result[name] = self.sources.entries[key].value.strip()
         return result
+
+    def _check_aliases(self) -> None:
+        """MM2 lets these keys replace the aliases of `clusters` (MirrorMakerConfig.connectorBaseConfig), also in names of topics."""
+        for side, alias in (("source", self.pair.source), ("target", self.pair.target)):
+            entry = self._entry(f"{side}.cluster.alias")
+            if entry is None or entry.value.strip() == alias:
+                continue
+            told = entry.value.strip() or "nothing"
+            # The alias of the target is in no name of a remote topic.
+            if side == "target" or self._policy_class().endswith(".IdentityReplicationPolicy"):
+                self.problems.warn(f"says {told}, and clusters says {alias}: Ferry takes {alias}", entry)
+            else:
+                what = f"says {told}, and clusters says {alias}: MM2 would write {told} into the names of topics. Remove this key, or"
+                mend = "write replication.policy.class=IdentityReplicationPolicy to keep the names of topics"
+                self.problems.add(f"{what} {mend}", entry)
 
     def _check_exactly_once(self, consumer: Iterable[Setting]) -> None:
         required = self._entry("exactly.once.support")
@@ -174,10 +209,13 @@ class FlowReader:
                     self.problems.add(str(problem), found)
             if name is None and args is not None:
                 self.problems.warn(f"has no effect without {key}", args)
-        reroute = self._entry(_REROUTE)
-        if reroute is not None and self.value(_REROUTE):
-            what = "is not supported: a message handler can change everything of a record except its topic and partition; remove it"
-            self.problems.add(what, reroute)
+        reroute, names = self._entry(REROUTE), self.value(REROUTE)
+        if reroute is not None and names and self.value(HANDLER) is None:
+            self.problems.warn(f"has no effect without {HANDLER}", reroute)
+        if reroute is not None and {"true", "false"} & {name.lower() for name in names}:
+            self.problems.add("names the topics of the target that the handler may choose; leave it out if it may choose none", reroute)
+        elif reroute is not None and names and not self.value("transaction.producer"):
+            self.problems.add("needs transaction.producer=true: otherwise nothing says which records such a topic has twice", reroute)
 
     def _check_callback_arguments(self) -> None:
         given = self._entry(CALLBACK_ARGS)

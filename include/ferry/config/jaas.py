@@ -27,6 +27,8 @@ MODULES = {
     "SCRAM-SHA-256": f"{MODULES_PACKAGE}scram.ScramLoginModule",
     "SCRAM-SHA-512": f"{MODULES_PACKAGE}scram.ScramLoginModule",
     "OAUTHBEARER": f"{MODULES_PACKAGE}oauthbearer.OAuthBearerLoginModule",
+    "AWS_MSK_IAM": "software.amazon.msk.auth.iam.IAMLoginModule",
+    "GSSAPI": "com.sun.security.auth.module.Krb5LoginModule",
 }
 
 

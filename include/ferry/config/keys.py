@@ -1,4 +1,4 @@
-"""Recognises every key of a file, and finds the known key that an unknown one may mean.
+"""Recognises every key of a file (unknown_keys.py judges the others).
 
 A key may have several readings, because aliases are free texts (`A` and `A.b` may both be aliases). It is known if one reading fits.
 """
@@ -26,11 +26,13 @@ _PROVIDER = FILE_PROPERTIES["config.providers.<name>.param.<parameter>"]
 # The properties that belong at each place, by the key behind its prefix.
 _LOGIN = {known.name: known for known in CLIENT_PROPERTIES.values() if known.login}
 _OF_ROLES = {f"{role}.{known.name}": known for role in ROLES for known in CLIENT_PROPERTIES.values() if role in known.roles}
-_TOP_LEVEL = {**WORKER_PROPERTIES, **_LOGIN, **FLOW_PROPERTIES, **FILE_PROPERTIES}
-_CLUSTER = {**_LOGIN, **CLUSTER_PROPERTIES, **_OF_ROLES}
-_FLOW = {**FLOW_PROPERTIES, **_OF_ROLES, **{f"{side}.{name}": known for side in SIDES for name, known in _OF_ROLES.items()}}
+TOP_LEVEL_KEYS = {**WORKER_PROPERTIES, **_LOGIN, **FLOW_PROPERTIES, **FILE_PROPERTIES}
+CLUSTER_KEYS = {**_LOGIN, **CLUSTER_PROPERTIES, **_OF_ROLES}
+FLOW_KEYS = {**FLOW_PROPERTIES, **_OF_ROLES, **{f"{side}.{name}": known for side in SIDES for name, known in _OF_ROLES.items()}}
 # Less similar names are no useful suggestion: an unknown alias of two letters would be "near" any other.
 _ALIAS_LIKENESS = 0.6
+# An unknown key that is at least so similar to a known one counts as misspelt.
+KEY_LIKENESS = 0.83  # topcis is that similar to topics
 
 
 @dataclass(frozen=True)
@@ -61,40 +63,24 @@ class Keys:
         readings = [reading for reading in self._readings(key) if reading is not None]
         return next((reading for reading in readings if not reading.idle), readings[0] if readings else None)
 
-    def meant(self, key: str) -> str:
-        """The key to write instead of one from the text of KIP-382 or of a connector's config; empty for all others."""
+    def older_form(self, key: str) -> str:
+        """The key that replaced one of KIP-382's form `cluster.A.…`, or `A.broker.list`; empty for all others."""
         for alias in self.aliases:
-            if key.startswith(f"cluster.{alias}."):
-                return f"{alias}.{key.removeprefix(f'cluster.{alias}.').replace('broker.list', 'bootstrap.servers')}"
-            if key == f"{alias}.broker.list":
-                return f"{alias}.bootstrap.servers"
-        for side in SIDES:
-            name = key.removeprefix(f"{side}.").removeprefix("cluster.")
-            if key.startswith(f"{side}.") and side not in self.aliases and (name in CLIENT_PROPERTIES or name in _OF_ROLES):
-                return f"<{side}>.{name}"
-        return f"<cluster>.{key.removeprefix('remote.')}" if key.startswith("remote.admin.") else ""
+            name = key.removeprefix("cluster.").removeprefix(f"{alias}.").replace("broker.list", "bootstrap.servers")
+            meant = f"{alias}.{name}"
+            if key in {f"cluster.{alias}.{name}", f"cluster.{alias}.broker.list", f"{alias}.broker.list"} and self.recognise(meant):
+                return meant
+        return ""
 
-    def nearest(self, key: str) -> str | None:
-        """The known key of this file that is most similar to an unknown, probably misspelt one; None if none is similar."""
-        scopes = [(f"{pair.name}.", _FLOW) for pair in self.pairs] + [(f"{alias}.", _CLUSTER) for alias in self.aliases]
-        fitting = [scope for scope in scopes if key.startswith(scope[0])]
-        prefix, names = max(fitting, key=lambda scope: len(scope[0]), default=("", _TOP_LEVEL))
-        if not prefix:
-            stray = self.stray_prefix(key)
-            if stray is not None:
-                owner = _closest_ignoring_case(stray, [prefix.removesuffix(".") for prefix, _ in scopes])
-                return owner and owner + key.removeprefix(stray)
-        match = difflib.get_close_matches(key.removeprefix(prefix), [name for name in names if "<" not in name], n=1)
-        return prefix + match[0] if match else None
+    def scope(self, key: str) -> tuple[str, Iterable[str]]:
+        """The prefix of the flow or cluster to which a key belongs (empty: none), and the names that may follow it."""
+        fitting = [scope for scope in self.scopes() if key.startswith(scope[0])]
+        return max(fitting, key=lambda scope: len(scope[0]), default=("", TOP_LEVEL_KEYS))
 
-    def stray_prefix(self, key: str) -> str | None:
-        """The first part of `key` if a known property follows it, so that the part should be a cluster or flow; None otherwise."""
-        for position in (index for index, character in enumerate(key) if character == "."):
-            prefix, name = key[:position], key[position + 1 :]
-            known = _FLOW if "->" in prefix else _CLUSTER
-            if name in known and prefix not in (*self.aliases, *ROLES):
-                return prefix
-        return None
+    def scopes(self) -> Iterator[tuple[str, Iterable[str]]]:
+        """Each prefix of this file, with the names that may follow it."""
+        yield from ((f"{pair.name}.", FLOW_KEYS) for pair in self.pairs)
+        yield from ((f"{alias}.", CLUSTER_KEYS) for alias in self.aliases)
 
     def _readings(self, key: str) -> Iterator[Recognised | None]:
         for pair in self.pairs:
@@ -121,8 +107,8 @@ def is_custom_key(name: str, class_keys: Iterable[str]) -> bool:
 
 def flow_key(pair: Pair, rest: str) -> Recognised | None:
     """The reading of `A->B.<rest>`."""
-    if rest in _FLOW:
-        return Recognised(_FLOW[rest])
+    if rest in FLOW_KEYS:
+        return Recognised(FLOW_KEYS[rest])
     if rest.startswith(("transforms.", "predicates.")):
         return Recognised(_TRANSFORMS)
     if rest.startswith("topic.creation."):
@@ -149,8 +135,8 @@ def _flow_client_key(pair: Pair, rest: str) -> Recognised | None:
 
 def cluster_key(alias: str, rest: str) -> Recognised | None:
     """The reading of `A.<rest>`."""
-    if rest in _CLUSTER:
-        return Recognised(_CLUSTER[rest])
+    if rest in CLUSTER_KEYS:
+        return Recognised(CLUSTER_KEYS[rest])
     known = CLIENT_PROPERTIES.get(rest)
     if known is not None:
         # Connect's workers share a few names with clients; as worker properties they have no effect.
@@ -165,7 +151,7 @@ def cluster_key(alias: str, rest: str) -> Recognised | None:
 
 def top_level_key(key: str) -> Recognised | None:
     """The reading of a key without a cluster or flow in front."""
-    known = _TOP_LEVEL.get(key)
+    known = TOP_LEVEL_KEYS.get(key)
     if known is not None:
         return Recognised(known, f"MM2 drops it at the top level: write <source>-><target>.{key}" if known.scope is Scope.FLOW_ONLY else "")
     if key.startswith(("transforms.", "predicates.", "topic.creation.")):
@@ -183,11 +169,12 @@ def _a_role(known: Property) -> str:
 
 def nearest_name(name: str, names: Iterable[str]) -> str:
     """`; did you mean X?` with the one of `names` (flows, topics, clusters) that is most similar to `name`; empty if none is."""
-    found = _closest_ignoring_case(name, list(names))
+    found = closest_ignoring_case(name, names)
     return f"; did you mean {found}?" if found else ""
 
 
-def _closest_ignoring_case(name: str, names: list[str]) -> str | None:
+def closest_ignoring_case(name: str, names: Iterable[str]) -> str | None:
+    """The name that is most similar; None if none is similar enough to be meant."""
     folded = {known.casefold(): known for known in names}
     match = next(iter(difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=_ALIAS_LIKENESS)), None)
     return match and folded[match]

@@ -17,9 +17,11 @@ from itertools import chain
 from pathlib import Path
 
 from ferry.config.connector_file import AROUND, HEARTBEATS, IDENTITY_CLASS, RENAME, rename_off
+from ferry.config.keys import KEY_LIKENESS
 from ferry.config.problems import Problems, located
 from ferry.config.properties import Entry, LineOf, PropertiesFile, read_properties
 from ferry.config.registry import CLIENT_PROPERTIES, FLOW_PROPERTIES
+from ferry.config.registry.ferry import LONGEST_TRANSACTION, SHORTEST_TRANSACTION
 from ferry.config.settings import ABORT, HANDLER, HANDLER_ARGS, LISTENER, LISTENER_ARGS
 from ferry.errors import ConfigError
 
@@ -37,7 +39,7 @@ _SAME = {
     f"{PREFIX}consumer.rebalance.listener": LISTENER,
     f"{PREFIX}rebalance.listener.args": LISTENER_ARGS,
 }
-_KNOWN = frozenset({CONSUMER, PRODUCER, INCLUDE, WHITELIST, EXCLUDE, COMMIT_INTERVAL, SOURCE_ALIAS, TARGET_ALIAS, *_SAME})
+KNOWN = frozenset({CONSUMER, PRODUCER, INCLUDE, WHITELIST, EXCLUDE, COMMIT_INTERVAL, SOURCE_ALIAS, TARGET_ALIAS, *_SAME})
 # MirrorMaker 1's consumer excluded Kafka's own topics (exclude.internal.topics), and copied only records.
 _DEFAULTS = {
     "enabled": "true",
@@ -48,10 +50,6 @@ _DEFAULTS = {
 }
 # Keys of clients that used ZooKeeper, and of the first producer.
 _ANCIENT = {"zookeeper.connect": "bootstrap.servers", "metadata.broker.list": "bootstrap.servers", "broker.list": "bootstrap.servers"}
-# An unknown key that is at least so similar to a known one counts as misspelt. Other unknown keys are ignored, as in Kafka's clients.
-_MISSPELT = 0.85
-# The bounds of ferry.transaction.seconds.
-_LONGEST_SECONDS = 50
 
 
 def is_legacy_file(file: PropertiesFile) -> bool:
@@ -102,7 +100,7 @@ class _Reading:
                 self._commit_interval(entry)
             elif key.startswith("config.providers"):
                 self.entries[key] = entry
-            elif key not in _KNOWN and key != RENAME:
+            elif key not in KNOWN and key != RENAME:
                 self.entries[f"{self.pair}.{key.removeprefix(f'{self.pair}.')}"] = entry
 
     def _commit_interval(self, entry: Entry) -> None:
@@ -113,9 +111,9 @@ class _Reading:
         if milliseconds < 1:
             self.problems.add("must be a number of milliseconds, at least 1", entry)
             return
-        seconds = min(_LONGEST_SECONDS, max(1, math.ceil(milliseconds / 1000)))
+        seconds = min(LONGEST_TRANSACTION, max(SHORTEST_TRANSACTION, math.ceil(milliseconds / 1000)))
         if seconds * 1000 != milliseconds:
-            what = f"becomes {seconds} s, the age at which a transaction is committed (1 to {_LONGEST_SECONDS})"
+            what = f"becomes {seconds} s, the age at which a transaction is committed ({SHORTEST_TRANSACTION} to {LONGEST_TRANSACTION})"
             self.notes.append((entry.line, entry.key, what))
         self.entries[f"{self.pair}.ferry.transaction.seconds"] = replace(entry, value=str(seconds))
 
@@ -169,7 +167,7 @@ class _Reading:
 
     def _unknown(self, entry: Entry, name: str, role: str) -> None:
         names = [*(known.name for known in CLIENT_PROPERTIES.values() if role in known.roles), *FLOW_PROPERTIES]
-        near = difflib.get_close_matches(name, names, n=1, cutoff=_MISSPELT)
+        near = difflib.get_close_matches(name, names, n=1, cutoff=KEY_LIKENESS)
         if near and name not in names:
             self.problems.add(f"is not a property of Kafka's {role}", key=name, line=entry.line, nearest=near[0])
         else:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from ferry.config import Flow
+from ferry.policy.custom_classes import is_custom
 
 _PLAIN_NAME = re.compile(r"(?:[a-zA-Z0-9_.-]|\\\.)+")
 ANY_TOPIC = ""
@@ -41,7 +42,7 @@ def find_loops(flows: Iterable[Flow]) -> list[LoopProblem]:
 def _copies(flow: Flow, topic: str) -> bool:
     """Whether the flow copies this topic under the same name; for ANY_TOPIC whether it may copy topics that no flow names literally."""
     if topic == ANY_TOPIC:
-        custom_filter = not flow.mirroring.topic_filter_class.endswith("DefaultTopicFilter")
+        custom_filter = is_custom(flow.mirroring.topic_filter_class)
         return custom_filter or any(not _PLAIN_NAME.fullmatch(entry) for entry in flow.topics)
     return flow.topic_rules.select([topic]).selected == ((topic, topic),)
 

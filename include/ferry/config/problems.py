@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from ferry.config.properties import Entry, without_pem
 from ferry.config.secret import HIDDEN
@@ -11,20 +12,37 @@ from ferry.config.sources import Setting
 from ferry.errors import ConfigError
 
 Place = Entry | Setting
+
+
+class Told(NamedTuple):
+    """A problem or warning: the file and line, the key as it was written (empty: none), and what."""
+
+    path: str
+    line: int
+    key: str
+    what: str
+
+    @property
+    def is_about_no_effect(self) -> bool:
+        """Every warning that an entry has no effect says it in these words."""
+        return "has no effect" in self.what
+
+
 NO_LINE = 0
 # After a backslash at the end of a line, the next line is part of the value too: a message could then quote a password.
 _SECRET = re.compile(r"""((?:password|secret)\S*\s*[=:]\s*)(?:\\?"(?:[^"\\]|\\.)*"?|'[^']*'?|\S+)""", re.IGNORECASE)
 
 
 def located(path: Path | str, line: int, key: str, what: str) -> str:
-    """`<file>:<line>: <key>: what`, without unknown parts. A line that knows its file (LineOf) wins over `path`.
-
-    Hides what looks like a password in `what`, and PEM texts, which may be private keys.
-    """
+    """`<file>:<line>: <key>: what`, without unknown parts and without secrets. A line that knows its file (LineOf) wins over `path`."""
     path = getattr(line, "path", path)
     place = f"{path}:{line}" if line else f"{path}"
-    told = _SECRET.sub(rf"\1{HIDDEN}", without_pem(what))
-    return f"{place}: {without_pem(key)}: {told}" if key else f"{place}: {told}"
+    return f"{place}: {without_pem(key)}: {without_secrets(what)}" if key else f"{place}: {without_secrets(what)}"
+
+
+def without_secrets(text: str) -> str:
+    """`text` without what looks like a password, and without PEM texts, which may be private keys."""
+    return _SECRET.sub(rf"\1{HIDDEN}", without_pem(text))
 
 
 class PropertyError(ConfigError):
@@ -50,8 +68,8 @@ class Problems:
     path: Path
     words: Callable[[str], str] = str
     # In the order of the files and their lines.
-    _problems: dict[tuple[str, int, str, str], None] = field(default_factory=dict)
-    _warnings: dict[tuple[str, int, str, str], None] = field(default_factory=dict)
+    _problems: dict[Told, None] = field(default_factory=dict)
+    _warnings: dict[Told, None] = field(default_factory=dict)
 
     def add(self, what: str, at: Place | None = None, *, key: str = "", line: int = NO_LINE, nearest: str | None = None) -> None:
         """Add what a person must correct, `at` an entry or at `key` and `line`. `nearest`: the key that this person may have meant."""
@@ -65,16 +83,26 @@ class Problems:
         """Add a warning about something that Ferry ignores, or reads not as a person expects."""
         self._warnings[self._place(at, key, line, what)] = None
 
-    def _place(self, at: Place | None, key: str, line: int, what: str) -> tuple[str, int, str, str]:
+    def _place(self, at: Place | None, key: str, line: int, what: str) -> Told:
         key, line = (at.key, at.line) if at is not None else (key, line)
-        return str(getattr(line, "path", self.path)), int(line), key, what
+        return Told(str(getattr(line, "path", self.path)), int(line), key, what)
+
+    @property
+    def found(self) -> tuple[Told, ...]:
+        """All problems, in the order of the file."""
+        return tuple(sorted(self._problems))
+
+    @property
+    def warned(self) -> tuple[Told, ...]:
+        """All warnings, in the order of the file."""
+        return tuple(sorted(self._warnings))
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """One line each, in the order of the file."""
-        return tuple(located(*place) for place in sorted(self._warnings))
+        return tuple(located(*told) for told in self.warned)
 
     def raise_if_any(self) -> None:
         """ConfigError with every problem, one line each, in the order of the file."""
         if self._problems:
-            raise ConfigError("\n".join(located(*place) for place in sorted(self._problems)))
+            raise ConfigError("\n".join(located(*told) for told in self.found))

@@ -26,6 +26,7 @@ MISPLACED = "holds a PEM text, which is no part of it: remove the backslash at t
 _BLOCK = re.compile(rf"{PEM_BEGIN}.*?(?:{PEM_END} [^-]*-----|\Z)", re.DOTALL)
 # Base64 as javaproperties splits it: the padding is what separates key and value.
 _BODY = re.compile(r"[A-Za-z0-9+/\s]+=?\s*")
+_ESCAPE = re.compile(r"\\([\\:=#!]|(?<=.\\) )")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
@@ -74,12 +75,16 @@ class PropertiesFile:
 
 def read_properties(path: Path) -> PropertiesFile:
     """ConfigError if the file cannot be read or holds a malformed `\\u` escape."""
+    return parse_properties(path, read_bytes(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a config file. ConfigError if it cannot be read."""
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except (OSError, ValueError) as problem:  # ValueError: the path holds a NUL
         told = getattr(problem, "strerror", None) or problem
         raise ConfigError(f"{path}: cannot be read: {told}; give the path of an mm2.properties file") from problem
-    return parse_properties(path, data)
 
 
 def parse_properties(path: Path, data: bytes) -> PropertiesFile:
@@ -103,6 +108,13 @@ def parse_properties(path: Path, data: bytes) -> PropertiesFile:
             overridden.append(entries.pop(entry.key))
         entries[entry.key] = entry
     return PropertiesFile(path, entries, tuple(overridden), begun=tuple(begun))
+
+
+def entry_line(key: str, value: str) -> str:
+    """The line that sets `key`, in ASCII."""
+    # javaproperties escapes `:`, `=`, `#`, `!` and each blank, which is not necessary in values and makes them hard to read.
+    escaped = _ESCAPE.sub(lambda found: found[0] if found[1] == "\\" else found[1], javaproperties.escape(value))
+    return f"{javaproperties.escape(key)} = {escaped}"
 
 
 def without_pem(text: str) -> str:

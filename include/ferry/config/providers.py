@@ -7,7 +7,7 @@ the value, and the login then fails without a reason. In Ferry this is a ConfigE
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,6 +100,11 @@ class Providers:
 
 def has_reference(text: str) -> bool:
     return _REFERENCE.search(text) is not None
+
+
+def with_references(text: str, change: Callable[[str, str, str], str]) -> str:
+    """`text` with what `change` makes of each reference: of its provider, path (may be empty) and key."""
+    return _REFERENCE.sub(lambda found: change(found[1], found[3] or "", found[4]), text)
 
 
 def is_reference(text: str) -> bool:

@@ -11,6 +11,7 @@ HANDLER_ARGS = "ferry.message.handler.args"
 LISTENER = "ferry.assignment.listener"
 LISTENER_ARGS = "ferry.assignment.listener.args"
 ABORT = "ferry.abort.on.send.failure"
+REROUTE = "ferry.handler.reroute"
 LAG_RECORDS = "ferry.alert.lag.records"
 LAG_SECONDS = "ferry.alert.lag.seconds"
 HEADROOM_SECONDS = "ferry.alert.headroom.seconds"
@@ -55,6 +56,8 @@ class MirroringSettings:
     `offset_lag_max` in records.
     """
 
+    refresh_topics_enabled: bool = read_from("refresh.topics.enabled")
+    refresh_topics_interval: int = read_from("refresh.topics.interval.seconds")
     sync_topic_configs_enabled: bool = read_from("sync.topic.configs.enabled")
     sync_topic_configs_interval: int = read_from("sync.topic.configs.interval.seconds")
     config_property_filter_class: str = read_from("config.property.filter.class")
@@ -96,7 +99,8 @@ class AclSettings:
 class HandlingSettings:
     """Message handler, assignment listener, and what becomes of refused records (KIP-3). See ferry.handling.
 
-    Names are `package.module:Class`; None: there is none. With `args` None the class is made without arguments.
+    Names are `package.module:Class`; None: there is none. With `args` None the class is made without arguments. `reroute`: topics of the
+    target that the handler may choose.
     """
 
     message_handler: str | None = read_from(HANDLER)
@@ -104,6 +108,7 @@ class HandlingSettings:
     assignment_listener: str | None = read_from(LISTENER)
     assignment_listener_args: str | None = read_from(LISTENER_ARGS)
     abort_on_send_failure: bool = read_from(ABORT)
+    reroute: tuple[str, ...] = read_from(REROUTE)
 
 
 @dataclass(frozen=True)

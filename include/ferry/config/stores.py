@@ -28,8 +28,10 @@ from ferry.config.client_settings import TRUSTED_PEM, ClientSettings, require_co
 from ferry.config.jks import MAGIC as JKS_MAGIC
 from ferry.config.jks import Unreadable, read_jks, uncovered
 from ferry.config.secret import Secret
+from ferry.config.tls_policy import SUITES, TLS_1_2, TLS_1_3, read_tls_policy
 from ferry.ending import temporary_directory
 
+_VERSIONS = {TLS_1_2: ssl.TLSVersion.TLSv1_2, TLS_1_3: ssl.TLSVersion.TLSv1_3}
 _CERTIFICATE = re.compile("-----END ([A-Z0-9 ]*CERTIFICATE)-----")
 _CERTIFICATES_READ = frozenset({"CERTIFICATE", "X509 CERTIFICATE"})
 _PRIVATE_KEY = re.compile("-----END [A-Z0-9 ]*PRIVATE KEY-----")
@@ -214,6 +216,9 @@ def librdkafka_tls(settings: ClientSettings) -> dict[str, object]:
     result: dict[str, object] = {
         "ssl.endpoint.identification.algorithm": settings.value("ssl.endpoint.identification.algorithm") or "none",
     }
+    ciphers = read_tls_policy(settings).ciphers
+    if ciphers:
+        result["ssl.cipher.suites"] = ":".join(ciphers)
     trusted = trusted_certificates(settings)
     if trusted is not None:
         result["ssl.ca.pem"] = trusted
@@ -225,9 +230,14 @@ def librdkafka_tls(settings: ClientSettings) -> dict[str, object]:
 
 
 def tls_context(settings: ClientSettings) -> ssl.SSLContext:
-    """A TLS client context: TLS 1.2 or newer, certificates always checked."""
+    """A TLS client context with the versions and suites that are allowed; certificates are always checked."""
+    policy = read_tls_policy(settings)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.minimum_version = min(map(_VERSIONS.__getitem__, policy.versions))
+    context.maximum_version = max(map(_VERSIONS.__getitem__, policy.versions))
+    if policy.ciphers:
+        with _named(settings, SUITES):
+            context.set_ciphers(":".join(policy.ciphers))
     context.check_hostname = settings.value("ssl.endpoint.identification.algorithm") == "https"
     trusted = trusted_certificates(settings)
     if trusted is None:

@@ -1,4 +1,6 @@
-"""OAUTHBEARER tokens for the two client libraries: without signature, from a file, or from a token endpoint.
+"""OAUTHBEARER tokens for the two client libraries.
+
+librdkafka makes tokens without signature itself, and requests those of client credentials itself; Ferry gives it all others.
 
 Importing kafka-python takes a quarter of a second, so only logins with OAuth load this module.
 """
@@ -7,27 +9,23 @@ import base64
 import json
 import ssl
 import time
-import urllib.parse
-import urllib.request
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError, URLError
 
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from ferry.config.login import ClientCredentials, TokenFile, UnsecuredToken
-from ferry.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, FerryError
+from ferry.config.assertions import encoded
+from ferry.config.credentials import AwsIam, OwnTokens, TokenFile, Tokens, UnsecuredToken
+from ferry.config.kept_tokens import KeptToken, Token, token_of_process
+from ferry.config.token_requests import DEFAULT_LIFE_SECONDS, request_token
+from ferry.errors import AuthenticationFailed, ConfigError, FerryError
 
-# Life of a token if the endpoint does not give it.
-_DEFAULT_LIFE_SECONDS = 300.0
-# After this a token file without a valid token is read again.
+# After this librdkafka asks again for a token that could not be renewed.
 _AGAIN_SECONDS = 10.0
-# Java renews a token after 80 % of its life (sasl.login.refresh.window.factor).
-USABLE_SHARE = 0.8
 
 
 def unsecured_token(credentials: UnsecuredToken, now: float) -> str:
@@ -40,15 +38,11 @@ def unsecured_token(credentials: UnsecuredToken, now: float) -> str:
     }
     if credentials.scopes:
         claims["scope"] = list(credentials.scopes)
-    return f"{_base64({'alg': 'none'})}.{_base64(claims)}."
+    return f"{encoded({'alg': 'none'})}.{encoded(claims)}."
 
 
-def _base64(content: Mapping[str, Any]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(content, separators=(",", ":")).encode()).decode().rstrip("=")
-
-
-def read_token_file(credentials: TokenFile) -> str:
-    """The token in the file; ConfigError if it cannot be read, AuthenticationFailed if it is a JWT that has expired."""
+def read_token_file(credentials: TokenFile) -> Token:
+    """The token and its expiry; ConfigError if it cannot be read, AuthenticationFailed if it is a JWT that has expired."""
     try:
         token = Path(credentials.path).read_text(encoding="ascii").strip()
     except (OSError, ValueError) as problem:
@@ -59,61 +53,7 @@ def read_token_file(credentials: TokenFile) -> str:
     if expiry <= time.time():
         when = datetime.fromtimestamp(expiry, UTC).isoformat(timespec="seconds")
         raise AuthenticationFailed(f"the token in file {credentials.path} expired at {when}: have it renewed")
-    return token
-
-
-def request_token(credentials: ClientCredentials, context: ssl.SSLContext | None) -> tuple[str, float]:
-    """A token by the client credentials grant (RFC 6749, 4.4), and its life in seconds. AuthenticationFailed if the endpoint refuses it,
-    ClusterUnreachable if the endpoint does not answer."""
-    fields = {"grant_type": "client_credentials"}
-    if credentials.scope:
-        fields["scope"] = credentials.scope
-    pair = f"{credentials.client_id}:{credentials.client_secret.reveal()}".encode()
-    headers = {"Authorization": f"Basic {base64.b64encode(pair).decode()}", "Accept": "application/json"}
-    # The scheme was checked to be http or https when the login was read.
-    request = urllib.request.Request(credentials.url, urllib.parse.urlencode(fields).encode(), headers)  # noqa: S310
-    try:
-        with urllib.request.urlopen(request, timeout=credentials.timeout_seconds, context=context) as answer:  # noqa: S310
-            content = json.load(answer)
-        return str(content["access_token"]), float(content.get("expires_in", _DEFAULT_LIFE_SECONDS))
-    except (URLError, OSError, ValueError, KeyError, TypeError) as problem:
-        code = None
-        if isinstance(problem, HTTPError):
-            code = problem.code
-            problem.close()  # it holds the connection
-        reason = code or getattr(problem, "reason", None) or type(problem).__name__
-        what = f"token endpoint {credentials.url} gives client {credentials.client_id} no token: {reason}"
-        # An endpoint that is down or busy may grant the token later; another attempt does not change any other answer.
-        kind = ClusterUnreachable if _passing(problem, code) else AuthenticationFailed
-        raise kind(f"{what}; check sasl.oauthbearer.* and sasl.jaas.config") from None
-
-
-def _passing(problem: Exception, code: int | None) -> bool:
-    if code is not None:
-        return code >= 500 or code == 429
-    cause = getattr(problem, "reason", problem)
-    return isinstance(cause, OSError) and not isinstance(cause, ssl.SSLCertVerificationError)
-
-
-@dataclass
-class TokenFileCallback:
-    """librdkafka's `oauth_cb` for a token file: gives (token, expiry in seconds since the epoch, principal, extensions).
-
-    A call never raises, because confluent-kafka would raise the error in some other call. While the file has no valid token, it gives the
-    last token again for a while, and the brokers say that it has expired. ConfigError or AuthenticationFailed if there is no token at the
-    start.
-    """
-
-    credentials: TokenFile
-    _token: str = field(default="", repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        self._token = read_token_file(self.credentials)
-
-    def __call__(self, _config: str) -> tuple[str, float, str, dict[str, str]]:
-        with suppress(FerryError):
-            self._token = read_token_file(self.credentials)
-        return self._token, max(_expiry(self._token), time.time() + _AGAIN_SECONDS), "", dict(self.credentials.extensions)
+    return token, expiry
 
 
 def _expiry(token: str) -> float:
@@ -122,30 +62,58 @@ def _expiry(token: str) -> float:
         body = token.split(".")[1]
         return float(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))["exp"])
     except (IndexError, ValueError, KeyError, TypeError):
-        return time.time() + _DEFAULT_LIFE_SECONDS
+        return time.time() + DEFAULT_LIFE_SECONDS
 
 
 @dataclass
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
-    """Keeps a token until most of its life is over, so connections to many brokers ask the endpoint once."""
+    """Gives a token for each login. Keeps it until most of its life is over, so connections to many brokers ask its source once.
 
-    credentials: UnsecuredToken | ClientCredentials | TokenFile
+    `context`: for the TLS of a token endpoint.
+    """
+
+    credentials: Tokens
     context: ssl.SSLContext | None = None
-    _token: str = field(default="", repr=False)
-    _until: float = 0.0
+    _kept: KeptToken | None = field(default=None, repr=False, compare=False)
 
     def token(self) -> str:
+        return self.current()[0]
+
+    def current(self) -> Token:
+        """A token, and when it expires in seconds since the epoch. FerryError if there is none."""
         match self.credentials:
             case UnsecuredToken():
-                return unsecured_token(self.credentials, time.time())
+                now = time.time()
+                return unsecured_token(self.credentials, now), now + self.credentials.lifetime_seconds
             case TokenFile():
                 return read_token_file(self.credentials)
-            case ClientCredentials():
-                if time.monotonic() >= self._until:
-                    self._token, life = request_token(self.credentials, self.context)
-                    self._until = time.monotonic() + life * USABLE_SHARE
-        return self._token
+            case OwnTokens() | AwsIam():
+                return token_of_process(self.credentials).get()
+        if self._kept is None:
+            self._kept = KeptToken(partial(request_token, self.credentials, self.context))
+        return self._kept.get()
 
     def extensions(self) -> dict[str, str]:
         """SASL extensions (KIP-342)."""
         return dict(self.credentials.extensions)
+
+
+@dataclass
+class TokenCallback:
+    """librdkafka's `oauth_cb`: gives (token, expiry in seconds since the epoch, principal, extensions).
+
+    A call never raises, because confluent-kafka would raise the error in some other call. While there is no valid token, it gives the last
+    token again for a while, and the brokers say that it has expired. FerryError if there is no token at the start.
+    """
+
+    provider: TokenProvider
+    _last: Token = field(default=("", 0.0), repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._last = self.provider.current()
+
+    def __call__(self, _config: str) -> tuple[str, float, str, dict[str, str]]:
+        with suppress(FerryError):
+            self._last = self.provider.current()
+        token, expiry = self._last
+        return token, max(expiry, time.time() + _AGAIN_SECONDS), "", self.provider.extensions()

@@ -18,7 +18,7 @@ A batch of a partition gets its sequence number when it is sent. These rules kee
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -44,6 +44,8 @@ from ferry.wire.varint import Buffer
 REQUESTS_IN_FLIGHT = 4
 # More would make one request wait long for its answer.
 REQUEST_BYTES = 4 << 20
+# Of a request around its batches: its header with the transactional id, and for each partition the name of the topic and three numbers.
+HEADER_BYTES, PARTITION_BYTES = 1_000, 300
 # After this the partition fails, and the others go on.
 RETRY_SECONDS = PATIENCE_SECONDS
 RETRY_PAUSE_SECONDS = 0.05
@@ -100,7 +102,6 @@ class _Queue:
     resume_sequence: int = 0
     # Batches that the log may hold although it did not accept them, by `id`.
     unclear: set[int] = field(default_factory=set)
-    refusal: PartitionRefusal | None = None
     troubled_since: float = 0.0
     not_before: float = 0.0
 
@@ -133,8 +134,14 @@ class Appender:
         self._skips = skips
         self._queues: dict[TopicPartition, _Queue] = {}
         self._active: dict[TopicPartition, _Queue] = {}
+        # Those that have ever had a batch to send again: only they may have unclear ones.
+        self._sent_again: dict[TopicPartition, _Queue] = {}
+        # Partitions that take no more batches.
+        self.refusals: dict[TopicPartition, PartitionRefusal] = {}
         self._answers: deque[tuple[list[tuple[_Queue, _Sent]], Future]] = deque()
         self._in_flight_limits: defaultdict[int, InFlightLimit] = defaultdict(lambda: InFlightLimit(in_flight_bytes))
+        # Only where the file says so: some services close the connection after a larger request.
+        self._limit = connection.request_limit
         self.identity = NO_IDENTITY
         self.waiting_bytes = 0
         self.own_bytes = 0
@@ -151,28 +158,47 @@ class Appender:
         queue = self._queues.get(key)
         if queue is None:
             queue = self._queues[key] = _Queue(key)
-        if queue.refusal is None:
-            queue.waiting.append(batch)
-            self.waiting_bytes += batch.size
-            self.own_bytes += batch.own
-            self._active[key] = queue
+        if key not in self.refusals:
+            batches = self._sendable_parts(queue, batch)
+            queue.waiting.extend(batches)
+            self.waiting_bytes += sum(part.size for part in batches)
+            self.own_bytes += sum(part.own for part in batches)
+            if batches:
+                self._active[key] = queue
+
+    def _sendable_parts(self, queue: _Queue, batch: Appendable) -> list[Appendable]:
+        """The batch in parts that fit into a request each. If a record does not, the partition takes no more batches."""
+        if self._fits(batch, 0, 0):
+            return [batch]
+        try:
+            halves = self._halve(batch)
+        except ValueError as why:
+            problem = f"a batch of {batch.size:,} bytes does not fit into max.request.size={self._limit:,}, and cannot be halved: {why}"
+            self._refuse(queue, PartitionRefusal(problem, passing=False))
+            return []
+        return [part for half in halves for part in self._sendable_parts(queue, half)]
+
+    def _fits(self, batch: Appendable, partitions: int, size: int) -> bool:
+        """Whether a request has room for a batch, with batches of so many partitions and so many bytes before it."""
+        return self._limit is None or HEADER_BYTES + (partitions + 1) * PARTITION_BYTES + size + batch.size <= self._limit
 
     def busy(self, key: TopicPartition) -> bool:
         """Whether batches of this partition wait or are in flight."""
         return key in self._active
 
     @property
+    def idle(self) -> bool:
+        """Whether no partition is busy."""
+        return not self._active
+
+    @property
     def unanswered(self) -> int:
         """Requests without an answer, or with one that `take_answers` has not given. Until it is 0, nobody knows what the log holds."""
         return sum(limit.requests for limit in self._in_flight_limits.values()) + len(self._answers)
 
-    def refusal(self, key: TopicPartition) -> PartitionRefusal | None:
-        queue = self._queues.get(key)
-        return queue.refusal if queue else None
-
     @property
     def unclear(self) -> list[TopicPartition]:
-        return [key for key, queue in self._queues.items() if queue.unclear]
+        return [key for key, queue in self._sent_again.items() if queue.unclear]
 
     def sendable(self) -> list[TopicPartition]:
         """Partitions that have a batch to send now. Before KIP-890 they must be added to the transaction first."""
@@ -207,9 +233,17 @@ class Appender:
                 self.postpone(queue.key, "no leader")
 
     def _refuse(self, queue: _Queue, refusal: PartitionRefusal) -> None:
-        queue.refusal = queue.refusal or refusal
+        self.refusals.setdefault(queue.key, refusal)
         if not queue.in_flight:
             self._regroup(queue)
+
+    def together(self, key: TopicPartition) -> tuple[TopicPartition, ...]:
+        """The partitions that are in the same transaction as what waits for this one."""
+        return (key,)
+
+    def refused(self) -> Mapping[TopicPartition, PartitionRefusal]:
+        """By the partition as `enqueue` was given it, why nothing more is appended."""
+        return self.refusals
 
     def postpone(self, key: TopicPartition, problem: str) -> None:
         """Send nothing to this partition for RETRY_PAUSE_SECONDS. It is refused after RETRY_SECONDS without an accepted batch."""
@@ -253,12 +287,13 @@ class Appender:
             case Action.LEADER:
                 queue.rejected.append(item.batch)
                 queue.unclear.update([id(item.batch)] if answer.unclear else ())
+                self._sent_again[queue.key] = queue
                 self.postpone(queue.key, answer.problem)
             case Action.OUT_OF_ORDER if not first:
                 queue.rejected.append(item.batch)
             case Action.DENIED:
                 queue.rejected.append(item.batch)
-                queue.refusal = queue.refusal or self._denial(queue.key[0], answer)
+                self.refusals.setdefault(queue.key, self._denial(queue.key[0], answer))
             case Action.TOO_LARGE | Action.RECORD_REFUSED | Action.REFUSED:
                 if self._is_left_out(queue, item.batch, answer, first=first):
                     self.own_bytes -= item.batch.own
@@ -293,7 +328,7 @@ class Appender:
         queue.rejected.append(batch)
         # If an earlier batch was not accepted either, this one is sent again after it, and refused again.
         if not (halves_it and self._skips and indivisible):
-            queue.refusal = queue.refusal or PartitionRefusal(problem, passing=False)
+            self.refusals.setdefault(queue.key, PartitionRefusal(problem, passing=False))
         return False
 
     def _regroup(self, queue: _Queue) -> None:
@@ -303,7 +338,7 @@ class Appender:
             queue.next_sequence = queue.resume_sequence
             queue.waiting.extendleft(reversed(queue.rejected))
             queue.rejected, queue.disturbed = [], False
-        if queue.refusal is not None:
+        if queue.key in self.refusals:
             self.waiting_bytes -= sum(batch.size for batch in queue.waiting)
             self.own_bytes -= sum(batch.own for batch in queue.waiting)
             queue.waiting.clear()
@@ -311,7 +346,7 @@ class Appender:
             self._active.pop(queue.key, None)
 
     def _ready(self, queue: _Queue, now: float) -> bool:
-        if not queue.waiting or queue.disturbed or queue.refusal or now < queue.not_before:
+        if not queue.waiting or queue.disturbed or queue.key in self.refusals or now < queue.not_before:
             return False
         return queue.proven or not queue.in_flight
 
@@ -325,7 +360,7 @@ class Appender:
             for queue in queues:
                 if size >= min(REQUEST_BYTES, room):
                     break
-                if not queue.waiting or (not queue.proven and queue.in_flight):
+                if not queue.waiting or (not queue.proven and queue.in_flight) or not self._fits(queue.waiting[0], len(chosen), size):
                     continue
                 batch = queue.waiting.popleft()
                 item = _Sent(batch, queue.next_sequence)

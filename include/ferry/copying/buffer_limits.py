@@ -38,15 +38,20 @@ class BufferLimits(NamedTuple):
     opened: int
 
 
-def buffer_limits(memory: int, bytes_per_second: float | None, *, handled: bool) -> BufferLimits:
-    """For a worker with `memory` bytes for data and this rate limit (None: no limit). `handled`: a message handler gets every record."""
+def buffer_limits(memory: int, bytes_per_second: float | None, *, handled: bool, beside: int = 1) -> BufferLimits:
+    """For a worker with `memory` bytes for data and this rate limit (None: no limit). `handled`: a message handler gets every record.
+
+    `beside`: how many lanes of the worker run side by side. They share what may be held, and each asks for its part; but only one of them
+    transforms a batch at a time.
+    """
     held = memory * 5 // 16
-    part = held if bytes_per_second is None else max(SMALLEST_BYTES, int(bytes_per_second * SLICE_SECONDS))
+    own = held // beside
+    part = own if bytes_per_second is None else max(SMALLEST_BYTES, int(bytes_per_second * SLICE_SECONDS))
     return BufferLimits(
-        fetch=min(FETCH_BYTES, held // 4, part * 2),
-        partition_fetch=min(PARTITION_FETCH_BYTES, held // 4, part * 2),
-        in_flight=min(IN_FLIGHT_BYTES, held // 4, part),
-        waiting=min(WAITING_BYTES, held // 4, part * 2),
+        fetch=min(FETCH_BYTES, own // 4, part * 2),
+        partition_fetch=min(PARTITION_FETCH_BYTES, own // 4, part * 2),
+        in_flight=min(IN_FLIGHT_BYTES, own // 4, part),
+        waiting=min(WAITING_BYTES, own // 4, part * 2),
         held=held,
         opened=memory // (12 if handled else 6),
     )

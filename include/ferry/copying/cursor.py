@@ -8,16 +8,18 @@ fetched back to committed.
 import time
 from collections import deque
 from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
 from ferry.clusters.fetching import FetchPosition
 from ferry.clusters.group_model import CommittedOffset
-from ferry.copying.model import Failure, PartitionOutcome, PartitionTask, Segment
-from ferry.errors import FerryError, PartitionError, RetryRule
-from ferry.ledger.counters import ONE_TRANSACTION, Counters, MinMeanMax
-from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.copying.growing import grown
+from ferry.copying.model import OPEN_END, Failure, PartitionOutcome, PartitionTask, Segment
+from ferry.errors import FerryError, PartitionError
+from ferry.ledger.counters import ONE_TRANSACTION, ZERO, Counters, MinMeanMax
+from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind
 from ferry.ledger.state import Head
 from ferry.wire.produce_batch import ProduceBatch
-from ferry.wire.ranges import Range, end_of_range_at, next_start, outside, size, union, within
+from ferry.wire.ranges import Range, Ranges, end_of_range_at, next_start, outside, size, union, within
 from ferry.wire.runs import OffsetRun
 
 # Before excluded offsets, a fetch asks for this many bytes for each offset up to them, and at least for the smallest fetch: a broker always
@@ -39,9 +41,15 @@ class ReceiptDraft:
     max_timestamp: int = -1
     timestamps: MinMeanMax | None = None
     source_epoch: int = -1
+    repeated: list[Range] = field(default_factory=list)
 
     def add(self, batch: ProduceBatch, base_offset: int) -> None:
         """Count a batch that the target appended with the downstream offset `base_offset`."""
+        if batch.rerouted is not None:  # to another topic: for the remote partition its source records are dropped
+            dropped = batch.dropped + sum(count for _, count in batch.runs)
+            self.counters += Counters(handled=1, dropped=dropped, rerouted=batch.count)
+            self.source_epoch = max(self.source_epoch, batch.last_leader_epoch)
+            return
         downstream, places = base_offset, batch.places
         for index, (upstream, count) in enumerate(batch.runs):
             if places:
@@ -77,25 +85,57 @@ class ReceiptDraft:
 
 @dataclass(frozen=True)
 class _Committed:
-    """The state after the last confirmed commit: position, index of the segment, offset in it, and leader epoch of the last record."""
+    """The state after the last confirmed commit: position, index of the segment, offset in it, leader epoch of the last record, and where
+    the remote records end that receipts explain."""
 
     position: int
     segment: int
     offset: int
     epoch: int
     declared: bool
+    explained_end: int
+
+
+T = TypeVar("T")
+
+
+class _Noted(Generic[T]):
+    """A field of a cursor. Whoever sets it notes that the cursor has changed."""
+
+    def __set_name__(self, _: type, name: str) -> None:
+        self._name = f"_{name}"
+
+    def __get__(self, cursor: "PartitionCursor", _: type) -> T:
+        value: T = getattr(cursor, self._name)
+        return value
+
+    def __set__(self, cursor: "PartitionCursor", value: T) -> None:
+        setattr(cursor, self._name, value)
+        cursor.changes[cursor] = None
 
 
 class PartitionCursor:
+    # The source contradicts the offset or its epoch: nothing is fetched before the feed has asked for the log's bounds.
+    doubted = _Noted[bool]()
+    # Following: the source has committed more than what is fetched.
+    is_behind = _Noted[bool]()
+    # Since when nothing can be read; 0: it can.
+    troubled_since = _Noted[float]()
+
     def __init__(self, task: PartitionTask) -> None:
         self.task = task
-        # The source contradicts the offset or its epoch: nothing is fetched before the feed has asked for the log's bounds.
-        self.doubted = False
+        # The cursor puts itself in here whenever it changes. CursorGroups gives its own one.
+        self.changes: dict[PartitionCursor, None] = {}
+        self._segments = _with_open_end(task) if task.follows else task.segments
+        self.is_behind = True
+        # Following: the receipt that the last commit wrote, if it may grow.
+        self._growing: Receipt | None = None
         self.failure: Failure | None = None
         self.not_before = 0.0
         self.troubled_since = 0.0
-        first = task.segments[0].start if task.segments else task.position
-        self._committed = _Committed(task.position, 0, first, task.last_epoch, not task.declared)
+        first = self._segments[0].start if self._segments else task.position
+        declared = not task.declared and not task.unopened
+        self._committed = _Committed(task.position, 0, first, task.last_epoch, declared, task.explained_end)
         # (offset, number): this many records before the offset are in no batch, because the handler dropped all of them.
         self._dropped: deque[tuple[int, int]] = deque()
         self._record_bytes = task.record_bytes
@@ -108,22 +148,37 @@ class PartitionCursor:
         self.position = self._committed.position
         self._epoch = self._committed.epoch
         self._fetched_epoch = -1 if self.segment is not None and self.segment.kind == ReceiptKind.BACKFILLED else self._epoch
-        self._declared = self._committed.declared
+        self._declared, self._explained_end = self._committed.declared, self._committed.explained_end
         self._receipts: list[Receipt] = []
         self._draft: ReceiptDraft | None = None
         self._dropped.clear()
         self.doubted = False
+        self._note_change()
 
     def confirm(self) -> None:
         self._declared = True
-        self._committed = _Committed(self.position, self._segment, self.settled, self._epoch, declared=True)
+        self._committed = _Committed(self.position, self._segment, self.settled, self._epoch, True, self._explained_end)
+        self._growing = self._receipts[-1] if self._receipts and self.task.follows else None
         self._receipts = []
         self._draft = None
+        self._note_change()
+
+    def _note_change(self) -> None:
+        self.changes[self] = None
+
+    def end_here(self, *, at_once: bool) -> None:
+        """Follow no longer: what is fetched so far is the last that is copied. If not `at_once`, the task's segments are copied whole."""
+        if self._segments and self._segments[-1].end == OPEN_END:
+            last = self._segments[-1]
+            fetched = self.fetched if self.segment == last else last.start
+            planned = [segment.end for segment in self.task.segments if segment.kind == ReceiptKind.COPIED and not at_once]
+            self._segments = (*self._segments[:-1], replace(last, end=max(fetched, *planned, last.start)))
+            self._note_change()
 
     @property
     def segment(self) -> Segment | None:
         """The segment that is being copied; None when nothing is left."""
-        return self.task.segments[self._segment] if self._segment < len(self.task.segments) else None
+        return self._segments[self._segment] if self._segment < len(self._segments) else None
 
     @property
     def done(self) -> bool:
@@ -150,6 +205,11 @@ class PartitionCursor:
         """How many runs the receipt of the open transaction has so far."""
         return len(self._draft.runs) if self._draft else 0
 
+    @property
+    def committed_offset(self) -> int:
+        """The next offset of the segment that is being copied, as of the last commit."""
+        return self._committed.offset
+
     def fetch_position(self) -> FetchPosition:
         """Where to fetch next, without an epoch where none is known, as at the start of a backfilled segment."""
         limit = None
@@ -166,11 +226,13 @@ class PartitionCursor:
         after = min(segment.end, end_of_range_at(self.task.excluded, self.fetched))
         if after > self.fetched:
             self.fetched, self._fetched_epoch = after, -1
+            self._note_change()
 
     def fetched_to(self, offset: int, epoch: int) -> None:
         """Everything before `offset` was fetched. `epoch`: the leader epoch with which to fetch from there (-1: not known)."""
         self.fetched, self._fetched_epoch = offset, epoch
         self.troubled_since = 0.0
+        self._note_change()
 
     def forget_epoch(self) -> None:
         """Fetch without a leader epoch next: the source's leader does not know the epoch, although its log is the one that was read."""
@@ -181,7 +243,12 @@ class PartitionCursor:
         self._dropped.append((self.fetched, records))
 
     def accept(self, batch: ProduceBatch, base_offset: int) -> None:
-        self._open_draft().add(batch, base_offset)
+        draft = self._open_draft()
+        if 0 <= self._explained_end < base_offset:
+            draft.repeated.append((self._explained_end, base_offset))
+        draft.add(batch, base_offset)
+        # In a transaction nothing comes in between any more, but markers do.
+        self._explained_end = draft.downstream_end if self.task.flushed else -1
         self._settle(batch.upstream_end, batch.last_leader_epoch)
         if self._dropped:
             self._count_dropped()
@@ -216,24 +283,26 @@ class PartitionCursor:
         if self.settled >= segment.end:
             self._next_segment()
 
-    def lose(self, log_start: int, reason: str) -> None:
+    def lose(self, log_start: int, reason: str, excluded: Ranges = ()) -> None:
         """The source deleted `[settled, log_start)` before it was copied: within the segment a loss, unless all of it is excluded.
 
         There is one loss, from the first offset that is not excluded to the last one: most offsets in between hold transaction markers.
+        `excluded`: offsets that are excluded beside those of the task.
         """
         segment = self.segment
         if segment is None:
             return
         end = min(log_start, segment.end)
-        lost = outside(self.task.excluded, self.settled, end)
+        excluded = union([*self.task.excluded, *excluded])
+        lost = outside(excluded, self.settled, end)
         if lost:
             first, last = lost[0][0], lost[-1][1]
             if first > self.settled:
                 self._open_draft()
                 self._settle(first, -1)
             self._close_draft()
-            excluded = size(within(self.task.excluded, first, last))
-            reason += f"; {excluded:,} of these offsets held what the flow in the other direction wrote" if excluded else ""
+            returned = size(within(excluded, first, last))
+            reason += f"; {returned:,} of these offsets held what the flow in the other direction wrote" if returned else ""
             kind = ReceiptKind.LOSS if segment.kind == ReceiptKind.COPIED else ReceiptKind.SKIPPED
             self._receipts.append(self._receipt(kind, first, last, reason))
             self._settle(last, -1)
@@ -248,8 +317,8 @@ class PartitionCursor:
     def fail(self, error: FerryError) -> None:
         """Stop the partition. Settled offsets stay settled."""
         if self.failure is None:
-            problem = getattr(error, "problem", str(error))
-            self.failure = Failure(type(error).__name__, problem, passing=error.retry == RetryRule.RETRY)
+            self.failure = Failure.of(error, getattr(error, "problem", ""))
+            self._note_change()
 
     def stop(self, kind: type[PartitionError], problem: str) -> None:
         self.fail(kind(*self.task.key, problem))
@@ -260,11 +329,22 @@ class PartitionCursor:
             return True
         if found is None:  # the broker expires the offsets of idle groups: then the head alone counts, as in the plan
             return self.committed_position == self.task.position
-        return found.offset == self.committed_position
+        behind = self.task.flushed and found.offset < self.committed_position  # without transactions it is written last
+        return behind or found.offset == self.committed_position
 
-    def receipts(self, run_id: str) -> list[Receipt]:
-        """The receipts of the open transaction: first the seed and receipts of other replicators' records, if they are not written yet."""
+    def receipts(self, run_id: str, remote_epoch: int = -1) -> list[Receipt]:
+        """The receipts of the open transaction: first the seed and receipts of other replicators' records, if they are not written yet.
+
+        `remote_epoch`: of what this transaction appended (-1: not known). If the first receipt of a run that follows goes on where the last
+        one ended, it takes its place: the same key, a larger end.
+        """
         self._close_draft()
+        self._receipts = [
+            replace(receipt, remote_epoch=remote_epoch) if receipt.kind in COPIES and receipt.counters.records else receipt
+            for receipt in self._receipts
+        ]
+        if self._growing is not None and self._receipts:
+            self._receipts[0], self._growing = grown(self._growing, self._receipts[0]), None
         declared = () if self._declared else self.task.declared
         return [replace(receipt, run_id=run_id) for receipt in (*declared, *self._receipts)]
 
@@ -283,6 +363,7 @@ class PartitionCursor:
             run_id=run_id,
             series=task.series,
             record_bytes=self._record_bytes,
+            remote_end=self._explained_end,
         )
 
     def outcome(self) -> PartitionOutcome:
@@ -291,6 +372,7 @@ class PartitionCursor:
     def _settle(self, offset: int, epoch: int) -> None:
         """`epoch`: of exactly this offset, or -1. The epoch of an earlier offset could make the log look truncated."""
         self.settled = offset
+        self._note_change()
         segment = self.segment
         if segment is not None and segment.kind == ReceiptKind.COPIED:
             self.position, self._epoch = offset, epoch
@@ -302,6 +384,7 @@ class PartitionCursor:
     def _next_segment(self) -> None:
         self._close_draft()
         self._segment += 1
+        self._note_change()
         if self.segment is not None:
             self.fetched = self.settled = self.segment.start
             self._fetched_epoch = -1
@@ -311,13 +394,14 @@ class PartitionCursor:
             segment = self.segment
             if segment is None:
                 raise RuntimeError(f"{self.task.topic}-{self.task.partition}: accepted a batch after the last segment")
-            self._draft = ReceiptDraft(segment, self.settled)
+            self._draft = ReceiptDraft(segment, self.settled, counters=ZERO if self.task.flushed else ONE_TRANSACTION)
         return self._draft
 
     def _close_draft(self) -> None:
         draft, self._draft = self._draft, None
         if draft is None:
             return
+        self._note_change()
         counters = draft.counters
         if counters.records:
             self._record_bytes = max(1, round(counters.bytes / counters.records))
@@ -332,6 +416,7 @@ class PartitionCursor:
                     replication_latency_ms=None if draft.timestamps is None else draft.timestamps.until(_now()),
                 ),
                 written=union(draft.written),
+                repeated=union(draft.repeated),
                 min_timestamp=-1 if draft.timestamps is None else draft.timestamps.least,
                 max_timestamp=draft.max_timestamp,
                 source_epoch=draft.source_epoch,
@@ -340,6 +425,14 @@ class PartitionCursor:
 
     def _receipt(self, kind: ReceiptKind, start: int, end: int, reason: str) -> Receipt:
         return replace(self.task.receipt(kind, start, end, reason), series=self.task.series)
+
+
+def _with_open_end(task: PartitionTask) -> tuple[Segment, ...]:
+    """The segments of a task, and after the last one of those that are copied in order, what arrives."""
+    in_order = [segment for segment in task.segments if segment.kind == ReceiptKind.COPIED]
+    others = tuple(segment for segment in task.segments if segment.kind != ReceiptKind.COPIED)
+    last = in_order[-1] if in_order else Segment(ReceiptKind.COPIED, task.position, task.position)
+    return (*others, *in_order[:-1], replace(last, end=OPEN_END))
 
 
 def _now() -> int:

@@ -3,8 +3,7 @@
 It runs in the Spark driver or, for small jobs, in the caller's process. It reads everything that decides about data after fencing.
 """
 
-import logging
-import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
@@ -13,32 +12,34 @@ from functools import partial
 from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin, require_contact
-from ferry.clusters.coordination import ProducerIdentity
-from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.clusters.partitions import TopicPartition, grouped
-from ferry.config import Flow
+from ferry.clusters.coordination import COORDINATION_SECONDS, ProducerIdentity
+from ferry.clusters.kept import kept_clients
+from ferry.clusters.log_sizes import log_sizes
+from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.shared_connection import ask_cluster, connected
+from ferry.config import ClientRole, Flow
+from ferry.copying.fenced_plans import Decide, FencedPlans
 from ferry.copying.fencing import RunLease
+from ferry.copying.lane_assignment import LaneAssignment, partition_task
 from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import number_of_lanes
 from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut, until_clusters_answer
 from ferry.copying.last_stable_lag import last_stable_lags, overdue
-from ferry.copying.ledger_compaction import compact_ledger, is_due
-from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask
-from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
+from ferry.copying.model import CopyJob, LaneResult, LaneTask
+from ferry.copying.plan import PartitionPlan
 from ferry.copying.progress import Progress, ProgressObserver, beside, named_when_slow
 from ferry.copying.request import RunRequest
-from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
-from ferry.errors import ClusterUnreachable, FerryError, RetryRule, Superseded
-from ferry.ledger import loss_index
-from ferry.ledger.losses import index_losses
-from ferry.ledger.reading import refuse_newer_state
-from ferry.ledger.run_report import PartitionFailure, Skipped, time_now
-from ferry.ledger.runs_topic import RunOpened, RunResult, read_run_records, write_run_record
+from ferry.copying.run_proof import FOLLOW_LOOK_SECONDS
+from ferry.copying.snapshot import FlowSnapshot
+from ferry.copying.try_records import TryRecords
+from ferry.copying.upkeep import UpkeepBeside, ask_held_ever, keep_up
+from ferry.copying.weights import bytes_an_offset, without_size
+from ferry.errors import ClusterUnreachable, FerryError, NoExecutors, PartitionUnavailable, RetryRule, Superseded
+from ferry.ledger.run_report import Skipped
+from ferry.ledger.runs_topic import RunOpened
 from ferry.ledger.state import Claim, encode_state
-from ferry.ledger.topic_ids import NO_ID
-from ferry.syncs.topics import plan_topics, why_missing
-
-log = logging.getLogger(__name__)
+from ferry.syncs.context import SyncContext
+from ferry.syncs.topics import sync_topics
 
 # Ferry waits so long before it takes lost lanes back, and twice as long each time that they are lost again without a commit.
 FIRST_PAUSE_SECONDS = 1.0
@@ -47,23 +48,44 @@ FIRST_PAUSE_SECONDS = 1.0
 LOOK_SECONDS = 10.0
 
 Log = Callable[[str], None]
-Decide = Callable[[FlowSnapshot], Iterable[PartitionPlan]]
+Watch = Callable[[threading.Event], None]
 
 
 class CopyDriver:
     """One try of one run."""
 
-    def __init__(self, flow: Flow, request: RunRequest, runner: LaneRunner, say: Log) -> None:
-        self._flow, self._request, self._runner, self._say = flow, request, runner, say
+    def __init__(
+        self, flow: Flow, request: RunRequest, runner: LaneRunner, say: Log, meanwhile: Watch = lambda _: None, *, cpu_told: float = 0.0
+    ) -> None:
+        """`meanwhile`: called in a thread when this run holds the flow, with an event that says that the copy is over.
+
+        `cpu_told`: as of TryRecords.
+        """
+        self._flow, self._request, self._runner, self._say, self._meanwhile = flow, request, runner, say, meanwhile
         self._ledger = flow.ledger_topic
-        self._failures: dict[tuple[str, int], PartitionFailure] = {}  # by source partition
+        self._plans, self._records = FencedPlans(flow, request), TryRecords(flow, request, cpu_told)
         self._skipped: tuple[Skipped, ...] = ()
         self._stopped_lanes: set[int] = set()
         self._unreachable = ""  # the problem of a lane that waited for a whole cluster in vain
         self._cpu_seconds = 0.0
-        self._ledger_ends: Mapping[int, int] = {}
-        self._lanes = 0  # known with the plan
-        self._started = time.monotonic()
+        self._follows = request.follow_until is not None
+        self._assignment = LaneAssignment(flow, lambda: runner.width, follows=self._follows)
+        self._looked = self._refreshed = time.monotonic()
+        self._said = ""  # the last problem of looking around
+        # Of a run that follows: when lost lanes may be planned again, and since when a cluster does not answer that; 0: at once, and none.
+        self._again_at = self._silent_since = 0.0
+        self._interrupt_at = 0.0  # when lanes that are to end are ended, if they have not by themselves
+        self._upkeep: UpkeepBeside | None = None  # of a run that follows
+
+    @property
+    def ledger_ends(self) -> Mapping[int, int]:
+        """Where the ledger ended when the run began."""
+        return self._records.ledger_ends
+
+    @property
+    def gave_way_to(self) -> str:
+        """The run that has the flow now, if this one may take it again when that one has ended."""
+        return self._records.gave_way_to
 
     def run(self) -> None:
         """Copy, and write the outcome to the runs topic. Errors that end the run, like Superseded and ClusterUnreachable, are raised."""
@@ -73,22 +95,33 @@ class CopyDriver:
         """Instead of copying, write the seeds that `decide` plans from a snapshot after fencing. Outcome and errors as in `run`."""
         self._under_the_fence(lambda lease: self._seed(lease, decide))
 
+    @kept_clients()
     def _under_the_fence(self, act: Callable[[RunLease], None]) -> None:
+        lease = RunLease(self._flow)
         with named_when_slow(self._say, "reading what earlier runs left on the target"):
-            refuse_newer_state(self._flow)
-            self._write_opened()
+            lease.look_up()
+            newer = self._records.begin()
+        if newer is not None:  # to take the flow back would end a run that follows for longer
+            self._give_way(newer)
+            return
         try:
-            with RunLease(self._flow) as lease:
+            if self._follows:
+                with suppress(NoExecutors):  # the run that copies now has all cores, and leaves them when it loses its lanes
+                    self._runner.warm_up(number_of_lanes(0, self._flow.lanes))  # that run goes on meanwhile
+            with lease:
                 act(lease)
         except FerryError as problem:
             superseded = str(problem) if isinstance(problem, Superseded) else None
+            if superseded is not None and self._follows:
+                self._give_way(self._records.taker())
+                return
             if superseded is None:
-                self._fail("", -1, type(problem).__name__, str(problem))
+                self._plans.fail("", -1, type(problem).__name__, str(problem))
             with suppress(ClusterUnreachable):  # the target may be unreachable too; `problem` is what ended the run
                 waited = isinstance(problem, ClusterUnreachable)
-                self._write_result(superseded, seconds=LOOK_SECONDS if waited else None)
+                self._end(superseded=superseded, seconds=LOOK_SECONDS if waited else None)
             raise
-        self._write_result()
+        self._end()
 
     def _take_over(self, lease: RunLease) -> dict[int, ProducerIdentity]:
         held = lease.take_lanes()
@@ -96,23 +129,24 @@ class CopyDriver:
         return held
 
     def _prepare(self, lease: RunLease, seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> dict[int, ProducerIdentity]:
-        """Decide how many lanes the run has, by what there is to copy, and claim the remote topics to which no flow has written yet.
+        """Take as many lanes as are needed, by what there is to copy, and claim the remote topics to which no flow has written yet.
 
         Returns the lanes that no earlier run had.
         """
-        at_work = [plan for plan in plans if plan.has_work]
-        self._lanes = number_of_lanes(len(at_work), self._flow.lanes)
-        more = lease.take_more_lanes(self._lanes)
+        at_work = [plan for plan in plans if self._has_lane(plan)]
+        if not self._assignment.lanes:
+            self._assignment.decide(len(at_work))
+        new = lease.take_more_lanes(self._assignment.lanes)
         facts = [plan.facts for plan in at_work if seen.claims.get(plan.facts.remote_topic) is None]
         places = {entry.remote_topic: str(entry.remote_topic_id) for entry in facts if entry.remote_topic_id is not None}
         claims = [encode_state(Claim(topic, topic_id, self._flow.name)) for topic, topic_id in places.items()]
         if claims:
             lease.write({TopicPartition(self._flow.state_topic, 0): claims})
-        return more
+        return new
 
     def _seed(self, lease: RunLease, decide: Decide) -> None:
         held = self._take_over(lease)
-        seen, plans = self._plan(lease, decide)
+        seen, plans = self._plans.plan(lease, decide)
         held |= self._prepare(lease, seen, plans)
         tasks = [
             replace(task, partitions=tuple(replace(part, replaces_offset=True) for part in task.partitions))
@@ -127,7 +161,7 @@ class CopyDriver:
         with named_when_slow(self._say, "taking the flow over from earlier runs"):
             held = self._take_over(lease)
         with named_when_slow(self._say, "planning the lanes"):
-            seen, plans = self._plan(lease, self._decide, for_a_run=True)
+            seen, plans = self._plans.plan(lease, self._plans.decide, for_a_run=True)
             self._skipped = seen.skipped
             held |= self._prepare(lease, seen, plans)
         ends = {plan.facts.key: plan.facts.end for plan in plans}
@@ -135,41 +169,175 @@ class CopyDriver:
         job = self._job(seen, held)
         progress = Progress(sum(plan.offsets for plan in plans), len(pending))
         self._say(f"{progress.lanes_total} lanes, {progress.offsets_total:,} offsets to go")
-        observer = ProgressObserver(self._flow, self._request.run_id, self._ledger_ends, progress, self._say)
-        with beside("ferry-progress", observer.watch):
+        if self._follows:
+            self._upkeep = UpkeepBeside(self._flow, job.ledger_topic_id, self._say)
+        observer = ProgressObserver(self._flow, self._request.run_id, self.ledger_ends, progress, self._say, follows=self._follows)
+        with beside("ferry-progress", observer.watch), beside("ferry-meanwhile", self._meanwhile):
             out = LanesOut()
             more = partial(self._taken_back, lease, held, ends, out)
-            while pending:
-                self._run_lanes(job, pending, out, progress, more)
+            while pending or out.lost or self._time_is_left:
+                if pending:
+                    self._run_lanes(job, pending, out, progress, more)
                 pending = more()
-        for lane in self._stopped_lanes:
-            lease.retake(lane)  # aborts its open transaction: else readers of the target would wait for the transaction's time-out
+                if not pending and (out.lost or self._time_is_left):  # what failed is tried again later
+                    time.sleep(FIRST_PAUSE_SECONDS)
+        self._retake_stopped(lease, held, out)
+        if self._upkeep is not None:
+            self._upkeep.end(lease)
+        held_ever = ask_held_ever(self._flow)
         self._name_last_stable_lags(seen)
-        self._index_losses(lease, job.ledger_topic_id, self._compact_ledger(lease))
+        keep_up(self._flow, lease, job.ledger_topic_id, held_ever.answer(), self._say)
 
     def _taken_back(
-        self, lease: RunLease, held: Mapping[int, ProducerIdentity], ends: Mapping[TopicPartition, int], out: LanesOut
+        self, lease: RunLease, held: dict[int, ProducerIdentity], ends: Mapping[TopicPartition, int], out: LanesOut
     ) -> list[LaneTask]:
         """Take lost lanes back and plan them again, while others may still run. Lanes that were lost too often are given up."""
         lost = dict(out.lost)
-        if not lost:
+        if lost:
+            self._end_if_unreachable(lease)
+        if not lost or self._must_wait(out):
+            return self._look_around(lease, held, out)
+        again = lease.retake(lost)
+        takes_more = min(out.interrupted & lost.keys(), default=None)
+        waiting = set() if takes_more is None else set(self._assignment.left)
+
+        def concerns(topic: str, partition: int) -> bool:
+            key = TopicPartition(topic, partition)
+            return key in waiting or self._assignment.has(lost, key)
+
+        found = self._planned_again(lease, {"for_a_run": True, "ends": {} if self._follows else ends, "concerns": concerns})
+        if found is None:
             return []
-        self._end_if_unreachable(lease)
-        time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
-        lease.confirm()
-        again = {lane: lease.retake(lane) for lane in lost}
-        look = {
-            "for_a_run": True,
-            "ends": ends,
-            "concerns": lambda topic, partition: TopicPartition(topic, partition).share(self._lanes) in lost,
-        }
-        seen, plans = until_clusters_answer()(self._plan, lease, self._decide, **look)
-        self._skipped = seen.skipped
-        self._name_missing([out.tasks[lane] for lane in lost], plans)
-        tasks, given_up = out.give_again(self._lane_tasks(plans, {**held, **again}))
+        seen, plans = found
+        self._again_at, self._skipped = 0.0, seen.skipped
+        before = [out.tasks[lane] for lane in lost]
+        self._plans.name_missing((part.key for task in before for part in task.partitions), plans)
+        if waiting:
+            held |= self._prepare(lease, seen, plans)
+            self._assignment.left -= waiting
+        tasks, given_up = out.give_again(self._lane_tasks(plans, {**held, **again}, lane=takes_more))
         self._give_up(given_up, f"{LANE_ATTEMPTS} attempts in a row that committed nothing")
         self._say(f"trying {len(tasks)} lanes again: {'; '.join(sorted(set(lost.values())))}")
+        if self._follows:
+            again_in_lanes = {part.key for task in tasks for part in task.partitions}
+            self._assignment.drop(part.key for task in before for part in task.partitions if part.key not in again_in_lanes)
         return tasks
+
+    def _must_wait(self, out: LanesOut) -> bool:
+        """Whether it is too early to take lost lanes back. A run that follows does not sleep: its other lanes may run in this thread."""
+        pause = FIRST_PAUSE_SECONDS * 2**out.failures
+        if not self._follows:
+            time.sleep(pause)
+            return False
+        now = time.monotonic()
+        self._again_at = self._again_at or (now + pause if out.failures else now)
+        return now < self._again_at
+
+    def _planned_again(self, lease: RunLease, look: Mapping[str, Any]) -> tuple[FlowSnapshot, list[PartitionPlan]] | None:
+        """The plans of lost lanes; None: a run that follows asks again soon. ClusterUnreachable as of until_clusters_answer."""
+        if not self._follows:
+            return until_clusters_answer()(self._plans.plan, lease, self._plans.decide, **look)
+        try:
+            found = self._plans.plan(lease, self._plans.decide, **look)
+        except ClusterUnreachable as problem:
+            now = time.monotonic()
+            self._silent_since = self._silent_since or now
+            if problem.retry is not RetryRule.RETRY or now - self._silent_since > COORDINATION_SECONDS:
+                raise
+            self._again_at = now + FIRST_PAUSE_SECONDS
+            self._say_once(f"the plan of lost lanes waits for a cluster that does not answer: {problem}")
+            return None
+        self._silent_since = 0.0
+        return found
+
+    def _look_around(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut) -> list[LaneTask]:
+        """Following: Superseded if another run has taken the flow over.
+
+        Returns a lane of partitions that have none: of lanes that ended because a partition failed, and, at the interval of
+        `refresh.topics`, new ones and those that failed.
+        """
+        now = time.monotonic()
+        if not self._time_is_left:
+            return []
+        if now - self._looked >= FOLLOW_LOOK_SECONDS:
+            self._looked = now
+            lease.confirm()
+        self._retake_stopped(lease, held, out)
+        if out.interrupted:
+            for lane in out.interrupted if now >= self._interrupt_at else ():
+                self._runner.interrupt(lane)  # the first time, its Spark job may not have begun
+            return []
+        if self._upkeep is not None:
+            self._upkeep.look(lease)
+        mirroring = self._flow.mirroring
+        refresh = mirroring.refresh_topics_enabled and 0 <= mirroring.refresh_topics_interval <= now - self._refreshed
+        if refresh:
+            self._refreshed = now
+        try:
+            return self._new_lane(lease, held, out, refresh=refresh) if refresh or self._assignment.left else []
+        except Superseded:
+            raise
+        except FerryError as problem:
+            self._refreshed -= max(0.0, mirroring.refresh_topics_interval - LOOK_SECONDS) if refresh else 0.0
+            self._say_once(f"could not plan what has no lane; Ferry tries again: {problem}")
+            return []
+
+    def _retake_stopped(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut) -> None:
+        """Abort the open transactions of lanes that have failed: else readers of the target would wait for the transactions' time-out."""
+        stopped, self._stopped_lanes = self._stopped_lanes - out.tasks.keys(), set()
+        if stopped:
+            held |= lease.retake(stopped)
+
+    def _say_once(self, text: str) -> None:
+        if text != self._said:
+            self._say(text)
+        self._said = text
+
+    def _new_lane(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut, *, refresh: bool) -> list[LaneTask]:
+        if refresh and not self._request.topics:
+            sync_topics(SyncContext(self._flow, dry_run=False))
+        left = set(self._assignment.left)
+
+        def has_none(topic: str, partition: int) -> bool:
+            key = TopicPartition(topic, partition)
+            return key in left or (refresh and self._assignment.is_new(key))
+
+        seen, plans = self._plans.plan(lease, self._plans.decide, for_a_run=True, concerns=has_none)
+        self._plans.name_missing(left, plans)
+        new = [plan for plan in plans if has_none(*plan.facts.key)]
+        if not any(self._has_lane(plan) for plan in new):
+            self._assignment.left -= left
+            return []
+        if out.tasks and not self._runner.has_room(len(out.tasks)):
+            now = time.monotonic()
+            self._assignment.left = left | {
+                plan.facts.key for plan in new if self._has_lane(plan) and self._assignment.may_join(plan.facts.key, now)
+            }
+            if self._assignment.left:
+                self._interrupt(self._assignment.smallest(out.tasks), lease, out)
+            return []
+        lane = self._assignment.free_lane(held, out.tasks)
+        if lane in self._assignment.used:
+            held |= lease.retake([lane])
+        held |= self._prepare(lease, seen, new)
+        tasks = self._lane_tasks(new, held, lane=lane)
+        self._say(f"lane {lane} goes on with {sum(len(task.partitions) for task in tasks)} partitions")
+        out.give(tasks)
+        self._assignment.used.add(lane)
+        self._assignment.left -= left
+        return tasks
+
+    def _interrupt(self, lane: int, lease: RunLease, out: LanesOut) -> None:
+        """Let a lane end, so that it gets more partitions. For its assignment listener, it first may end by itself: it is fenced."""
+        out.interrupted.add(lane)
+        if self._flow.handling.assignment_listener:
+            lease.retake([lane])
+            self._interrupt_at = time.monotonic() + 2 * LOOK_SECONDS
+
+    @property
+    def _time_is_left(self) -> bool:
+        """Whether the run follows, and its time is not over."""
+        return self._request.follow_until is not None and time.time() < self._request.follow_until.timestamp()
 
     def _end_if_unreachable(self, lease: RunLease) -> None:
         """ClusterUnreachable if a lane has waited for a cluster in vain, and this process does not reach both clusters soon."""
@@ -177,7 +345,9 @@ class CopyDriver:
             return
         try:
             require_contact(self._flow.source, self._flow.target)
-            lease.confirm(LOOK_SECONDS)
+            with connected(self._flow.source, ClientRole.CONSUMER) as source:  # lanes of this process use it
+                source.connection.begin_anew()
+            lease.confirm(LOOK_SECONDS)  # the same for the connection to the target
         except ClusterUnreachable as problem:
             if problem.retry is not RetryRule.RETRY:
                 raise
@@ -188,103 +358,62 @@ class CopyDriver:
         """After the copy no transaction of this flow is open: if a last stable offset lags now, the transaction is somebody else's."""
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
             for failure in overdue(last_stable_lags(self._flow, seen, source, target)):
-                self._failures.setdefault((failure.topic, failure.partition), failure)
+                self._plans.failures.setdefault((failure.topic, failure.partition), failure)
 
-    def _compact_ledger(self, lease: RunLease) -> int:
-        """Compact the ledger if it is due. Returns how many records the ledger has ever held."""
-        with InternalTopicReader(self._flow.target) as reader:
-            held_ever = sum(reader.end_offsets(self._ledger).values())
-            if not is_due(held_ever, lease.record):
-                return held_ever
-            lease.confirm()  # an older run must not take the compaction's transactional id from a newer one
-            try:
-                done = compact_ledger(self._flow)
-            except Superseded as problem:
-                lease.confirm()  # raises if a newer run has taken over; else another process compacts, and the next run may do it
-                log.warning("another process compacts the ledger: %s", problem)
-                return held_ever
-            # The next compaction is due by the records that are written after this one.
-            held_ever = sum(reader.end_offsets(self._ledger).values())
-        lease.write_record(tidied=held_ever, receipts=done.left)
-        self._say(f"ledger: {len(done.replaced) + len(done.merged)} receipts became {len(done.merged)}")
-        return held_ever
+    def _lane_tasks(
+        self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity], *, lane: int | None = None
+    ) -> list[LaneTask]:
+        """`lane`: of the partitions that have none (None: spread them over all lanes)."""
+        at_work = [plan for plan in plans if self._has_lane(plan) and plan.facts.remote_topic_id is not None]
+        asked = without_size(at_work)
+        sizes: Mapping[TopicPartition, int] = {}
+        with suppress(FerryError):  # they only balance the lanes
+            sizes = ask_cluster(self._flow.source, log_sizes, asked) if asked else sizes
+        each = bytes_an_offset(at_work, sizes)
+        how = {"follows": self._follows, "flushed": not self._flow.exactly_once}
+        parts = [partition_task(plan, each[plan.facts.key], **how) for plan in at_work]
+        return self._assignment.tasks(parts, held, lane)
 
-    def _index_losses(self, lease: RunLease, ledger_topic_id: str, held_ever: int) -> None:
-        # Without topic ids Ferry cannot tell whether the ledger was deleted and created again.
-        if ledger_topic_id not in {"", NO_ID} and loss_index.is_due(held_ever, lease.record.losses):
-            lease.write_record(losses=index_losses(self._flow, lease.record.losses, ledger_topic_id, held_ever))
-
-    def _decide(self, seen: FlowSnapshot) -> list[PartitionPlan]:
-        return plan_partitions(seen.facts, rules_of(self._flow, self._request))
-
-    def _plan(self, lease: RunLease, decide: Decide, **look: Any) -> tuple[FlowSnapshot, list[PartitionPlan]]:
-        """Take a snapshot (`look`: options of take_snapshot), and plan. Failures are noted.
-
-        Superseded if there are some and a newer run has taken over: it may have changed what looks like a failure here.
-        """
-        with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
-            seen = take_snapshot(self._flow, self._request, source, target, stable=True, **look)
-            plans = self._without_topic(decide(seen), seen, source, target)
-        planned = [plan.failure for plan in plans if plan.failure is not None]
-        if planned:
-            lease.confirm()
-        self._failures.update(((failure.topic, failure.partition), failure) for failure in (*planned, *seen.unavailable, *seen.denied))
-        return seen, plans
-
-    def _without_topic(
-        self, plans: Iterable[PartitionPlan], seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin
-    ) -> list[PartitionPlan]:
-        """The plans, where partitions fail whose remote topic was not created. The target is asked for the reason."""
-        found = list(plans)
-        missing = {
-            (plan.facts.topic, plan.facts.remote_topic) for plan in found if plan.failure is None and plan.facts.remote_topic_id is None
-        }
-        if not missing:
-            return found
-        topics = plan_topics(self._flow, sorted(missing), seen.source_topics, seen.target_topics, source=source, target=target)
-        nothing = dict.fromkeys((topic for topic, _ in missing), "it was not created in time; run again")
-        return stopped_without_topic(found, nothing | why_missing(self._flow, topics, target))
-
-    def _name_missing(self, lost: Iterable[LaneTask], plans: Iterable[PartitionPlan]) -> None:
-        """Fail partitions of lost lanes that the clusters no longer show: the report would not name them otherwise.
-
-        If a failure names their topic (partition -1), that is reason enough.
-        """
-        named = {plan.facts.key for plan in plans} | self._failures.keys()
-        for part in (part for task in lost for part in task.partitions):
-            if not named & {part.key, (part.topic, -1)}:
-                self._fail(*part.key, "SourceMissing", "the source no longer had it when its lane was planned again")
-
-    def _lane_tasks(self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity]) -> list[LaneTask]:
-        at_work = (plan for plan in plans if plan.has_work and plan.facts.remote_topic_id is not None)
-        by_lane = grouped((plan.facts.key.share(self._lanes), partition_task(plan)) for plan in at_work)
-        return [LaneTask(lane, self._flow.transactional_id(lane), held[lane], tuple(tasks)) for lane, tasks in sorted(by_lane.items())]
+    def _has_lane(self, plan: PartitionPlan) -> bool:
+        """A run that follows watches the partitions, too, in which nothing is to be copied now."""
+        return plan.has_work or (self._follows and plan.failure is None)
 
     def _job(self, seen: FlowSnapshot, held: Mapping[int, ProducerIdentity]) -> CopyJob:
         ledger = seen.target_topics[self._ledger]
         producers = frozenset(identity.producer_id for identity in held.values())
         rate = self._flow.max_bytes_per_second
-        return CopyJob(self._flow, self._request.run_id, ledger.topic_id or "", ledger.partitions, rate, producers)
+        until = None if self._request.follow_until is None else self._request.follow_until.timestamp()
+        return CopyJob(self._flow, self._request.run_id, ledger.topic_id or "", ledger.partitions, rate, producers, until, seen.reroute)
 
     def _run_lanes(
         self, job: CopyJob, tasks: list[LaneTask], out: LanesOut, progress: Progress, more: Callable[[], list[LaneTask]] = list
     ) -> None:
         """Run `tasks`, and lanes that `more` gives meanwhile. `out` knows which were lost."""
         out.give(tasks)
+        self._assignment.used |= {task.lane for task in tasks}
         with closing(self._runner.run(job, tasks, more)) as results:  # if an error is raised here, the workers end first
             for result in results:
                 self._cpu_seconds += result.cpu_seconds
-                lost = self._take_result(result)
+                lost = self._take_result(result, out.tasks[result.lane])
+                if self._follows and lost is None and result.failure is not None:
+                    self._assignment.drop_lane(result.lane)
                 out.take(result.lane, lost)
                 progress.lanes_done += lost is None
         out.lose_the_rest()
 
-    def _take_result(self, result: LaneResult) -> str | None:
+    def _take_result(self, result: LaneResult, task: LaneTask) -> str | None:
+        began = {part.key: part.position for part in task.partitions}
         for outcome in result.partitions:
-            key = (outcome.topic, outcome.partition)
-            self._failures.pop(key, None)
+            key = TopicPartition(outcome.topic, outcome.partition)
+            if not self._follows or outcome.position > began.get(key, outcome.position):
+                self._plans.forget(key)
+                self._assignment.forget(key)
             if outcome.failure is not None:
-                self._fail(*key, outcome.failure.error, outcome.failure.problem)
+                self._stop(key, outcome.failure.error, outcome.failure.problem)
+                if self._follows:
+                    self._say(f"{outcome.topic}-{outcome.partition} stops: {outcome.failure.error}: {outcome.failure.problem}")
+        if self._follows and result.failure is None:
+            self._assignment.end(result)
         if result.fenced:
             return "it was fenced"
         if result.failure is None:
@@ -292,58 +421,27 @@ class CopyDriver:
         if result.failure.passing:
             self._unreachable = result.failure.problem if result.failure.unreachable else self._unreachable
             return result.failure.problem
-        self._fail("", -1, result.failure.error, result.failure.problem)
+        self._plans.fail("", -1, result.failure.error, result.failure.problem)
         self._stopped_lanes.add(result.lane)
+        if self._follows:
+            self._say(f"lane {result.lane} stops: {result.failure.error}: {result.failure.problem}")
         return None
+
+    def _stop(self, key: TopicPartition, error: str, problem: str) -> None:
+        self._plans.stop(key, error, problem)
+        self._assignment.fail(key, time.monotonic())
 
     def _give_up(self, tasks: Iterable[tuple[LaneTask, str]], attempts: str) -> None:
         for task, why in tasks:
+            self._assignment.drop(part.key for part in task.partitions)
             for partition in task.partitions:
                 problem = f"lane {task.lane} did not finish in {attempts}: {why}"
-                self._fail(partition.topic, partition.partition, "PartitionUnavailable", problem)
+                self._stop(partition.key, PartitionUnavailable.__name__, problem)
 
-    def _fail(self, topic: str, partition: int, error: str, problem: str) -> None:
-        self._failures[topic, partition] = PartitionFailure(topic, partition, error, problem)
+    def _end(self, **how: Any) -> None:
+        """`how`: as of TryRecords.end."""
+        self._records.end(self._plans.failures.values(), self._skipped, self._cpu_seconds, **how)
 
-    def _write_opened(self) -> None:
-        opened = read_run_records(self._flow, self._request.run_id).opened
-        if opened is None:
-            with InternalTopicReader(self._flow.target) as reader:
-                ends = reader.end_offsets(self._ledger)
-            opened = RunOpened(self._request.run_id, time_now(), self._request.bound, ends)
-            write_run_record(self._flow, opened)
-        self._ledger_ends = opened.ledger_ends
-
-    def _write_result(self, superseded: str | None = None, *, seconds: float | None = None) -> None:
-        cpu = self._cpu_seconds + sum(os.times()[:2])
-        write_run_record(
-            self._flow,
-            RunResult(
-                run_id=self._request.run_id,
-                finished=time_now(),
-                seconds=round(time.monotonic() - self._started, 3),
-                cpu_seconds=round(cpu, 3),
-                failed=tuple(self._failures.values()),
-                skipped=self._skipped,
-                superseded=superseded,
-            ),
-            seconds=seconds,
-        )
-
-
-def partition_task(plan: PartitionPlan) -> PartitionTask:
-    """The lane's task for a planned partition, whose remote topic must exist."""
-    facts = plan.facts
-    return PartitionTask(
-        *facts.existing,
-        position=plan.position,
-        segments=plan.segments,
-        last_epoch=plan.last_epoch,
-        seed=plan.seed,
-        foreign=plan.foreign,
-        batch_limit=facts.batch_limit,
-        excluded=facts.guard.excluded,
-        replaces_offset=plan.seed is not None and facts.committed is not None,
-        series=plan.series,
-        record_bytes=facts.head.record_bytes if facts.head is not None else 0,
-    )
+    def _give_way(self, to: RunOpened | None) -> None:
+        self._end(taken_over="" if to is None else to.run_id)
+        self._records.give_way(to)

@@ -15,70 +15,130 @@ that the id is lost. The order matters:
    superseded in between uses none of them.
 
 tests/model goes through all interleavings of these steps.
+
+A flow that copies without transactions does the same with its writers (plain_coordinator.py), which have the names of the ids. If the last
+run was of the other mode, the run fences what that mode left, after it has taken the run id of its own mode: a run of the other mode that
+begins meanwhile finds it in the state topic.
 """
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
-from ferry.clusters.event_loop import EventLoop, Wakeup
+from ferry.clusters.event_loop import EventLoop, Wakeup, ended, together
 from ferry.clusters.internal_batches import KeyValue
-from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
-from ferry.config import Flow
+from ferry.clusters.shared_connection import Asked, begin_asking, connected
+from ferry.config import ClientRole, Flow
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.lanes import number_of_lanes
-from ferry.errors import ClusterUnreachable, Superseded, UnreadableRecord
+from ferry.copying.plain_coordinator import PlainCoordinator, coordinator_of
+from ferry.errors import ClusterUnreachable, NotAuthorized, Superseded, UnreadableRecord
 from ferry.ledger.formats import place_of
-from ferry.ledger.state import FLOW_KEY, FlowRecord, decode_state, encode_state
+from ferry.ledger.state import FLOW_KEY, WRITER_KEY, FlowRecord, Writer, decode_state, encode_state
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 ATTEMPTS = 5
+# After the first one, only who got another producer id in that moment is left.
+FENCE_ROUNDS = 10
 
 
 class FencedWriter:
     """One transactional id on the target, held by this process. Its calls block: not for use inside a lane."""
 
-    def __init__(self, flow: Flow, name: str) -> None:
-        from ferry.config import ClientRole  # noqa: PLC0415 - see InternalTopicReader
-
-        self._flow, self._name = flow, name
-        self._loop = EventLoop()
-        self._connection = ClusterConnection(self._loop, flow.target, ClientRole.PRODUCER)
-        self._coordinator = Coordinator(self._loop, self._connection, name, flow.position_group)
+    def __init__(self, flow: Flow, name: str, beside: Sequence[str] = ()) -> None:
+        """`beside`: other ids that are taken soon."""
+        self._flow, self._name, self._beside = flow, name, beside
+        self._scope = ExitStack()
+        self._loop: EventLoop
+        self._connection: ClusterConnection
+        self._coordinator: Coordinator
+        self._leaders: Leaders
+        self._looked_up: Asked[None] | None = None
         self.identity: ProducerIdentity
+        self._unused = False  # the identity is new: sequences begin at 0
+
+    def look_up(self) -> None:
+        """Begin to look for the coordinators, if something else is to be asked before the id is taken. In a scope of kept clients."""
+
+        async def ask(connection: ClusterConnection) -> None:
+            await coordinator_of(connection.loop, connection, self._flow, self._name, self._beside).look_up()
+
+        self._looked_up = begin_asking(self._flow.target, ask, role=ClientRole.PRODUCER)
 
     def __enter__(self) -> Self:
-        try:
-            self._loop.run(self._connection.open)
-            self.identity = self._call(self._coordinator.init)
-        except BaseException:
-            self.__exit__()
-            raise
+        with ExitStack() as scope:
+            client = scope.enter_context(connected(self._flow.target, ClientRole.PRODUCER))
+            self._client, self._loop, self._connection = client, client.loop, client.connection
+            self._coordinator = coordinator_of(self._loop, self._connection, self._flow, self._name, self._beside)
+            self._leaders = Leaders(self._connection, {self._flow.ledger_topic, self._flow.state_topic})
+            if self._looked_up is not None:
+                self._looked_up.answer()
+            self.identity, self._unused = self._call(self._init), True
+            if not self._flow.exactly_once:
+                self._fence_writers({self._name: self.identity})
+            self._scope = scope.pop_all()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-        self._loop.close()
+    async def _init(self) -> ProducerIdentity:
+        """Take the id, and learn the leaders meanwhile."""
+        learned = self._loop.start(self._leaders.refresh)
+        try:
+            return await self._coordinator.init()
+        finally:
+            await ended([learned])  # what could not be learned is asked for when it is needed
+
+    def __exit__(self, *details: Any) -> None:
+        self._scope.__exit__(*details)
 
     def take(self, names: Sequence[str]) -> list[ProducerIdentity]:
         """Take other transactional ids, side by side: aborts their open transactions, and fences their holders."""
-        return self._call(self._take, names)
+        coordinators = [coordinator_of(self._loop, self._connection, self._flow, name) for name in names]
+        pairs = self._call(self._init_all, coordinators)
+        if not self._flow.exactly_once:
+            self._fence_writers(dict(zip(names, pairs, strict=True)))
+        return pairs
 
-    async def _take(self, names: Sequence[str]) -> list[ProducerIdentity]:
-        coordinators = [Coordinator(self._loop, self._connection, name, self._flow.position_group) for name in names]
-        taken = [self._loop.start(coordinator.init) for coordinator in coordinators]
-        return [await future for future in taken]
+    async def _init_all(self, coordinators: Sequence[Coordinator]) -> list[ProducerIdentity]:
+        return await together([self._loop.start(coordinator.init) for coordinator in coordinators])
+
+    def _fence_writers(self, held: Mapping[str, ProducerIdentity] | None = None) -> None:
+        """Fence who else holds these names without transactions, or any name of the flow (None). A holder that is alive may get another
+        producer id meanwhile: so this looks again until nobody is left."""
+        for _ in range(FENCE_ROUNDS):
+            others = [
+                writer
+                for writer in read_writers(self._flow)
+                if held is None or (writer.writer in held and writer.producer_id != held[writer.writer].producer_id)
+            ]
+            if not others:
+                return
+            self._call(self._fence_all, others)
+        raise ClusterUnreachable(f"cluster {self._connection.alias}: {self._flow.state_topic} still shows writers that were fenced")
+
+    async def _fence_all(self, writers: Sequence[Writer]) -> None:
+        plain = PlainCoordinator(self._loop, self._connection, self._flow, self._name)
+        await together([self._loop.start(plain.fence, writer) for writer in writers])
 
     def confirm(self, seconds: float | None = None) -> None:
-        """Prove that this process still holds the id; else Superseded. ClusterUnreachable after `seconds` (None: COORDINATION_SECONDS)."""
+        """Prove that this process still holds the id; else Superseded. ClusterUnreachable after `seconds` (None: COORDINATION_SECONDS).
+
+        With `seconds`, lanes have waited for the cluster in vain, perhaps over the same connection.
+        """
+        if seconds is not None:
+            self._connection.begin_anew()
         self._coordinator.patience_seconds = seconds
         try:
-            self.identity = self._call(self._prove)
+            self.identity, self._unused = self._call(self._prove), True
         except (RequestNotSent, RequestLost) as problem:
             raise ClusterUnreachable(f"{self._name} could not prove that it is held: {problem}") from problem
         finally:
@@ -91,8 +151,9 @@ class FencedWriter:
             try:
                 if problem is not None:
                     self._connection.disconnect()
-                    self.identity = self._call(self._prove)
-                return self._loop.run(self._write, records)
+                    self._leaders.forget({topic for topic, _ in records})
+                    self.identity, self._unused = self._call(self._prove), True
+                return self._client.run(self._write, records)
             except PositionsRefused as failure:
                 if failure.right:
                     topic, _ = failure.partitions[0]
@@ -103,11 +164,12 @@ class FencedWriter:
         raise ClusterUnreachable(f"cluster {self._connection.alias}: {self._name} could not write: {problem}") from problem
 
     async def _write(self, records: Mapping[TopicPartition, Sequence[KeyValue]]) -> None:
-        transactions_v2 = await self._connection.supports_transactions_v2()
-        wakeup, leaders = Wakeup(self._loop), Leaders(self._connection, {topic for topic, _ in records})
-        await leaders.refresh()
-        writer = InternalWriter(self._connection, leaders, wakeup, self._name, transactions_v2=transactions_v2)
-        self.identity = await self._prove()  # sequences start at 0 with a new epoch
+        transactions_v2, transactional_id = await self._coordinator.transactions_v2(), self._coordinator.transactional_id
+        await self._leaders.known({topic for topic, _ in records})
+        writer = InternalWriter(self._connection, self._leaders, Wakeup(self._loop), transactional_id, transactions_v2=transactions_v2)
+        if not self._unused:
+            self.identity = await self._prove()
+        self._unused = False
         writer.adopt(self.identity)
         if not transactions_v2:
             await self._coordinator.add_partitions(self.identity, records)
@@ -115,12 +177,11 @@ class FencedWriter:
         self.identity = await self._coordinator.end(self.identity, committed=True, transactions_v2=transactions_v2)
 
     async def _prove(self) -> ProducerIdentity:
-        transactions_v2 = await self._connection.supports_transactions_v2()
-        return await self._coordinator.prove(self.identity, transactions_v2=transactions_v2)
+        return await self._coordinator.prove(self.identity, transactions_v2=await self._coordinator.transactions_v2())
 
     def _call(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         try:
-            return self._loop.run(coroutine, *arguments)
+            return self._client.run(coroutine, *arguments)
         except Fenced as problem:
             raise Superseded(f"flow {self._flow.name}: a newer run took over ({problem})") from problem
 
@@ -129,12 +190,18 @@ class RunLease(FencedWriter):
     """A flow that this process holds: its run id and every lane id. `record`: the newest flow record, with the most lanes ever."""
 
     def __init__(self, flow: Flow) -> None:
-        super().__init__(flow, flow.transactional_id("run"))
+        lanes = [flow.transactional_id(lane) for lane in range(number_of_lanes(0, flow.lanes))]
+        super().__init__(flow, flow.transactional_id("run"), lanes)
         self.record = FlowRecord(flow.name, 0)
+        self._has_writers = False  # the state topic tells of others than this one, fenced or not
 
     def take_lanes(self) -> dict[int, ProducerIdentity]:
-        """Take every lane that was ever used, and at least as many as the flow has."""
+        """Take every lane that was ever used, and at least as many as the flow has. If the last run was of the other mode, fence that."""
         found = self._last_record()
+        if self._flow.exactly_once and self._has_writers:
+            self._fence_writers()
+        elif not self._flow.exactly_once and found.lanes and (found.exactly_once or not self._has_writers):
+            self._fence_transactions(found.lanes)  # without writers, an older release copied, which wrote receipts in transactions
         self.record = replace(found, flow=self._flow.name, lanes=max(found.lanes, number_of_lanes(0, self._flow.lanes)))
         return self._identities(range(self.record.lanes))
 
@@ -152,24 +219,46 @@ class RunLease(FencedWriter):
         self.record = replace(self.record, **changes)
         self.write({TopicPartition(self._flow.state_topic, 0): [encode_state(self.record)]})
 
-    def retake(self, lane: int) -> ProducerIdentity:
-        """Take back a lane whose worker is lost. Superseded if a newer run holds the flow."""
+    def retake(self, lanes: Collection[int]) -> dict[int, ProducerIdentity]:
+        """Take back lanes whose workers are lost. Superseded if a newer run holds the flow."""
         self.confirm()
-        pair = self._identities([lane])[lane]
+        pairs = self._identities(lanes)
         self.confirm()
-        return pair
+        return pairs
 
-    def _identities(self, lanes: Sequence[int]) -> dict[int, ProducerIdentity]:
+    def _identities(self, lanes: Collection[int]) -> dict[int, ProducerIdentity]:
         return dict(zip(lanes, self.take([self._flow.transactional_id(lane) for lane in lanes]), strict=True))
+
+    def _fence_transactions(self, lanes: int) -> None:
+        """Fence runs that copy in transactions. If the target refuses their ids to this user, it refuses them to those runs, too: then they
+        can commit nothing any more, and the broker aborts what they have left open."""
+        names = [self._flow.transactional_id(holder) for holder in ("run", "upkeep", "recovery", *range(lanes))]
+        group = self._flow.position_group
+        try:
+            self._call(self._init_all, [Coordinator(self._loop, self._connection, name, group) for name in names])
+        except NotAuthorized as problem:
+            log.warning("flow %s: earlier runs copied in transactions, and cannot be fenced: %s", self._flow.name, problem)
 
     def _last_record(self) -> FlowRecord:
         """The newest flow record, with the most lanes of all of them. Uncommitted ones count: their lanes may have open transactions."""
         state, most = self._flow.state_topic, FlowRecord(self._flow.name, 0)
+        own, _ = encode_state(Writer(self._name, self.identity.producer_id))
         with InternalTopicReader(self._flow.target, committed=False) as reader:
             for record in reader.read(state):
+                self._has_writers = self._has_writers or (record.key.startswith(WRITER_KEY) and record.key != own)
                 if record.value is not None and record.key.startswith(FLOW_KEY):
                     entry = decode_state(record.key, record.value, place_of(self._flow.target, state))
                     if not isinstance(entry, FlowRecord):
                         raise UnreadableRecord(f"{state}: {record.key!r} is not a flow record")
                     most = replace(entry, lanes=max(most.lanes, entry.lanes))
         return most
+
+
+def read_writers(flow: Flow) -> dict[Writer, int]:
+    """Who writes without transactions and was not fenced, with the offset of the newest proof of it."""
+    newest: dict[bytes, InternalRecord] = {}
+    with InternalTopicReader(flow.target, committed=False) as reader:
+        newest.update((record.key, record) for record in reader.read(flow.state_topic) if record.key.startswith(WRITER_KEY))
+    where = place_of(flow.target, flow.state_topic)
+    there = ((record, decode_state(record.key, record.value, where)) for record in newest.values() if record.value is not None)
+    return {entry: record.offset for record, entry in there if isinstance(entry, Writer)}

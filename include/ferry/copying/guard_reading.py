@@ -19,7 +19,7 @@ from ferry.clusters.leader_epochs import epoch_ends
 from ferry.clusters.leaders import NO_TOPIC_ID
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.copying.loop_guard import DECLARED, GuardDraft, PartitionGuard, both_ways, tells_of, unexplained_partitions
+from ferry.copying.loop_guard import DECLARED, GuardDraft, LedgerRead, PartitionGuard, both_ways, tells_of, unexplained_partitions
 from ferry.copying.plan import PartitionFacts
 from ferry.errors import ConfigError
 from ferry.ledger.formats import place_of
@@ -43,15 +43,17 @@ def guarded(
     pairs = {entry.topic: entry for entry in found}
     drafts = {entry.key: GuardDraft(_lowest(entry)) for entry in found}
     ledger = ledger_topic(flow.target.alias)
-    where, shares = place_of(flow.source, ledger), set[int]()
+    where, shares, positions = place_of(flow.source, ledger), set[int](), dict[int, int]()
     with InternalTopicReader(flow.source, committed=False) as reader:
         _refuse_other_alias(flow, reader, pairs, source_topics)
         other = _state(flow, reader)
         two_way = both_ways(other.heads.values(), pairs)
+        _refuse_other_name(flow, other, two_way)
         _refuse_at_least_once(flow, other, two_way)
         for record in reader.read(ledger):
-            if concerned := _concerned(record, pairs, drafts, where):
-                draft, receipt = concerned
+            positions[record.partition] = record.offset + 1
+            if told := concerned(record, pairs, drafts, where):
+                draft, receipt = told
                 draft.add(receipt)
                 shares.update({record.partition} if receipt.kind in DECLARED else ())
     broken: frozenset[tuple[str, int]] = frozenset()
@@ -59,10 +61,11 @@ def guarded(
         with InternalTopicReader(flow.source) as reader:
             heads = _state(flow, reader).heads.values()
             broken = unexplained_partitions(heads, pairs, _ledger_id(flow, reader, source_topics, heads))
-            for record in (record for share in sorted(shares) for record in reader.read(ledger, only=share, complete=stable)):
-                if concerned := _concerned(record, pairs, drafts, where):
-                    draft, receipt = concerned
+            for record in reader.read(ledger, only=shares, complete=stable):
+                if told := concerned(record, pairs, drafts, where):
+                    draft, receipt = told
                     draft.declare(receipt)
+    ledger_id = (source_topics[ledger].topic_id or "") if ledger in source_topics else ""
     ends = epoch_ends(flow.source, {key: draft.epochs for key, draft in drafts.items() if draft.epochs})
     guards = {key: draft.finish(ends.get(key)) for key, draft in drafts.items()}
     return tuple(
@@ -74,6 +77,7 @@ def guarded(
                 broken=entry.key in broken,
                 two_way=entry.topic in two_way,
                 unasked=bool(drafts[entry.key].epochs) and entry.key not in ends,
+                read=LedgerRead(ledger_id, positions, drafts[entry.key].beyond(entry.end)),
             ),
         )
         for entry in found
@@ -88,13 +92,13 @@ def _state(flow: Flow, reader: InternalTopicReader) -> FlowState:
 def _lowest(facts: PartitionFacts) -> int:
     """The lowest offset that a plan for this partition could copy."""
     head = facts.head
-    known = head is not None and head.topic_ids == facts.topic_ids
+    known = head is not None and head.is_of(facts.topic_ids)
     first = head.position if head is not None and known else min(facts.start, facts.log_start)
     first = first if facts.truncation is None else min(first, facts.truncation.start)
     return first if facts.since is None else min(first, max(facts.since, facts.log_start))
 
 
-def _concerned(
+def concerned(
     record: InternalRecord, pairs: Mapping[str, PartitionPair], drafts: Mapping[TopicPartition, GuardDraft], where: str
 ) -> tuple[GuardDraft, Receipt] | None:
     """A receipt and the draft that needs it, if any. Most receipts of a long ledger matter to none, and decoding all of them costs time."""
@@ -133,6 +137,16 @@ def _refuse_at_least_once(flow: Flow, other: FlowState, two_way: Iterable[str]) 
             f"flow {flow.name}: {flow.reverse_name} writes to topic {topics[0]} too, and names stay as they are: both flows must copy "
             f"exactly once, or records would go round; set transaction.producer=true for {' and '.join(wrong)} (and run it), or leave the "
             "topic out of one"
+        )
+
+
+def _refuse_other_name(flow: Flow, other: FlowState, two_way: Iterable[str]) -> None:
+    """ConfigError if the flow from the target calls this flow's source otherwise: it would not find this flow's ledger."""
+    expected, topics = f"{flow.target.alias}->{flow.source.alias}", sorted(two_way)
+    if topics and other.flow is not None and other.flow.flow != expected:
+        raise ConfigError(
+            f"flow {flow.name}: topic {topics[0]} is copied back by flow {other.flow.flow}, which should be called {expected}: use one "
+            "alias for each cluster everywhere, or records would go round"
         )
 
 

@@ -1,4 +1,4 @@
-"""Appends records to Ferry's own topics (ledger, state), as batches, within a transaction that the caller holds."""
+"""Appends records to Ferry's own topics (ledger, state), as batches, within a transaction that the caller holds, or without one."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,10 +16,10 @@ IDLE_SECONDS = 0.05
 
 
 class InternalWriter:
-    """Writes under one transactional id. Call `adopt` before each transaction."""
+    """Writes under one transactional id (None: without transactions). Call `adopt` before each transaction."""
 
     def __init__(
-        self, connection: ClusterConnection, leaders: Leaders, wakeup: Wakeup, transactional_id: str, *, transactions_v2: bool
+        self, connection: ClusterConnection, leaders: Leaders, wakeup: Wakeup, transactional_id: str | None, *, transactions_v2: bool
     ) -> None:
         self._alias = connection.alias
         self._leaders = leaders
@@ -45,7 +45,7 @@ class InternalWriter:
                 self._appender.leaders_stale = False
                 await self._leaders.refresh()
         for key in records:
-            refusal = self._appender.refusal(key)
+            refusal = self._appender.refusals.get(key)
             if refusal is not None:
                 kind = NotAuthorized if refusal.denied else ClusterUnreachable
                 raise kind(f"cluster {self._alias}: {key.topic}-{key.partition} takes no records: {refusal.problem}")

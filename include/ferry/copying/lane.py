@@ -1,4 +1,6 @@
-"""One lane: copies its partitions to their ends, transaction by transaction.
+"""One lane: copies its partitions to their ends, transaction by transaction. If the run follows, it goes on with what arrives.
+
+Without transactions, a segment takes the place of a transaction, and a flush that of its commit (segment_end.py).
 
 A lane runs on one event loop in one thread: it handles answers, sends batches, and always has the next fetch in flight. When a transaction
 is full, the lane appends nothing more. Once every answer has arrived, it adds receipts, heads and positions, and commits.
@@ -11,37 +13,45 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
-from ferry.clusters.event_loop import EventLoop, Wakeup
+from ferry.clusters.coordination import Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
+from ferry.clusters.event_loop import EventLoop, Wakeup, together
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.abandoned_transactions import fence_zombie_requests, stop_hanging, stop_refused
+from ferry.copying.abandoned_transactions import fence_zombie_requests, stop_hanging, stop_refused, stop_unpublished
 from ferry.copying.appender import Accepted, Appender
 from ferry.copying.buffer_limits import RateLimiter, buffer_limits
 from ferry.copying.cursor import PartitionCursor
+from ferry.copying.cursor_groups import CursorGroups
+from ferry.copying.following import Following
+from ferry.copying.guard_tail import GuardTail
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
+from ferry.copying.plain_coordinator import coordinator_of
+from ferry.copying.replaced_topics import stop_replaced
+from ferry.copying.rerouting import HOMES_A_PLACE, ReroutingAppender
+from ferry.copying.segment_end import SegmentEnd, Settled, segment_end
 from ferry.copying.signals import StopSignals
 from ferry.copying.source_feed import SourceFeed
 from ferry.copying.transaction import AppendEpochs, TransactionEvent, TransactionPartitions, TransactionState, advance
-from ferry.errors import BatchRefused, ClusterUnreachable, FerryError, PartitionUnavailable, PositionDisagrees, RetryRule, TargetRecreated
+from ferry.errors import BatchRefused, ClusterUnreachable, FerryError, PartitionUnavailable, PositionDisagrees, Superseded
 from ferry.handling.loading import Handle
-from ferry.ledger.receipts import COPIES, REFUSED, RUNS_PER_RECEIPT, Receipt
+from ferry.ledger.receipts import REFUSED, RUNS_PER_RECEIPT
+from ferry.wire.compression import codec_named
 from ferry.wire.split import halved
 
 log = logging.getLogger(__name__)
 
 # Runs of all receipts of one transaction, about 200 bytes each until it is committed.
 RUNS_PER_TRANSACTION = 20 * RUNS_PER_RECEIPT
-# The loop runs at least this often, for pauses that are over and transactions that are old enough.
-IDLE_SECONDS = 0.05
+# A following lane that writes nothing so often asks the target for its topics, and whether it still holds its transactional id.
+LOOK_SECONDS = 10.0
 # Recoveries in a row without a commit; each may take as long as Ferry waits for a coordinator. The driver tries a failed lane again.
 RECOVERIES = 6
 # A partition that makes the outcome unknown this often at one position is stopped, so that it does not stop the lane.
@@ -53,7 +63,7 @@ UNCLEAR_SECONDS = 40.0
 
 
 class Lane:
-    """Runs one lane once, over connections that several lanes share."""
+    """Runs one lane once. No other lane uses its connections meanwhile."""
 
     def __init__(  # noqa: PLR0917 - what lanes share, then what this one has
         self,
@@ -67,37 +77,43 @@ class Lane:
         reading: RateLimiter,
         writing: RateLimiter,
         stop_signals: StopSignals,
+        beside: int,
+        shared_source: ClusterConnection | None = None,
     ) -> None:
-        """`reading` and `writing`: rate limiters that lanes share which run one after the other."""
+        """The lanes of a process share both rate limiters and `shared_source` (see GuardTail). `beside`: how many run at a time."""
         self._stop_signals, self._writing = stop_signals, writing
         self._loop, self._source, self._target, self._job, self._task = loop, source, target, job, task
-        self._wakeup = Wakeup(loop)
-        self._limits = buffer_limits(job.flow.memory_bytes, job.bytes_per_second, handled=handle is not None)
+        self._wakeup, self._meter = Wakeup(loop), source.meter
+        self._limits = buffer_limits(job.flow.memory_bytes, job.bytes_per_second, handled=handle is not None, beside=beside)
         self._cursors = {partition.remote: PartitionCursor(partition) for partition in task.partitions}
-        self._coordinator = Coordinator(loop, target, task.transactional_id, job.flow.position_group)
+        self._coordinator = coordinator_of(loop, target, job.flow, task.transactional_id)
         source_ids = {partition.topic: partition.topic_id for partition in task.partitions}
         remote_ids = {partition.remote_topic: partition.remote_topic_id for partition in task.partitions}
         self._source_leaders = Leaders(source, source_ids, source_ids)
-        self._target_leaders = Leaders(target, [*remote_ids, job.flow.ledger_topic, job.flow.state_topic], remote_ids)
-        self._feed = SourceFeed(loop, source, self._source_leaders, self._wakeup, self._cursors.values(), handle, self._limits, reading)
-        self._identity = task.identity
-        self._state = TransactionState.READY
-        self._mark, self._in_doubt = "", False
-        self._opened, self._sent_bytes = 0.0, 0
+        self._target_leaders = Leaders(target, [*remote_ids, *job.reroute, job.flow.ledger_topic, job.flow.state_topic], remote_ids)
+        self._groups = CursorGroups(self._cursors.values())
+        self._news = self._groups.news()
+        guard = GuardTail.of(shared_source or source, job.flow, task.partitions)
+        codec, from_source = codec_named(job.flow.compression_type), (loop, source, self._source_leaders, self._wakeup, self._groups)
+        self._feed = SourceFeed(*from_source, handle, self._limits, reading, guard, codec, job.reroute)
+        self._identity, self._state = task.identity, TransactionState.READY
+        self._mark, self._in_doubt, self._opened, self._sent_bytes = "", False, 0.0, 0
         self._registered: set[TopicPartition] = set()
-        self._transaction_partitions = TransactionPartitions()
+        self._transaction_partitions = TransactionPartitions(HOMES_A_PLACE + 1 if job.reroute else 1)
         self._epochs = AppendEpochs(target, self._target_leaders, task.partitions)
         # Partitions whose leader has not said yet whether an older transaction hangs there.
         self._unchecked: set[TopicPartition] = set()
         self._blamed: Counter[tuple[TopicPartition, int]] = Counter()
+        until = None if job.follow_until is None else time.monotonic() + job.follow_until - time.time()
+        self._following = Following(until, job.flow.follow_commit_ms / 1000)
         self._transactions_v2 = True
         self._records: Appender
-        self._ledger: InternalWriter
+        self._ending: SegmentEnd
 
     async def run(self) -> LaneResult:
         """Copy until every partition is done or failed. Errors of clusters and partitions are in the result, not raised."""
         try:
-            self._transactions_v2 = await self._target.supports_transactions_v2()
+            self._transactions_v2 = await self._coordinator.transactions_v2()
             await self._take()
             await self._copy_and_recover()
             if self._stop_signals.received and self._state is not TransactionState.READY:
@@ -105,49 +121,50 @@ class Lane:
                 self._identity = await self._coordinator.init(self._identity)
         except Fenced as problem:
             self._state = advance(self._state, TransactionEvent.FENCED)
-            return self._result(fenced=True, failure=Failure("Superseded", str(problem), passing=False))
-        except (FerryError, RequestNotSent, RequestLost, OutcomeUnknown) as problem:
-            passing = not isinstance(problem, FerryError) or problem.retry == RetryRule.RETRY
-            return self._result(failure=Failure(type(problem).__name__, str(problem), passing, isinstance(problem, ClusterUnreachable)))
+            return self._result(fenced=True, failure=Failure(Superseded.__name__, str(problem), passing=False))
+        except FerryError as problem:
+            return self._result(failure=replace(Failure.of(problem), unreachable=isinstance(problem, ClusterUnreachable)))
+        except (RequestNotSent, RequestLost, OutcomeUnknown) as problem:
+            return self._result(failure=Failure(type(problem).__name__, str(problem), passing=True))
+        finally:
+            self._meter.own.pop(self._task.lane, None)
         return self._result()
 
     async def _take(self) -> None:
         """InitProducerId with the driver's producer id and epoch, then once more: from then on only this task knows the current ones."""
         self._identity = await self._prove()
-        self._identity = await self._coordinator.init(self._identity)
-        await self._source_leaders.refresh()
-        await self._target_leaders.refresh()
+        start = self._loop.start
+        self._identity, *_ = await together(
+            [start(self._coordinator.init, self._identity), start(self._source_leaders.refresh), start(self._target_leaders.refresh)]
+        )
         self._feed.check_identities()
         self._check_remote_topics()
         await self._fresh_appenders()
-        self._unchecked = await stop_hanging(self._target, self._target_leaders, self._cursors, self._producers())
-        await self._compare_positions()
+        self._unchecked, positions = await together(
+            [
+                start(self._stop_hanging, self._cursors),
+                start(self._coordinator.positions, self._cursors),
+            ]
+        )
+        await self._compare_positions(positions)
 
-    def _producers(self) -> frozenset[int]:
-        """Producer ids of all lanes: a partition may have changed its lane, and nobody else ends the older open transactions in it."""
-        return self._job.producers | {self._identity.producer_id}
+    async def _stop_hanging(self, cursors: Mapping[TopicPartition, PartitionCursor]) -> set[TopicPartition]:
+        """With the producer ids of all lanes: a partition may have changed its lane. Without transactions nothing joins those that hang."""
+        if not self._job.flow.exactly_once:
+            return set()
+        return await stop_hanging(self._target, self._target_leaders, cursors, self._job.producers | {self._identity.producer_id})
 
     async def _prove(self) -> ProducerIdentity:
         return await self._coordinator.prove(self._identity, transactions_v2=self._transactions_v2)
 
     def _check_remote_topics(self) -> bool:
-        """Stop the cursors whose remote topic was deleted, or created again. Returns whether any was stopped."""
-        stopped = False
-        for cursor in self._cursors.values():
-            task, found = cursor.task, self._target_leaders.topic_id(cursor.task.remote_topic)
-            replaced = found is not None and found != task.remote_topic_id
-            if cursor.failure is None and (replaced or self._target_leaders.is_gone(task.remote_topic)):
-                problem = f"remote topic {task.remote_topic} is gone or was deleted and created again since the run was planned"
-                cursor.stop(TargetRecreated, problem)
-                stopped = True
-        return stopped
+        return stop_replaced(self._cursors.values(), self._target_leaders)
 
-    async def _compare_positions(self) -> None:
+    async def _compare_positions(self, positions: Mapping[tuple[str, int], CommittedOffset]) -> None:
         """Stop cursors whose position in the group is not the one that the driver read or that this lane committed, unless a seed sets it.
 
         A newer run may have moved the position: if one differs, the lane first proves that it still holds its transactional id (Fenced).
         """
-        positions = await self._coordinator.positions(self._cursors)
         differing = {cursor: positions.get(key) for key, cursor in self._cursors.items() if not cursor.agrees_with(positions.get(key))}
         if differing:
             self._adopt(await self._prove())
@@ -157,19 +174,21 @@ class Lane:
             cursor.stop(PositionDisagrees, f"{differs}; settle it with ferry seed")
 
     async def _fresh_appenders(self) -> None:
-        exactly_once, transactions_v2 = self._job.flow.exactly_once, self._transactions_v2
-        transactional_id, shared = self._task.transactional_id, (self._target, self._target_leaders, self._wakeup)
-        self._ledger = InternalWriter(*shared, transactional_id, transactions_v2=transactions_v2)
-        self._records = Appender(
+        transactions_v2, transactional_id = self._transactions_v2, self._coordinator.transactional_id
+        shared = (self._target, self._target_leaders, self._wakeup)
+        new_ledger = partial(InternalWriter, *shared, transactional_id, transactions_v2=transactions_v2)
+        stop = partial(stop_unpublished, self._cursors, self._target)
+        self._ending = segment_end(self._coordinator, new_ledger, None if transactions_v2 else self._register, stop)
+        self._records = (partial(ReroutingAppender, tasks=self._task.partitions) if self._job.reroute else Appender)(
             *shared,
-            transactional_id=transactional_id if exactly_once else None,
+            transactional_id=transactional_id,
             transactions_v2=transactions_v2,
             halve=partial(halved, limit=self._limits.opened),
             in_flight_bytes=self._limits.in_flight,
             skips=not self._job.flow.handling.abort_on_send_failure,
         )
-        self._ledger.adopt(self._identity)
-        self._records.adopt(self._identity if exactly_once else await self._coordinator.idempotent_identity())
+        self._ending.adopt(self._identity)
+        self._records.adopt(self._identity)
 
     async def _copy_and_recover(self) -> None:
         recoveries, known = 0, self._committed_total()
@@ -193,33 +212,73 @@ class Lane:
     def _committed_total(self) -> int:
         return sum(cursor.committed_position for cursor in self._cursors.values())
 
+    async def _declare(self) -> None:
+        """Without transactions, write seeds and first heads before any record: then a head always says which records have receipts."""
+        self._groups.sort()
+        while self._groups.touched:
+            self._open()
+            self._state = advance(self._state, TransactionEvent.CLOSE)
+            await self._commit()
+            self._groups.sort()
+
     async def _copy(self) -> None:
+        if not self._job.flow.exactly_once:
+            await self._declare()
         while not self._stop_signals.received:
             self._source.require_answers()
             self._target.require_answers()
             self._take_arrivals()
+            self._follow_on()
             self._stop_refused()  # before idle partitions are settled: a refused batch is not settled
-            idle = [cursor for key, cursor in self._cursors.items() if not self._records.busy(key)]
-            for cursor in idle:
-                cursor.settle_fetched()
-            await self._feed.mend(idle)
+            self._settle_fetched()
+            await self._feed.mend(self._idle(self._groups.doubted))
             await self._mend_target()
             self._note_touched()
             if self._state is TransactionState.CLOSING and not self._records.unanswered and not self._unclear_sent_again():
-                await self._commit()
-                continue
+                if any(cursor.touched for cursor in self._cursors.values()):
+                    await self._commit()
+                    continue
+                self._reopen()
             if self._state in {TransactionState.READY, TransactionState.OPEN}:
                 await self._append()
             if self._records.waiting_bytes < self._limits.waiting:
-                self._feed.pump(self._source.held_bytes + self._records.own_bytes)
+                self._meter.own[self._task.lane] = self._records.own_bytes
+                self._feed.pump(self._meter.all_held)
             if self._finished():
                 await self._check_remote_topics_at_end()
                 return
-            await self._wakeup.wait(IDLE_SECONDS)
+            await self._wakeup.wait(self._pause())
+
+    def _reopen(self) -> None:
+        """The target has accepted nothing so far, and would refuse a commit: go on, or end the transaction if nothing is left to send."""
+        waits = any(map(self._records.busy, self._cursors))
+        if not waits or time.monotonic() - self._opened > UNCLEAR_SECONDS:
+            raise OutcomeUnknown("the target has accepted nothing of the transaction")
+        self._state = advance(self._state, TransactionEvent.NOTHING_ACCEPTED)
+
+    def _follow_on(self) -> None:
+        failed = self._following.goes_on and bool(self._groups.failed)
+        if self._following.ends(time.monotonic(), failed=failed):
+            for cursor in self._cursors.values():
+                cursor.end_here(at_once=failed)
+
+    def _pause(self) -> float:
+        waits = bool(self._records.unanswered or self._records.waiting_bytes)
+        return self._following.pause(self._state, self._opened, time.monotonic(), self._groups, waits=waits)
+
+    def _settle_fetched(self) -> None:
+        self._groups.sort()
+        idle = self._idle(self._news)  # a busy cursor is news again when its batches are accepted
+        self._news.clear()
+        for cursor in idle:
+            cursor.settle_fetched()
+
+    def _idle(self, cursors: Iterable[PartitionCursor]) -> list[PartitionCursor]:
+        return [cursor for cursor in cursors if not self._records.busy(cursor.task.remote)]
 
     def _finished(self) -> bool:
         idle = self._state is TransactionState.READY and not self._records.unanswered
-        return idle and all(cursor.done and not cursor.touched for cursor in self._cursors.values())
+        return idle and not self._groups.unfinished and not self._groups.touched
 
     async def _check_remote_topics_at_end(self) -> None:
         """If a remote topic was deleted during the last commit, its records are gone. Otherwise only the next run would report it."""
@@ -238,37 +297,40 @@ class Lane:
                 self._records.enqueue(cursor.task.remote, batch)
 
     async def _mend_target(self) -> None:
-        if self._records.leaders_stale and self._target_leaders.rested:
+        # Nothing is written where nothing arrives, so nobody would say that a remote topic was deleted, or that another run has the lane.
+        old = self._following.goes_on and self._state is TransactionState.READY and self._target_leaders.age > LOOK_SECONDS
+        if (self._records.leaders_stale or old) and self._target_leaders.rested:
             with suppress(RequestNotSent, RequestLost):  # the next round asks again
                 await self._target_leaders.refresh()
                 self._records.leaders_stale = False
                 if self._check_remote_topics():
                     raise OutcomeUnknown("a remote topic was replaced")  # its batches, queued or in flight, must not be sent again
+            if old:
+                self._adopt(await self._prove())
 
     def _stop_refused(self) -> None:
-        for key, cursor in self._cursors.items():
-            refusal = self._records.refusal(key)
-            if refusal is not None and cursor.failure is None:
+        for key, refusal in self._records.refused().items():
+            cursor = self._cursors[key]
+            if cursor.failure is None:
                 where = f"remote topic {key.topic}, source offset {cursor.settled}"
                 cursor.stop(PartitionUnavailable if refusal.passing else BatchRefused, f"{where}: {refusal.problem}")
 
     def _note_touched(self) -> None:
         """Open a transaction for positions that moved and seeds to write; close one that is full, old or the last."""
-        if self._state is TransactionState.READY and any(cursor.touched for cursor in self._cursors.values()):
+        if self._state is TransactionState.READY and self._groups.touched:
             self._open()
         if self._state is TransactionState.OPEN and self._due():
             self._state = advance(self._state, TransactionEvent.CLOSE)
 
     def _due(self) -> bool:
-        flow = self._job.flow
-        if self._sent_bytes >= flow.transaction_bytes or time.monotonic() - self._opened >= flow.transaction_seconds:
+        flow, now = self._job.flow, time.monotonic()
+        if self._sent_bytes >= flow.transaction_bytes or now - self._opened >= flow.transaction_seconds:
             return True
-        runs = [cursor.runs for cursor in self._cursors.values()]
-        if max(runs, default=0) >= RUNS_PER_RECEIPT or sum(runs) >= RUNS_PER_TRANSACTION:
+        if self._following.is_due(self._opened, now, self._groups) or self._groups.full or self._groups.runs >= RUNS_PER_TRANSACTION:
             return True
         if self._transaction_partitions.full and not any(map(self._records.busy, self._transaction_partitions.keys)):
             return True
-        return all(cursor.done and not self._records.busy(key) for key, cursor in self._cursors.items())
+        return not self._groups.unfinished and self._records.idle
 
     def _open(self) -> None:
         self._state = advance(self._state, TransactionEvent.APPEND)
@@ -281,9 +343,9 @@ class Lane:
             return
         if self._unchecked:
             await self._check_again()
-        if self._job.flow.exactly_once and not self._transactions_v2:
+        if not self._transactions_v2:
             await self._register(key for key in self._records.sendable() if self._admits(key))
-            sent = self._records.pump(self._registered.__contains__)
+            sent = self._records.pump(lambda key: key in self._registered and self._admits(key))
         else:
             sent = self._records.pump(self._admits)
         if sent and self._state is TransactionState.READY:
@@ -292,26 +354,27 @@ class Lane:
         self._writing.spend(sent)
 
     def _admits(self, key: TopicPartition) -> bool:
-        return key not in self._unchecked and self._transaction_partitions.admit(key)
+        together = self._records.together(key)
+        return self._unchecked.isdisjoint(together) and self._transaction_partitions.admit(together)
 
     def _unclear_sent_again(self) -> bool:
         """Send batches again that the log may hold although it did not accept them (see Appender). Returns whether there are any."""
         unclear = self._records.unclear if self._job.flow.exactly_once else []
-        if unclear and (time.monotonic() - self._opened > UNCLEAR_SECONDS or any(map(self._records.refusal, unclear))):
+        if unclear and (time.monotonic() - self._opened > UNCLEAR_SECONDS or not self._records.refusals.keys().isdisjoint(unclear)):
             topic, partition = unclear[0]
             raise OutcomeUnknown(f"{topic}-{partition} does not say whether it holds a batch that was sent", unclear[0])
-        self._records.pump(unclear.__contains__)
+        self._records.pump(lambda key: key in unclear and self._admits(key))
         return bool(unclear)
 
     async def _check_again(self) -> None:
-        due = {key for key in self._records.sendable() if key in self._unchecked and self._target_leaders.of(*key).node >= 0}
+        sendable = {each for key in self._records.sendable() for each in self._records.together(key)}
+        due = {key for key in sendable & self._unchecked if self._target_leaders.of(*key).node >= 0}
         asked = {key: cursor for key in due if (cursor := self._cursors[key]).failure is None}
-        left = await stop_hanging(self._target, self._target_leaders, asked, self._producers())
+        left = await self._stop_hanging(asked)
         if any(cursor.failure is not None for cursor in asked.values()):
             raise OutcomeUnknown("an older transaction is open in a remote partition")  # its queued batches must not be sent
-        told = asked.keys() - left
-        self._unchecked -= told
-        for key in due - told:
+        self._unchecked -= asked.keys() - left
+        for key in due & self._unchecked:
             self._records.postpone(key, "its leader does not say whether an older transaction is open there")
 
     async def _register(self, keys: Iterable[TopicPartition]) -> None:
@@ -327,24 +390,19 @@ class Lane:
             self._registered.update(missing)
 
     async def _commit(self) -> None:
-        touched = self._transaction_partitions.share({key: cursor for key, cursor in self._cursors.items() if cursor.touched})
+        touched = self._transaction_partitions.share({cursor.task.remote: cursor for cursor in self._groups.touched})
         epochs, moved = await self._epochs.told(self._transaction_partitions.keys)
         self._records.leaders_stale |= moved
-        receipts = [
-            replace(receipt, remote_epoch=epochs.get(key, -1)) if receipt.kind in COPIES and receipt.counters.records else receipt
-            for key, cursor in touched.items()
-            for receipt in cursor.receipts(self._job.run_id)
-        ]
-        await self._append_internal(touched.values(), receipts)
+        receipts = [receipt for key, cursor in touched.items() for receipt in cursor.receipts(self._job.run_id, epochs.get(key, -1))]
         positions = {key: CommittedOffset(cursor.position, metadata=self._mark) for key, cursor in touched.items()}
-        if not self._transactions_v2:
-            await self._coordinator.add_offsets(self._identity)
+        heads = (cursor.head(self._job.run_id, self._job.ledger_topic_id) for cursor in touched.values())
+        settled = Settled(self._job.receipts(receipts), self._job.heads(heads), positions)
         try:
-            await self._coordinator.commit_positions(self._identity, positions, transactions_v2=self._transactions_v2)
+            await self._ending.prepare(self._identity, settled)
         except PositionsRefused as problem:
             stop_refused(problem, self._cursors, self._target)
         self._state = advance(self._state, TransactionEvent.COMMIT)
-        self._adopt(await self._coordinator.end(self._identity, committed=True, transactions_v2=self._transactions_v2))
+        self._adopt(await self._ending.end(self._identity, settled))
         self._state = advance(self._state, TransactionEvent.DONE)
         for cursor in touched.values():
             cursor.confirm()
@@ -353,15 +411,8 @@ class Lane:
         self._identity = identity
         self._registered.clear()
         self._transaction_partitions.end()
-        self._ledger.adopt(identity)
-        if self._job.flow.exactly_once:
-            self._records.adopt(identity)
-
-    async def _append_internal(self, cursors: Iterable[PartitionCursor], receipts: Iterable[Receipt]) -> None:
-        records = self._job.records(receipts, (cursor.head(self._job.run_id, self._job.ledger_topic_id) for cursor in cursors))
-        if not self._transactions_v2:
-            await self._register(records)
-        await self._ledger.append(records)
+        self._ending.adopt(identity)
+        self._records.adopt(identity)
 
     async def _recover(self, blamed: TopicPartition | None) -> None:
         self._feed.abandon()
@@ -372,7 +423,7 @@ class Lane:
         await self._fresh_appenders()
         await self._target_leaders.refresh()
         self._check_remote_topics()
-        self._unchecked = await stop_hanging(self._target, self._target_leaders, self._cursors, self._producers())
+        self._unchecked = await self._stop_hanging(self._cursors)
         positions = await self._coordinator.positions(self._cursors) if self._in_doubt else {}
         for key, cursor in self._cursors.items():
             if self._in_doubt and cursor.touched and key in positions and positions[key].metadata == self._mark:
@@ -381,7 +432,7 @@ class Lane:
         self._adopt(self._identity)
         self._in_doubt = False
         self._state = advance(self._state, TransactionEvent.PROVEN)
-        await self._compare_positions()
+        await self._compare_positions(await self._coordinator.positions(self._cursors))
         self._blame(blamed)
 
     def _blame(self, key: TopicPartition | None) -> None:
@@ -390,8 +441,9 @@ class Lane:
         stands = key, self._cursors[key].committed_position
         self._blamed[stands] += 1
         if self._blamed[stands] >= BLAMES:
-            problem = f"after {BLAMES} answers of remote topic {key.topic} it was not known what its log holds"
-            self._cursors[key].stop(PartitionUnavailable, problem)
+            self._cursors[key].stop(
+                PartitionUnavailable, f"after {BLAMES} answers of remote topic {key.topic} nobody knew what its log holds"
+            )
 
     def _result(self, *, fenced: bool = False, failure: Failure | None = None) -> LaneResult:
         outcomes = tuple(cursor.outcome() for cursor in self._cursors.values())

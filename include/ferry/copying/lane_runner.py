@@ -1,14 +1,29 @@
-"""Who runs the lanes of a copy: this process, or the tasks of a Spark job."""
+"""Who runs the lanes of a copy: this process, or the tasks of a Spark job.
+
+Lanes run one after the other over the same connections: one lane keeps a core busy. If a cluster is far away, they run side by side, each
+with connections of its own: a connection takes at most its socket buffers (broker and client: 100 KiB by default) in each round trip, and a
+lane waits many round trips for the coordinators of a transaction. Lanes of a run that follows run side by side too.
+"""
+
+from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
-from dataclasses import replace
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
+from kafka.future import Future
+
 from ferry.clusters.connections import ClusterConnection
-from ferry.clusters.event_loop import EventLoop
+from ferry.clusters.event_loop import EventLoop, Wakeup, ended, together
+from ferry.clusters.frames import Meter
+from ferry.clusters.kept import kept_clients
+from ferry.clusters.shared_connection import Connected, connected
+from ferry.config import ClientRole, Flow
 from ferry.copying.buffer_limits import RateLimiter
 from ferry.copying.lane import Lane
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask, PartitionOutcome
@@ -16,88 +31,277 @@ from ferry.copying.signals import StopSignals
 from ferry.errors import ClusterUnreachable, FerryError, ListenerFailed, RetryRule
 from ferry.handling.calling import described
 from ferry.handling.interface import Assignment, AssignmentListener
-from ferry.handling.loading import make_handler, make_listener
+from ferry.handling.loading import Handle, make_handler, make_listener
 
 More = Callable[[], Sequence[LaneTask]]
 
+# From this round trip on, a connection with default socket buffers carries less than 40 MB/s, and lanes run side by side.
+FAR_SECONDS = 0.005
+# With 100 ms and buffers of 100 KiB, eight connections fill a link of 100 Mbit/s.
+LANES_BESIDE = 8
+# Batches of the largest size that fit into each lane's part of the memory.
+BATCHES_A_LANE = 16
+# A lane that ends wakes who waits for it; this is only how often he looks otherwise.
+LOOK_SECONDS = 1.0
+
 
 class LaneRunner(Protocol):
+    @property
+    def width(self) -> int:
+        """How many lanes are worth having if all of them run at the same time."""
+        ...
+
+    def warm_up(self, lanes: int) -> None:
+        """Let what runs so many lanes start, before the lanes are taken from a run that still copies."""
+
+    def has_room(self, lanes: int) -> bool:
+        """Whether one more lane than these would begin at once."""
+        ...
+
+    def interrupt(self, lane: int) -> None:
+        """End a lane that is running now, wherever it is: it has no result. Only needed of a runner that may have no room."""
+
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """The results of `tasks` and of lanes from `more`, as they finish. A lane whose worker died has no result, or one that says so.
 
-        `more` gives lanes that were lost and may run again. A runner that runs lanes side by side calls it whenever some have ended. Other
-        runners need not call it: the driver runs lost lanes afterwards.
+        `more` gives lanes that were lost and may run again. A runner that runs lanes side by side calls it whenever some have ended, and if
+        the run follows, every LOOK_SECONDS as well. Other runners need not call it: the driver runs lost lanes afterwards.
         """
         ...
 
 
 class InlineLaneRunner:
-    """Runs lanes one after the other in this process: for small jobs and tests."""
+    """Runs lanes in this process: for small jobs and tests."""
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
+    width = 1
+
+    def warm_up(self, lanes: int) -> None:
+        """This process runs."""
+
+    def has_room(self, lanes: int) -> bool:  # noqa: ARG002 - as of LaneRunner
+        """They run beside each other."""
+        return True
+
+    def interrupt(self, lane: int) -> None:
+        """There is always room."""
+        raise NotImplementedError(f"lane {lane} is in this process")
+
+    def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More = list) -> Generator[LaneResult]:
         """The results of all `tasks`, with CPU time 0: the driver counts the CPU time of this process anyway."""
-        return (replace(result, cpu_seconds=0.0) for result in run_lanes(job, tasks))
+        return (replace(result, cpu_seconds=0.0) for result in run_lanes(job, tasks, more))
 
 
-def run_lanes(job: CopyJob, tasks: Sequence[LaneTask]) -> Generator[LaneResult]:
-    """Run some lanes over the same two connections. Errors that stop a lane are in its result.
+def run_lanes(job: CopyJob, tasks: Sequence[LaneTask], more: More = list) -> Generator[LaneResult]:
+    """Run some lanes in this process. Errors that stop a lane are in its result. `more`: of a driver in the same process.
 
-    On a signal it aborts the open transaction, and the process ends by that signal; the other lanes get no result.
+    On a signal lanes abort their open transactions, and the process ends by that signal; the other lanes get no result.
     """
-    from ferry.config import ClientRole  # noqa: PLC0415 - workers that get no lane do not need it
-
-    loop = EventLoop()
-    source = ClusterConnection(loop, job.flow.source, ClientRole.CONSUMER)
-    target = ClusterConnection(loop, job.flow.target, ClientRole.PRODUCER)
-    with StopSignals() as stop_signals, closing(loop), closing(target), closing(source):
+    with StopSignals() as stop_signals, ExitStack() as scope:
         handling = job.flow.handling
         try:
             handle = make_handler(handling.message_handler, handling.message_handler_args) if handling.message_handler else None
             listener = (
                 make_listener(handling.assignment_listener, handling.assignment_listener_args) if handling.assignment_listener else None
             )
-            loop.run(source.open)
-            loop.run(target.open)
+            scope.enter_context(kept_clients())
+            source = scope.enter_context(connected(job.flow.source, ClientRole.CONSUMER))
+            target = scope.enter_context(connected(job.flow.target, ClientRole.PRODUCER))
         except FerryError as problem:
-            yield from (LaneResult(task.lane, failure=_failure(problem)) for task in tasks)
+            yield from (LaneResult(task.lane, failure=Failure.of(problem)) for task in tasks)
             return
-        reading, writing = (RateLimiter(job.bytes_per_second, time.monotonic()) for _ in range(2))
-        for task in tasks:
-            try:  # the lane before may have waited for the whole cluster: do not wait a second time
-                source.require_answers()
-                target.require_answers()
-            except ClusterUnreachable as problem:
-                yield LaneResult(task.lane, failure=replace(_failure(problem), unreachable=True))
-                continue
-            started = time.process_time()
-            lane = Lane(loop, source, target, job, task, handle, reading=reading, writing=writing, stop_signals=stop_signals)
-            result: LaneResult = listened(listener, task, partial(loop.run, lane.run))
-            if stop_signals.received:
+        limiters = (RateLimiter(job.bytes_per_second, time.monotonic()), RateLimiter(job.bytes_per_second, time.monotonic()))
+        aside = scope.enter_context(ThreadPoolExecutor(1, thread_name_prefix="ferry-listener"))
+        runner = _Lanes(job, source, target, handle, listener, limiters, stop_signals, Meter(), [], [time.process_time()], aside)
+        yield from runner.run(tasks, more)
+
+
+@dataclass(frozen=True)
+class _Lanes:
+    """What the lanes of one process share. `limiters`: for reading and for writing. `meter`: of the data of lanes side by side.
+
+    `outages`: the failures of lanes side by side that found a whole cluster down. The lanes that wait are then not tried. `cpu`: this
+    process's CPU seconds when lanes ended last. `aside`: the thread in which the listener is called, because its calls may take long.
+    """
+
+    job: CopyJob
+    source: Connected
+    target: Connected
+    handle: Handle | None
+    listener: AssignmentListener | None
+    limiters: tuple[RateLimiter, RateLimiter]
+    stop_signals: StopSignals
+    meter: Meter
+    outages: list[Failure]
+    cpu: list[float]
+    aside: Executor
+
+    def run(self, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
+        """Results as lanes end; none after a signal."""
+        running = dict[int, Future]()
+        try:
+            if self.job.follow_until is None:
+                yield from self._run_all(deque(tasks), running)
+            else:
+                yield from self._follow(deque(tasks), running, more)
+        finally:
+            if running:  # after an error of another lane, or of the caller: these would go on whenever the loop runs
+                self.stop_signals.stop()
+                self.source.loop.run(ended, running.values())
+
+    def _run_all(self, waiting: deque[LaneTask], running: dict[int, Future]) -> Generator[LaneResult]:
+        loop = self.source.loop
+        beside = lanes_beside(self.job.flow.memory_bytes, waiting, max(self.source.round_trip(), self.target.round_trip()))
+        while waiting or running:
+            while waiting and len(running) < beside and not self.outages:
+                task = waiting.popleft()
+                running[task.lane] = loop.start(self._lane if beside == 1 else self._lane_apart, task, beside)
+            if not running:
+                yield from (LaneResult(task.lane, failure=self.outages[0]) for task in waiting)
                 return
-            yield replace(result, cpu_seconds=time.process_time() - started)
+            loop.run(any_done, loop, running.values())
+            yield from self._ended(running)
+            if self.stop_signals.received:
+                waiting.clear()
+
+    def _follow(self, waiting: deque[LaneTask], running: dict[int, Future], more: More) -> Generator[LaneResult]:
+        """All lanes at the same time, until all have ended."""
+        beside, wakeup = len(waiting), Wakeup(self.source.loop)
+        while waiting or running:
+            while waiting:
+                task = waiting.popleft()
+                running[task.lane] = self.source.loop.start(self._lane_apart, task, beside)
+                running[task.lane].add_both(lambda _: wakeup.fire())
+            self.source.loop.run(wakeup.wait, LOOK_SECONDS)
+            yield from self._ended(running)
+            if not self.stop_signals.received:
+                waiting.extend(more())
+
+    def _ended(self, running: dict[int, Future]) -> Generator[LaneResult]:
+        """The results of lanes that have ended; none after a signal. One of them has the CPU seconds since the last ones."""
+        now = time.process_time()
+        cpu_seconds, self.cpu[0] = now - self.cpu[0], now
+        for lane in [lane for lane, future in running.items() if future.is_done]:
+            future = running.pop(lane)
+            if future.exception is not None:
+                raise future.exception
+            if self.stop_signals.received:
+                continue  # the others abort their transactions too
+            yield replace(future.value, cpu_seconds=cpu_seconds)
+            cpu_seconds = 0.0
+
+    async def _lane_apart(self, task: LaneTask, beside: int) -> LaneResult:
+        """Run a lane over connections of its own: it may drop them when it recovers."""
+        loop, flow = self.source.loop, self.job.flow
+        source = ClusterConnection(loop, flow.source, ClientRole.CONSUMER, self.meter)
+        target = ClusterConnection(loop, flow.target, ClientRole.PRODUCER)
+        try:
+            await together([loop.start(connection.open) for connection in (source, target)])
+            result = await self._run(task, source, target, beside)
+            is_down = source.unreachable or target.unreachable or target.without_coordinators
+        except FerryError as problem:  # of a connection that does not open
+            is_down = problem.retry is RetryRule.RETRY
+            result = LaneResult(task.lane, failure=replace(Failure.of(problem), unreachable=is_down))
+        finally:
+            for connection in (source, target):
+                connection.disconnect()  # what waits for answers is told now
+                connection.close()
+        if is_down and result.failure is not None and result.failure.unreachable:
+            self.outages.append(result.failure)
+        return result
+
+    async def _lane(self, task: LaneTask, beside: int) -> LaneResult:
+        try:  # the lane before may have waited for the whole cluster: do not wait a second time
+            self.source.connection.require_answers()
+            self.target.connection.require_answers()
+        except ClusterUnreachable as problem:
+            return LaneResult(task.lane, failure=replace(Failure.of(problem), unreachable=True))
+        return await self._run(task, self.source.connection, self.target.connection, beside)
+
+    async def _run(self, task: LaneTask, source: ClusterConnection, target: ClusterConnection, beside: int) -> LaneResult:
+        reading, writing = self.limiters
+        lane = Lane(
+            self.source.loop,
+            source,
+            target,
+            self.job,
+            task,
+            self.handle,
+            reading=reading,
+            writing=writing,
+            stop_signals=self.stop_signals,
+            beside=beside,
+            shared_source=self.source.connection,
+        )
+        return await listened(self.listener, task, lane.run, partial(called_aside, self.source.loop, self.aside))
 
 
-def _failure(problem: FerryError) -> Failure:
-    return Failure(type(problem).__name__, str(problem), passing=problem.retry == RetryRule.RETRY)
+def is_far(flow: Flow) -> bool:
+    """Whether lanes run side by side, as seen from here."""
+    with connected(flow.source, ClientRole.CONSUMER) as source, connected(flow.target, ClientRole.PRODUCER) as target:
+        return max(source.round_trip(), target.round_trip()) >= FAR_SECONDS
 
 
-def listened(listener: AssignmentListener | None, task: LaneTask, work: Callable[[], LaneResult]) -> LaneResult:
-    """The result of `work`, with the listener's calls before and after it. If the first call fails, the lane copies nothing.
+def lanes_beside(memory: int, tasks: Collection[LaneTask], round_trip: float) -> int:
+    """How many lanes run side by side (pure). `memory`: bytes for data of a worker. `round_trip`: seconds to the farther cluster."""
+    if round_trip < FAR_SECONDS:
+        return 1
+    largest = max([1, *(part.batch_limit for task in tasks for part in task.partitions)])
+    return max(1, min(LANES_BESIDE, len(tasks), memory // (BATCHES_A_LANE * largest)))
+
+
+async def any_done(loop: EventLoop, futures: Iterable[Future]) -> None:
+    """Return when one of `futures` is done, also if it failed."""
+    wakeup, awaited = Wakeup(loop), list(futures)
+    for future in awaited:
+        future.add_both(lambda _: wakeup.fire())
+    while not any(future.is_done for future in awaited):
+        await wakeup.wait(LOOK_SECONDS)
+
+
+async def called_aside(loop: EventLoop, pool: Executor, act: Callable[[Sequence[Assignment]], object], about: Sequence[Assignment]) -> None:
+    """Call `act` in a thread of `pool`, while the loop goes on with other lanes. Raises what it raises."""
+    done, problems = Future(), list[BaseException]()
+
+    async def settle() -> None:
+        if problems:
+            done.failure(problems[0])
+        else:
+            done.success(None)
+
+    def call() -> None:
+        try:
+            act(about)
+        except BaseException as problem:  # noqa: BLE001 - raised where it is awaited
+            problems.append(problem)
+        loop.selector.call_soon_threadsafe(settle)
+
+    pool.submit(call)
+    await done
+
+
+async def listened(
+    listener: AssignmentListener | None,
+    task: LaneTask,
+    work: Callable[[], Awaitable[LaneResult]],
+    call: Callable[[Callable[[Sequence[Assignment]], object], Sequence[Assignment]], Awaitable[None]],
+) -> LaneResult:
+    """The result of `work`, with the listener's calls before and after it, made by `call`. If the first fails, the lane copies nothing.
 
     If the second call fails, the lane has failed, unless it failed already; the records that it copied stay.
     """
     if listener is None:
-        return work()
+        return await work()
     remote = {(part.topic, part.partition): part.remote_topic for part in task.partitions}
     try:
-        listener.before_starting([Assignment(part.topic, part.partition, part.remote_topic, part.position) for part in task.partitions])
+        assigned = [Assignment(part.topic, part.partition, part.remote_topic, part.position) for part in task.partitions]
+        await call(listener.before_starting, assigned)
     except Exception as problem:  # noqa: BLE001 - the code of users may raise anything
         outcomes = tuple(PartitionOutcome(part.topic, part.partition, part.position) for part in task.partitions)
         return LaneResult(task.lane, outcomes, failure=_listener_failure(task, "before_starting", problem))
-    result = work()
+    result = await work()
     released = [Assignment(part.topic, part.partition, remote[part.topic, part.partition], part.position) for part in result.partitions]
     try:
-        listener.before_releasing(released)
+        await call(listener.before_releasing, released)
     except Exception as problem:  # noqa: BLE001 - the code of users may raise anything
         return result if result.failure else replace(result, failure=_listener_failure(task, "before_releasing", problem))
     return result

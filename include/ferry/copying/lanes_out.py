@@ -5,8 +5,9 @@ counted from 0 again. That plan waits for a cluster: a broker that restarts in t
 """
 
 import logging
+import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_exponential
@@ -21,26 +22,36 @@ FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 5.0
 # A lane runs again after a lost worker or a passing error. The pauses in between are longer than a broker's restart.
 LANE_ATTEMPTS = 4
+# A lane that was lost after so long had worked, although perhaps nothing arrived that it could commit.
+WORKED_SECONDS = 300.0
 WORKER_DIED = "its worker died"
+MORE_PARTITIONS = "it gets more partitions"
 
 
 @dataclass
 class LanesOut:
-    """`tasks`: the tasks of lanes that are handed out. `lost`: by lane, why it was lost."""
+    """`tasks`: the tasks of lanes that are handed out. `lost`: by lane, why it was lost.
+
+    `interrupted`: lanes that the driver ends, to give them more partitions; that does not count as an attempt.
+    """
 
     tasks: dict[int, LaneTask] = field(default_factory=dict)
     lost: dict[int, str] = field(default_factory=dict)
+    interrupted: set[int] = field(default_factory=set)
     _attempts: Counter[int] = field(default_factory=Counter)
+    _given: dict[int, float] = field(default_factory=dict)
 
-    def give(self, tasks: Iterable[LaneTask]) -> None:
+    def give(self, tasks: Sequence[LaneTask]) -> None:
         self.tasks.update((task.lane, task) for task in tasks)
+        self._given |= dict.fromkeys((task.lane for task in tasks), time.monotonic())
 
     def take(self, lane: int, lost: str | None) -> None:
         """A lane is done (None), or lost for this reason."""
         if lost is None:
             self.tasks.pop(lane, None)
+            self.interrupted.discard(lane)
         else:
-            self.lost[lane] = lost
+            self.lost[lane] = MORE_PARTITIONS if lane in self.interrupted else lost
 
     def lose_the_rest(self) -> None:
         """No worker is left: every lane that has not come back is lost."""
@@ -59,11 +70,18 @@ class LanesOut:
         again, given_up = [], list[tuple[LaneTask, str]]()
         before = {lane: self.tasks.pop(lane) for lane in self.lost}
         for task in planned:
-            self._attempts[task.lane] = 0 if task.weight < before[task.lane].weight else self._attempts[task.lane] + 1
+            last = before[task.lane]
+            before_position = {part.key: part.position for part in last.partitions}
+            moved = any(part.position > before_position.get(part.key, part.position) for part in task.partitions)
+            worked = time.monotonic() - self._given[task.lane] > WORKED_SECONDS
+            committed = task.offsets < last.offsets or moved or worked
+            self._attempts[task.lane] = 0 if committed else self._attempts[task.lane] + (task.lane not in self.interrupted)
             if self._attempts[task.lane] < LANE_ATTEMPTS:
                 again.append(task)
             else:
                 given_up.append((task, self.lost[task.lane]))
+                del self._attempts[task.lane]
+        self.interrupted -= self.lost.keys()
         self.lost = {}
         self.give(again)
         return again, given_up

@@ -101,13 +101,13 @@ def last_stable_lags(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, targe
     The flow's own transactions on the target count only if their coordinator has forgotten them: the next run ends the others.
     """
     sources = {entry.key: entry.key for entry in seen.facts}
-    there = [entry for entry in seen.facts if entry.remote_topic_id is not None and entry.partition < entry.remote_partitions]
+    there = [entry for entry in seen.facts if entry.has_remote]
     remotes = {entry.remote: entry.key for entry in there}
     for topic in (flow.ledger_topic, flow.state_topic):
         description = seen.target_topics.get(topic)
         own_topic = [TopicPartition(topic, number) for number in range(description.partitions if description else 0)]
         remotes |= {key: key for key in own_topic}
-    behind = _of_cluster(flow, flow.target, target, remotes, {})
+    behind = _of_cluster(flow, flow.target, target, remotes)
     stable = {entry.key: entry.stable_end for entry in seen.facts}
     own = flow.transactional_id("")
     return (*_of_cluster(flow, flow.source, source, sources, stable), *(entry for entry in behind if not _at_work(entry.transaction, own)))
@@ -160,10 +160,14 @@ def _of_cluster(
     cluster: Cluster,
     admin: ClusterAdmin,
     partitions: Mapping[TopicPartition, TopicPartition],
-    stable: Mapping[TopicPartition, int],
+    stable: Mapping[TopicPartition, int] | None = None,
 ) -> list[LastStableLag]:
     """`stable`: last stable offsets of a moment ago. Those that have reached the high watermark are not asked for again."""
-    watermarks, _ = admin.end_offsets(partitions, committed=False)
+    if stable is None:
+        watermarks, stable = admin.both_ends(partitions)
+    else:
+        watermarks, _ = admin.end_offsets(partitions, committed=False)
+    # Also after `both_ends`: if a leader had to be asked twice, its high watermark may be of a later moment.
     stable_ends, _ = admin.end_offsets([key for key, end in watermarks.items() if stable.get(key, -1) < end])
     behind = [key for key, end in watermarks.items() if stable_ends.get(key, end) < end]
     now_ms, warn_ms = round(time.time() * 1000), flow.open_transaction_warn_ms

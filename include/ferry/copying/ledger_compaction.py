@@ -102,6 +102,7 @@ def _merged(chain: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> 
         runs=normalise(run for receipt in kept for run in receipt.runs),
         counters=counters if alone else counters._replace(record_age_ms=None, replication_latency_ms=None),
         written=union(span for receipt in kept for span in receipt.written),
+        repeated=union(span for receipt in kept for span in receipt.repeated),
         min_timestamp=min(moments, default=-1),
         max_timestamp=max(receipt.max_timestamp for receipt in chain),
         source_epoch=last.source_epoch,
@@ -160,12 +161,10 @@ def compact_ledger(flow: Flow) -> LedgerCompaction:
 
 def _receipts(reader: InternalTopicReader, share: int, topic: str, where: str) -> Collection[tuple[Receipt, int]]:
     """Valid receipts of one partition of the ledger, with their records' timestamps."""
-    found: dict[bytes, tuple[Receipt, int]] = {}
-    for record in reader.read(topic, only=share):
-        if record.value is None:
-            found.pop(record.key, None)
-        else:
-            # A merged receipt would lose the fields that a newer Ferry added.
-            moment = NEVER_OLD if holds_more(record.key, record.value) else record.timestamp
-            found[record.key] = (decode_receipt(record.key, record.value, where), moment)
-    return found.values()
+    newest = {record.key: (record.value, record.timestamp) for record in reader.read(topic, only={share})}
+    return [
+        # A merged receipt would lose the fields that a newer Ferry added.
+        (decode_receipt(key, value, where), NEVER_OLD if holds_more(key, value) else timestamp)
+        for key, (value, timestamp) in newest.items()
+        if value is not None
+    ]

@@ -23,12 +23,25 @@ DECLARED = frozenset({ReceiptKind.FOREIGN, ReceiptKind.SEED})
 
 
 @dataclass(frozen=True)
+class LedgerRead:
+    """How far the other flow's ledger was read: the topic's id ("": there was none), and by partition the offset after the last record.
+
+    `ahead`: what receipts name beyond the end up to which the source partition was looked at, as (leader epoch, start, end).
+    """
+
+    topic_id: str
+    positions: Mapping[int, int]
+    ahead: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True)
 class PartitionGuard:
     """What is known about one source partition.
 
     `excluded`: offsets of records that came from the target. `unclear_below`: other records below this offset may have come from there too.
     `broken`: the ledger that named them was deleted. `two_way`: the other flow copies between the same two topics, so an operator has
-    decided about the other records in them. `unasked`: the leader did not say which records of the other flow its log still holds.
+    decided about the other records in them. `unasked`: the leader did not say which records of the other flow its log still holds. `read`:
+    None if no other flow can write the partition.
     """
 
     excluded: Ranges = ()
@@ -36,6 +49,7 @@ class PartitionGuard:
     broken: bool = False
     two_way: bool = False
     unasked: bool = False
+    read: LedgerRead | None = None
 
 
 @dataclass
@@ -73,6 +87,10 @@ class GuardDraft:
     def epochs(self) -> frozenset[int]:
         """The known leader epochs under which the ranges were appended."""
         return frozenset(epoch for epoch, ranges in self._ranges.items() if ranges and epoch >= 0)
+
+    def beyond(self, offset: int) -> tuple[tuple[int, int, int], ...]:
+        """The ranges from `offset` on, each with the leader epoch under which it was appended: (epoch, start, end)."""
+        return tuple((epoch, max(offset, start), end) for epoch, ranges in self._ranges.items() for start, end in ranges if end > offset)
 
     def finish(self, ends: Mapping[int, int] | None = None) -> tuple[Ranges, int]:
         """Excluded ranges, and the offset below which it is unclear where records come from.

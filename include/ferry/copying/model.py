@@ -1,18 +1,27 @@
 """What travels between the driver of a copy and its lanes. Everything is frozen and can be pickled."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from ferry.clusters.coordination import ProducerIdentity
 from ferry.clusters.internal_batches import KeyValue
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
+from ferry.copying.loop_guard import LedgerRead
+from ferry.errors import FerryError, RetryRule
 from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt, split_receipt
 from ferry.ledger.state import Head, encode_state
 from ferry.ledger.topic_ids import PartitionPair
 from ferry.wire.batch import DEFAULT_BATCH_LIMIT
-from ferry.wire.ranges import Ranges
+from ferry.wire.ranges import Ranges, size, within
+
+# What a partition takes, however few records it has: requests, a receipt, a head and a position.
+PARTITION_WEIGHT = 64 << 10
+# The end of a segment to which a following run adds whatever arrives.
+OPEN_END = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -32,7 +41,11 @@ class PartitionTask(PartitionPair):
     which to fetch it (-1: unknown). `seed` and `foreign` (records that another replicator wrote): receipts for the partition's first
     transaction. `batch_limit`: the remote topic's max.message.bytes. `excluded`: source offsets that the flow in the other direction wrote.
     `replaces_offset`: an operator's seed replaces the group's offset, whatever it is. `series`: of the receipts to write (Receipt.series).
-    `record_bytes`: Head.record_bytes until records are copied.
+    `record_bytes`: Head.record_bytes until records are copied. `offset_bytes`: about how many bytes each offset has that is left to copy.
+    `follows`: after its segments, what arrives is copied too. `other_ledger`: then, how far `excluded` is known (None: no other flow can
+    write the partition). `flushed`: segments end with a flush, not with a transaction. `explained_end`: where the remote records end that
+    receipts explain, if records may follow that were acknowledged without a receipt (-1: none can be there). `unopened`: no head says that
+    yet, so one is written before any record.
     """
 
     remote_topic_id: UUID
@@ -46,6 +59,28 @@ class PartitionTask(PartitionPair):
     replaces_offset: bool = False
     series: str = ""
     record_bytes: int = 0
+    offset_bytes: float = 0.0
+    follows: bool = False
+    other_ledger: LedgerRead | None = None
+    flushed: bool = False
+    explained_end: int = -1
+    unopened: bool = False
+
+    @property
+    def planned_end(self) -> int:
+        """The end up to which the run was planned."""
+        return max([self.position, *(segment.end for segment in self.segments if segment.kind is ReceiptKind.COPIED)])
+
+    @property
+    def offsets(self) -> int:
+        """Offsets left to copy."""
+        return sum(segment.end - segment.start for segment in self.segments)
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes of records take as long as this partition."""
+        excluded = sum(size(within(self.excluded, segment.start, segment.end)) for segment in self.segments)
+        return PARTITION_WEIGHT + round((self.offsets - excluded) * self.offset_bytes)
 
     @property
     def declared(self) -> tuple[Receipt, ...]:
@@ -63,15 +98,22 @@ class LaneTask:
     partitions: tuple[PartitionTask, ...]
 
     @property
+    def offsets(self) -> int:
+        """Offsets left to copy."""
+        return sum(part.offsets for part in self.partitions)
+
+    @property
     def weight(self) -> int:
-        """Offsets left to copy. Lanes are spread over Spark tasks by it."""
-        return sum(segment.end - segment.start for task in self.partitions for segment in task.segments)
+        """About how many bytes of records take as long as this lane. Lanes are spread over Spark tasks by it."""
+        return sum(part.weight for part in self.partitions)
 
 
 @dataclass(frozen=True)
 class CopyJob:
-    """What all lanes of a run share. `bytes_per_second`: rate limit for reading, and for writing, of lanes that run one after the other
-    (None: no limit). `producers`: the producer ids of all lanes that the flow ever had, as the run got them."""
+    """What all lanes of a run share. `bytes_per_second`: rate limit for reading, and for writing, of the lanes of one process
+    (None: no limit). `producers`: the producer ids of all lanes that the flow ever had, as the run got them. `follow_until`: lanes follow
+    until this time of the clock in seconds (None: they end with their segments). `reroute`: the topics that the message handler may choose,
+    with their numbers of partitions."""
 
     flow: Flow
     run_id: str
@@ -79,15 +121,20 @@ class CopyJob:
     ledger_partitions: int
     bytes_per_second: float | None = None
     producers: frozenset[int] = frozenset()
+    follow_until: float | None = None
+    reroute: Mapping[str, int] = field(default_factory=dict)
 
-    def records(self, receipts: Iterable[Receipt], heads: Iterable[Head]) -> dict[TopicPartition, list[KeyValue]]:
-        """Receipts and heads as records, by partition of Ferry's own topics."""
+    def receipts(self, receipts: Iterable[Receipt]) -> dict[TopicPartition, list[KeyValue]]:
+        """Receipts as records, by partition of the ledger."""
         ledger_topic, found = self.flow.ledger_topic, dict[TopicPartition, list[KeyValue]]()
         for receipt in receipts:
             key = TopicPartition(ledger_topic, receipt.key.share(self.ledger_partitions))
             found.setdefault(key, []).extend(encode_receipt(piece) for piece in split_receipt(receipt))
-        found[TopicPartition(self.flow.state_topic, 0)] = [encode_state(head) for head in heads]
         return found
+
+    def heads(self, heads: Iterable[Head]) -> dict[TopicPartition, list[KeyValue]]:
+        """Heads as records of the state topic."""
+        return {TopicPartition(self.flow.state_topic, 0): [encode_state(head) for head in heads]}
 
 
 @dataclass(frozen=True)
@@ -101,6 +148,11 @@ class Failure:
     problem: str
     passing: bool
     unreachable: bool = False
+
+    @classmethod
+    def of(cls, error: FerryError, problem: str = "") -> Failure:
+        """With the whole text of the error, or with `problem`."""
+        return cls(type(error).__name__, problem or str(error), passing=error.retry is RetryRule.RETRY)
 
 
 @dataclass(frozen=True)

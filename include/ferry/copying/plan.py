@@ -43,7 +43,7 @@ class PartitionFacts(PartitionPair):
     backfill's interval), `start` (offset of the start policy). Target: `remote_topic_id` is None if the remote topic does not exist (yet),
     `remote_partitions` is its number of partitions, `remote_end` its log end, `stamps_itself` whether it replaces timestamps. From the
     flow's own topics and group: `head`, `committed` (group offset), `claimed_by`. `guard`: what the flow in the other direction wrote.
-    `truncation`: the source log holds other records before the head's position.
+    `truncation`: the source log holds other records before the head's position. `explained_end`: as of PartitionTask.
     """
 
     remote_partitions: int
@@ -63,6 +63,23 @@ class PartitionFacts(PartitionPair):
     batch_limit: int = DEFAULT_BATCH_LIMIT
     guard: PartitionGuard = field(default_factory=PartitionGuard)
     truncation: Truncation | None = None
+    explained_end: int = -1
+
+    @property
+    def position(self) -> int:
+        """The next upstream offset to copy, as far as a plan that may fail does not change it."""
+        if self.head is not None:
+            return self.head.position
+        return self.committed if self.committed is not None else self.start
+
+    @property
+    def has_remote(self) -> bool:
+        """Whether the remote partition exists."""
+        return self.remote_topic_id is not None and self.partition < self.remote_partitions
+
+    def may_be_local(self, on_unexplained: str) -> bool:
+        """Whether the remote partition may hold records that producers wrote to the target."""
+        return self.guard.two_way or on_unexplained == "local"
 
 
 @dataclass(frozen=True)
@@ -206,7 +223,8 @@ def _known(facts: PartitionFacts, head: Head, rules: PlanRules) -> _Decided:
     if head.ledger_topic_id != facts.ledger_topic_id:
         problem = f"the ledger that explains position {head.position} was deleted; settle it with ferry seed --from-file"
         raise PositionDisagrees(facts.topic, facts.partition, problem)
-    if facts.committed is not None and facts.committed != head.position:
+    may_lag = head.remote_end >= 0 and facts.committed is not None and facts.committed < head.position
+    if facts.committed is not None and facts.committed != head.position and not may_lag:
         problem = f"the flow's group says {facts.committed}, the head says {head.position}; settle it with ferry seed --from-file"
         raise PositionDisagrees(facts.topic, facts.partition, problem)
     if facts.truncation is not None:
@@ -237,7 +255,7 @@ def _first_time(facts: PartitionFacts, rules: PlanRules) -> _Decided:
         )
         raise PositionDisagrees(facts.topic, facts.partition, problem)
     held = facts.claimed_by is None and facts.remote_end > 0
-    if held and not facts.guard.two_way and rules.on_unexplained == "fail":
+    if held and not facts.may_be_local(rules.on_unexplained):
         problem = (
             f"remote topic {facts.remote_topic} holds records up to offset {facts.remote_end} that no ledger of this flow explains; "
             "if another replicator copied them, say so with ferry seed; if they were produced there, set ferry.on.unexplained=local; "

@@ -19,7 +19,8 @@ class RunRequest:
 
     `until`: where the copy ends, by record time (None: at the source's last stable offset when the run is planned). With `backfill`, the
     run also copies the ranges of `[since, until)` below the position that the ledger does not cover. `topics`: copy only these of the
-    flow's topics; empty: all.
+    flow's topics; empty: all. `follow_until`: the run does not end there, but copies what arrives until this moment, or until another run
+    takes the flow over (None: it does not follow).
     """
 
     flow: str
@@ -28,6 +29,7 @@ class RunRequest:
     since: datetime | None = None
     backfill: bool = False
     topics: tuple[str, ...] = ()
+    follow_until: datetime | None = None
 
     def __post_init__(self) -> None:
         if self.backfill and (self.since is None or self.until is None):
@@ -37,10 +39,14 @@ class RunRequest:
                 f"run {self.run_id}: the interval from {self.since.isoformat()} until {self.until.isoformat()} is empty; "
                 "schedules need a data-interval timetable, a plain cron string gives intervals of zero width"
             )
+        if self.follow_until is not None and (self.until is not None or self.backfill):
+            raise ArgumentError(f"run {self.run_id}: a run that follows has no end of an interval, and fills no gaps")
 
     @property
     def bound(self) -> str:
-        """The end bound as the report names it: `latest` or an ISO time."""
+        """The end bound as the report names it: `latest`, an ISO time, or that it follows."""
+        if self.follow_until is not None:
+            return f"following until {self.follow_until.isoformat(timespec='seconds')}"
         return "latest" if self.until is None else self.until.isoformat()
 
     def to_json(self) -> str:
@@ -50,7 +56,7 @@ class RunRequest:
     def from_json(cls, text: str) -> Self:
         """The inverse of `to_json`. ArgumentError for any other text."""
         try:
-            return read_as(cls, read_document(text), optional=("until", "since", "backfill", "topics"))
+            return read_as(cls, read_document(text), optional=("until", "since", "backfill", "topics", "follow_until"))
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
             raise ArgumentError(f"not a run request: {problem}") from problem
 

@@ -20,12 +20,16 @@ class StopSignals:
     """A context manager: inside it, signals only set `received`. It works in the main thread, and does nothing in other threads."""
 
     def __init__(self) -> None:
-        self._noted = 0
+        self._noted, self._stopped = 0, False
         self._previous: dict[int, Any] = {}
 
     @property
     def received(self) -> bool:
-        return self._noted != 0
+        return self._noted != 0 or self._stopped
+
+    def stop(self) -> None:
+        """Let the lanes end as after a signal; the process goes on."""
+        self._stopped = True
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():

@@ -6,31 +6,45 @@ else can write; then the driver takes another snapshot, and plans by that one.
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Lack, lacking
-from ferry.clusters.coordination import committed_positions
+from ferry.clusters.api_versions import (
+    PLAIN_TARGET_NEEDS,
+    PLAIN_TARGET_WISHES,
+    SOURCE_NEEDS,
+    SOURCE_WISHES,
+    TARGET_NEEDS,
+    TARGET_WISHES,
+    Lack,
+    lacking,
+)
+from ferry.clusters.coordination import ask_positions
 from ferry.clusters.describe import TopicDescription
 from ferry.clusters.failures import recipient
 from ferry.clusters.leader_epochs import ReadTo, diverged_logs
 from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.shared_connection import Asked
 from ferry.config import Flow
 from ferry.config.keys import nearest_name
 from ferry.copying.guard_reading import guarded
 from ferry.copying.plan import PartitionFacts, PlanRules
 from ferry.copying.request import RunRequest, epoch_milliseconds
+from ferry.copying.reroute_topics import rerouted_topics
 from ferry.copying.truncation import Truncation, is_believed, truncation_of
-from ferry.errors import ArgumentError, FerryError, NotAuthorized
-from ferry.ledger.reading import read_coverage, read_receipts, read_state
+from ferry.errors import ArgumentError, FerryError, NotAuthorized, PartitionUnavailable
+from ferry.ledger.reading import ask_own_state, read_claims, read_coverage, read_receipts, read_state
+from ferry.ledger.receipts import declared_ends
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.state import FlowState, Head
 from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
 from ferry.permissions.hidden import Hidden, hidden_topics
 from ferry.policy.naming import is_ferry_topic
 from ferry.policy.selection import Selection
+from ferry.syncs.config_differences import CLEANUP, COMPARED
+from ferry.syncs.config_plan import BATCH_LIMIT, STAMPS, TIMESTAMP_TYPE, Entries
 from ferry.syncs.context import refuse_same_cluster
 from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 
@@ -43,9 +57,10 @@ NOT_A_COPY = "the config is that of a connector that copies no records"
 
 @dataclass(frozen=True)
 class FlowSnapshot:
-    """Everything that the plan needs. `claims`: by remote topic, the flow that writes it, of all flows into the target. `unavailable`:
+    """Everything that the plan needs. `claims`: by remote topic of the flow, which flow writes to it. `unavailable`:
     the partitions that the source gave no offsets of. `denied`: topics of the flow that the source hides, or whose remote topic Ferry may
-    not describe. `lacking`: features that the clusters' releases lack."""
+    not describe. `lacking`: features that the clusters' releases lack. `remote_configs`: the entries of COMPARED, of remote topics that
+    exist and that a run may copy to. `reroute`: the topics that the message handler may choose, with their numbers of partitions."""
 
     selection: Selection
     source_topics: Mapping[str, TopicDescription]
@@ -56,6 +71,8 @@ class FlowSnapshot:
     unavailable: tuple[PartitionFailure, ...] = ()
     denied: tuple[PartitionFailure, ...] = ()
     lacking: tuple[Lack, ...] = ()
+    remote_configs: Mapping[str, Entries] = field(default_factory=dict)
+    reroute: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
@@ -82,6 +99,9 @@ def take_snapshot(
     """
     refuse_same_cluster(flow, source, target)
     lacks = lacking_features(flow)
+    all_positions = ask_positions(flow.target, flow.position_group, stable=stable) if concerns is None else None
+    # Whoever holds the flow has read its state before, so the leader is known: Ferry asks for it beside the topics.
+    asked_state = ask_own_state(flow, stable=True, anew=True) if stable else None
     source_topics, target_topics = source.topics(), target.topics()
     selection = flow.topic_rules.select(source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
     places = [
@@ -90,19 +110,23 @@ def take_snapshot(
         for number in range(source_topics[topic].partitions)
         if concerns is None or concerns(topic, number)
     ]
-    asked = None if concerns is None else [remote for _, remote in places if remote.topic in target_topics]
-    state, claims, positions = _read_positions(flow, target_topics, asked, stable=stable)
+    there = None if concerns is None else [remote for _, remote in places if remote.topic in target_topics]
+    state, positions = _read_positions(flow, target_topics, there, all_positions, asked_state)
     copied = {head.topic for head in state.heads.values()}
     hidden = hidden_topics(flow, source, source_topics, copied) if flow.copies and not request.topics else ()
-    denied = [PartitionFailure(entry.name, -1, "NotAuthorized", entry.problem) for entry in hidden if entry.needed]
+    denied = [PartitionFailure(entry.name, -1, NotAuthorized.__name__, entry.problem) for entry in hidden if entry.needed]
     if denied and not selection.selected:
         raise NotAuthorized("; ".join(failure.problem for failure in denied))
+    whole = selection
     selection = narrow(selection, request) if request.topics else _with_hidden(selection, hidden)
     remote = dict(selection.selected)
+    claims = read_claims(flow, target_topics, state.claims, [*remote.values(), *flow.handling.reroute])
+    reroute = rerouted_topics(flow, whole, target_topics, claims) if stable or for_a_run else {}
     wanted = [key for key, _ in places if key.topic in remote]
     ids = {topic: TopicIds(id_of(source_topics[topic]), id_of(target_topics.get(name))) for topic, name in selection.selected}
-    known = {key: head for key, head in state.heads.items() if head.topic_ids == ids.get(head.topic)}
-    rest = for_a_run and request.since is None
+    known = {key: head for key, head in state.heads.items() if head.is_of(ids.get(head.topic))}
+    # A run that follows may copy into every topic, and must know the limits of each.
+    rest = for_a_run and request.since is None and request.follow_until is None
     offsets = _offsets(flow, request, source, wanted, state, known, rest=rest)
     ledger = target_topics.get(flow.ledger_topic)
     explained = {key for key, head in state.heads.items() if ledger is not None and head.ledger_topic_id == (ledger.topic_id or "")}
@@ -113,6 +137,9 @@ def take_snapshot(
     coverage = read_coverage(flow, {key: ids[key.topic] for key in wanted}) if request.since is not None else {}
     moving = {key.topic for key in wanted if key not in offsets.at_rest}
     truncations = _truncations(flow, [known[key] for key in wanted if key in known], offsets.stable_ends)
+    explained_ends = _explained_ends(
+        flow, {key: TopicPartition(remote[key.topic], key.partition) for key in wanted}, state, ids, remote_ends, moving
+    )
     configs, unread = _remote_configs(flow, target, {remote[topic] for topic in moving} & set(target_topics))
     denied += [
         PartitionFailure(topic, -1, type(unread[name]).__name__, str(unread[name])) for topic, name in remote.items() if name in unread
@@ -124,7 +151,7 @@ def take_snapshot(
             continue
         place = TopicPartition(remote[key.topic], key.partition)
         remote_topic, description = place.topic, target_topics.get(place.topic)
-        limits = configs.get(remote_topic, {})
+        limits = {name: entry.value or "" for name, entry in configs.get(remote_topic, {}).items()}
         stable_end = offsets.stable_ends[key]
         end = (ends or {}).get(key, min(stable_end, offsets.until.get(key, stable_end)))
         facts.append(
@@ -146,24 +173,25 @@ def take_snapshot(
                 committed=positions.get(place),
                 claimed_by=claims.get(remote_topic),
                 covered=coverage.get(key, ()),
-                compacted="compact" in limits.get("cleanup.policy", ""),
-                stamps_itself=limits.get("message.timestamp.type") == "LogAppendTime",
+                compacted="compact" in limits.get(CLEANUP, ""),
+                stamps_itself=limits.get(TIMESTAMP_TYPE) == STAMPS,
                 ledger_topic_id=(ledger.topic_id or "") if ledger else "",
-                batch_limit=int(limits.get("max.message.bytes", DEFAULT_BATCH_LIMIT)),
+                batch_limit=int(limits.get(BATCH_LIMIT, DEFAULT_BATCH_LIMIT)),
                 truncation=truncations.get(key),
+                explained_end=explained_ends.get(key, -1),
             )
         )
     checked = guarded(flow, facts, source_topics, stable=stable)
-    unavailable = tuple(PartitionFailure(*key, "PartitionUnavailable", why) for key, why in offsets.problems.items())
-    return FlowSnapshot(selection, source_topics, target_topics, checked, state, claims, unavailable, tuple(denied), lacks)
+    unavailable = tuple(PartitionFailure(*key, PartitionUnavailable.__name__, why) for key, why in offsets.problems.items())
+    return FlowSnapshot(
+        selection, source_topics, target_topics, checked, state, claims, unavailable, tuple(denied), lacks, configs, reroute
+    )
 
 
 def lacking_features(flow: Flow) -> tuple[Lack, ...]:
     """Features that the flow would use and that the clusters' releases lack. BrokerTooOld if the flow cannot be copied without one."""
-    return (
-        *lacking(flow.source, needs=SOURCE_NEEDS, wishes=SOURCE_WISHES),
-        *lacking(flow.target, needs=TARGET_NEEDS, wishes=TARGET_WISHES),
-    )
+    needs, wishes = (TARGET_NEEDS, TARGET_WISHES) if flow.exactly_once else (PLAIN_TARGET_NEEDS, PLAIN_TARGET_WISHES)
+    return (*lacking(flow.source, needs=SOURCE_NEEDS, wishes=SOURCE_WISHES), *lacking(flow.target, needs=needs, wishes=wishes))
 
 
 def _with_hidden(selection: Selection, hidden: Iterable[Hidden]) -> Selection:
@@ -184,22 +212,28 @@ def narrow(selection: Selection, request: RunRequest) -> Selection:
 
 
 def _read_positions(
-    flow: Flow, target_topics: Mapping[str, TopicDescription], partitions: Iterable[TopicPartition] | None, *, stable: bool
-) -> tuple[FlowState, dict[str, str], dict[TopicPartition, int]]:
-    """The flow's state, the claims of every flow, and the positions of its group, by remote partition (of `partitions`; None: of all).
+    flow: Flow,
+    target_topics: Mapping[str, TopicDescription],
+    partitions: Iterable[TopicPartition] | None,
+    first: Asked[dict[TopicPartition, int]] | None,
+    asked_state: Asked[FlowState] | None,
+) -> tuple[FlowState, dict[TopicPartition, int]]:
+    """The flow's state, and the positions of its group, by remote partition (of `partitions`; None: of all).
 
-    If not `stable`, a run may commit between the two reads. So positions that disagree are read again: only a disagreement that stays the
+    `first`: positions that were asked for already. `asked_state`: the state, if this process holds the flow. Both are read side by side.
+    If it does not, a run may commit between the two reads. So positions that disagree are read again: only a disagreement that stays the
     same counts, and positions that keep changing are left out.
     """
     disagreed: dict[TopicPartition, tuple[int | None, int]] = {}
     for _ in range(LOOKS):
-        state, claims = read_state(flow, target_topics, stable=stable)
-        positions = committed_positions(flow.target, flow.position_group, partitions, stable=stable)
+        asked, first = first or ask_positions(flow.target, flow.position_group, partitions, stable=asked_state is not None), None
+        state = read_state(flow, target_topics, stable=asked_state is not None, asked=asked_state)
+        positions = asked.answer()
         before, disagreed = disagreed, disagreements(state, positions)
         moving = {key for key, pair in disagreed.items() if before.get(key) != pair}
-        if stable or not moving:
-            return state, claims, positions
-    return state, claims, {key: position for key, position in positions.items() if key not in moving}
+        if asked_state is not None or not moving:
+            return state, positions
+    return state, {key: position for key, position in positions.items() if key not in moving}
 
 
 def disagreements(state: FlowState, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[int | None, int]]:
@@ -230,6 +264,35 @@ def _truncations(flow: Flow, heads: Iterable[Head], ends: Mapping[TopicPartition
         return {}
     of_today = valid_receipts(read_receipts(flow, found), {key: asked[key].topic_ids for key in found})
     return {key: truncation_of(asked[key], divergence, of_today.get(key, ())) for key, divergence in found.items()}
+
+
+def _explained_ends(  # noqa: PLR0917 - the partitions, and what is known of them
+    flow: Flow,
+    places: Mapping[TopicPartition, TopicPartition],
+    state: FlowState,
+    ids: Mapping[str, TopicIds],
+    remote_ends: Mapping[TopicPartition, int],
+    moving: Collection[str],
+) -> dict[TopicPartition, int]:
+    """Where the remote records end that receipts explain, of partitions where others may follow: those of a flush that was not recorded.
+
+    Heads that were written without transactions say it. Otherwise the ledger does, for a flow that copies so from now on.
+    """
+    of_today = {key: head for key, head in state.heads.items() if key in places and head.remote_topic_id == ids[key.topic].remote}
+    found = {key: head.remote_end for key, head in of_today.items() if head.remote_end >= 0}
+    if flow.exactly_once:
+        return found
+    for key, place in places.items():
+        if key not in of_today:  # what is there before the flow has claimed the topic is not its own
+            found[key] = 0 if place.topic in state.claims else remote_ends.get(place, 0)
+    asked = {key: ids[key.topic] for key in of_today if key not in found and key.topic in moving}
+    receipts = valid_receipts(read_receipts(flow, asked), asked, any_source=True) if asked else {}
+    # Behind the last records of a transaction there is its marker.
+    ends = {
+        key: [max(declared_ends(told)), *(entry.downstream_end + bool(entry.counters.transactions) for entry in told)]
+        for key, told in receipts.items()
+    }
+    return found | {key: max([0, *ends.get(key, [])]) for key in asked}
 
 
 class _Offsets(NamedTuple):
@@ -289,12 +352,10 @@ def _await_lagging(source: ClusterAdmin, ends: dict[TopicPartition, int], positi
         ends.update(source.end_offsets(behind)[0])
 
 
-def _remote_configs(flow: Flow, target: ClusterAdmin, topics: set[str]) -> tuple[dict[str, dict[str, str]], dict[str, FerryError]]:
+def _remote_configs(flow: Flow, target: ClusterAdmin, topics: set[str]) -> tuple[Mapping[str, Entries], Mapping[str, FerryError]]:
     """Configs by remote topic, and errors: Ferry does not write to a topic whose limits are not known."""
-    configs, problems = target.visible_configs(
-        sorted(name for name in topics if not is_ferry_topic(name)), to_alter=flow.mirroring.sync_topic_configs_enabled
-    )
-    return {topic: {name: entry.value or "" for name, entry in entries.items()} for topic, entries in configs.items()}, problems
+    own = {name for name in topics if is_ferry_topic(name)}
+    return target.visible_configs(topics - own, to_alter=flow.mirroring.sync_topic_configs_enabled, keys=COMPARED)
 
 
 def rules_of(flow: Flow, request: RunRequest) -> PlanRules:

@@ -5,9 +5,10 @@ appending overlap. The feed handles what the source answers for each partition: 
 unreadable, it stops with a named error; expired ranges become losses; if a leader moved, the new one is asked.
 """
 
+import logging
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -16,12 +17,23 @@ from kafka.future import Future
 from ferry.clusters.answers import FETCH, Action
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.event_loop import EventLoop, Wakeup
-from ferry.clusters.fetching import Fetched, FetchPosition, fetch_request, fetched_partitions, log_bounds, without_leader
+from ferry.clusters.fetching import (
+    FETCH_WAIT_MILLISECONDS,
+    Fetched,
+    FetchPosition,
+    fetch_request,
+    fetched_partitions,
+    log_bounds,
+    without_leader,
+)
 from ferry.clusters.leader_epochs import ReadTo, divergence_of
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.copying.buffer_limits import BufferLimits, RateLimiter
 from ferry.copying.cursor import PartitionCursor
+from ferry.copying.cursor_groups import CursorGroups
+from ferry.copying.guard_tail import GuardTail
+from ferry.copying.model import OPEN_END, Segment
 from ferry.errors import (
     BatchTooLarge,
     FerryError,
@@ -33,14 +45,25 @@ from ferry.errors import (
     SourceRecreated,
     SourceTruncated,
     UnreadableBatch,
+    UnreadableRecord,
 )
 from ferry.handling.calling import HandlerStopped, PartitionHandling
 from ferry.handling.loading import Handle
 from ferry.wire.batch import MalformedBatch, OversizedBatch
+from ferry.wire.compression import LARGEST_BYTES
 from ferry.wire.produce_batch import ProduceBatch
+from ferry.wire.ranges import union
 from ferry.wire.transform import transform
 
+log = logging.getLogger(__name__)
+
 PAUSE_SECONDS = 0.1
+# A lane that follows asks again so often where nothing arrives. What arrives is answered at once, except in a partition that was not among
+# those that were asked for, because its leader had changed.
+FOLLOW_WAIT_MILLISECONDS = 1_000
+# A lane that follows asks for leaders so often. A broker that is cut off from the others but not from Ferry goes on as leader: in its log
+# nothing arrives, and no answer of it says so.
+LOOK_SECONDS = 10.0
 # The lane cannot name the offset: only the ledger tells which records of the old log were copied.
 WHERE_A_RESTART_GOES_ON = "ferry plan names the offset at which ferry.on.recreate=restart goes on"
 
@@ -52,62 +75,92 @@ class SourceFeed:
         connection: ClusterConnection,
         leaders: Leaders,
         wakeup: Wakeup,
-        cursors: Iterable[PartitionCursor],
+        cursors: CursorGroups,
         handle: Handle | None,
         limits: BufferLimits,
         rate_limiter: RateLimiter,
+        guard: GuardTail | None = None,
+        codec: int | None = None,
+        reroute: Mapping[str, int] | None = None,
     ) -> None:
-        self._loop = loop
+        """`codec`: of the batches that are handed on (None: each keeps its own). `reroute`: as of PartitionHandling."""
+        self._loop, self._guard, self._codec = loop, guard, codec
         self._connection = connection
         self._leaders = leaders
         self._wakeup = wakeup
-        self._cursors: dict[tuple[str, int], PartitionCursor] = {cursor.task.key: cursor for cursor in cursors}
-        self._handlings = {key: PartitionHandling(handle, *key) for key in self._cursors} if handle is not None else {}
-        self._rotation: deque[PartitionCursor] = deque(self._cursors.values())
+        self._groups = cursors
+        # Cursors that may want a fetch, the one that has waited longest first. Whoever is in flight comes back with the answer.
+        self._waiting = cursors.news()
+        self._in_flight: set[PartitionCursor] = set()
+        self._cursors: dict[tuple[str, int], PartitionCursor] = {cursor.task.key: cursor for cursor in cursors.all}
+        self._handlings = {key: PartitionHandling(handle, *key, reroute) for key in self._cursors} if handle is not None else {}
         self._limits, self._rate_limiter = limits, rate_limiter
         # Bytes that a response may have: it holds one whole batch, however little was asked for.
         self._largest = max((cursor.task.batch_limit for cursor in self._cursors.values()), default=0)
-        self._fetching: set[int] = set()
-        self._arrived: deque[tuple[list[FetchPosition], Future]] = deque()
+        self._follows = any(cursor.task.follows for cursor in self._cursors.values())
+        self._fetching: dict[int, list[PartitionCursor]] = {}
+        # The third: whether the guard knows what the other flow wrote among these records.
+        self._arrived: deque[tuple[list[FetchPosition], Future, bool]] = deque()
         self._generation = 0
         self._stale = False
 
     def pump(self, held: int) -> None:
         """Send a fetch to every broker that has none in flight and leads a partition that wants one, within memory and rate limits.
 
-        `held`: bytes of data that the lane has in memory.
+        `held`: bytes of data that this lane, and lanes beside it, have in memory.
         """
-        now = time.monotonic()
-        if not self._rate_limiter.allows(now):
+        now, least = time.monotonic(), self._fetch_bytes(len(self._cursors))  # there are no more brokers than partitions
+        if not self._rate_limiter.allows(now) or not self._has_room(held, least):
             return
-        by_node: dict[int, list[FetchPosition]] = {}
-        for cursor in self._rotation:
+        by_node: dict[int, list[PartitionCursor]] = {}
+        self._groups.sort()
+        for cursor in tuple(self._waiting):
             cursor.pass_excluded()
-            if cursor.wants_fetch and now >= cursor.not_before:
+            if not cursor.wants_fetch or cursor in self._in_flight:
+                del self._waiting[cursor]
+            elif now >= cursor.not_before:
                 node = self._leaders.of(cursor.task.topic, cursor.task.partition).node
                 if node < 0:
                     self._without_leader(cursor)
                 elif node not in self._fetching and not self._connection.throttled(node):
-                    by_node.setdefault(node, []).append(cursor.fetch_position())
-        self._rotation.rotate(-1)
-        needed = max(self._limits.fetch, self._largest)
+                    by_node.setdefault(node, []).append(cursor)
+        size = self._fetch_bytes(len(self._fetching.keys() | by_node.keys()))
         for node, wanted in by_node.items():
-            reserved = needed * len(self._fetching)
-            if (held or reserved) and held + reserved + needed > self._limits.held:
-                return
-            self._submit(node, wanted)
+            if self._has_room(held, size):
+                self._submit(node, wanted, size)
+
+    def _fetch_bytes(self, brokers: int) -> int:
+        """What a fetch asks for.
+
+        The brokers of lanes that follow wait until something arrives: so each has a response of each lane at the same time.
+        """
+        lanes = max(1, len(self._connection.meter.own))
+        waiting = 2 * brokers * lanes if self._follows else 1
+        return min(self._limits.fetch, self._limits.held // max(1, waiting))
+
+    def _has_room(self, held: int, size: int) -> bool:
+        """Whether there is memory for the response of one more fetch that asks for `size` bytes."""
+        reserved = self._connection.meter.reserved
+        return not (held or reserved) or held + reserved + max(size, self._largest) <= self._limits.held
 
     def abandon(self) -> None:
         """Forget the fetches in flight: the cursors have gone back."""
         self._generation += 1
         self._fetching.clear()
         self._arrived.clear()
+        self._in_flight.clear()
+        self._waiting |= dict.fromkeys(self._groups.all)
 
     def arrivals(self) -> list[tuple[PartitionCursor, list[ProduceBatch]]]:
         """The batches of the responses that have arrived, in upstream order per partition. Moves the cursors on."""
         found = []
         while self._arrived:
-            asked, future = self._arrived.popleft()
+            asked, future, known = self._arrived.popleft()
+            cursors = [self._cursors[position.topic, position.partition] for position in asked]
+            self._in_flight.difference_update(cursors)
+            for cursor in cursors[1:] + cursors[:1]:  # the next fetch begins with another one
+                self._waiting.pop(cursor, None)
+                self._waiting[cursor] = None
             if future.exception is not None:
                 self._lost(asked, self._connection.classified(future.exception))
                 continue
@@ -115,7 +168,7 @@ class SourceFeed:
                 (self._cursors[fetched.asked.topic, fetched.asked.partition], fetched)
                 for fetched in fetched_partitions(future.value, asked, self._leaders)
             ]
-            taken = [(cursor, self._take(cursor, fetched)) for cursor, fetched in answers]
+            taken = [(cursor, self._take(cursor, fetched, known=known)) for cursor, fetched in answers]
             found += [(cursor, batches) for cursor, batches in taken if batches]
             self._note_silence(answers)
         return found
@@ -132,33 +185,90 @@ class SourceFeed:
 
     async def mend(self, idle: Iterable[PartitionCursor]) -> None:
         """Refresh leaders if needed, and check offsets that the source contradicts. `idle`: cursors with nothing in flight."""
-        if self._stale and self._leaders.rested and not self._connection.all_throttled():
+        old = self._follows and self._leaders.age > LOOK_SECONDS
+        if (self._stale or old) and self._leaders.rested and not self._connection.all_throttled():
             with suppress(RequestNotSent, RequestLost):  # the next round asks again
                 await self._leaders.refresh()
                 self._stale = False
                 self.check_identities()
+                self._leave_old_leaders()
         doubted = [cursor for cursor in idle if cursor.doubted and cursor.failure is None]
         if doubted and not self._connection.all_throttled():
             looks = [self._loop.start(self._look_at_source, cursor) for cursor in doubted]
             for look in looks:
                 await look
 
-    def _submit(self, node: int, wanted: list[FetchPosition]) -> None:
-        generation = self._generation
-        limits = self._limits
-        request = fetch_request(wanted, self._leaders, total_bytes=limits.fetch, partition_bytes=limits.partition_fetch)
-        self._fetching.add(node)
+    def _leave_old_leaders(self) -> None:
+        """Where a leader has moved, do not wait for the answer of the old one: it may hang."""
+        for node, cursors in self._fetching.items():
+            moved = [cursor for cursor in cursors if self._leaders.of(cursor.task.topic, cursor.task.partition).node != node]
+            self._in_flight.difference_update(moved)
+            self._waiting |= dict.fromkeys(moved)
+
+    def _submit(self, node: int, cursors: list[PartitionCursor], size: int) -> None:
+        generation, limits, meter = self._generation, self._limits, self._connection.meter
+        wanted, needed = [cursor.fetch_position() for cursor in cursors], max(size, self._largest)
+        self._in_flight.update(cursors)
+        for cursor in cursors:
+            del self._waiting[cursor]
+        request = fetch_request(
+            wanted,
+            self._leaders,
+            total_bytes=size,
+            partition_bytes=min(limits.partition_fetch, size),
+            wait_milliseconds=FOLLOW_WAIT_MILLISECONDS if self._follows else FETCH_WAIT_MILLISECONDS,
+        )
+        self._fetching[node] = cursors
+        meter.reserved += needed
         future = self._connection.submit(request, node)
 
         def answered(_: Any) -> None:
-            if generation == self._generation:
-                self._fetching.discard(node)
-                self._arrived.append((wanted, future))
-                self._wakeup.fire()
+            meter.reserved -= needed
+            if future.exception is None and self._must_catch_up(wanted, future.value):
+                self._loop.start(self._arrive_known, self._guard, generation, node, wanted, future)
+            else:
+                self._arrive(generation, node, wanted, future, known=False)
 
         future.add_both(answered)
 
-    def _take(self, cursor: PartitionCursor, fetched: Fetched) -> list[ProduceBatch]:
+    def _arrive(self, generation: int, node: int, asked: list[FetchPosition], future: Future, *, known: bool) -> None:
+        if generation == self._generation:
+            self._fetching.pop(node, None)
+            self._arrived.append((asked, future, known))
+            self._wakeup.fire()
+
+    def _must_catch_up(self, asked: Iterable[FetchPosition], answer: Any) -> bool:
+        """Whether the plan does not know what the other flow wrote among these records."""
+        if self._guard is None:
+            return False
+        tasks = ((self._cursors[position.topic, position.partition].task, position.offset) for position in asked)
+        beyond = any(task.key in self._guard and offset >= task.planned_end for task, offset in tasks)
+        has_records = any(part.records for topic in answer.responses or () for part in topic.partitions or ())
+        return beyond and (has_records or self._guard.is_old)
+
+    async def _arrive_known(self, guard: GuardTail, generation: int, node: int, asked: list[FetchPosition], future: Future) -> None:
+        """Let the response arrive when it is known which of its records the other flow wrote."""
+        cursors = [self._cursors[position.topic, position.partition] for position in asked]
+        known = False
+        while not known and generation == self._generation and any(cursor.failure is None for cursor in cursors):
+            try:
+                await guard.catch_up()
+                known = True
+            except Exception as problem:
+                if not isinstance(problem, FerryError | RequestNotSent | RequestLost):
+                    log.exception("reading the ledger of the other flow")
+                    problem = UnreadableRecord(f"reading the ledger of the other flow: {type(problem).__name__}: {problem}")
+                self._lost(asked, problem)
+                self._wakeup.fire()
+                await self._loop.sleep(PAUSE_SECONDS)
+        for cursor in cursors:
+            if cursor.task.key in guard.declared:
+                said = "an operator said which records of it came from the target"
+                cursor.stop(PartitionUnavailable, f"{said}: Ferry plans it again when it next looks for new topics")
+        self._arrive(generation, node, asked, future, known=known)
+
+    def _take(self, cursor: PartitionCursor, fetched: Fetched, *, known: bool) -> list[ProduceBatch]:
+        """`known`: whether the guard knows what the other flow wrote beyond what was planned."""
         segment = cursor.segment
         self._rate_limiter.spend(len(fetched.records))
         self._largest = max(self._largest, len(fetched.records))
@@ -171,16 +281,23 @@ class SourceFeed:
         if fetched.diverged:
             cursor.doubted = True
             return []
+        end, excluded = segment.end, task.excluded
         try:
+            if self._guard is not None and task.key in self._guard:
+                self._guard.forget(task.key, cursor.committed_offset)
+                excluded = union([*excluded, *self._guard.written(task.key, fetched.records)])
+                end = end if known else min(end, task.planned_end)
             transformed = transform(
                 fetched.records,
                 position=cursor.fetched,
-                end=segment.end,
+                end=end,
                 aborted=fetched.aborted,
-                excluded=task.excluded,
+                excluded=excluded,
                 max_batch_bytes=task.batch_limit,
                 handling=self._handlings.get((task.topic, task.partition)),
                 max_opened_bytes=self._limits.opened,
+                codec=self._codec,
+                max_made_bytes=LARGEST_BYTES if self._codec is None else self._limits.waiting,
             )
         except HandlerStopped as problem:
             cursor.stop(HandlerFailed, str(problem))
@@ -195,10 +312,18 @@ class SourceFeed:
             cursor.fetched_to(transformed.next_position, transformed.last_leader_epoch)
             if transformed.dropped:
                 cursor.note_dropped(transformed.dropped)
+        else:
+            self._note_nothing(cursor, segment, fetched)
+        cursor.is_behind = fetched.last_stable_offset > cursor.fetched
+        return transformed.batches
+
+    def _note_nothing(self, cursor: PartitionCursor, segment: Segment, fetched: Fetched) -> None:
+        """A response without a whole batch: in a run that follows, perhaps nothing has arrived."""
+        if segment.end == OPEN_END and fetched.last_stable_offset == cursor.fetched:
+            cursor.troubled_since = 0.0  # nothing has arrived
         elif not len(fetched.records) and fetched.last_stable_offset <= cursor.fetched:
             self._postpone(cursor, f"its last stable offset went back to {fetched.last_stable_offset}")
             cursor.doubted = fetched.last_stable_offset < cursor.fetched
-        return transformed.batches
 
     def _without_leader(self, cursor: PartitionCursor) -> None:
         match without_leader(self._connection, self._leaders, *cursor.task.key):
@@ -256,6 +381,8 @@ class SourceFeed:
         key, epoch, diverged = cursor.task.key, cursor.fetch_position().last_epoch, None
         try:
             start, end = await log_bounds(self._connection, self._leaders, *key)
+            if cursor.fetched < start and self._guard is not None:
+                await self._guard.catch_up()
             if epoch >= 0 and start <= cursor.fetched:
                 diverged = await divergence_of(self._connection, self._leaders, key, ReadTo(cursor.fetched, epoch))
         except (RequestNotSent, RequestLost) as problem:
@@ -267,7 +394,8 @@ class SourceFeed:
             return
         cursor.doubted = False
         if cursor.fetched < start:
-            cursor.lose(start, f"expired at the source: its log starts at {start}")
+            written = self._guard.ever_written(key) if self._guard is not None else ()
+            cursor.lose(start, f"expired at the source: its log starts at {start}", written)
         elif diverged is not None and diverged.proven:
             text = f"the source log was truncated to offset {diverged.end}; copied up to {cursor.fetched}"
             cursor.stop(SourceTruncated, f"{text}; {WHERE_A_RESTART_GOES_ON}")

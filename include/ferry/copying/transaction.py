@@ -1,6 +1,7 @@
 """A lane's transactions: their states, the partitions in the open one, and the leader epochs under which its records were appended.
 
     READY -- append --> OPEN -- close --> CLOSING -- commit asked --> COMMITTING -- done --> READY
+    CLOSING -- nothing accepted --> OPEN
     any of OPEN, CLOSING, COMMITTING -- outcome unknown --> UNCERTAIN -- proven --> READY
     any -- fenced --> FENCED
 
@@ -8,7 +9,7 @@ In CLOSING nothing more is appended; answers still come in. UNCERTAIN is left on
 positions are read again: a commit is never repeated blindly. FENCED is final: another run owns the lane.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import TypeVar
 
@@ -34,6 +35,7 @@ class TransactionState(Enum):
 class TransactionEvent(Enum):
     APPEND = "append"  # a batch or a position belongs to it
     CLOSE = "close"  # it is full, old, or the lane is done
+    NOTHING_ACCEPTED = "nothing accepted"  # the target has taken nothing yet: a commit of nothing is refused
     COMMIT = "commit"  # everything was accepted: EndTxn is sent
     DONE = "done"  # the coordinator confirmed
     OUTCOME_UNKNOWN = "outcome unknown"  # time-out, disconnect, or an answer that leaves the log's content open
@@ -52,6 +54,7 @@ TRANSITIONS: dict[tuple[TransactionState, TransactionEvent], TransactionState] =
     (_STATE.OPEN, _EVENT.APPEND): _STATE.OPEN,
     (_STATE.OPEN, _EVENT.CLOSE): _STATE.CLOSING,
     (_STATE.CLOSING, _EVENT.CLOSE): _STATE.CLOSING,
+    (_STATE.CLOSING, _EVENT.NOTHING_ACCEPTED): _STATE.OPEN,
     (_STATE.CLOSING, _EVENT.COMMIT): _STATE.COMMITTING,
     (_STATE.COMMITTING, _EVENT.DONE): _STATE.READY,
     (_STATE.UNCERTAIN, _EVENT.PROVEN): _STATE.READY,
@@ -75,18 +78,20 @@ class TransactionPartitions:
     commit. Both have a largest size, so a transaction with too many partitions could never be committed.
     """
 
-    def __init__(self) -> None:
-        self._most = MOST_PARTITIONS
+    def __init__(self, least: int = 1) -> None:
+        """`least`: so many are always allowed, because they belong together."""
+        self._most, self._least = MOST_PARTITIONS, least
         self.keys: set[TopicPartition] = set()
         self.full = False
         self._shared = 0
 
-    def admit(self, key: TopicPartition) -> bool:
-        """Whether records of this partition may join the transaction. If so, the partition is added."""
-        if key not in self.keys and len(self.keys) >= self._most:
+    def admit(self, together: Collection[TopicPartition]) -> bool:
+        """Whether records of these partitions may join the transaction. If so, all of them are added."""
+        new = [key for key in together if key not in self.keys]
+        if new and len(self.keys) + len(new) > self._most:
             self.full = True
             return False
-        self.keys.add(key)
+        self.keys.update(new)
         return True
 
     def share(self, touched: Mapping[TopicPartition, T]) -> dict[TopicPartition, T]:
@@ -106,7 +111,7 @@ class TransactionPartitions:
         """The transaction failed: allow half as many partitions as it held. A broker's limits may be smaller than the default."""
         held = max(len(self.keys), self._shared)
         if held:
-            self._most = max(1, min(self._most, held) // 2)
+            self._most = max(self._least, min(self._most, held) // 2)
         self.end()
 
 

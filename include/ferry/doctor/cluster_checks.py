@@ -2,8 +2,21 @@
 
 from collections.abc import Iterator
 
-from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Feature, missing
+from ferry.clusters.api_versions import (
+    PLAIN_TARGET_NEEDS,
+    PLAIN_TARGET_WISHES,
+    SOURCE_NEEDS,
+    SOURCE_WISHES,
+    TARGET_NEEDS,
+    TARGET_WISHES,
+    Feature,
+    lack,
+    mending,
+    missing,
+)
 from ferry.clusters.coordination import TRANSACTION_MILLISECONDS
+from ferry.clusters.service_profiles import named, services_at
+from ferry.clusters.services import ManagedService
 from ferry.doctor.cluster_facts import ClusterFacts
 from ferry.doctor.finding import Finding, failure, ok, warning
 
@@ -15,22 +28,24 @@ _RELEASES = {31: "4.4", 30: "4.3", 28: "4.2", 26: "4.1", 22: "4.0", 21: "3.9", 2
 OLDEST_KRAFT = "3.3"
 
 
-def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool) -> Iterator[Finding]:
-    """All findings about one cluster. `source`: a flow reads from it; `target`: a flow writes to it."""
+def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool, transactions: bool = True) -> Iterator[Finding]:
+    """All findings about one cluster. `source`: a flow reads from it; `target`: a flow writes to it, perhaps with `transactions`."""
     where = f"cluster {facts.alias}"
     if facts.problem is not None:
         yield failure(where, "reachable", f"{facts.problem}", facts.problem.next_step, facts.problem.exit_code)
         return
     yield ok(where, "reachable", f"{facts.bootstrap}, {_count(facts.brokers)}, id {facts.cluster_id}, as {facts.login}")
+    yield from _service(where, facts)
     yield _version(where, facts)
     yield _clock(where, facts)
     newest = facts.capabilities.newest
-    needs = missing([*(SOURCE_NEEDS if source else ()), *(TARGET_NEEDS if target else ())], newest)
+    target_needs, target_wishes = (TARGET_NEEDS, TARGET_WISHES) if transactions else (PLAIN_TARGET_NEEDS, PLAIN_TARGET_WISHES)
+    needs = missing([*(SOURCE_NEEDS if source else ()), *(target_needs if target else ())], newest)
     for need in needs:
-        yield failure(where, "release", *_lack(need))
-    for wish in missing([*(SOURCE_WISHES if source else ()), *(TARGET_WISHES if target else ())], newest):
-        yield warning(where, "release", *_lack(wish))
-    if not target or needs:
+        yield failure(where, "release", *_lack(need, facts))
+    for wish in missing([*(SOURCE_WISHES if source else ()), *(target_wishes if target else ())], newest):
+        yield warning(where, "release", *_lack(wish, facts))
+    if not target or not transactions or needs:
         return
     yield _protocol(where, facts)
     if facts.configs:
@@ -52,12 +67,30 @@ def _version(where: str, facts: ClusterFacts) -> Finding:
     found = release(facts)
     if found:
         return ok(where, "version", f"Kafka {found} (metadata.version {facts.capabilities.features['metadata.version']})")
-    told = facts.configs.get("inter.broker.protocol.version", "before KRaft")
+    told = facts.configs.get("inter.broker.protocol.version")
+    if told is None:
+        return ok(
+            where,
+            "version",
+            "not told; Kafka with KRaft tells its metadata.version, and Kafka with ZooKeeper has a config of brokers for it",
+        )
     return ok(where, "version", f"Kafka {told}, with ZooKeeper")
 
 
-def _lack(feature: Feature) -> tuple[str, str]:
-    return f"older than Kafka {feature.since}: {feature.without}", f"upgrade the cluster to {feature.since} or newer"
+def _lack(feature: Feature, facts: ClusterFacts) -> tuple[str, str]:
+    offered, service = facts.capabilities.newest, named(services_of(facts))
+    return f"{lack(feature, offered, service)}: {feature.without}", mending(feature, offered, service)
+
+
+def services_of(facts: ClusterFacts) -> tuple[ManagedService, ...]:
+    """The managed services that the cluster may be of."""
+    return services_at(facts.bootstrap, facts.cluster_id, facts.capabilities.newest)
+
+
+def _service(where: str, facts: ClusterFacts) -> Iterator[Finding]:
+    if services := services_of(facts):
+        read = max(service.read for service in services)
+        yield ok(where, "service", f"{named(services)}; docs/compatibility.md has its limits, as read on {read}")
 
 
 def _clock(where: str, facts: ClusterFacts) -> Finding:

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, TopicCollection
 from confluent_kafka.admin import AclOperation
 
 from ferry.clusters.acl_binding import AclBinding
 from ferry.clusters.acls import read_acls
-from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.admin import TOPICS_A_REQUEST, ClusterAdmin
 from ferry.clusters.api_versions import Capabilities, ask_capabilities
+from ferry.clusters.partitions import chunks
 from ferry.config import ClientRole, Cluster
 from ferry.errors import FerryError, NotAuthorized
 
@@ -78,10 +79,12 @@ class RightsAdmin(ClusterAdmin):
     def topic_operations(self, names: Iterable[str]) -> dict[str, frozenset[str]]:
         """What the user may do to those of `names` that exist and that the user may describe."""
         found = {}
-        for name, answer in self._descriptions(names, include_authorized_operations=True):
-            # Topics that are missing or hidden are left out.
-            if not isinstance(answer, KafkaError) and answer.authorized_operations is not None:
-                found[name] = _names(answer.authorized_operations)
+        for chunk in chunks(sorted(names), TOPICS_A_REQUEST):
+            wanted = {name: name for name in chunk}
+            for name, answer in self._answers("describe_topics", wanted, TopicCollection, include_authorized_operations=True).items():
+                # Topics that are missing or hidden are left out.
+                if not isinstance(answer, KafkaError) and answer.authorized_operations is not None:
+                    found[name] = _names(answer.authorized_operations)
         return found
 
 

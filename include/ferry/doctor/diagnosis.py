@@ -32,7 +32,8 @@ def diagnose(config: Path | None, only: str | None = None) -> Iterator[Finding]:
     sources, targets = {flow.source.alias: flow.source for flow in flows}, {flow.target.alias: flow.target for flow in flows}
     facts = {alias: read_cluster_facts(cluster) for alias, cluster in (sources | targets).items()}
     for alias, found in facts.items():
-        yield from cluster_findings(found, source=alias in sources, target=alias in targets)
+        transactions = any(flow.exactly_once for flow in flows if flow.target.alias == alias)
+        yield from cluster_findings(found, source=alias in sources, target=alias in targets, transactions=transactions)
     for flow in flows:
         source, target = facts[flow.source.alias], facts[flow.target.alias]
         if source.problem is not None or target.problem is not None:

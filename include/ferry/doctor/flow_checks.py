@@ -11,11 +11,13 @@ from ferry.doctor.finding import Finding, Verdict, failure, ok, warning
 from ferry.doctor.flow_facts import FlowFacts
 from ferry.doctor.granted import Granted, granted
 from ferry.doctor.machine import MachineFacts
+from ferry.doctor.service_checks import service_findings
 from ferry.errors import ExitCode, NotAuthorized, error_named, some_of, span
 from ferry.monitoring.status import FlowStatus
 from ferry.permissions.commands import commands
 from ferry.permissions.model import Right
 from ferry.permissions.required import required_rights
+from ferry.syncs.config_differences import by_kind
 from ferry.syncs.few_replicas import reassignment, told
 
 MEBIBYTE = 1 << 20
@@ -24,7 +26,6 @@ WORKER_OWN, DRIVER = 100 * MEBIBYTE, 700 * MEBIBYTE
 # Without a schedule Ferry does not know when the next run comes, so it warns of a headroom below a day.
 UNSCHEDULED_SECONDS = 86_400.0
 NAMES_SHOWN = 5
-NO_LIMIT = (1 << 63) - 1  # Java's largest long
 # So many commands a person still pastes.
 COMMANDS_SHOWN = 10
 
@@ -41,12 +42,15 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
         yield warning(where, "topics", f"none of those that {flow.source.alias} shows match {', '.join(flow.topics)}", fix)
     else:
         yield ok(where, "topics", f"{facts.selected} to copy")
+    yield from service_findings(flow, source, target)
     needed = required_rights(flow)
     yield from rights_findings("rights at the source", flow, flow.source, needed.source, facts.source_rights)
     yield from rights_findings("rights at the target", flow, flow.target, needed.target, facts.target_rights)
     yield _replicas(where, flow, target)
     yield from _few_replicas(where, flow, facts)
-    yield from _limits(where, facts)
+    for wrong in facts.wrong_topics:
+        yield (failure if wrong.stops else warning)(where, "internal topics", wrong.problem, wrong.fix)
+    yield from _differences(where, facts)
     yield from _expirations(where, target, pause)
     yield memory_finding(where, flow, machine, len(facts.status.partitions) if facts.status else 0)
     yield from _standing(where, facts, pause)
@@ -121,33 +125,13 @@ def _few_replicas(where: str, flow: Flow, facts: FlowFacts) -> Iterator[Finding]
         yield warning(where, "replicas", told(found), reassignment(flow.target.bootstrap, found, facts.brokers))
 
 
-def _limits(where: str, facts: FlowFacts) -> Iterator[Finding]:
-    """Existing remote topics. Ferry creates new ones with the source's configs."""
-    small, stamped, narrow = [], [], []
-    for topic, remote in sorted(facts.remote_configs.items()):
-        source = facts.source_configs.get(topic, {})
-        if int(remote.get("max.message.bytes", NO_LIMIT)) < int(source.get("max.message.bytes", 0)):
-            small.append(topic)
-        if remote.get("message.timestamp.type") == "LogAppendTime":
-            stamped.append(topic)
-        oldest, kept = int(remote.get("message.timestamp.before.max.ms", NO_LIMIT)), int(source.get("retention.ms", -1))
-        if oldest < (NO_LIMIT if kept < 0 else kept):
-            narrow.append(topic)
-    if stamped:
-        fix = "kafka-configs.sh --alter --add-config message.timestamp.type=CreateTime on those remote topics"
-        yield failure(where, "timestamps", f"the remote topics of {some_of(stamped, NAMES_SHOWN)} put their own time on records", fix)
-    if narrow:
-        fix = "raise message.timestamp.before.max.ms of those remote topics to the source's retention.ms"
-        yield warning(
-            where, "timestamps", f"the remote topics of {some_of(narrow, NAMES_SHOWN)} refuse records that the source still has", fix
-        )
-    if small:
-        fix = "raise max.message.bytes of those remote topics to the source's"
-        yield warning(
-            where, "message size", f"the remote topics of {some_of(small, NAMES_SHOWN)} take smaller batches than the source's", fix
-        )
-    if not (stamped or narrow or small):
-        yield ok(where, "limits", f"sizes and timestamps fit, of {len(facts.remote_configs)} remote topics that exist")
+def _differences(where: str, facts: FlowFacts) -> Iterator[Finding]:
+    """Existing remote topics. `ferry plan` names what the topics that a run would create have in common with them."""
+    for one in by_kind(facts.differences):
+        find = failure if one.refused else warning
+        yield find(where, "topic configs", one.found, one.remedy)
+    if not facts.differences:
+        yield ok(where, "topic configs", f"sizes, timestamps and retention fit, of {facts.compared} remote topics that exist")
 
 
 def _expirations(where: str, target: ClusterFacts, pause: float | None) -> Iterator[Finding]:

@@ -1,26 +1,28 @@
 """What both clusters say about a flow. Reads only."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.clusters.admin import ClusterAdmin
 from ferry.config import Cluster, Flow
 from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts, read_rights_facts
 from ferry.errors import FerryError
+from ferry.ledger.topics import POLICY
 from ferry.monitoring.status import FlowStatus, flow_status
 from ferry.permissions.model import Resource, Right
 from ferry.permissions.required import required_rights, source_topics
+from ferry.syncs.config_differences import COMPARED, ConfigDifference, config_differences
 from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
-
-Configs = Mapping[str, Mapping[str, str]]
+from ferry.syncs.wrong_topics import WrongTopic, names_on, wrong_topics
 
 
 @dataclass(frozen=True)
 class FlowFacts:
-    """A flow whose clusters both answer. `remote_configs`: configs of existing remote topics, by source topic.
+    """A flow whose clusters both answer. `compared`: how many remote topics exist, and `differences` from their source topics.
 
     `few_replicas`: topics of the target with fewer replicas than the config wants; `brokers`: ids of the target's brokers.
+    `wrong_topics`: internal topics of both clusters that are not as Ferry would create them.
     `problem`: why there is no `status`. `selected`: how many topics of the source the flow copies.
     """
 
@@ -31,10 +33,11 @@ class FlowFacts:
     status: FlowStatus | None = None
     problem: FerryError | None = None
     selected: int = 0
-    source_configs: Configs = field(default_factory=dict, hash=False)
-    remote_configs: Configs = field(default_factory=dict, hash=False)
+    compared: int = 0
+    differences: tuple[ConfigDifference, ...] = ()
     few_replicas: tuple[FewReplicas, ...] = ()
     brokers: frozenset[int] = frozenset()
+    wrong_topics: tuple[WrongTopic, ...] = ()
 
 
 def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFacts) -> FlowFacts:
@@ -43,13 +46,16 @@ def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: Cluste
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         source_names, target_names = source.topic_names(), target.topic_names()
         selected = dict(flow.topic_rules.select(source_names).selected) if flow.copies else {}
-        source_configs, _ = source.visible_configs(selected)
         existing = {remote: topic for topic, remote in selected.items() if remote in set(target_names)}
-        remote_configs, _ = target.visible_configs(existing)
+        here, _ = source.visible_configs(existing.values(), keys=COMPARED)
+        there, _ = target.visible_configs(existing, keys=COMPARED)
+        pairs = [(topic, remote) for remote, topic in existing.items() if topic in here and remote in there]
+        found = [entry for topic, remote in pairs for entry in config_differences(flow, topic, remote, here[topic], there[remote])]
         wanted = wanted_on_target(flow, existing)
         brokers = target.brokers()
         topics = target.topics(wanted.keys() & set(target_names))
         few = few_replicas(wanted, topics, brokers, target_facts.config("default.replication.factor") or 1)
+        wrong = (*_wrong_topics(flow, flow.source, source, source_names), *_wrong_topics(flow, flow.target, target, target_names))
     status, problem = None, None
     try:
         status = flow_status(flow)
@@ -63,11 +69,17 @@ def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: Cluste
         status,
         problem,
         len(selected),
-        {name: _plain(config) for name, config in source_configs.items()},
-        {existing[name]: _plain(config) for name, config in remote_configs.items()},
+        len(pairs),
+        tuple(found),
         few,
         brokers.known,
+        wrong,
     )
+
+
+def _wrong_topics(flow: Flow, cluster: Cluster, admin: ClusterAdmin, visible: Iterable[str]) -> tuple[WrongTopic, ...]:
+    topics = admin.topics(names_on(flow, cluster).intersection(visible))
+    return wrong_topics(flow, cluster, topics, admin.visible_configs(topics, keys=(POLICY,))[0])
 
 
 def source_rights(flow: Flow, needed: tuple[Right, ...]) -> RightsFacts:
@@ -96,7 +108,3 @@ def _idle(entry: AclBinding, counts: Callable[[str], bool]) -> bool:
     """Whether an ACL does nothing but deny access to one topic that `counts` refuses."""
     one = entry.resource is AclResource.TOPIC and entry.pattern is AclPattern.LITERAL and entry.name != "*"
     return one and entry.permission == "DENY" and not counts(entry.name)
-
-
-def _plain(config: Mapping[str, object]) -> dict[str, str]:
-    return {name: str(value) for name, entry in config.items() if (value := getattr(entry, "value", None)) is not None}

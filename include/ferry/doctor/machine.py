@@ -13,6 +13,8 @@ from pathlib import Path
 
 import psutil
 
+from ferry.config.flow import CONFIG_VARIABLE
+
 # A wrapper script that hangs must not stop the diagnosis.
 ASK_SECONDS = 15.0
 SHM = Path("/dev/shm")  # noqa: S108 - read only
@@ -61,7 +63,7 @@ def read_machine_facts() -> MachineFacts:
         spark_home_version=_spark_version(Path(spark_home)) if spark_home else "",
         spark_submit=shutil.which("spark-submit"),
         worker_python=(worker, _answer(worker, "--version")) if worker else None,
-        ferry_config=os.environ.get("FERRY_CONFIG") or None,
+        ferry_config=os.environ.get(CONFIG_VARIABLE) or None,
         cores=len(os.sched_getaffinity(0)),
         memory=min(psutil.virtual_memory().total, _container_limit()),
         memory_available=min(psutil.virtual_memory().available, _container_limit()),

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from ferry.config.flow import CONFIG_VARIABLE
 from ferry.doctor.finding import Finding, failure, ok, warning
 from ferry.doctor.machine import MachineFacts
 
@@ -118,14 +119,14 @@ def _airflow(facts: MachineFacts, config: Path | None) -> Iterator[Finding]:
 def _ferry_config(named: str | None, config: Path | None) -> Finding:
     # os.path instead of Path, which raises if a directory may not be searched or a name is too long.
     wanted = os.path.realpath(config) if config is not None else "/path/to/mm2.properties"
-    fix = f"export FERRY_CONFIG={wanted} for Airflow's scheduler, DAG processor and workers"
+    fix = f"export {CONFIG_VARIABLE}={wanted} for Airflow's scheduler, DAG processor and workers"
     if named is None:
-        return warning(HERE, "FERRY_CONFIG", "not set in this shell: an Airflow that is started from here has no Ferry DAGs", fix)
+        return warning(HERE, CONFIG_VARIABLE, "not set in this shell: an Airflow that is started from here has no Ferry DAGs", fix)
     if not os.path.isfile(named) or not os.access(named, os.R_OK):  # noqa: PTH113 - see above
-        return failure(HERE, "FERRY_CONFIG", f"{named} is no file that this user can read", fix)
+        return failure(HERE, CONFIG_VARIABLE, f"{named} is no file that this user can read", fix)
     if config is not None and os.path.realpath(named) != wanted:
-        return warning(HERE, "FERRY_CONFIG", f"names {named}, which is not the checked file", fix)
-    return ok(HERE, "FERRY_CONFIG", named)
+        return warning(HERE, CONFIG_VARIABLE, f"names {named}, which is not the checked file", fix)
+    return ok(HERE, CONFIG_VARIABLE, named)
 
 
 def _room(facts: MachineFacts) -> Iterator[Finding]:

@@ -1,10 +1,10 @@
-"""The interface of code that users write: message handlers and assignment listeners (KIP-3). Users import it.
+"""The interface of code that users write: message handlers, assignment listeners (KIP-3) and token sources. Users import it.
 
 Knows no other package.
 Begin with `interface.py`: `MessageHandler` changes, drops, re-keys or multiplies records;
-`AssignmentListener` hears which partitions a lane is about to copy and has copied.
+`AssignmentListener` hears which partitions a lane is about to copy and has copied; `TokenSource` gives tokens for logins.
 """
 
-from ferry.handling.interface import Assignment, AssignmentListener, MessageHandler, Record
+from ferry.handling.interface import Assignment, AssignmentListener, MessageHandler, Record, TokenSource
 
-__all__ = ["Assignment", "AssignmentListener", "MessageHandler", "Record"]
+__all__ = ["Assignment", "AssignmentListener", "MessageHandler", "Record", "TokenSource"]

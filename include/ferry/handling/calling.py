@@ -5,7 +5,7 @@ value.
 """
 
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ferry.handling.interface import Record
@@ -21,8 +21,10 @@ class HandlerStopped(Exception):
 
 
 class PartitionHandling:
-    def __init__(self, handle: Handle, topic: str, partition: int) -> None:
-        self._handle = handle
+    """`reroute`: topics of the target that the handler may choose instead, with their numbers of partitions."""
+
+    def __init__(self, handle: Handle, topic: str, partition: int, reroute: Mapping[str, int] | None = None) -> None:
+        self._handle, self._reroute = handle, reroute or {}
         self.topic = topic
         self.partition = partition
 
@@ -39,10 +41,29 @@ class PartitionHandling:
         for output in outputs:
             if not isinstance(output, Record):
                 raise HandlerStopped(record.offset, f"the handler returned a {type(output).__name__} among its records")
-            if output.topic != record.topic or output.partition != record.partition:
-                what = "the handler changed the topic or partition of a record: Ferry keeps both (ferry.handler.reroute)"
-                raise HandlerStopped(record.offset, what)
+        if outputs:
+            self._check_place(record, outputs)
         return outputs
+
+    def chosen(self, output: Record) -> tuple[str, int] | None:
+        """The topic and partition of the target that the handler chose; None: those of the record."""
+        place = output.topic, output.partition
+        return None if place == (self.topic, self.partition) else place
+
+    def _check_place(self, record: Record, outputs: list[Record]) -> None:
+        if len({(output.topic, output.partition) for output in outputs}) > 1:
+            what = "the handler returned records for several partitions: all that it returns for one record go to one partition"
+            raise HandlerStopped(record.offset, what)
+        place = self.chosen(outputs[0])
+        if place is None:
+            return
+        topic, partition = place
+        if topic not in self._reroute:
+            what = "the handler changed the topic or partition of a record: it may choose only topics that ferry.handler.reroute names"
+            raise HandlerStopped(record.offset, what)
+        if type(partition) is not int or not 0 <= partition < self._reroute[topic]:
+            what = f"the handler chose a partition that topic {topic} of the target does not have: it has {self._reroute[topic]}"
+            raise HandlerStopped(record.offset, what)
 
 
 def described(problem: Exception) -> str:

@@ -1,7 +1,8 @@
-"""The interface of message handlers and assignment listeners.
+"""The interface of message handlers, assignment listeners and token sources.
 
-They replace MirrorMaker 1's MirrorMakerMessageHandler and ConsumerRebalanceListener (KIP-3). Ferry has no rebalances, because a lane keeps
-its partitions for a whole run. So Ferry calls the listener once before a lane works and once after.
+Handlers and listeners replace MirrorMaker 1's MirrorMakerMessageHandler and ConsumerRebalanceListener (KIP-3). Ferry has no rebalances,
+because a lane keeps its partitions until it ends. So Ferry calls the listener once before a lane works and once after, in a thread that
+runs no lane: one call at a time. Token sources replace Java's AuthenticateCallbackHandler for logins.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,8 @@ class Record:
     """One record. `topic`, `partition` and `offset` are the source's, `timestamp` is in ms since the epoch (-1: none).
 
     Header keys that are no UTF-8 hold their bytes as surrogate escapes, so Ferry writes the same bytes. Change a record with
-    `dataclasses.replace(record, value=…)`. A handler must keep topic and partition; Ferry ignores the offset of what it returns.
+    `dataclasses.replace(record, value=…)`. A handler keeps topic and partition, or chooses one of the topics of the target that
+    `ferry.handler.reroute` names, and a partition of it. Ferry ignores the offset of what it returns.
     """
 
     topic: str
@@ -62,5 +64,25 @@ class AssignmentListener(Protocol):
         ...
 
     def before_releasing(self, assignments: Sequence[Assignment]) -> None:
-        """Ferry calls this when a lane that began ends, whether it copied everything or not. Positions are the committed ones."""
+        """Ferry calls this when a lane that began ends, whether it copied everything or not. Positions are the committed ones.
+
+        Ferry cannot call it if the process of the lane was killed.
+        """
+        ...
+
+
+class TokenSource(Protocol):
+    """The class that `sasl.login.callback.handler.class = package.module:Class` names, for logins with OAUTHBEARER.
+
+    A process makes one object for all logins with the same options. It passes no arguments. If the class has `configure`, Ferry calls that
+    once with the options of the login module, a dictionary of texts.
+    """
+
+    def token(self) -> tuple[str, float]:
+        """Return a token, and when it expires in seconds since the epoch.
+
+        Ferry calls this for the first login, and again when four fifths of the token's life are over: one call at a time, in any thread.
+        A copy waits for the answer, so limit the time of requests. After an exception Ferry uses the last token until it expires. Ferry
+        shows the type and place of an exception, but not its text.
+        """
         ...

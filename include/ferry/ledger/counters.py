@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import add
+from operator import add, sub
 from typing import Any, NamedTuple, Self
 
 from ferry.wire.documents import number
@@ -46,7 +46,8 @@ class Counters(NamedTuple):
     `records` and `bytes` (as stored) are those on the target. `forwarded`, `reframed` and `handled` are batches, by what became of them.
     Where a message handler was at work, `dropped` source records have no record on the target, and `added` are there beyond one for each
     source record: the handler was given `records + dropped - added` of the source. `from_target`: source offsets that were left out because
-    the flow in the other direction had brought their records from the target.
+    the flow in the other direction had brought their records from the target. `rerouted`: records that the handler sent to other topics of
+    the target. Their source records count as dropped.
     `record_age_ms`: how old records were when the target had them. `replication_latency_ms`: how old they were when their transaction was
     about to be committed. Of a batch only the first and the greatest timestamp count. None: no record has a timestamp.
     """
@@ -60,11 +61,17 @@ class Counters(NamedTuple):
     dropped: int = 0
     added: int = 0
     from_target: int = 0
+    rerouted: int = 0
     record_age_ms: MinMeanMax | None = None
     replication_latency_ms: MinMeanMax | None = None
 
     def __add__(self, other: Counters) -> Counters:  # type: ignore[override]  # sums, where other tuples are put together
         return Counters(*map(add, self[:-2], other[:-2]), *map(_of_both, self[-2:], other[-2:]))
+
+    def since(self, before: Counters) -> Counters:
+        """What was added to `before`; delays as they are now."""
+        numbers = Counters(*map(sub, self[:-2], before[:-2]))
+        return numbers._replace(record_age_ms=self.record_age_ms, replication_latency_ms=self.replication_latency_ms)
 
     @property
     def by_handler(self) -> bool:
@@ -78,6 +85,8 @@ class Counters(NamedTuple):
             rare["handled"] = [self.handled, self.dropped, self.added]
         if self.from_target:
             rare["from_target"] = self.from_target
+        if self.rerouted:
+            rare["rerouted"] = self.rerouted
         if self.record_age_ms is not None and self.replication_latency_ms is not None:
             rare["delays"] = [self.record_age_ms.parts(), self.replication_latency_ms.parts()]
         return always | rare
@@ -94,6 +103,7 @@ class Counters(NamedTuple):
             dropped=dropped,
             added=added,
             from_target=number(value.get("from_target", 0)),
+            rerouted=number(value.get("rerouted", 0)),
             record_age_ms=record_age,
             replication_latency_ms=latency,
         )

@@ -1,6 +1,7 @@
 """Receipts, the records of the ledger. A receipt describes one contiguous upstream range of one partition.
 
-It is written in the transaction that copies its range, so it exists exactly if the records do. The ledger topic is compacted; the key has
+It is written in the transaction that copies its range, so it exists exactly if the records do. Without transactions, it is written after
+the records are acknowledged, so it never exists without them. The ledger topic is compacted; the key has
 source topic id, partition, upstream start, kind and series, so a receipt never replaces one of another kind.
 Runs map upstream to downstream offsets. They are delta-coded (ferry.wire.runs) and stored as base64 in a JSON value that people can read.
 """
@@ -54,7 +55,9 @@ class Receipt:
     of the remote partition when an operator's seed began a ledger that does not explain the records there (-1: no such seed).
     `series`: the run whose seed set the position from which the range was copied (empty: the first position). So if an operator moves the
     position back, the new receipts do not replace those of records that are still there. `remote_epoch`: the remote partition's leader
-    epoch under which all records were appended, for the flow in the other direction (-1: not known).
+    epoch under which all records were appended, for the flow in the other direction (-1: not known). `repeated`, without transactions:
+    downstream ranges before these records that hold records without a receipt: a run was ended before it wrote one, and they were copied
+    again.
     """
 
     kind: ReceiptKind
@@ -77,6 +80,7 @@ class Receipt:
     run_id: str = ""
     reason: str = ""
     series: str = ""
+    repeated: Ranges = ()
 
     @property
     def key(self) -> TopicPartition:
@@ -129,7 +133,10 @@ def encode_receipt(receipt: Receipt) -> tuple[bytes, bytes]:
         "run": receipt.run_id,
         "reason": receipt.reason,
     }
-    rare = (("found", receipt.found, -1), ("written", receipt.written, ()), ("remote_epoch", receipt.remote_epoch, -1))
+    rare = (
+        *(("found", receipt.found, -1), ("remote_epoch", receipt.remote_epoch, -1)),
+        *(("written", receipt.written, ()), ("repeated", receipt.repeated, ())),
+    )
     value.update({name: found for name, found, usual in rare if found != usual})
     return compact(key), compact(value)
 
@@ -151,7 +158,8 @@ def decode_receipt(key: bytes, value: bytes, where: str = "the ledger") -> Recei
             downstream_end=number(what["downstream_end"]),
             runs=decode_runs(base64.b64decode(what["runs"], validate=True)) if what["runs"] else (),
             counters=Counters.of_document(what),
-            written=tuple((number(start), number(end)) for start, end in what.get("written", ())),
+            written=_ranges(what.get("written", ())),
+            repeated=_ranges(what.get("repeated", ())),
             found=number(what.get("found", -1)),
             min_timestamp=number(what["timestamps"][0]),
             max_timestamp=number(what["timestamps"][1]),
@@ -163,6 +171,10 @@ def decode_receipt(key: bytes, value: bytes, where: str = "the ledger") -> Recei
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, binascii.Error) as problem:
         raise UnreadableRecord(f"{where}: record {key!r} is not a receipt: {problem}") from problem
+
+
+def _ranges(pairs: Iterable[Iterable[object]]) -> Ranges:
+    return tuple((number(start), number(end)) for start, end in pairs)
 
 
 _PARTS = {
@@ -179,8 +191,8 @@ KEY_FIELDS = {"id": "TEXT", "kind": '"(KIND)"', "partition": "(NUMBER)", "series
 VALUE_FIELDS = {
     **dict.fromkeys(("bytes", "end", "forwarded", "records", "reframed", "source_epoch", "transactions"), "NUMBER"),
     **dict.fromkeys(("reason", "remote_id", "run", "runs"), "TEXT"),
-    **dict.fromkeys(("delays", "handled", "written"), "RARELY NUMBERS"),
-    **dict.fromkeys(("from_target", "remote_epoch"), "RARELY NUMBER"),
+    **dict.fromkeys(("delays", "handled", "repeated", "written"), "RARELY NUMBERS"),
+    **dict.fromkeys(("from_target", "remote_epoch", "rerouted"), "RARELY NUMBER"),
     "downstream_end": "(NUMBER)",
     "found": "",
     "remote_topic": "(TEXT)",
@@ -224,6 +236,15 @@ def glance(key: bytes, value: bytes) -> Glance | None:
     return Glance(kind.decode(), topic[1:-1].decode(), int(partition), remote_topic[1:-1].decode(), int(downstream_end))
 
 
+_RUN = re.compile(rb'"run":("(?:[^"\\]|\\.)*")')
+
+
+def run_of(value: bytes) -> bytes:
+    """The run id in a receipt's value, as JSON. The value itself if it holds none: `decode_receipt` raises the error."""
+    found = _RUN.search(value)
+    return value if found is None else found[1]
+
+
 def holds_more(key: bytes, value: bytes) -> bool:
     """Whether a receipt has fields that a newer Ferry added: writing it again would lose them."""
     return not (json.loads(key).keys() <= KEY_FIELDS.keys() and json.loads(value).keys() <= VALUE_FIELDS.keys())
@@ -232,7 +253,7 @@ def holds_more(key: bytes, value: bytes) -> bool:
 def split_receipt(receipt: Receipt) -> tuple[Receipt, ...]:
     """The same range as several receipts with at most RUNS_PER_RECEIPT runs each.
 
-    The first has all counters but `records` and `added`, which every receipt has. The last has `written`.
+    The first has all counters but `records` and `added`, which every receipt has, and `repeated`. The last has `written`.
     """
     if len(receipt.runs) <= RUNS_PER_RECEIPT:
         return (receipt,)
@@ -251,6 +272,7 @@ def split_receipt(receipt: Receipt) -> tuple[Receipt, ...]:
             end, downstream_end, added = following[0][0], places[-1][1], size(places) - named
         counters = (ZERO if index else receipt.counters)._replace(records=named + added, added=added)
         piece = replace(receipt, upstream_start=start, upstream_end=end, runs=runs, downstream_end=downstream_end, counters=counters)
+        piece = replace(piece, repeated=() if index else receipt.repeated)
         pieces.append(replace(piece, written=()) if following else piece)
         start = end
     return tuple(pieces)

@@ -29,7 +29,10 @@ REPORT_VERSION = 1
 
 @dataclass(frozen=True)
 class PartitionReport:
-    """What a run copied of one source partition: within `[upstream_start, upstream_end)`."""
+    """What a run copied of one source partition: within `[upstream_start, upstream_end)`.
+
+    `last_…`: of the youngest record in the last transaction, in ms; None: no record has a timestamp.
+    """
 
     topic: str
     partition: int
@@ -37,6 +40,8 @@ class PartitionReport:
     upstream_start: int
     upstream_end: int
     counters: Counters = ZERO
+    last_record_age_ms: int | None = None
+    last_replication_latency_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,23 @@ class LossReport:
     @property
     def where(self) -> str:
         return f"{self.topic}-{self.partition} [{self.upstream_start}, {self.upstream_end})"
+
+
+@dataclass(frozen=True)
+class RepeatedReport:
+    """Offsets `[downstream_start, downstream_end)` of a remote partition with records that the run copied once more.
+
+    Without transactions, an earlier run or lane had ended after the target acknowledged them, and before it wrote their receipt.
+    """
+
+    topic: str
+    partition: int
+    remote_topic: str
+    downstream_start: int
+    downstream_end: int
+
+    def __str__(self) -> str:
+        return f"{self.remote_topic}-{self.partition} [{self.downstream_start}, {self.downstream_end})"
 
 
 @dataclass(frozen=True)
@@ -89,7 +111,10 @@ class PartitionFailure:
 
 @dataclass(frozen=True)
 class RunReport:
-    """One run as a whole. Times are ISO 8601 in UTC, to the ms; `seconds` is wall time, `cpu_seconds` of driver and workers."""
+    """One run as a whole. Times are ISO 8601 in UTC, to the ms; `seconds` is wall time, `cpu_seconds` of driver and workers.
+
+    `taken_over`: the run that took the flow over from this one, which followed. `notices`: what its plan warned of.
+    """
 
     flow: str
     run_id: str
@@ -98,10 +123,13 @@ class RunReport:
     bound: str
     partitions: tuple[PartitionReport, ...] = ()
     losses: tuple[LossReport, ...] = ()
+    repeated: tuple[RepeatedReport, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     failed: tuple[PartitionFailure, ...] = ()
     superseded: str | None = None
+    taken_over: str | None = None
     syncs: Mapping[str, Any] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
     seconds: float = 0.0
     cpu_seconds: float = 0.0
 

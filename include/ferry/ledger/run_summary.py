@@ -8,6 +8,7 @@ the first losses and failures, and counts all of them.
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Any, TypeVar
 
 from ferry.errors import UnreadableRecord
@@ -25,6 +26,20 @@ DAYS_KEPT = 30
 TOPICS_NAMED = 20
 TROUBLES_NAMED = 20
 CHARACTERS_NAMED = 300
+
+
+class RunState(StrEnum):
+    """How a run stands, in the words that the page shows. The runs topic holds the states of runs that have ended."""
+
+    RUNNING = "running"
+    FOLLOWING = "following"
+    DRY = "dry run"
+    NOTHING_NEW = "nothing new"
+    DONE = "done"
+    PARTLY_FAILED = "partly failed"
+    DATA_LOST = "data lost"
+    FAILED = "failed"
+    SUPERSEDED = "superseded"
 
 
 @dataclass(frozen=True)
@@ -95,17 +110,17 @@ def summary_of(report: RunReport, lag: RunLag) -> RunSummary:
     )
 
 
-def state_of(report: RunReport) -> str:
-    """The run's outcome in words: the worst that holds."""
+def state_of(report: RunReport) -> RunState:
+    """The outcome of a run that has ended: the worst that holds."""
     if report.superseded:
-        return "superseded"
+        return RunState.SUPERSEDED
     if any(not failure.topic for failure in report.failed):
-        return "failed"
+        return RunState.FAILED
     if report.losses:
-        return "data lost"
+        return RunState.DATA_LOST
     if report.failed or any(outcome.get("failed") for outcome in report.syncs.values()):
-        return "partly failed"
-    return "done" if report.partitions else "nothing new"
+        return RunState.PARTLY_FAILED
+    return RunState.DONE if report.partitions else RunState.NOTHING_NEW
 
 
 def sync_counts(outcome: Mapping[str, Any]) -> dict[str, Any]:

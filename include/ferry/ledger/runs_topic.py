@@ -8,7 +8,9 @@ superseded. A newer version is refused in records of the run that is asked for.
 import json
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 from ferry.clusters.internal_producer import append_records
@@ -17,26 +19,34 @@ from ferry.config import Flow
 from ferry.errors import UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
 from ferry.ledger.run_report import PartitionFailure, Skipped
-from ferry.wire.documents import read_as, read_document
+from ferry.wire.documents import parse_time, read_as, read_document
 
 RECORD_VERSION = 1
 # Every run reads so many days, because a month of runs with many syncs would be too much.
 RUN_DAYS = 7
+# Keys of a verify's records begin so. They are not about runs.
+VERIFY_PREFIX = b"verify:"
 
 
 @dataclass(frozen=True)
 class RunOpened:
-    """A run began. `bound`: its end bound in words. `ledger_ends`: by partition of the ledger, its end offset then."""
+    """A run began. `bound`: its end bound in words. `ledger_ends`: by partition of the ledger, its end offset then.
+
+    `follow_until`: if it follows, until when, as an ISO time. `topics`: it copies only these (empty: all of the flow).
+    """
 
     run_id: str
     started: str
     bound: str
     ledger_ends: Mapping[int, int] = field(default_factory=dict)
+    follow_until: str | None = None
+    topics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a try ended. `superseded` is the reason, if it was."""
+    """How a try ended. `superseded` is the reason, if it was. `taken_over`: of a run that followed, the run that
+    took the flow over; that is its regular end. `began`: when the try began, as of RunOpened (empty: it left no such record)."""
 
     run_id: str
     finished: str
@@ -45,6 +55,8 @@ class RunResult:
     failed: tuple[PartitionFailure, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     superseded: str | None = None
+    taken_over: str | None = None
+    began: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,9 +70,11 @@ class RunSync:
 
 @dataclass(frozen=True)
 class RunRecords:
-    """What the runs topic says about one run. `opened`: of its first try. `syncs`: the last outcome of each sync."""
+    """What the runs topic says about one run. `opened`: of its first try. `tried`: when the last try began. `syncs`: the last
+    outcome of each sync."""
 
     opened: RunOpened | None = None
+    tried: str = ""
     result: RunResult | None = None
     cpu_seconds: float = 0.0
     syncs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -69,11 +83,14 @@ class RunRecords:
 _KINDS = {RunOpened: "opened", RunResult: "result", RunSync: "sync"}
 
 
+def encode_run_record(record: RunOpened | RunResult | RunSync) -> tuple[bytes, bytes]:
+    value = json.dumps({"version": RECORD_VERSION, "kind": _KINDS[type(record)], **asdict(record)}, separators=(",", ":"))
+    return record.run_id.encode(), value.encode()
+
+
 def write_run_record(flow: Flow, record: RunOpened | RunResult | RunSync, *, seconds: float | None = None) -> None:
     """Append to the runs topic; returns when it is acknowledged by all replicas. `seconds`: as of append_records."""
-    kind = _KINDS[type(record)]
-    value = json.dumps({"version": RECORD_VERSION, "kind": kind, **asdict(record)}, separators=(",", ":"))
-    append_records(flow.target, flow.runs_topic, [(record.run_id.encode(), value.encode())], seconds=seconds)
+    append_records(flow.target, flow.runs_topic, [encode_run_record(record)], seconds=seconds)
 
 
 def read_run_records(flow: Flow, run_id: str) -> RunRecords:
@@ -88,6 +105,36 @@ def read_run_records(flow: Flow, run_id: str) -> RunRecords:
     return found
 
 
+def read_recent_runs(flow: Flow) -> dict[str, RunRecords]:
+    """Every run that is not older than RUN_DAYS, in the order in which they began. Records that cannot be read are left out."""
+    topic, found = flow.runs_topic, dict[str, RunRecords]()
+    with InternalTopicReader(flow.target) as reader:
+        since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - RUN_DAYS * 24 * 3600 * 1000)
+        for record in reader.read(topic, since, complete=False):
+            run_id = record.key.decode(errors="replace")
+            with suppress(UnreadableRecord):  # summaries too
+                if record.value is not None and not record.key.startswith(VERIFY_PREFIX):
+                    found[run_id] = fold_run_record(found.get(run_id, RunRecords()), record.value, "")
+    return {run_id: run for run_id, run in found.items() if run.opened is not None}
+
+
+def runs_after(runs: Mapping[str, RunRecords], run_id: str) -> dict[str, RunRecords]:
+    """Those of `runs`, as of read_recent_runs, that began after this one (pure)."""
+    order = list(runs)
+    return {run: runs[run] for run in order[order.index(run_id) + 1 :]} if run_id in runs else {}
+
+
+def following(runs: Mapping[str, RunRecords], now: float) -> RunOpened | None:
+    """Of `runs`, the one that follows now, in seconds since the epoch: the one whose last try is the newest (pure)."""
+    found = [(run.tried, run.opened) for run in reversed(list(runs.values())) if run.opened is not None and run.result is None]
+    return max(((tried, run) for tried, run in found if follows(run, now)), key=itemgetter(0), default=("", None))[1]
+
+
+def follows(opened: RunOpened, now: float) -> bool:
+    """Whether the run follows, and its time is not over (pure)."""
+    return opened.follow_until is not None and now < parse_time(opened.follow_until).timestamp()
+
+
 def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:
     """`found` with one more record of the run (pure). NewerFormat or UnreadableRecord. `where`: as of formats.place_of."""
     try:
@@ -95,14 +142,17 @@ def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:
         require_version(document, where, RECORD_VERSION)
         kind = document["kind"]
         if kind == "opened":
-            opened = read_as(RunOpened, document, optional=("ledger_ends",))
-            return replace(found, opened=found.opened or opened)
+            opened = read_as(RunOpened, document, optional=("ledger_ends", "follow_until", "topics"))
+            return replace(found, opened=found.opened or opened, tried=opened.started, result=None)  # another try
         if kind == "sync":
             sync = read_as(RunSync, document)
             return replace(found, syncs={**found.syncs, sync.sync: sync.outcome})
         if kind != "result":
             raise UnreadableRecord(f"{where}: a run's record is of kind {kind!r}")
-        result = read_as(RunResult, document, optional=("superseded",))
+        result = read_as(RunResult, document, optional=("superseded", "taken_over", "began"))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise UnreadableRecord(f"{where}: a run's record is not readable: {problem}") from problem
-    return replace(found, result=result, cpu_seconds=found.cpu_seconds + result.cpu_seconds)
+    spent = found.cpu_seconds + result.cpu_seconds
+    if result.began and result.began != found.tried:  # of a try that a later one of the same run has fenced
+        return replace(found, cpu_seconds=spent)
+    return replace(found, result=result, cpu_seconds=spent)

@@ -2,10 +2,11 @@
 
 It is one compacted partition of small JSON records; the newest of each key counts. Heads are written in the lane transactions, the flow
 record and claims under the run's transactional id. So every record that decides about data has one fenced writer at a time. A failover
-writes its records under an id of its own.
+writes its records under an id of its own. A flow without transactions has writers instead of transactional ids: this topic holds their
+producer ids (copying/plain_coordinator.py).
 
-A Ferry that ignored a failover would move groups back. So the records about failovers have a version of their own, which an older Ferry
-refuses.
+A Ferry that ignored a failover would move groups back, and one that knows no writers could not fence them. So the records about failovers,
+and those of flows without transactions, have versions of their own, which an older Ferry refuses.
 """
 
 from collections.abc import Iterable
@@ -21,13 +22,17 @@ from ferry.ledger.topic_ids import TopicIds
 from ferry.wire.documents import read_as, read_document
 
 RECOVERY_VERSION = 2
+# Of writers, and of the flow record of a flow that copies without transactions.
+PLAIN_VERSION = 3
 
 
 @dataclass(frozen=True)
 class Head:
     """The position of a source partition: the next upstream offset to copy, and the ids of both topics and of the ledger.
 
-    `series`: as of Receipt.series. `record_bytes`: average size of the records that were copied last (0: not known).
+    `series`: as of Receipt.series. `record_bytes`: average size of the records that were copied last (0: not known). `remote_end`: in a
+    head that was written without a transaction, where the remote records end that receipts explain (-1: it was in one). The group's offset
+    is written after such a head, and may be lower.
     """
 
     topic: str
@@ -41,6 +46,7 @@ class Head:
     run_id: str = ""
     series: str = ""
     record_bytes: int = 0
+    remote_end: int = -1
 
     @property
     def key(self) -> TopicPartition:
@@ -51,6 +57,10 @@ class Head:
     def topic_ids(self) -> TopicIds:
         """Of both topics when the position was written."""
         return TopicIds(self.source_topic_id, self.remote_topic_id)
+
+    def is_of(self, ids: TopicIds | None) -> bool:
+        """Whether the topics with these ids, those of today, are the ones whose position this is."""
+        return self.topic_ids == ids
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,14 @@ class FlowRecord:
     exactly_once: bool = True
     receipts: int = 0
     losses: LossIndex | None = None
+
+
+@dataclass(frozen=True)
+class Writer:
+    """The producer id of who holds a name. In flows with transactions the name is a transactional id."""
+
+    writer: str
+    producer_id: int
 
 
 @dataclass(frozen=True)
@@ -155,12 +173,14 @@ class CutEnds:
 # How the keys of some records begin.
 FLOW_KEY = b'{"flow"'
 CLAIM_KEY = b'{"claim"'
+WRITER_KEY = b'{"writer"'
 HEAD_KEY = b'{"head"'
 SYNC_KEY = b'{"sync"'
+LOSS_KEY = b'{"ack"'
 RECOVERY_KEYS = (b'{"cut"', b'{"recovery"', b'{"taken"')
 
 RecoveryEntry = RecoveryRecord | GroupTaken | CutEnds
-StateEntry = Head | FlowRecord | Claim | LossAcknowledged | SyncDone | OwnedAcl | RecoveryEntry
+StateEntry = Head | FlowRecord | Writer | Claim | LossAcknowledged | SyncDone | OwnedAcl | RecoveryEntry
 
 
 @dataclass(frozen=True)
@@ -169,6 +189,7 @@ class FlowState:
 
     heads: dict[TopicPartition, Head] = field(default_factory=dict)
     flow: FlowRecord | None = None
+    writers: frozenset[Writer] = frozenset()
     claims: dict[str, Claim] = field(default_factory=dict)
     acknowledged: frozenset[LossAcknowledged] = frozenset()
     syncs: dict[str, SyncDone] = field(default_factory=dict)
@@ -181,7 +202,7 @@ class FlowState:
 class _Form(NamedTuple):
     """How one kind of record is written. `key`: the name in its key; `fields`: those of the key, in a list if they are several.
 
-    `rare`: fields that are written only if they have a value. `optional`: fields that a record may lack, beside these.
+    `rare`: fields that are written only if they do not have their usual value. `optional`: fields that a record may lack, beside these.
     """
 
     kind: type[Any]
@@ -192,8 +213,9 @@ class _Form(NamedTuple):
 
 
 _FORMS = (
-    _Form(Head, "head", ("topic", "partition"), rare=("series", "record_bytes")),
+    _Form(Head, "head", ("topic", "partition"), rare=("series", "record_bytes", "remote_end")),
     _Form(FlowRecord, "flow", ("flow",), rare=("receipts", "losses"), optional=("exactly_once",)),
+    _Form(Writer, "writer", ("writer", "producer_id")),
     _Form(Claim, "claim", ("remote_topic",)),
     _Form(SyncDone, "sync", ("sync",)),
     _Form(OwnedAcl, "acl", ("binding",)),
@@ -204,7 +226,8 @@ _FORMS = (
 )
 _BY_KIND, _BY_KEY = {form.kind: form for form in _FORMS}, {form.key: form for form in _FORMS}
 _VALUES = {form.kind: tuple(known.name for known in fields(form.kind) if known.name not in form.fields) for form in _FORMS}
-_RECOVERY = frozenset(form.key for form in _FORMS if issubclass(form.kind, RecoveryEntry))
+_USUAL = {(form.kind, known.name): known.default for form in _FORMS for known in fields(form.kind) if known.name in form.rare}
+_VERSIONS = {form.key: RECOVERY_VERSION for form in _FORMS if issubclass(form.kind, RecoveryEntry)} | {"writer": PLAIN_VERSION}
 # What JSON calls some fields.
 _NAMES = {
     "source_topic_id": "source_id",
@@ -217,15 +240,20 @@ _NAMES = {
 }
 
 
+def _version(key: str, *, exactly_once: bool) -> int:
+    """Of a kind of record; `exactly_once`: what it says, if it is a flow record."""
+    return PLAIN_VERSION if key == "flow" and not exactly_once else _VERSIONS.get(key, FORMAT_VERSION)
+
+
 def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
     """Key and value of a state record."""
     form = _BY_KIND[type(entry)]
     named = [getattr(entry, name) for name in form.fields]
     key = {form.key: named if len(named) > 1 else named[0]}
-    value: dict[str, Any] = {"version": RECOVERY_VERSION if form.key in _RECOVERY else FORMAT_VERSION}
+    value: dict[str, Any] = {"version": _version(form.key, exactly_once=getattr(entry, "exactly_once", True))}
     for name in _VALUES[form.kind]:
         content = getattr(entry, name)
-        if content or name not in form.rare:
+        if name not in form.rare or content != _USUAL[form.kind, name]:
             # An acknowledged loss with a topic is another one than without, so its topic is in the key.
             (key if form.kind is LossAcknowledged else value)[_NAMES.get(name, name)] = content
     return compact(key), compact(value)
@@ -235,7 +263,8 @@ def decode_state(key: bytes, value: bytes, where: str = "the state topic") -> St
     """The inverse of `encode_state`; NewerFormat or UnreadableRecord for anything else. `where`: as of formats.place_of."""
     try:
         name, what = read_document(key), read_document(value)
-        require_version(what, where, FORMAT_VERSION if _RECOVERY.isdisjoint(name) else RECOVERY_VERSION)
+        exactly_once = what.get("exactly_once") is not False
+        require_version(what, where, max((_version(word, exactly_once=exactly_once) for word in name), default=FORMAT_VERSION))
         (word,) = _BY_KEY.keys() & name.keys()
         form = _BY_KEY[word]
         named = name[word] if len(form.fields) > 1 else [name[word]]
@@ -255,6 +284,7 @@ def fold_state(records: Iterable[tuple[bytes, bytes | None]], where: str = "the 
     return FlowState(
         heads={entry.key: entry for entry in entries if isinstance(entry, Head)},
         flow=flows[-1] if flows else None,
+        writers=frozenset(entry for entry in entries if isinstance(entry, Writer)),
         claims={entry.remote_topic: entry for entry in entries if isinstance(entry, Claim)},
         acknowledged=frozenset(entry for entry in entries if isinstance(entry, LossAcknowledged)),
         syncs={entry.sync: entry for entry in entries if isinstance(entry, SyncDone)},

@@ -1,12 +1,18 @@
 """Ferry's own topics on the target: ledger, state, runs.
 
 Ledger and state must be compacted. With another cleanup policy, records that explain the copy would expire, so Ferry refuses such a topic.
+No other config is needed: Ferry creates the topics without those that the cluster refuses (docs/internal-topics.md says what each of them
+is for). An administrator may create the topics beforehand.
 """
 
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.describe import WantedTopic
+from ferry.clusters.creation import create_topics
+from ferry.clusters.describe import ConfigValue, WantedTopic
 from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
 from ferry.config import Flow
 from ferry.config.settings import OWN_TOPICS
@@ -14,44 +20,81 @@ from ferry.errors import ConfigError
 from ferry.ledger.run_summary import DAYS_KEPT
 from ferry.permissions.required import rights_on_topic
 
+POLICY = "cleanup.policy"
+# Ferry writes small batches that are not compressed. Brokers that compress them would spend more on it than they save.
+AS_WRITTEN = {"compression.type": "producer"}
 # Small segments and early compaction, so that the topics do not grow with the number of runs.
-COMPACTED = {
-    "cleanup.policy": "compact",
-    "segment.bytes": str(16 << 20),
-    "segment.ms": str(6 * 3600 * 1000),
-    "min.cleanable.dirty.ratio": "0.1",
-    "compression.type": "producer",
-}
-EXPIRING = {"cleanup.policy": "delete", "retention.ms": str(DAYS_KEPT * 24 * 3600 * 1000), "compression.type": "producer"}
+SMALL = {"segment.bytes": str(16 << 20), "segment.ms": str(6 * 3600 * 1000), "min.cleanable.dirty.ratio": "0.1", **AS_WRITTEN}
+RUNS_KEPT = "retention.ms"
+RUNS = {RUNS_KEPT: str(DAYS_KEPT * 24 * 3600 * 1000), **AS_WRITTEN}
 
 
-def _wanted(flow: Flow) -> dict[str, tuple[int, dict[str, str]]]:
-    """Partitions and config of each topic."""
-    return {flow.ledger_topic: (flow.ledger_partitions, COMPACTED), flow.state_topic: (1, COMPACTED), flow.runs_topic: (1, EXPIRING)}
+@dataclass(frozen=True)
+class OwnTopic:
+    """What a topic of Ferry needs: partitions and cleanup policy. `more`: configs that are left out where the cluster refuses them."""
+
+    partitions: int
+    policy: str
+    more: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+
+
+def own_topics(flow: Flow) -> dict[str, OwnTopic]:
+    """By name."""
+    return {
+        flow.ledger_topic: OwnTopic(flow.ledger_partitions, "compact", SMALL),
+        flow.state_topic: OwnTopic(1, "compact", SMALL),
+        flow.runs_topic: OwnTopic(1, "delete", RUNS),
+    }
 
 
 def internal_topics(flow: Flow) -> frozenset[str]:
-    return frozenset(_wanted(flow))
+    return frozenset(own_topics(flow))
+
+
+def refuse_wrong_policy(flow: Flow, target: ClusterAdmin, existing: Collection[str]) -> None:
+    """ConfigError if the ledger or state topic, where it exists, is not compacted."""
+    needed = [name for name in (flow.ledger_topic, flow.state_topic) if name in existing]
+    for name, entries in (target.topic_configs(needed) if needed else {}).items():
+        if wrong := wrong_policy(name, "compact", entries):
+            raise ConfigError(
+                f"cluster {target.alias}: {wrong}: set it to compact, or records that explain the copy expire: "
+                f"{policy_command(flow.target.bootstrap, name, 'compact')}"
+            )
+
+
+def wrong_policy(name: str, policy: str, entries: Mapping[str, ConfigValue]) -> str:
+    """What is wrong with the cleanup policy of a topic whose configs are `entries`, for people; empty: nothing."""
+    found = entries[POLICY].value if POLICY in entries else None
+    return f"topic {name} has {POLICY}={found}" if found not in {policy, None} else ""
+
+
+def policy_command(bootstrap: str, name: str, policy: str) -> str:
+    """Kafka's command that sets the cleanup policy of a topic."""
+    servers = bootstrap.replace(" ", "")
+    change = f"--alter --entity-type topics --entity-name {name} --add-config {POLICY}={policy}"
+    return f"kafka-configs.sh --bootstrap-server {servers} {change}"
 
 
 def ensure_internal_topics(flow: Flow, target: ClusterAdmin) -> tuple[str, ...]:
-    """Create what is missing; returns the names of created topics. ConfigError for a wrong policy, TooFewBrokers for too few replicas."""
-    wanted = _wanted(flow)
-    existing = set(target.topic_names())
-    for name, entries in target.topic_configs({flow.ledger_topic, flow.state_topic} & existing).items():
-        found = entries["cleanup.policy"].value or ""
-        if found != "compact":
-            raise ConfigError(
-                f"cluster {target.alias}: topic {name} has cleanup.policy={found}: set it to compact, "
-                "or records that explain the copy expire"
-            )
+    """Create what is missing; returns the names of created topics.
+
+    ConfigError for a wrong policy, also of a topic that the cluster has created in its own way; TooFewBrokers for too few replicas.
+    """
+    wanted = own_topics(flow)
+    existing = {name for name in wanted if target.exists(name)}
+    refuse_wrong_policy(flow, target, existing)
     missing = [name for name in wanted if name not in existing]
-    if not missing:
-        return ()
-    replicas = flow.wanted_replicas(OWN_TOPICS)
-    factor = replicas_for(replicas, target, missing)
-    topics = [WantedTopic(name, wanted[name][0], factor, wanted[name][1], partial(rights_on_topic, flow)) for name in missing]
-    for problem in target.create_topics(topics).values():
-        raise with_key(problem, replicas, target)
-    wait_for_leaders(target, {name: wanted[name][0] for name in missing})
+    if missing:
+        _create(flow, target, missing)
+        refuse_wrong_policy(flow, target, missing)
     return tuple(missing)
+
+
+def _create(flow: Flow, target: ClusterAdmin, missing: Iterable[str]) -> None:
+    wanted = {name: own for name, own in own_topics(flow).items() if name in missing}
+    replicas = flow.wanted_replicas(OWN_TOPICS)
+    factor, rights = replicas_for(replicas, target, list(wanted)), partial(rights_on_topic, flow)
+    topics = [WantedTopic(name, own.partitions, factor, {POLICY: own.policy}, rights, own.more) for name, own in wanted.items()]
+    for problem in create_topics(target, topics).problems.values():
+        raise with_key(problem, replicas, target)
+    wait_for_leaders(target, {name: own.partitions for name, own in wanted.items()})

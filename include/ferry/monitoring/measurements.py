@@ -11,6 +11,7 @@ the run (MM2: over a sliding window); and the age of a record is measured when t
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
+from ferry.ledger.counters import MinMeanMax
 from ferry.ledger.run_report import PartitionReport, RunReport
 from ferry.ledger.sync_outcome import Measurement
 from ferry.monitoring.lag import PartitionStatus
@@ -80,8 +81,14 @@ def _of_partition(partition: PartitionReport, seconds: float, flow: Mapping[str,
     if seconds > 0:
         yield Measurement("record-rate", round(counted.records / seconds, 3), tags)
         yield Measurement("byte-rate", round(counted.bytes / seconds, 3), tags)
-    for name, ages in (("record-age-ms", counted.record_age_ms), ("replication-latency-ms", counted.replication_latency_ms)):
-        if ages is not None:
-            yield Measurement(f"{name}-min", ages.least, tags)
-            yield Measurement(f"{name}-max", ages.greatest, tags)
-            yield Measurement(f"{name}-avg", round(ages.mean, 1), tags)
+    yield from _ages("record-age-ms", counted.record_age_ms, partition.last_record_age_ms, tags)
+    yield from _ages("replication-latency-ms", counted.replication_latency_ms, partition.last_replication_latency_ms, tags)
+
+
+def _ages(name: str, ages: MinMeanMax | None, last: int | None, tags: Mapping[str, str]) -> Iterator[Measurement]:
+    if last is not None:
+        yield Measurement(name, last, tags)
+    if ages is not None:
+        yield Measurement(f"{name}-min", ages.least, tags)
+        yield Measurement(f"{name}-max", ages.greatest, tags)
+        yield Measurement(f"{name}-avg", round(ages.mean, 1), tags)

@@ -8,14 +8,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-RUNNING, FAILED, DRY = "running", "failed", "dry run"
+from ferry.ledger.run_summary import RunState
+
 # States that say nothing about a flow's health: the run has not ended, or it copied nothing on purpose.
-NO_NEWS = frozenset({RUNNING, DRY})
+NO_NEWS = frozenset({RunState.RUNNING, RunState.FOLLOWING, RunState.DRY})
 # States in which nothing failed.
-_WELL = frozenset({"done", "nothing new"})
+_WELL = frozenset({RunState.DONE, RunState.NOTHING_NEW})
+# What the runs topic says of a run without a result; "": it does not know the run.
+_WITHOUT_RESULT = frozenset({RunState.RUNNING, RunState.FOLLOWING, ""})
 # Ids of tasks of a flow's DAG; the ids of syncs begin with SYNC_TASKS.
 COPY_TASK, LIMITS_TASK, REPORT_TASK, SYNC_TASKS = "copy_records", "check_limits", "report_outcome", "sync_"
-_AIRFLOW_RUNS = frozenset({"queued", "running"})
+_AIRFLOW_RUNS, _AIRFLOW_FAILED = frozenset({"queued", "running"}), "failed"
 
 
 @dataclass(frozen=True)
@@ -45,16 +48,16 @@ def _with_airflow(run: dict[str, Any] | None, facts: DagRunFacts) -> dict[str, A
         run = {**empty_run(facts.run_id), "started": facts.started, "finished": facts.finished}
     run = {**run, "dag_run_url": facts.url, "airflow_state": facts.state}
     if facts.state in _AIRFLOW_RUNS:
-        return {**run, "state": RUNNING, "finished": None}
-    if facts.state == FAILED and run["state"] in {*_WELL, RUNNING, ""}:
+        return {**run, "state": RunState.FOLLOWING if run["state"] == RunState.FOLLOWING else RunState.RUNNING, "finished": None}
+    if facts.state == _AIRFLOW_FAILED and run["state"] in _WELL | _WITHOUT_RESULT:
         if run["state"] in _WELL and facts.failed_tasks == (LIMITS_TASK,):
             return run  # a limit is broken or could not be checked; the copy itself did not fail
         named = [
             {"topic": "", "partition": -1, "error": f"task {task} failed", "problem": "its log says why"} for task in facts.failed_tasks
         ]
-        return {**run, "state": FAILED, "failed": [*run["failed"], *named], "failed_total": run["failed_total"] + len(named)}
-    if run["state"] in {RUNNING, ""}:
-        return {**run, "state": DRY if facts.dry else "done"}
+        return {**run, "state": RunState.FAILED, "failed": [*run["failed"], *named], "failed_total": run["failed_total"] + len(named)}
+    if run["state"] in _WITHOUT_RESULT:
+        return {**run, "state": RunState.DRY if facts.dry else RunState.DONE}
     return run
 
 

@@ -11,12 +11,13 @@ from typing import Any
 
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.config import Flow
+from ferry.copying.run_proof import RunProof
 from ferry.errors import FerryError, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
-from ferry.ledger.run_summary import DAYS_KEPT, KEY_PREFIX, LAG_PREFIX, RunLag, RunSummary, decode_run_part, state_of, sync_counts
-from ferry.ledger.runs_topic import RunRecords, fold_run_record
-from ferry.monitoring.runs import FAILED, RUNNING, empty_run
+from ferry.ledger.run_summary import DAYS_KEPT, KEY_PREFIX, LAG_PREFIX, RunLag, RunState, RunSummary, decode_run_part, state_of, sync_counts
+from ferry.ledger.runs_topic import VERIFY_PREFIX, RunRecords, fold_run_record, follows
+from ferry.monitoring.runs import empty_run
 from ferry.verify import results_topic
 from ferry.verify.report import VerifyReport
 
@@ -34,7 +35,11 @@ def read_runs(flow: Flow) -> dict[str, Any]:
         since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - DAYS_KEPT * 24 * 3600 * 1000)
         # A verify may have thousands of results of single ranges, and the page does not show them.
         records = (record for record in reader.read(topic, since, complete=False) if not results_topic.is_range_result(record.value or b""))
-        return sorted_out(records, place_of(flow.target, topic), time.time())
+        found = sorted_out(records, place_of(flow.target, topic), time.time())
+    if any(run["state"] == RunState.FOLLOWING for run in found["runs"]) and not RunProof(flow).comes():
+        for run in found["runs"]:
+            run["state"] = RunState.FAILED if run["state"] == RunState.FOLLOWING else run["state"]
+    return found
 
 
 def sorted_out(records: Iterable[InternalRecord], where: str, now: float) -> dict[str, Any]:
@@ -54,8 +59,8 @@ def sorted_out(records: Iterable[InternalRecord], where: str, now: float) -> dic
                 summaries[summary.run_id] = summary
             elif record.key.startswith(LAG_PREFIX):
                 lags[record.key.removeprefix(LAG_PREFIX).decode()] = decode_run_part(RunLag, record.value, where)
-            elif record.key.startswith(results_topic.KEY_PREFIX):
-                verifies.setdefault(record.key.removeprefix(results_topic.KEY_PREFIX).decode(), []).append(record.value)
+            elif record.key.startswith(VERIFY_PREFIX):
+                verifies.setdefault(record.key.removeprefix(VERIFY_PREFIX).decode(), []).append(record.value)
                 if len(verifies) > VERIFIES_KEPT:  # a report may have megabytes
                     del verifies[next(iter(verifies))]
             else:
@@ -64,10 +69,19 @@ def sorted_out(records: Iterable[InternalRecord], where: str, now: float) -> dic
                 begun.setdefault(run_id, record.timestamp)
         except (UnreadableRecord, UnicodeDecodeError):
             unreadable += 1
+    last_two = list(begun)[-2:]  # a run that follows goes on while the next one begins
     latest = next(reversed(begun), "")  # by its place in the log: the clocks of machines may differ
     found = [_summarised(replace(summary, lag=lags.get(run_id, summary.lag))) for run_id, summary in summaries.items()]
     found += [
-        _unsummarised(run_id, run, alive=run_id == latest and now - begun[run_id] / 1000 < RUNNING_SECONDS)
+        _unsummarised(
+            run_id,
+            run,
+            RunState.FOLLOWING
+            if run_id in last_two and run.opened is not None and follows(run.opened, now)
+            else RunState.RUNNING
+            if run_id == latest and now - begun[run_id] / 1000 < RUNNING_SECONDS
+            else RunState.FAILED,
+        )
         for run_id, run in runs.items()
         if run_id not in summaries
     ]
@@ -83,13 +97,16 @@ def _summarised(summary: RunSummary) -> dict[str, Any]:
     return {**empty_run(summary.run_id), **fields, "topics": topics, **known}
 
 
-def _unsummarised(run_id: str, run: RunRecords, *, alive: bool) -> dict[str, Any]:
-    """A run without a summary: it has not ended yet, it died, or an older Ferry made it. What it copied is not known."""
+def _unsummarised(run_id: str, run: RunRecords, open_state: str) -> dict[str, Any]:
+    """A run without a summary: it has not ended yet, it died, or an older Ferry made it. What it copied is not known.
+
+    `open_state`: its state if it has no result.
+    """
     document = {**empty_run(run_id), "syncs": {name: sync_counts(outcome) for name, outcome in run.syncs.items()}}
     if run.opened is not None:
         document |= {"started": run.opened.started, "bound": run.opened.bound}
     if run.result is None:
-        return {**document, "state": RUNNING if alive else FAILED}
+        return {**document, "state": open_state}
     result = run.result
     report = RunReport("", run_id, "", "", "", failed=result.failed, superseded=result.superseded, syncs=run.syncs)
     state = state_of(report)

@@ -19,13 +19,15 @@ from ferry.config.settings import DEADLINE_SECONDS
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags
 from ferry.copying.plan import PartitionFacts, plan_partitions
 from ferry.copying.request import RunRequest
+from ferry.copying.run_proof import RunProof
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
-from ferry.errors import AuthenticationFailed, ClusterUnreachable, TargetTooNarrow
+from ferry.errors import AuthenticationFailed, ClusterUnreachable, PositionDisagrees, SourceTruncated, TargetTooNarrow
 from ferry.ledger.losses import read_losses, unacknowledged
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.recovery_record import Stage
 from ferry.ledger.run_report import LossReport, PartitionFailure, RunReport, loss_report
 from ferry.ledger.run_summary import KEY_PREFIX
+from ferry.ledger.runs_topic import RunOpened, following, read_recent_runs
 from ferry.monitoring.lag import Lag, PartitionStatus, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit, broken_limits
 from ferry.pipeline.plan import RunPlan
@@ -34,7 +36,7 @@ from ferry.wire.ranges import size as held
 
 # No reason to stop: a run adds partitions to the remote topic before it copies.
 _MENDED_BY_A_RUN = TargetTooNarrow.__name__
-_SEEMS_SO_WHILE_A_RUN_COMMITS = frozenset({"PositionDisagrees", "SourceTruncated"})
+_SEEMS_SO_WHILE_A_RUN_COMMITS = frozenset({PositionDisagrees.__name__, SourceTruncated.__name__})
 # Longer than a commit takes.
 SECOND_LOOK_SECONDS = 2.0
 # For the first uncopied records: a slow broker must not hang the command.
@@ -45,7 +47,8 @@ STATUS_VERSION = 1
 @dataclass(frozen=True)
 class FlowStatus:
     """`broken`: the limits of `ferry.alert.*` that it exceeds. `lacking`: what the releases of its clusters cannot do.
-    `stopped`: partitions (-1: whole topics) that the next run will not copy.
+    `stopped`: partitions (-1: whole topics) that the next run will not copy. `following`: the run that follows now. `gone`:
+    one that should follow, but that proves no more that it goes on: it was killed.
     `stage`: a ferry.ledger.recovery_record.Stage; `stage_since` (ms): when groups began to move, 0 while the flow replicates.
     """
 
@@ -58,6 +61,8 @@ class FlowStatus:
     stage: str = Stage.REPLICATING.value
     stage_since: int = 0
     stopped: tuple[PartitionFailure, ...] = ()
+    following: RunOpened | None = None
+    gone: RunOpened | None = None
 
     @property
     def counted(self) -> tuple[PartitionStatus, ...]:
@@ -73,12 +78,17 @@ class FlowStatus:
         fields["lacking"] = [lack._asdict() for lack in self.lacking]
         fields["open_transactions"] = [entry.document() for entry in self.last_stable_lags]
         fields["limits_broken"] = list(fields.pop("broken"))
+        for name, run in (("following", self.following), ("gone", self.gone)):
+            fields[name] = None if run is None else {"run_id": run.run_id, "since": run.started, "until": run.follow_until}
         return {"version": STATUS_VERSION, **fields, "totals": self.lag.totals}
 
 
 def flow_status(flow: Flow) -> FlowStatus:
     """The status by both clusters and by the losses in the ledger. A missed schedule counts as a broken limit."""
+    opened = following(read_recent_runs(flow), time.time())
+    proof = None if opened is None else RunProof(flow)
     status, _, _ = read_flow(flow)
+    status = replace(status, following=opened) if proof is None or proof.comes() else replace(status, gone=opened)
     missed = overdue_run(flow)
     return status if missed is None else replace(status, broken=(missed, *status.broken))
 
@@ -115,8 +125,8 @@ def read_flow(flow: Flow) -> tuple[FlowStatus, FlowSnapshot, tuple[Receipt, ...]
 def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan | None = None) -> FlowStatus:
     """The status at the end of a run. Reads no more than a plan does: not the ledger, and only the ends of partitions without lag.
 
-    The losses are those of the run's `report`. `idle`: the plan of a run that had nothing to do. A plan of the whole flow still holds
-    then, and the clusters are not asked again.
+    The losses are those of the run's `report`. `idle`: the plan of a run that copied at most heartbeats. A plan of the whole flow still
+    holds then, and the clusters are not asked again.
     """
     known = idle if idle is not None and not idle.request.topics and idle.request.until is None else None
     _, status = _seen(flow, known, for_a_run=True)
@@ -125,6 +135,7 @@ def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan 
 
 def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple[FlowSnapshot, FlowStatus]:
     """The snapshot, and the status by it, without losses."""
+    policy = flow.policy  # made anew each time that it is asked for
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         if known is not None:
             seen, behind = known.seen, known.last_stable_lags
@@ -132,6 +143,8 @@ def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple
             seen = take_snapshot(flow, RunRequest(flow.name, "status"), source, target, stable=False, for_a_run=for_a_run)
             behind = last_stable_lags(flow, seen, source, target)
         lagging = [facts for facts in seen.facts if first_uncopied(facts) < facts.stable_end]
+        if for_a_run:  # heartbeats do not count
+            lagging = [facts for facts in lagging if not policy.is_heartbeats_topic(facts.topic)]
         configs = _configs(flow, source, {facts.topic for facts in (lagging if for_a_run else seen.facts)}, for_a_run=for_a_run)
     ages = first_ages(flow, {facts.key: first_uncopied(facts) for facts in lagging})
     open_at = {(entry.topic, entry.partition): entry.stable_end for entry in behind if entry.cluster == flow.source.alias}
@@ -141,7 +154,7 @@ def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple
             open_at=open_at.get(facts.key),
             age=ages.get(facts.key, 0.0),
             retention=retention_seconds(configs.get(facts.topic, {})),
-            heartbeats=flow.policy.is_heartbeats_topic(facts.topic),
+            heartbeats=policy.is_heartbeats_topic(facts.topic),
         )
         for facts in seen.facts
     )
@@ -186,7 +199,7 @@ def partition_status(
         topic=facts.topic,
         partition=facts.partition,
         remote_topic=facts.remote_topic,
-        position=position_of(facts),
+        position=facts.position,
         end=facts.stable_end,
         lag_records=lag,
         lag_bytes=size,
@@ -199,14 +212,9 @@ def partition_status(
     )
 
 
-def position_of(facts: PartitionFacts) -> int:
-    """The next upstream offset to copy."""
-    return facts.head.position if facts.head else facts.committed if facts.committed is not None else facts.start
-
-
 def first_uncopied(facts: PartitionFacts) -> int:
     """The first upstream offset that is still to copy: behind what the source dropped, and behind what had come from the target."""
-    return end_of_range_at(facts.guard.excluded, max(position_of(facts), facts.log_start))
+    return end_of_range_at(facts.guard.excluded, max(facts.position, facts.log_start))
 
 
 def retention_seconds(config: Mapping[str, ConfigValue]) -> float | None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ferry.config import Flow
 from ferry.errors import FerryError
+from ferry.ledger.runs_topic import RunOpened, follows
 from ferry.monitoring.lag import Lag, by_topic, lag_of
 from ferry.monitoring.runs_reading import read_runs
 from ferry.monitoring.status import FlowStatus, flow_status, status_after_run
@@ -22,6 +23,8 @@ TOPICS_SHOWN = 8
 STOPPED_SHOWN = 3
 # A flow counts as copying for so long after a position moved.
 MOVED_SECONDS = 15.0
+# A run that follows keeps up as long as no record is older: if it dies, nobody says so.
+LATE_SECONDS = 15.0
 # Time between two reads of the ledger (for losses) and the runs topic: reading a large ledger takes seconds.
 WHOLE_SECONDS = 60.0
 # After an outage, frames say for this time how long it was: a person may miss what only one frame says.
@@ -100,7 +103,9 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
     moved_at = look.at if copied else before.moved_at if before is not None else None
     lag = status.lag
     copying = moved_at is not None and look.at - moved_at <= MOVED_SECONDS and lag.records > 0
-    state = "copying" if copying else "behind" if lag.records else "up to date"
+    on_time = not lag.records or 0 <= lag.seconds <= LATE_SECONDS
+    keeps_up = on_time and status.following is not None and follows(status.following, look.at)
+    state = "following" if keeps_up else "copying" if copying else "behind" if lag.records else "up to date"
     topics = _topics(status)
     unread = f"headroom is unknown for {lag.unknown_ages} partitions: Ferry could not read their first uncopied record"
     return FlowFrame(
@@ -182,6 +187,7 @@ class FlowWatcher:
         self._whole_at = float("-inf")
         self._losses = 0
         self._run: Mapping[str, Any] | None = None
+        self._following: RunOpened | None = None
         self._earlier: Look | None = None
         self.frame: FlowFrame | None = None
 
@@ -197,9 +203,9 @@ class FlowWatcher:
             if time.monotonic() - self._whole_at >= WHOLE_SECONDS:
                 status = flow_status(self._flow)
                 self._losses, self._run = len(status.losses), next(iter(read_runs(self._flow)["runs"]), None)
-                self._whole_at = time.monotonic()
+                self._following, self._whole_at = status.following, time.monotonic()
             else:
-                status = status_after_run(self._flow)
+                status = replace(status_after_run(self._flow), following=self._following)
         except FerryError as problem:
             return Look(self._flow.name, time.time(), None, problem.named, self._run, self._losses)
         return Look(self._flow.name, time.time(), status, "", self._run, self._losses)

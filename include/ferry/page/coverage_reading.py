@@ -27,7 +27,6 @@ from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.errors import ArgumentError, FerryError
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.topic_ids import valid_receipts
-from ferry.monitoring.status import position_of
 from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, timeline
 from ferry.wire.ranges import Range
 
@@ -62,8 +61,7 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
         today = {facts.key: facts.topic_ids for facts in seen.facts}
         receipts = valid_receipts(read_receipts(flow, today), today)
         places = [
-            PartitionPlace(facts.partition, facts.log_start, facts.stable_end, position_of(facts), facts.guard.excluded)
-            for facts in seen.facts
+            PartitionPlace(facts.partition, facts.log_start, facts.stable_end, facts.position, facts.guard.excluded) for facts in seen.facts
         ]
         # Where no run has copied yet, all records are ahead of the position, so none is missing.
         copied = [(facts.key, place) for facts, place in zip(seen.facts, places, strict=True) if facts.head is not None]

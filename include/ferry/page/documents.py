@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ferry.config import Flow
+from ferry.config.flow import flow_command
 from ferry.monitoring.runs import NO_NEWS, DagRunFacts, copy_speed, history_points, joined_runs
 from ferry.monitoring.schedule import longest_pause
 from ferry.page.health import Signs, health_of
@@ -131,7 +132,7 @@ def losses(snapshot: Snapshot[Overview], now: float, flow: str) -> dict[str, Any
         "losses": list(seen.losses),
         "total": seen.losses_total,
         "open": seen.losses_open,
-        "command": f"ferry ack-loss $FERRY_CONFIG --flow '{flow}'",
+        "command": flow_command("ack-loss", flow),
     }
     return envelope(snapshot, now, data)
 

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from ferry.errors import span
+from ferry.ledger.run_summary import RunState
 from ferry.page.overview import Overview
 from ferry.page.problem import Problem
 
@@ -77,7 +78,7 @@ def _failing(signs: Signs) -> Iterator[str]:
     if signs.problem is not None and not signs.problem.unreachable:
         yield f"{signs.problem.error}: {signs.problem.message}"
     run = signs.last_run
-    if run is not None and run["state"] in {"failed", "partly failed"}:
+    if run is not None and run["state"] in {RunState.FAILED, RunState.PARTLY_FAILED}:
         named = [f"{entry['topic'] or 'the run'}: {entry['error']}" for entry in run["failed"]]
         named += [f"sync {name}" for name, counts in run["syncs"].items() if counts["failed"]]
         yield f"run {run['run_id']} {run['state']}" + (f": {_named(named, len(named))}" if named else "")

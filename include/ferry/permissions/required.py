@@ -13,19 +13,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ferry.clusters.acl_binding import AclPattern, AclResource
-from ferry.config import Flow
+from ferry.config import Cluster, Flow
+from ferry.config.mm2_topics import mm2_topics
+from ferry.config.settings import REROUTE
 from ferry.permissions.model import ANYTHING, THE_CLUSTER, Operation, Resource, Right, least
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.java_expression import names_matched
 from ferry.policy.java_tokens import UnsupportedExpression
 from ferry.policy.name_covers import UNKNOWN, Cover
-from ferry.policy.naming import STATE_PREFIX, is_ferry_group, ledger_topic, runs_topic, state_topic
+from ferry.policy.naming import LONGEST_TOPIC, STATE_PREFIX, TOPIC_CHARACTERS, is_ferry_group, ledger_topic, runs_topic, state_topic
 
 READ, WRITE, CREATE, ALTER = Operation.READ, Operation.WRITE, Operation.CREATE, Operation.ALTER
 DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS
 _PLAIN = re.compile(r"[\w.-]+")
-_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-_TOPIC_START = re.compile(r"[a-zA-Z0-9._-]{0,249}")
+_TOPIC_NAME = re.compile(f"{TOPIC_CHARACTERS}{{1,{LONGEST_TOPIC}}}")
+_TOPIC_START = re.compile(f"{TOPIC_CHARACTERS}{{0,{LONGEST_TOPIC}}}")
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,10 @@ def required_rights(flow: Flow, *, recovery: bool = False) -> RequiredRights:
     ConfigError for custom classes that cannot be made.
     """
     source = [*_source_records(flow), *_source_groups(flow), *_source_writes(flow), *_way_back(flow)]
-    target = [*_remote_topics(flow), *_internal_topics(flow), *_mm2_topics(flow), *_target_groups(flow)]
-    transactional_ids = Resource(AclResource.TRANSACTIONAL_ID, flow.transactional_id(""), AclPattern.PREFIXED)
-    target.append(Right(transactional_ids, WRITE, ("transactions", "fencing")))
+    target = [*_remote_topics(flow), *_rerouted(flow), *_internal_topics(flow), *_mm2_topics(flow, flow.target), *_target_groups(flow)]
+    if flow.exactly_once:
+        transactional_ids = Resource(AclResource.TRANSACTIONAL_ID, flow.transactional_id(""), AclPattern.PREFIXED)
+        target.append(Right(transactional_ids, WRITE, ("transactions", "fencing")))
     if recovery:
         source += [Right(found, READ, ("failback: writes group offsets",)) for found in groups(flow)]
         target += [Right(found, READ, ("failover: writes group offsets",)) for found in groups(flow)]
@@ -78,11 +81,10 @@ def _source_groups(flow: Flow) -> Iterator[Right]:
 
 
 def _source_writes(flow: Flow) -> Iterator[Right]:
-    policy, settings = flow.policy, flow.mirroring
-    if settings.emit_offset_syncs_enabled and settings.offset_syncs_topic_location == "source":
-        yield from _rights(topic(policy.offset_syncs_topic(flow.target.alias)), (CREATE, READ, WRITE), "offset-syncs.topic.location=source")
+    yield from _mm2_topics(flow, flow.source)
     if flow.reverse_heartbeat == "asked":
-        yield from _rights(topic(policy.heartbeats_topic()), (CREATE, WRITE), f"{flow.reverse_name}.emit.heartbeats.enabled=true")
+        heartbeats = flow.policy.heartbeats_topic()
+        yield from _rights(topic(heartbeats), (CREATE, WRITE), f"{flow.reverse_name}.emit.heartbeats.enabled=true")
 
 
 def _way_back(flow: Flow) -> Iterator[Right]:
@@ -103,7 +105,11 @@ def _remote_topics(flow: Flow) -> Iterator[Right]:
         if found != heartbeats:  # they have one partition
             yield Right(found, ALTER, ("more partitions",))
         yield Right(found, configs, ("config sync",) if configs is ALTER_CONFIGS else ("their limits",))
-    yield Right(THE_CLUSTER, DESCRIBE_CONFIGS, ("creation (the brokers' message.max.bytes)",))
+
+
+def _rerouted(flow: Flow) -> Iterator[Right]:
+    for name in flow.handling.reroute if flow.handling.message_handler else ():
+        yield Right(topic(name), WRITE, (REROUTE,))
 
 
 def _internal_topics(flow: Flow) -> Iterator[Right]:
@@ -114,14 +120,10 @@ def _internal_topics(flow: Flow) -> Iterator[Right]:
     yield from _rights(topic(runs_topic(alias)), (CREATE, READ, WRITE), "run reports")
 
 
-def _mm2_topics(flow: Flow) -> Iterator[Right]:
-    policy, settings, alias = flow.policy, flow.mirroring, flow.source.alias
-    if settings.emit_heartbeats_enabled:
-        yield from _rights(topic(policy.heartbeats_topic()), (CREATE, WRITE), "heartbeats")
-    if settings.emit_checkpoints_enabled:
-        yield from _rights(topic(policy.checkpoints_topic(alias)), (CREATE, READ, WRITE), "checkpoints")
-    if settings.emit_offset_syncs_enabled and settings.offset_syncs_topic_location == "target":
-        yield from _rights(topic(policy.offset_syncs_topic(alias)), (CREATE, READ, WRITE), "offset syncs")
+def _mm2_topics(flow: Flow, cluster: Cluster) -> Iterator[Right]:
+    for found in mm2_topics(flow):
+        if found.cluster is cluster:
+            yield from _rights(topic(found.name), (CREATE, READ, WRITE) if found.read_back else (CREATE, WRITE), found.holds)
 
 
 def _target_groups(flow: Flow) -> Iterator[Right]:
@@ -149,6 +151,10 @@ def _notes(flow: Flow) -> Iterator[str]:
     if flow.reverse_heartbeat == "default":
         reverse = f"{flow.reverse_name}.emit.heartbeats.enabled"
         yield f"left out: Create and Write on topic {heartbeats} at {flow.source.alias}, for a heartbeat that {reverse}=true would ask for"
+    yield (
+        f"left out: DescribeConfigs on the cluster at {flow.target.alias}: with it Ferry reads the brokers' message.max.bytes, and assumes "
+        "Kafka's default without it"
+    )
     yield "brokers older than 2.8 also require IdempotentWrite on the cluster (KIP-679) from every producer"
 
 

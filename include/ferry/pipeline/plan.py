@@ -4,17 +4,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.replication import broker_default
+from ferry.clusters.broker_defaults import broker_defaults
 from ferry.config import Flow
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags, overdue
 from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
-from ferry.errors import TargetTooNarrow
+from ferry.errors import ConfigError, TargetTooNarrow
 from ferry.ledger.run_report import PartitionFailure, Skipped
-from ferry.ledger.topics import internal_topics
+from ferry.ledger.topics import POLICY, internal_topics
+from ferry.syncs.config_differences import COMPARED, ConfigDifference, config_differences, told
 from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
-from ferry.syncs.topics import TopicPlan, plan_topics, why_missing
+from ferry.syncs.topics import TopicPlan, lasting, left_alone, plan_topics, without_refused
+from ferry.syncs.wrong_topics import WrongTopic, names_on, wrong_topics
 
 PLAN_VERSION = 1
 
@@ -33,15 +35,28 @@ class RunPlan:
     heartbeats: frozenset[str] = frozenset()
     last_stable_lags: tuple[LastStableLag, ...] = ()
     internal_topics_missing: bool = False
+    follows: bool = False
     few_replicas: tuple[FewReplicas, ...] = ()
+    wrong_topics: tuple[WrongTopic, ...] = ()
+    differences: tuple[ConfigDifference, ...] = ()
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What people should know before the first write, and what stops nothing."""
+        assumed = (self.topics.assumed,) if self.topics.assumed else ()
+        few = (f"{entry}: ferry doctor prints the command that adds the missing ones" for entry in self.few_replicas)
+        wrong = (f"{entry}; {entry.fix}" for entry in self.wrong_topics)
+        return (*assumed, *wrong, *told(entry for entry in self.differences if not entry.refused), *few)
 
     @property
     def needs_copy(self) -> bool:
         """Whether there are records to copy beyond heartbeats: else Spark is not started.
 
-        Every run leaves a heartbeat at the source for the next one; the lanes take such a handful along in the driver's process.
+        Every run leaves a heartbeat at the source for the next one; the lanes take such a handful along in the driver's process. A run that
+        follows waits for records, and for topics if there are none yet.
         """
-        return any(plan.segments for plan in self.partitions if plan.failure is None and plan.facts.topic not in self.heartbeats)
+        copied = (plan for plan in self.partitions if plan.failure is None and plan.facts.topic not in self.heartbeats)
+        return self.follows or any(plan.segments for plan in copied)
 
     @property
     def needs_preparation(self) -> bool:
@@ -62,18 +77,24 @@ class RunPlan:
             "failed": [vars(failure) for failure in self.failed],
             "open_transactions": [entry.document() for entry in self.last_stable_lags],
             "few_replicas": [{"topic": few.topic, "key": few.key, "has": few.has, "wanted": few.wanted} for few in self.few_replicas],
+            "wrong_topics": [wrong.problem for wrong in self.wrong_topics],
+            "differences": [vars(difference) for difference in self.differences],
         }
 
 
 def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
-    """What a run would do now, and which open transactions are in its way. Writes nothing."""
+    """What a run would do now, and which open transactions are in its way. Writes nothing.
+
+    ConfigError if the ledger or state topic is not compacted.
+    """
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         seen = take_snapshot(flow, request, source, target, stable=False, for_a_run=True)
         topics = plan_remote_topics(flow, seen, source, target)
-        refused = why_missing(flow, topics, target) if topics.create or topics.unread else {}
+        topics, failures = without_refused(flow, topics, target) if topics.create or topics.unread else (topics, ())
         behind = last_stable_lags(flow, seen, source, target)
-        few = _few_replicas(flow, seen, target)
-    plans = stopped_without_topic(plan_partitions(seen.facts, rules_of(flow, request)), refused)
+        few, wrong = _few_replicas(flow, seen, target), _wrong_topics(flow, seen, target)
+        differences = (*topics.differences, *_differences(flow, seen, source))
+    plans = stopped_without_topic(plan_partitions(seen.facts, rules_of(flow, request)), lasting(failures))
     failed = [plan.failure for plan in plans if plan.failure is not None and not _will_be_grown(plan, plan.failure, topics)]
     failed += [*seen.denied, *overdue(behind), *seen.unavailable]
     return RunPlan(
@@ -87,25 +108,43 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
         heartbeats=frozenset(topic for topic in seen.source_topics if flow.policy.is_heartbeats_topic(topic)),
         last_stable_lags=behind,
         internal_topics_missing=not internal_topics(flow) <= set(seen.target_topics),
+        follows=request.follow_until is not None and flow.copies,
         few_replicas=few,
+        wrong_topics=wrong,
+        differences=differences,
     )
 
 
 def plan_remote_topics(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin) -> TopicPlan:
     """Which remote topics a run creates or grows. One that Ferry has copied to and that is gone: only if the flow restarts such topics."""
-    lost = {
-        facts.topic
-        for facts in seen.facts
-        if facts.head is not None and facts.remote_topic_id is None and flow.on_target_recreate != "restart"
-    }
-    selected = tuple(pair for pair in seen.selection.selected if pair[0] not in lost)
+    selected = seen.selection.selected
+    gone = left_alone(flow, selected, {facts.topic for facts in seen.facts if facts.head is not None}, seen.target_topics)
+    selected = tuple(pair for pair in selected if pair not in gone)
     return plan_topics(flow, selected, seen.source_topics, seen.target_topics, source=source, target=target)
+
+
+def _differences(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin) -> list[ConfigDifference]:
+    """Of remote topics that exist. A source topic whose config the user may not describe is not compared; the config sync reports it."""
+    heartbeats = flow.policy.is_heartbeats_topic
+    pairs = [(topic, remote) for topic, remote in seen.selection.selected if remote in seen.remote_configs and not heartbeats(topic)]
+    configs, _ = source.visible_configs([topic for topic, _ in pairs], keys=COMPARED) if pairs else ({}, {})
+    compared = ((topic, remote, configs[topic], seen.remote_configs[remote]) for topic, remote in pairs if topic in configs)
+    return [difference for entry in compared for difference in config_differences(flow, *entry)]
 
 
 def _few_replicas(flow: Flow, seen: FlowSnapshot, target: ClusterAdmin) -> tuple[FewReplicas, ...]:
     wanted = wanted_on_target(flow, (remote for _, remote in seen.selection.selected))
-    default = broker_default(target) if any(one.factor < 0 for one in wanted.values()) else 1
-    return few_replicas(wanted, seen.target_topics, target.brokers(), default)
+    default = broker_defaults(target).replication_factor if any(one.factor < 0 for one in wanted.values()) else 1
+    return few_replicas(wanted, seen.target_topics, target.brokers(seen.target_topics), default)
+
+
+def _wrong_topics(flow: Flow, seen: FlowSnapshot, target: ClusterAdmin) -> tuple[WrongTopic, ...]:
+    configs, _ = target.visible_configs(names_on(flow, flow.target) & seen.target_topics.keys(), keys=(POLICY,))
+    found = wrong_topics(flow, flow.target, seen.target_topics, configs)
+    for wrong in found:
+        if wrong.stops:
+            raise ConfigError(f"cluster {flow.target.alias}: {wrong}; {wrong.fix}")
+    return found
 
 
 def _will_be_grown(plan: PartitionPlan, failure: PartitionFailure, topics: TopicPlan) -> bool:

@@ -12,9 +12,11 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.kept import kept_clients
+from ferry.clusters.shared_connection import Asked
 from ferry.config import Flow
 from ferry.ledger.formats import place_of
-from ferry.ledger.receipts import COPIES, Receipt, decode_receipt
+from ferry.ledger.receipts import COPIES, Receipt, decode_receipt, run_of
 from ferry.ledger.runs_topic import read_run_records
 
 FACTS_VERSION = 1
@@ -74,15 +76,21 @@ def read_refreshed(flow: Flow, run_id: str) -> tuple[RefreshedTopic, ...]:
     opened = read_run_records(flow, run_id).opened
     if opened is None:
         return ()
-    with InternalTopicReader(flow.target) as reader:
-        return refreshed_topics(receipts_since(flow, reader, opened.ledger_ends), run_id)
+    with kept_clients():
+        return refreshed_topics(ask_receipts_since(flow, opened.ledger_ends).answer(), run_id)
 
 
-def receipts_since(flow: Flow, reader: InternalTopicReader, since: Mapping[int, int]) -> list[Receipt]:
+def ask_receipts_since(flow: Flow, since: Mapping[int, int]) -> Asked[list[Receipt]]:
     """The receipts of all runs, from the ledger's offsets `since` (as a run was opened) on."""
     topic = flow.ledger_topic
-    where = place_of(flow.target, topic)
-    return [decode_receipt(record.key, record.value, where) for record in reader.read(topic, since) if record.value is not None]
+    where, read = place_of(flow.target, topic), InternalTopicReader(flow.target).read(topic, since)
+
+    def newest() -> list[Receipt]:
+        # Receipts of runs that follow grow in place. A long run may merge its own old receipts at its end: then those count that it wrote.
+        found = {(record.key, run_of(record.value)): record.value for record in read if record.value is not None}
+        return [decode_receipt(key, value, where) for (key, _), value in found.items()]
+
+    return Asked(newest)
 
 
 def refreshed_topics(receipts: Iterable[Receipt], run_id: str) -> tuple[RefreshedTopic, ...]:

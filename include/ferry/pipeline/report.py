@@ -5,37 +5,43 @@ fail if Ferry cannot write them: `keep_run` and `keep_lag` return the reason, an
 by side: `report_outcome` writes the summary, and `check_limits` writes the lag that it measured.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ferry.clusters.internal_producer import append_records
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.kept import kept_clients
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import FerryError
 from ferry.ledger.losses import acknowledgement
-from ferry.ledger.reading import read_own_state
+from ferry.ledger.reading import ask_own_state
 from ferry.ledger.receipts import COPIES, Receipt, is_loss
-from ferry.ledger.run_report import PartitionFailure, PartitionReport, RunReport, Skipped, loss_report, time_now
+from ferry.ledger.run_report import PartitionFailure, PartitionReport, RepeatedReport, RunReport, Skipped, loss_report, time_now
 from ferry.ledger.run_summary import RunLag, encode_run_part, summary_of
 from ferry.ledger.runs_topic import RunRecords, read_run_records
-from ferry.ledger.state import FlowState
-from ferry.pipeline.refreshed import receipts_since
+from ferry.ledger.state import LOSS_KEY, FlowState
+from ferry.pipeline.refreshed import ask_receipts_since
 
 NOT_KNOWN = RunLag()
 UNFINISHED = PartitionFailure("", -1, "RunUnfinished", "no try of the run came to its end; run it again: nothing is copied twice")
 
 
-def assemble_report(flow: Flow, request: RunRequest) -> RunReport:
-    """What the run with this id did over all its tries. A run that never began is reported as unfinished."""
-    records = read_run_records(flow, request.run_id)
-    if records.opened is None:
-        return report_without_copy(flow, request, records, failed=(UNFINISHED,))
-    with InternalTopicReader(flow.target) as reader:
-        since = receipts_since(flow, reader, records.opened.ledger_ends)
+def assemble_report(flow: Flow, request: RunRequest, ledger_ends: Mapping[int, int] | None = None) -> RunReport:
+    """What the run with this id did over all its tries. A run that never began is reported as unfinished.
+
+    `ledger_ends`: where the run was opened, if the caller knows it: then the ledger is read beside the rest.
+    """
+    with kept_clients():
+        state = ask_own_state(flow, stable=False, keys=LOSS_KEY)
+        asked = None if ledger_ends is None else ask_receipts_since(flow, ledger_ends)
+        records = read_run_records(flow, request.run_id)
+        if records.opened is None:
+            return report_without_copy(flow, request, records, failed=(UNFINISHED,))
+        since = (asked or ask_receipts_since(flow, records.opened.ledger_ends)).answer()
         receipts = [receipt for receipt in since if receipt.run_id == request.run_id]
-        return report_of(flow.name, request, records, receipts, read_own_state(flow, stable=False))
+        return report_of(flow.name, request, records, receipts, state.answer())
 
 
 def report_without_copy(
@@ -48,8 +54,9 @@ def report_without_copy(
 def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Iterable[Receipt], state: FlowState) -> RunReport:
     """The report from what was read (pure)."""
     partitions: dict[TopicPartition, PartitionReport] = {}
-    losses = []
+    losses, repeated = [], []
     for receipt in receipts:
+        repeated += [RepeatedReport(*receipt.key, receipt.remote_topic, *span) for span in receipt.repeated]
         if receipt.kind in COPIES:
             partitions[receipt.key] = _added(partitions.get(receipt.key), receipt)
         elif is_loss(receipt) and acknowledgement(receipt) not in state.acknowledged:
@@ -64,9 +71,11 @@ def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Ite
         bound=opened.bound if opened else request.bound,
         partitions=tuple(partitions[key] for key in sorted(partitions)),
         losses=tuple(losses),
+        repeated=tuple(repeated),
         skipped=result.skipped if result else (),
         failed=result.failed if result else (UNFINISHED,),
         superseded=result.superseded if result else None,
+        taken_over=result.taken_over if result else None,
         syncs=records.syncs,
         seconds=result.seconds if result else 0.0,
         cpu_seconds=round(records.cpu_seconds, 3),
@@ -76,11 +85,14 @@ def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Ite
 def _added(report: PartitionReport | None, receipt: Receipt) -> PartitionReport:
     if report is None:
         report = PartitionReport(receipt.topic, receipt.partition, receipt.remote_topic, receipt.upstream_start, receipt.upstream_end)
+    age, latency = receipt.counters.record_age_ms, receipt.counters.replication_latency_ms
     return replace(
         report,
         upstream_start=min(report.upstream_start, receipt.upstream_start),
         upstream_end=max(report.upstream_end, receipt.upstream_end),
         counters=report.counters + receipt.counters,
+        last_record_age_ms=report.last_record_age_ms if age is None else age.least,
+        last_replication_latency_ms=report.last_replication_latency_ms if latency is None else latency.least,
     )
 
 

@@ -6,9 +6,11 @@ Airflow's tasks do, and may be repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from functools import cached_property, partial
+from threading import Event
 from typing import TYPE_CHECKING, Self
 
 from ferry.clusters.admin import ClusterAdmin
@@ -16,10 +18,12 @@ from ferry.clusters.kept import kept_clients
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import take_snapshot
+from ferry.errors import FerryError
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.runs_topic import read_run_records
 from ferry.ledger.sync_outcome import SyncOutcome
 from ferry.ledger.topics import ensure_internal_topics
+from ferry.pipeline.meanwhile import sync_meanwhile
 from ferry.pipeline.plan import RunPlan, plan_remote_topics, plan_run
 from ferry.pipeline.report import assemble_report, report_without_copy
 from ferry.pipeline.syncs import Syncs
@@ -29,12 +33,20 @@ from ferry.syncs.topics import TopicChanges, apply_topics
 if TYPE_CHECKING:
     from ferry.copying.lane_runner import LaneRunner
 
+# A run that is killed loses what it says of the syncs of the last seconds, and the next run does them again. A write of each would cost
+# a round trip.
+KEEP_SECONDS = 5.0
+# So long a run that ends by an error waits for a target that may be what failed.
+LAST_KEEP_SECONDS = 10.0
+
 
 class Run:
     """One try of a run, or some steps of it. As a context manager it keeps its clients between the steps."""
 
     def __init__(self, flow: Flow, request: RunRequest) -> None:
         self.flow, self.request = flow, request
+        self._prepared = False
+        self._ledger_ends: Mapping[int, int] | None = None  # where this process opened the run
         self._scope = ExitStack()
 
     def __enter__(self) -> Self:
@@ -53,6 +65,11 @@ class Run:
     def is_idle(self) -> bool:
         return not self.plan.needs_preparation and not self.plan.needs_copy
 
+    @property
+    def lag_is_as_planned(self) -> bool:
+        """Whether its plan tells at its end too how far behind the flow is: it makes no topics, and copies heartbeats at most."""
+        return not (self.plan.needs_copy or self.plan.topics.create or self.plan.topics.grow)
+
     def prepare(self, *, spark_follows: bool) -> TopicChanges:
         """Create and grow remote topics, and Ferry's own.
 
@@ -61,6 +78,7 @@ class Run:
         planned = self.plan.topics if "plan" in self.__dict__ else None
         with ClusterAdmin(self.flow.source) as source, ClusterAdmin(self.flow.target) as target:
             ensure_internal_topics(self.flow, target)
+            self._prepared = True
             if planned is None:
                 seen = take_snapshot(self.flow, self.request, source, target, stable=False)
                 planned = plan_remote_topics(self.flow, seen, source, target)
@@ -72,10 +90,22 @@ class Run:
         return changes
 
     def copy(self, runner: LaneRunner, log: Callable[[str], None]) -> None:
-        """The whole copy of one try; its outcome is in the runs topic then. FerryError when it could not be carried out."""
-        from ferry.copying.driver import CopyDriver  # noqa: PLC0415 - slow to load, and many runs have nothing to copy
+        """The whole copy of one try; its outcome is in the runs topic then. FerryError when it could not be carried out.
 
-        CopyDriver(self.flow, self.request, runner, log).run()
+        A run that follows, and from which a run that does not has taken the flow over, takes it again when that one has ended.
+        """
+        from ferry.copying.driver import CopyDriver  # noqa: PLC0415 - slow to load, and many runs have nothing to copy
+        from ferry.copying.try_records import cpu_of_process, waited_for  # noqa: PLC0415 - likewise
+
+        meanwhile: Callable[[Event], None] = lambda _: None  # noqa: E731 - one of two
+        if self.request.follow_until is not None:
+            meanwhile = partial(sync_meanwhile, self.flow, self.request.run_id, log)
+        cpu_told, goes_on = 0.0, True
+        while goes_on:
+            driver = CopyDriver(self.flow, self.request, runner, log, meanwhile, cpu_told=cpu_told)
+            driver.run()
+            self._ledger_ends, cpu_told = driver.ledger_ends, cpu_of_process()
+            goes_on = bool(driver.gave_way_to) and waited_for(self.flow, self.request, driver.gave_way_to, log)
 
     def move_records(self, copy: Callable[[], object], prepared: Callable[[TopicChanges], object]) -> None:
         """Prepare what the plan says and hand the changes to `prepared`; then call `copy`, if the plan has records to copy."""
@@ -86,15 +116,35 @@ class Run:
 
     def sync(self, names: Iterable[SyncName] = AFTER_THE_COPY, *, dry_run: bool = False) -> Iterator[SyncOutcome]:
         """Carry out those of these syncs that are enabled and due, each when the caller asks for its outcome."""
-        syncs = Syncs(self.flow, run_id=self.request.run_id, dry_run=dry_run)
-        return map(syncs.carry_out, names)
+        kept = {"keep_seconds": KEEP_SECONDS, "report_seconds": KEEP_SECONDS}
+        syncs = Syncs(self.flow, run_id=self.request.run_id, dry_run=dry_run, topics_made=self._prepared, **kept)
+        try:
+            for name in names:
+                yield syncs.carry_out(name)
+        except BaseException:  # also when the caller stops before the last sync: those that are done shall not be done again
+            with suppress(FerryError):
+                syncs.keep(LAST_KEEP_SECONDS)
+            raise
+        syncs.keep()
 
-    def report(self, *, idle: bool | None = None) -> RunReport:
-        """What the run did so far, over all its tries. `idle`: whether nothing was prepared or copied; None: as the plan says."""
+    def was_taken_over(self) -> bool:
+        """Whether the run followed, and ended because another run has taken the flow over: that one does the syncs."""
+        if self.request.follow_until is None:
+            return False
+        result = read_run_records(self.flow, self.request.run_id).result
+        return result is not None and result.taken_over is not None
+
+    def report(self, *, idle: bool | None = None, notices: Sequence[str] = ()) -> RunReport:
+        """What the run did so far, over all its tries. `idle`: whether nothing was prepared or copied; None: as the plan says.
+
+        `notices`: what its plan warned of, if this process has not made the plan.
+        """
         if not (self.is_idle if idle is None else idle):
-            return assemble_report(self.flow, self.request)
-        records = read_run_records(self.flow, self.request.run_id)
-        return report_without_copy(self.flow, self.request, records, self.plan.failed, self.plan.skipped)
+            found = assemble_report(self.flow, self.request, self._ledger_ends)
+        else:
+            records = read_run_records(self.flow, self.request.run_id)
+            found = report_without_copy(self.flow, self.request, records, self.plan.failed, self.plan.skipped)
+        return replace(found, notices=self.plan.notices if "plan" in self.__dict__ else tuple(notices))
 
 
 def copied(

@@ -8,16 +8,17 @@ is decided here; when it was last done stands in the flow's state topic.
 import importlib
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.internal_producer import append_records
+from ferry.clusters.internal_batches import KeyValue
+from ferry.clusters.internal_producer import append_to_topics
 from ferry.config import Flow
 from ferry.errors import FerryError, NewerFormat
 from ferry.ledger.reading import read_syncs_done
-from ferry.ledger.runs_topic import RunSync, write_run_record
+from ferry.ledger.runs_topic import RunSync, encode_run_record
 from ferry.ledger.state import SyncDone, encode_state
 from ferry.ledger.sync_outcome import LISTED, SyncOutcome, WholeSyncFailure
 from ferry.ledger.topics import ensure_internal_topics
@@ -34,10 +35,30 @@ class Syncs:
     FerryError: the outcome says what was changed, and that it could not be kept.
     """
 
-    def __init__(self, flow: Flow, *, run_id: str = "", dry_run: bool = False) -> None:
+    def __init__(
+        self,
+        flow: Flow,
+        *,
+        run_id: str = "",
+        dry_run: bool = False,
+        topics_made: bool = False,
+        keep_seconds: float = 0.0,
+        report_seconds: float = 0.0,
+    ) -> None:
+        """`topics_made`: Ferry's own topics are there. So old may get before it is written: when a sync was done (`keep_seconds`), and its
+        outcome for the run's report (`report_seconds`).
+        """
         self._flow, self._run_id, self._dry_run = flow, run_id, dry_run
         self._shared = SyncContext(flow, dry_run)
-        self._topics_made = False
+        self._topics_made = topics_made
+        self._seconds = {flow.state_topic: keep_seconds, flow.runs_topic: report_seconds}
+        # By topic and sync: of several outcomes the last one. And by topic, since when something is not written.
+        self._unkept: dict[str, dict[str, KeyValue]] = {}
+        self._unkept_since: dict[str, float] = {}
+
+    def look_again(self) -> None:
+        """What the syncs so far have read of both clusters may have changed."""
+        self._shared = SyncContext(self._flow, self._dry_run)
 
     def carry_out(self, name: SyncName, *, on_request: bool = False, unless_disabled: bool = False) -> SyncOutcome:
         """Do one sync, if it is wanted and due.
@@ -99,11 +120,28 @@ class Syncs:
             with ClusterAdmin(self._flow.target) as target:
                 ensure_internal_topics(self._flow, target)
             self._topics_made = True
+        now, new = time.monotonic(), dict[str, KeyValue]()
         if self._run_id:
-            write_run_record(self._flow, RunSync(self._run_id, outcome.sync, outcome.document(LISTED)))
+            new[self._flow.runs_topic] = encode_run_record(RunSync(self._run_id, outcome.sync, outcome.document(LISTED)))
         if succeeded:
-            done = SyncDone(outcome.sync, time.time_ns() // 1_000_000, self._run_id)
-            append_records(self._flow.target, self._flow.state_topic, [encode_state(done)])
+            new[self._flow.state_topic] = encode_state(SyncDone(outcome.sync, time.time_ns() // 1_000_000, self._run_id))
+        for topic, record in new.items():
+            self._unkept.setdefault(topic, {})[outcome.sync] = record
+            self._unkept_since.setdefault(topic, now)
+        self._write([topic for topic, since in self._unkept_since.items() if now - since >= self._seconds[topic]])
+
+    def keep(self, seconds: float | None = None) -> None:
+        """Write the outcomes that are not written yet, in `seconds` (None: as append_to_topics waits).
+
+        If they cannot be written, ClusterUnreachable or NotAuthorized is raised, and the next call writes them.
+        """
+        self._write(list(self._unkept), seconds)
+
+    def _write(self, topics: Collection[str], seconds: float | None = None) -> None:
+        if topics:
+            append_to_topics(self._flow.target, {topic: list(self._unkept[topic].values()) for topic in topics}, seconds=seconds)
+        for topic in topics:
+            del self._unkept[topic], self._unkept_since[topic]
 
 
 def _function(name: SyncName) -> SyncFunction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import nlargest
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,6 +11,10 @@ if TYPE_CHECKING:  # `ferry --help` loads this module
     from ferry.ledger.run_report import RunReport
     from ferry.ledger.sync_outcome import SyncOutcome
     from ferry.pipeline.plan import RunPlan
+
+
+# A person reads no more rows of a report.
+LISTED_PARTITIONS = 100
 
 
 class Table(NamedTuple):
@@ -39,11 +44,13 @@ def _text(cell: object) -> str:
 def plan_parts(planned: RunPlan) -> Iterator[str | Table]:
     """Topics to create and to grow, records to copy, and what stands in the way, in the order in which people see it."""
     for new in planned.topics.create:
-        yield f"create {new.remote_topic}: {new.partitions} partitions, replication factor {new.replication_factor}"
+        factor = "the brokers' default" if new.replication_factor < 0 else new.replication_factor
+        yield f"create {new.remote_topic}: {new.partitions} partitions, replication factor {factor}"
+    for skipped in planned.topics.refused:
+        yield f"without {skipped.what}: {skipped.reason}"
     for growth in planned.topics.grow:
         yield f"grow {growth.remote_topic}: {growth.now} to {growth.partitions} partitions"
-    for few in planned.few_replicas:
-        yield f"{few}: ferry doctor prints the command that adds the missing ones"
+    yield from planned.notices
     rows = [
         (*plan.facts.key, plan.facts.remote_topic, plan.position, plan.facts.end, plan.offsets, "; ".join(plan.notes))
         for plan in planned.partitions
@@ -55,14 +62,22 @@ def plan_parts(planned: RunPlan) -> Iterator[str | Table]:
 
 
 def report_parts(report: RunReport) -> Iterator[str | Table]:
-    """What a run copied. The caller shows its problems and syncs."""
+    """What a run copied, at most LISTED_PARTITIONS rows. The caller shows its problems and syncs."""
     if report.partitions:
         bounds = ("from", "upstream_start"), ("until", "upstream_end")
         counts = ("records", "counters.records"), ("bytes", "counters.bytes")
-        yield Table.of(f"{report.flow}: {report.run_id}", report.partitions, "topic", "partition", "remote topic", *bounds, *counts)
-    elif not report.problems():
+        listed = nlargest(LISTED_PARTITIONS, report.partitions, attrgetter("counters.bytes"))
+        listed.sort(key=attrgetter("topic", "partition"))
+        yield Table.of(f"{report.flow}: {report.run_id}", listed, "topic", "partition", "remote topic", *bounds, *counts)
+        if more := len(report.partitions) - len(listed):
+            yield f"and {more:,} partitions with fewer bytes, which the report as JSON lists"
+    if report.taken_over is not None:
+        yield f"{f'run {report.taken_over}' if report.taken_over else 'another command'} took the flow over"
+    elif not report.partitions and not report.problems():
         yield "nothing to copy"
         return
+    if report.repeated:
+        yield f"copied once more, so the target may have these records twice: {'; '.join(map(str, report.repeated))}"
     if report.from_target:
         yield f"{report.from_target:,} records had come from the target: not sent back"
     yield f"{report.records:,} records, {report.bytes:,} bytes in {report.seconds:.1f} s (CPU {report.cpu_seconds:.1f} s)"

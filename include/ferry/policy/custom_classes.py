@@ -1,6 +1,6 @@
-"""Custom replication policies and filters: Python classes with an import path, `package.module:Class`.
+"""Classes of users, with an import path, `package.module:Class`: replication policies and filters, and classes that give tokens.
 
-They replace MM2's Java plug-ins. A flow holds only the path, and every process (scheduler, task, Spark executor) makes its own object. So
+They replace Java plug-ins. A flow holds only the path, and every process (scheduler, task, Spark executor) makes its own object. So
 the module must be importable there, by PYTHONPATH or, in Airflow, from the DAGs folder.
 """
 
@@ -12,35 +12,39 @@ from typing import Any, TypeVar
 from ferry.errors import ConfigError
 
 Answer = TypeVar("Answer")
-_IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+_IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 def is_custom(name: str) -> bool:
-    """Whether `name` is an import path, not the name of a class of MM2."""
+    """Whether `name` is an import path, `package.module:name`, not the name of a class of MM2."""
     return _IMPORT_PATH.fullmatch(name) is not None
+
+
+def class_with(path: str, methods: tuple[str, ...]) -> type:
+    """The class at `path`; ConfigError if it cannot be imported, is not a class, or lacks one of `methods`."""
+    found = _imported(path)
+    if not isinstance(found, type):
+        raise ConfigError(f"{path} is no class")
+    abstract = getattr(found, "__abstractmethods__", ())
+    lacking = [name for name in methods if not callable(getattr(found, name, None)) or name in abstract]
+    if lacking:
+        raise ConfigError(f"{path} lacks {', '.join(lacking)}")
+    return found
 
 
 class CustomObject:
     """An object of the class at `path`, made without arguments, and configured with `properties` if it has `configure`.
 
-    ConfigError if the class cannot be imported, is not a class, lacks one of `methods`, or raises. A class that does not derive from `base`
-    gets the methods that `base` implements.
+    ConfigError as of `class_with`, or if the class raises. A class that does not derive from `base` gets the methods that `base`
+    implements.
     """
 
     def __init__(self, path: str, methods: tuple[str, ...], properties: Mapping[str, str], base: type | None = None) -> None:
         self.path = path
-        found = _imported(path)
-        if not isinstance(found, type):
-            raise ConfigError(f"{path} is no class")
-        abstract = getattr(found, "__abstractmethods__", ())
-        lacking = [name for name in methods if not callable(getattr(found, name, None)) or name in abstract]
-        if lacking:
-            raise ConfigError(f"{path} lacks {', '.join(lacking)}")
+        found = class_with(path, methods)
         try:
             whole = found if base is None or issubclass(found, base) else type(found.__name__, (found, base), {})
-            self.made: Any = whole()
-            if hasattr(self.made, "configure"):
-                self.made.configure(dict(properties))
+            self.made: Any = configured(whole, properties)
         except Exception as problem:
             raise ConfigError(f"{path} cannot be made and configured: {_told(problem)}") from problem
 
@@ -57,6 +61,14 @@ class CustomObject:
 
     def says(self, method: str, name: str) -> bool:
         return self.ask(method, name, wants=(bool,))
+
+
+def configured(found: type, properties: Mapping[str, str]) -> Any:
+    """An object of `found`. Raises what the class raises."""
+    made = found()
+    if hasattr(made, "configure"):
+        made.configure(dict(properties))
+    return made
 
 
 def _imported(path: str) -> Any:

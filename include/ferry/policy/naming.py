@@ -8,6 +8,7 @@ MM2's own policies are those of Kafka 4.x. To the default policy every name with
 of MM2 for compatibility.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,12 @@ from dataclasses import dataclass
 from ferry.errors import ConfigError
 from ferry.policy.custom_classes import CustomObject, is_custom
 
+# As of org.apache.kafka.common.internals.Topic.
+TOPIC_CHARACTERS, LONGEST_TOPIC = r"[a-zA-Z0-9._-]", 249
+# An alias becomes a part of topic names, together with Ferry's own words.
+LONGEST_ALIAS = 200
+ALIAS = re.compile(f"{TOPIC_CHARACTERS}{{1,{LONGEST_ALIAS}}}")
+ALIAS_WANTS = f"letters, digits, dots, dashes and underscores, at most {LONGEST_ALIAS}"
 HEARTBEATS = "heartbeats"
 # Each hop takes at least one character from a name, and a name has at most 249: a custom policy that never ends must not hang a run.
 MOST_HOPS = 250

@@ -23,8 +23,9 @@ from ferry.pipeline.plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
 from ferry.recovery.moving import plan_moves, refused_groups
 from ferry.recovery.not_copied import Copy, NotCopied, not_copied, perhaps_not_copied
+from ferry.recovery.options import Mode, RecoveryOptions
 from ferry.recovery.readings import age_notices, cluster_id_of, groups_to_move, is_away
-from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport, Stopwatch
+from ferry.recovery.report import Confirmation, RecoveryPlan, RecoveryReport, Stopwatch
 from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, seed_reverse, start_positions
 
 
@@ -61,7 +62,7 @@ def last_copy(flow: Flow, checked: RecoveryPlan, copy: Copy | None) -> RecoveryP
         return replace(checked, copy=f"none: {options.mode.value}")
     with watch.step("last copy"):
         try:
-            report = copy(flow, RunRequest(flow.name, f"{options.run_id}__copy"))
+            report = copy(flow, RunRequest(flow.name, options.part("copy")))
             told, problems = f"{report.records:,} records in {report.seconds:.1f} s", report.problems()
         except FerryError as problem:
             told, problems = "failed", [problem]
@@ -137,7 +138,7 @@ def prepare_reverse(reverse: Flow | None, keeper: RecoveryKeeper, plan: Recovery
         return (f"{reverse.name} begins where {reverse.source.alias}'s topics ended now; a failback writes it down",), ()
     try:
         positions = start_positions(reverse, cut_of(keeper.state, keeper.record))
-        outcome = seed_reverse(reverse, positions, f"{plan.options.run_id}__seed", keeper.record.recovery)
+        outcome = seed_reverse(reverse, positions, plan.options.part("seed"), keeper.record.recovery)
     except FerryError as problem:  # the groups are written; this can be done later
         return (), (f"{reverse.name}: {problem.named}",)
     if outcome is None:

@@ -80,7 +80,7 @@ def read_connect_offsets(flow: Flow, topic: str) -> ConnectOffsets:
                 "(offset.storage.topic) with --offsets-topic"
             )
         records = tuple(reader.read(topic))
-        return ConnectOffsets(topic, records, reader.end_offsets(topic))
+        return ConnectOffsets(topic, records, reader.ask_end_offsets(topic).answer())
 
 
 def last_offsets(found: ConnectOffsets) -> dict[SourcePartition, int | None]:

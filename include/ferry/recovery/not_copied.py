@@ -18,6 +18,7 @@ from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import HEAD_KEY, fold_state
 from ferry.pipeline.plan import RunPlan, plan_run
+from ferry.recovery.options import RecoveryOptions
 
 # One run of a flow; its report.
 Copy = Callable[["Flow", RunRequest], RunReport]
@@ -55,7 +56,7 @@ def not_copied(planned: RunPlan, flow: Flow) -> tuple[NotCopied, ...]:
         reason = "" if held is None else f"a transaction is open from {held.stable_end} on, and the log ends at {held.high_watermark}"
         position = plan.position
         if plan.failure is not None:
-            position = facts.head.position if facts.head is not None else facts.start
+            position = facts.position
             reason = f"{plan.failure.error}: {plan.failure.problem}"
         rest = plan.offsets if plan.failure is None else max(0, facts.end - position)
         if facts.topic not in planned.heartbeats and (rest or reason):
@@ -109,21 +110,21 @@ def source_ends(flow: Flow) -> dict[TopicPartition, int]:
     return ends
 
 
-def drain(flow: Flow, run_id: str, copy: Copy, say: Callable[[str], object]) -> int:
+def drain(flow: Flow, options: RecoveryOptions, copy: Copy, say: Callable[[str], object]) -> int:
     """Copy until nothing is left, and say so; returns the number of records. RecoveryStopped, with what is left after DRAIN_RUNS or what
     failed."""
     records = 0
     for number in range(DRAIN_RUNS):
-        report = copy(flow, RunRequest(flow.name, f"{run_id}__drain{number}"))
+        report = copy(flow, RunRequest(flow.name, options.part(f"drain{number}")))
         records += report.records
         problems = report.problems()
         if problems:
             told = "; ".join(problem.named for problem in problems)
             raise RecoveryStopped(f"{flow.name} could not copy everything: {told}")
-        if not left(flow, run_id):
+        if not left(flow, options.run_id):
             break
     else:
-        refuse_rest(flow, run_id)
+        refuse_rest(flow, options.run_id)
     say(f"{flow.name}: {records:,} records drained, nothing is left")
     return records
 

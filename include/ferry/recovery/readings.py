@@ -16,9 +16,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.admin import ClusterAdmin, require_contact
 from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.config import Cluster, Flow
+from ferry.config.mm2_topics import checkpoints_topic
 from ferry.errors import ArgumentError, AuthenticationFailed, ClusterUnreachable, NotAuthorized, RecoveryStopped
 from ferry.ledger.formats import place_of
 from ferry.ledger.reading import read_own_state
@@ -61,7 +62,7 @@ class GroupReading:
 
 
 def cluster_id_of(cluster: Cluster) -> str:
-    """The cluster's id. ClusterUnreachable within ten seconds."""
+    """The cluster's id, as last learned; errors as of ClusterAdmin.cluster_id."""
     with ClusterAdmin(cluster) as admin:
         return admin.cluster_id()
 
@@ -69,7 +70,7 @@ def cluster_id_of(cluster: Cluster) -> str:
 def is_away(cluster: Cluster) -> str:
     """Why the cluster does not answer; empty when it does. AuthenticationFailed and NotAuthorized are raised."""
     try:
-        cluster_id_of(cluster)
+        require_contact(cluster)
     except (AuthenticationFailed, NotAuthorized):
         raise
     except ClusterUnreachable as problem:
@@ -136,14 +137,14 @@ def age_notices(checkpoints_as_of: int | None, now: float) -> tuple[str, ...]:
 def checkpointed_groups(flow: Flow) -> tuple[TranslatedGroups, int, tuple[str, ...]]:
     """Positions of all groups that have checkpoints and that the group filter accepts; when (ms) checkpoints were last brought up to date,
     0 where that is not known; and notices. RecoveryStopped when there are no checkpoints at all."""
-    topic = flow.policy.checkpoints_topic(flow.source.alias)
-    contents = read_mm2_topic(flow.target, topic, Checkpoint.decode)
+    topic = checkpoints_topic(flow)
+    contents = read_mm2_topic(topic, Checkpoint.decode)
     with ClusterAdmin(flow.target) as target:
         target_topics = target.topics()
     state = read_own_state(flow, stable=True)
     if not contents.records:
         raise RecoveryStopped(
-            f"{flow.source.alias} does not answer, and {place_of(flow.target, topic)} holds no checkpoints: where its groups were is "
+            f"{flow.source.alias} does not answer, and {place_of(flow.target, topic.name)} holds no checkpoints: where its groups were is "
             "not known; on the target, groups keep the offsets that earlier syncs wrote"
         )
     remote = {key: head.remote_topic for key, head in state.heads.items() if head.remote_topic in target_topics}

@@ -4,49 +4,19 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any
 
-from ferry.errors import ArgumentError, ExitCode
+from ferry.errors import ExitCode
 from ferry.ledger.recovery_record import iso
 from ferry.ledger.run_report import Skipped, time_now
 from ferry.ledger.state import RecoveryRecord
 from ferry.pipeline.tables import Table
 from ferry.recovery.moving import GroupMove, GroupOutcome, PartitionMove, PlaceShown
 from ferry.recovery.not_copied import NotCopied
+from ferry.recovery.options import RecoveryOptions
 from ferry.syncs.group_decision import Placement
 
 RECOVERY_REPORT_VERSION = 1
-LONGEST_QUIET_SECONDS = 24 * 3600.0
-
-
-class Mode(StrEnum):
-    """Whether a command writes. A rehearsal also asks whether groups may be written, and measures the time."""
-
-    REAL = "real"
-    DRY_RUN = "dry-run"
-    REHEARSAL = "rehearsal"
-
-
-@dataclass(frozen=True)
-class RecoveryOptions:
-    """What a person asked for. `only`: an expression for the names of groups. `backwards`: groups whose offset is larger go back too."""
-
-    command: str
-    run_id: str
-    mode: Mode = Mode.REAL
-    only: str | None = None
-    backwards: bool = False
-
-    @property
-    def writes(self) -> bool:
-        return self.mode is Mode.REAL
-
-
-def check_quiet(seconds: float) -> None:
-    """Check how long nothing may arrive before producers count as stopped. ArgumentError for anything but 0 to 24 h."""
-    if not 0 <= seconds <= LONGEST_QUIET_SECONDS:  # refuses not-a-number too
-        raise ArgumentError(f"the seconds of quiet must be 0 to {LONGEST_QUIET_SECONDS:.0f}, not {seconds}")
 
 
 @dataclass(frozen=True)

@@ -250,7 +250,7 @@ def declare_foreign(flow: Flow, request: RunRequest, *, dry_run: bool = False) -
 
 def _without_local(flow: Flow, seen: FlowSnapshot, remote: TargetRecords) -> TargetRecords:
     """Without records that producers write to the target: the flow in the other direction copies them, so they are not declared."""
-    local = {facts.key for facts in seen.facts if facts.guard.two_way or flow.on_unexplained == "local"}
+    local = {facts.key for facts in seen.facts if facts.may_be_local(flow.on_unexplained)}
     return replace(remote, external={key: end for key, end in remote.external.items() if key not in local})
 
 
@@ -267,7 +267,7 @@ def _external(
     Where Ferry never wrote, every record is external. Otherwise Ferry looks before its first record and after its last, because another
     replicator may have run before Ferry or after it. Reading a log stops at the first record that is found.
     """
-    present = {entry.remote: entry for entry in facts if entry.remote_topic_id is not None and entry.partition < entry.remote_partitions}
+    present = {entry.remote: entry for entry in facts if entry.has_remote}
     with ClusterAdmin(flow.target) as target:
         starts, problems = target.earliest_offsets(present)
         ends, more = target.end_offsets(present, committed=False)
@@ -283,7 +283,7 @@ def _external(
             if untouched or any(
                 record.offset < end
                 for start, end in unexplained
-                for record in reader.read(key.topic, {key.partition: start}, key.partition, complete=stable)
+                for record in reader.read(key.topic, {key.partition: start}, {key.partition}, complete=stable)
             ):
                 found[entry.key] = ends[key]
     return found

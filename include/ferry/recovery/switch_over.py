@@ -31,8 +31,9 @@ from ferry.pipeline.plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
 from ferry.recovery.moving import GroupMove, GroupOutcome, members_of, plan_moves, refused_groups
 from ferry.recovery.not_copied import Copy, NotCopied, drain, not_copied, refuse_rest
+from ferry.recovery.options import Mode, RecoveryOptions
 from ferry.recovery.readings import GroupReading, cluster_id_of, groups_to_move
-from ferry.recovery.report import Confirmation, Mode, RecoveryOptions, RecoveryPlan, RecoveryReport, Stopwatch
+from ferry.recovery.report import Confirmation, RecoveryPlan, RecoveryReport, Stopwatch
 from ferry.recovery.reverse import cut_ends, refuse_another_source, refuse_other_way, require_reverse, seed_reverse, start_positions
 from ferry.verify.range_runner import verify_inline
 from ferry.verify.report import VerifyReport
@@ -88,7 +89,7 @@ def settle_start(switch: SwitchOver, options: RecoveryOptions) -> tuple[str, ...
     if not switch.back:
         return ()
     positions, recovery = _starts(switch)
-    outcome = seed_reverse(switch.active, positions, f"{options.run_id}__seed", recovery)
+    outcome = seed_reverse(switch.active, positions, options.part("seed"), recovery)
     if outcome is None:
         return ()
     if outcome.failed:
@@ -98,17 +99,17 @@ def settle_start(switch: SwitchOver, options: RecoveryOptions) -> tuple[str, ...
 
 def copy_ahead(flow: Flow, options: RecoveryOptions, copy: Copy, what: str) -> str:
     """Copy while producers still write, so that little is left when they stop; returns what the run did, in words."""
-    report = copy(flow, RunRequest(flow.name, f"{options.run_id}__{what}"))
+    report = copy(flow, RunRequest(flow.name, options.part(what)))
     report.raise_for_outcome()
     return f"{flow.name}: {report.records:,} records in {report.seconds:.1f} s"
 
 
 def drain_and_verify(switch: SwitchOver, options: RecoveryOptions, copy: Copy, say: Callable[[str], None], *, compare: bool) -> str:
     """Copy the rest and compare both clusters; returns what verify found, in words. RecoveryStopped when something is left or differs."""
-    drain(switch.active, options.run_id, copy, say)
+    drain(switch.active, options, copy, say)
     if not compare:
         return "not asked for"
-    return verified(verify(switch.active, VerifyRequest(switch.active.name, f"{options.run_id}__verify"), verify_inline, say))
+    return verified(verify(switch.active, VerifyRequest(switch.active.name, options.part("verify")), verify_inline, say))
 
 
 def verified(outcome: VerifyReport) -> str:

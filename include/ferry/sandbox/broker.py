@@ -84,6 +84,11 @@ class LocalBroker:
         return broker_jars()
 
     @property
+    def class_path(self) -> str:
+        """Where its JVM finds classes."""
+        return f"{self.jars}/*"
+
+    @property
     def running(self) -> bool:
         """Whether its process lives (paused counts)."""
         return self._process() is not None
@@ -138,7 +143,7 @@ class LocalBroker:
 
     def _launch(self) -> None:
         command = [java(), *self._java_options(), "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-        command += ["-cp", f"{self.jars}/*", MAIN_CLASS, str(self.properties_file)]
+        command += ["-cp", self.class_path, MAIN_CLASS, str(self.properties_file)]
         with (self.directory / "server.log").open("ab") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
         _children[self.properties_file] = process

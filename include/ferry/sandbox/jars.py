@@ -79,7 +79,7 @@ def _resolve(directory: Path, coordinates: Sequence[Coordinate]) -> None:
 
 def _retrieve(coordinate: Coordinate, jars: Path) -> None:
     group, artifact, version = coordinate
-    command = [java(), "-jar", str(_ivy()), "-cache", str(cache_directory() / "ivy")]
+    command = [java(), "-jar", str(ivy_jar()), "-cache", str(cache_directory() / "ivy")]
     command += ["-dependency", group, artifact, version, "-confs", "default", "-retrieve", f"{jars}/[artifact]-[revision].[ext]"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=RESOLVE_SECONDS, check=False, cwd=jars.parent)
@@ -90,7 +90,8 @@ def _retrieve(coordinate: Coordinate, jars: Path) -> None:
         raise JarsMissing(f"{group}:{artifact}:{version} could not be downloaded: check the network; Ivy said:\n{tail}")
 
 
-def _ivy() -> Path:
+def ivy_jar() -> Path:
+    """The jar of Ivy that PySpark brings. JarsMissing."""
     specification = importlib.util.find_spec("pyspark")
     if specification is None or not specification.submodule_search_locations:
         raise JarsMissing("pyspark is not installed: its Ivy resolves Kafka's jars; run make setup")

@@ -21,8 +21,9 @@ from typing import TypeVar
 from pyspark import SparkContext, TaskContext
 
 from ferry.config import Flow
-from ferry.copying.lane_runner import More, run_lanes
-from ferry.copying.lanes import balance
+from ferry.copying.lane import LOOK_SECONDS as LANE_LOOK_SECONDS
+from ferry.copying.lane_runner import LANES_BESIDE, LOOK_SECONDS, More, is_far, run_lanes
+from ferry.copying.lanes import balance, task_groups
 from ferry.copying.lanes_out import WORKER_DIED
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.progress import FIRST_SECONDS, REPEAT_SECONDS, beside
@@ -42,6 +43,12 @@ RANGE_GROUPS_A_TASK = 4
 # A property of Spark's configuration: after this many seconds without any executor the job ends. Pulling images may take longer.
 WAIT_PROPERTY, WAIT_SECONDS = "spark.ferry.executors.wait.seconds", "120"
 POLL_SECONDS = 1.0
+# So long a task waits for the others to start, or one worker would do all of them.
+WARM_UP_SECONDS = 0.2
+# Lanes of partitions that are new while a run follows, and lanes that were lost: each is a task of its own.
+SPARE_TASKS = 32
+# Lanes that are fenced end by themselves in so long, and then their assignment listener is called. Without one they are not waited for.
+LEAVE_SECONDS = 2 * LANE_LOOK_SECONDS
 LOST = Failure("WorkerLost", WORKER_DIED, passing=True)
 
 
@@ -53,18 +60,54 @@ class _SparkRunner:
 class SparkLaneRunner(_SparkRunner):
     """Spreads lanes over at most `tasks` Spark tasks. Tasks that find no free core wait for one."""
 
+    def __init__(self, context: SparkContext, tasks: int, say: Callable[[str], None]) -> None:
+        super().__init__(context, tasks, say)
+        self._job_groups: dict[int, str] = {}  # by lane
+
+    @property
+    def width(self) -> int:
+        """As many as have a core now: lanes that wait for one would copy nothing."""
+        return max(1, min(self._tasks, int(self._context.defaultParallelism)))
+
+    def warm_up(self, lanes: int) -> None:
+        """Start executors and Python workers."""
+        width = min(self._tasks, lanes)
+        for _ in run_groups(self._context, deque([[number] for number in range(width)]), _warm, self._say, width=width):
+            pass
+
+    def has_room(self, lanes: int) -> bool:
+        """Whether a core is free."""
+        return lanes < self.width
+
+    def interrupt(self, lane: int) -> None:
+        """Cancel the Spark job of its group."""
+        if lane in self._job_groups:
+            self._context.cancelJobGroup(self._job_groups[lane])
+
+    def _job_group(self, group: Sequence[LaneTask]) -> str:
+        name = f"lanes {', '.join(str(task.lane) for task in group)}"
+        self._job_groups |= {task.lane: name for task in group}
+        return name
+
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """Results as groups finish. Lost lanes run again beside the other groups."""
-        groups = balance(tasks, self._tasks)
-        width = len(groups)
+        beside = LANES_BESIDE if is_far(job.flow) else 1
+        groups = task_groups(tasks, self._tasks, beside)
+        width = min(self._tasks, len(groups))
         if job.bytes_per_second is not None and groups:
             # Each task gets an equal part of the bandwidth, so the sum never exceeds it. Tasks that wait for a core would leave their part
             # unused: so no more run at a time than there are cores now.
             width = min(width, int(self._context.defaultParallelism))
             job = replace(job, bytes_per_second=job.bytes_per_second / width)
         waiting, left = deque(groups), len(groups)
-        for group, results in run_groups(self._context, waiting, partial(run_group, job), self._say, width=width):
-            left -= 1
+        look = LOOK_SECONDS if job.follow_until is not None else None
+        if look is not None:
+            width = len(groups) + SPARE_TASKS  # lanes that the driver gives later must not wait for others to end
+        work = partial(run_group, job)
+        leave = LEAVE_SECONDS if look is not None and job.flow.handling.assignment_listener else 0.0
+        named = self._job_group
+        for group, results in run_groups(self._context, waiting, work, self._say, width=width, look=look, leave=leave, name=named):
+            left -= bool(group)
             returned: set[int] = set()
             if isinstance(results, str):
                 log.warning("the Spark task of lanes %s failed: %s", ", ".join(str(task.lane) for task in group), results)
@@ -72,9 +115,15 @@ class SparkLaneRunner(_SparkRunner):
                 yield from results
                 returned = {result.lane for result in results}  # none where Spark started the task again by itself: see run_group
             yield from (LaneResult(task.lane, failure=LOST) for task in group if task.lane not in returned)
-            again = balance(more(), width - left)
+            given = more()
+            again = balance(given, max(width - left, min(width, len(given) // beside)))
             waiting.extend(again)
             left += len(again)
+
+
+def _warm(numbers: Sequence[int]) -> Sequence[int]:
+    time.sleep(WARM_UP_SECONDS)
+    return numbers
 
 
 def run_group(job: CopyJob, group: Sequence[LaneTask]) -> Iterator[LaneResult]:
@@ -98,9 +147,20 @@ class SparkRangeRunner(_SparkRunner):
 
 
 def run_groups(
-    context: SparkContext, groups: deque[list[Item]], work: Work[Item, Result], say: Callable[[str], None], *, width: int
+    context: SparkContext,
+    groups: deque[list[Item]],
+    work: Work[Item, Result],
+    say: Callable[[str], None],
+    *,
+    width: int,
+    look: float | None = None,
+    leave: float = 0.0,
+    name: Callable[[list[Item]], str] | None = None,
 ) -> Generator[tuple[list[Item], list[Result] | str]]:
     """Yields each group as it finishes, with its results, or with one line why it has none. At most `width` groups run at a time.
+
+    `name`: of the Spark job group of a group. `look`: yields an empty group after so many seconds in which none has finished. Then the
+    caller may end it with groups at work, which have `leave` seconds to end by themselves.
 
     Groups are removed from `groups`; groups that are added between two results run too. `work` is pickled, and runs in a Spark worker.
     `say` prints what the job waits for. NoExecutors if there is no executor for too long.
@@ -110,17 +170,28 @@ def run_groups(
     watch = ExecutorWatch(context, len(groups), say)
     with beside("ferry-executors", watch.watch), ThreadPoolExecutor(width, thread_name_prefix="ferry-group") as pool:
         running: dict[Future[list[Result]], list[Item]] = {}
-        while groups or running:
-            while groups and len(running) < width:
-                group = groups.popleft()
-                running[pool.submit(_in_task, context, work, group)] = group
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                group, problem = running.pop(future), future.exception()
-                watch.check()
-                yield group, future.result() if problem is None else _first_line(problem)
+        try:
+            while groups or running:
+                while groups and len(running) < width:
+                    group = groups.popleft()
+                    running[pool.submit(_in_task, context, work, group, name(group) if name else "")] = group
+                done = wait(running, look, return_when=FIRST_COMPLETED).done
+                for future in done:
+                    group, problem = running.pop(future), future.exception()
+                    watch.check()
+                    yield group, future.result() if problem is None else _first_line(problem)
+                if not done:
+                    yield [], []
+        except GeneratorExit:
+            if look is not None:  # a run that follows has lost the flow: its lanes are fenced, and the idle ones do not know it yet
+                wait(running, leave)
+                context.cancelAllJobs()
+            raise
 
 
-def _in_task(context: SparkContext, work: Work[Item, Result], group: list[Item]) -> list[Result]:
+def _in_task(context: SparkContext, work: Work[Item, Result], group: list[Item], name: str) -> list[Result]:
+    if name:
+        context.setJobGroup(name, name)
     results: list[Result] = context.parallelize([0], 1).mapPartitions(partial(_in_worker, work, group)).collect()
     return results
 

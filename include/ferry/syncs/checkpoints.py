@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ferry.clusters.internal_producer import append_records
 from ferry.config import Flow
-from ferry.config.settings import CHECKPOINTS
+from ferry.config.mm2_topics import checkpoints_topic
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, Measurement, SyncFailure, SyncOutcome
 from ferry.syncs.context import SyncContext
@@ -20,6 +20,7 @@ from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic, read_mm2_topic
 from ferry.syncs.translated_groups import TranslatedGroups
 from ferry.wire.internal_records import Checkpoint
 
+LATENCY = "checkpoint-latency-ms"
 CheckpointKey = tuple[str, str, int]  # group, topic as on the target, partition
 
 
@@ -35,16 +36,16 @@ class CheckpointPlan:
 def sync_checkpoints(context: SyncContext) -> SyncOutcome:
     """Write the checkpoints that are due. NotAuthorized or ClusterUnreachable when topic, ledger or groups cannot be read."""
     flow, dry_run = context.flow, context.dry_run
-    topic = flow.policy.checkpoints_topic(flow.source.alias)
-    contents = read_mm2_topic(flow.target, topic, Checkpoint.decode)
+    topic = checkpoints_topic(flow)
+    contents = read_mm2_topic(topic, Checkpoint.decode)
     queried = time.time_ns() // 1_000_000
     groups = context.translated_groups
     plan = plan_checkpoints(groups, newest_checkpoints(contents.records))
-    changes = ensure_mm2_topic(flow.target, topic, flow.wanted_replicas(CHECKPOINTS), dry_run=dry_run)
+    changes = ensure_mm2_topic(topic, dry_run=dry_run)
     measured: tuple[Measurement, ...] = ()
     if plan.due and not dry_run:
         records = [(checkpoint.encode_key(), checkpoint.encode_value()) for checkpoint, _ in plan.due]
-        append_records(flow.target, topic, records, partition=PARTITION, timestamp=queried)
+        append_records(flow.target, topic.name, records, partition=PARTITION, timestamp=queried)
         measured = _latencies(flow, plan, time.time_ns() // 1_000_000 - queried)
     changes += tuple(_change(checkpoint, before) for checkpoint, before in plan.due)
     left_out = [Skipped(f"group {entry.group}", entry.reason) for entry in groups.left_out if not entry.error]
@@ -90,13 +91,14 @@ def newest_checkpoints(checkpoints: Iterable[Checkpoint]) -> dict[CheckpointKey,
 
 
 def _latencies(flow: Flow, plan: CheckpointPlan, milliseconds: int) -> tuple[Measurement, ...]:
-    """MM2's checkpoint-latency-ms of each checkpoint that was written: they were all acknowledged together."""
+    """MM2's checkpoint-latency-ms of each checkpoint that was written: they were all acknowledged together, and each of them once."""
     aliases = {"source": flow.source.alias, "target": flow.target.alias}
     return tuple(
         Measurement(
-            "checkpoint-latency-ms", milliseconds, {**aliases, "group": one.group, "topic": one.topic, "partition": str(one.partition)}
+            f"{LATENCY}{statistic}", milliseconds, {**aliases, "group": one.group, "topic": one.topic, "partition": str(one.partition)}
         )
         for one, _ in plan.due
+        for statistic in ("", "-min", "-max", "-avg")
     )
 
 

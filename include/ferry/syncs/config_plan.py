@@ -4,30 +4,37 @@ Ferry leaves these source entries alone: read-only, sensitive and excluded ones,
 has Kafka's default at the source is removed from the remote topic, or set there with `use.defaults.from=source`. Every other entry is set,
 also one that comes from a dynamic broker default. So an entry that only the remote topic sets is removed, unless it is excluded.
 
-Two rules are Ferry's own, because it copies batches as they are and keeps timestamps: the remote topic accepts batches as large as the
-source's, and it never replaces timestamps.
+Three rules are Ferry's own. Because it copies batches as they are and keeps timestamps, the remote topic accepts batches as large as the
+source's, and never replaces timestamps: a new one does not, even if the target's brokers do so by default. And a target without remote
+storage would refuse topics that want it (KIP-405), so those entries are left alone there.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+from ferry.clusters.broker_defaults import BrokerDefaults
 from ferry.clusters.describe import ConfigOrigin, ConfigValue
 from ferry.policy.filters import ConfigPropertyRule
-from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 
 Entries = Mapping[str, ConfigValue]
 
 BATCH_LIMIT = "max.message.bytes"
-TIMESTAMP_TYPE = "message.timestamp.type"
+TIMESTAMP_TYPE, STAMPS = "message.timestamp.type", "LogAppendTime"
+# The entries about remote storage (KIP-405).
+REMOTE_STORAGE = frozenset(
+    {"remote.storage.enable", "remote.log.copy.disable", "remote.log.delete.on.disable", "local.retention.ms", "local.retention.bytes"}
+)
+# Without these a remote topic would lose other records than its source. All others are left out where the target refuses them.
+NEEDED = frozenset({"cleanup.policy"})
 _REPLACES_TIMESTAMPS = "a remote topic that replaces timestamps is not copied to"
 
 
 @dataclass(frozen=True)
 class ConfigRules:
-    """The flow's filter. `default_limit`: the target's max.message.bytes for topics that set none (None: it does not matter)."""
+    """The flow's filter, and what the target's brokers say."""
 
     filter: ConfigPropertyRule
-    default_limit: int | None = DEFAULT_BATCH_LIMIT
+    target: BrokerDefaults = field(default_factory=BrokerDefaults)
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,8 @@ def creation_config(source: Entries, rules: ConfigRules) -> tuple[dict[str, str]
             config[name] = wish.value
         elif wish.refused and entry.origin is ConfigOrigin.TOPIC:
             left.append((name, f"{wish.refused}: {_shown(entry)} at the source"))
+    if rules.target.topics.get(TIMESTAMP_TYPE) == STAMPS:
+        config[TIMESTAMP_TYPE] = "CreateTime"
     return config, tuple(left)
 
 
@@ -77,6 +86,9 @@ def plan_configs(source: Entries, target: Entries, rules: ConfigRules) -> Config
     """What differs between a source topic and its remote topic, by what the remote topic itself sets."""
     alterations: list[Alteration] = []
     left: list[tuple[str, str]] = []
+    limit = target.get(BATCH_LIMIT)
+    if limit is not None and limit.value and limit.origin is not ConfigOrigin.TOPIC:  # then this is what the brokers say
+        rules = replace(rules, target=replace(rules.target, batch_limit=int(limit.value), hidden=""))
     for name, entry in sorted(source.items()):
         found = target.get(name)
         wish = _wish(name, entry, rules)
@@ -89,23 +101,30 @@ def plan_configs(source: Entries, target: Entries, rules: ConfigRules) -> Config
                 left.append((name, f"the target's brokers do not know it: {_shown(entry)} at the source"))
         elif name == TIMESTAMP_TYPE and wish.value is None and own is not None:
             left.append((name, f"{_REPLACES_TIMESTAMPS}, and Ferry cannot know the brokers' default, so the topic keeps {own}"))
+        elif name == BATCH_LIMIT and wish.value is None and own is not None and rules.target.hidden:
+            left.append((name, f"{rules.target.hidden}, so the topic keeps {own}"))
         elif wish.value != own:
             alterations.append(Alteration(name, wish.value, _shown(found), wish.reason))
     return ConfigPlan(tuple(alterations), tuple(left))
 
 
+def wants_remote_storage(source: Entries) -> bool:
+    """Whether the source topic has entries that a target without remote storage would refuse."""
+    return any(name in source and source[name].origin is not ConfigOrigin.DEFAULT for name in REMOTE_STORAGE)
+
+
 def needs_default_limit(source: Entries, target: Entries) -> bool:
     """Whether the plan depends on the target's default of max.message.bytes: the remote topic sets it, and the source does not."""
     here, there = source.get(BATCH_LIMIT), target.get(BATCH_LIMIT)
-    return here is not None and here.origin is ConfigOrigin.DEFAULT and there is not None and there.origin is ConfigOrigin.TOPIC
+    return here is not None and here.origin is not ConfigOrigin.TOPIC and there is not None and there.origin is ConfigOrigin.TOPIC
 
 
 def _wish(name: str, entry: ConfigValue, rules: ConfigRules) -> _Wish:
     refused = _refused(name, entry, rules)
     if refused:
         return _Wish(refused=refused)
-    if name == BATCH_LIMIT and entry.origin is not ConfigOrigin.TOPIC and _larger(entry, rules.default_limit):
-        return _Wish(entry.value, f"batches as large as at the source must get in; the target's default is {rules.default_limit}")
+    if name == BATCH_LIMIT and entry.origin is not ConfigOrigin.TOPIC and _larger(entry, rules.target.batch_limit):
+        return _Wish(entry.value, f"batches as large as at the source must get in; the target's default is {rules.target.batch_limit}")
     if entry.origin is ConfigOrigin.BROKER_FILE:
         return _Wish(refused="in the file of a source broker only")
     if entry.origin is ConfigOrigin.DEFAULT and not rules.filter.should_replicate_source_default(name):
@@ -120,14 +139,16 @@ def _refused(name: str, entry: ConfigValue, rules: ConfigRules) -> str:
         return "read-only"
     if entry.sensitive or (entry.value is None and entry.origin is not ConfigOrigin.DEFAULT):
         return "its value is hidden"
+    if name in REMOTE_STORAGE and entry.origin is not ConfigOrigin.DEFAULT and not rules.target.remote_storage:
+        return rules.target.hidden or "the target's brokers have no remote storage"
     excluded = rules.filter.why_not(name)
-    if name == TIMESTAMP_TYPE and entry.value == "LogAppendTime" and not excluded:
+    if name == TIMESTAMP_TYPE and entry.value == STAMPS and not excluded:
         return _REPLACES_TIMESTAMPS
     return excluded or ""
 
 
-def _larger(entry: ConfigValue, limit: int | None) -> bool:
-    return limit is not None and entry.value is not None and entry.value.isdecimal() and int(entry.value) > limit
+def _larger(entry: ConfigValue, limit: int) -> bool:
+    return entry.value is not None and entry.value.isdecimal() and int(entry.value) > limit
 
 
 def _shown(entry: ConfigValue) -> str:

@@ -1,21 +1,30 @@
 """The configs of remote topics follow those of their source topics, as config_plan.py says. Only what differs is written.
 
 Topics are described and altered in batches. If the cluster refuses a topic, nothing of that topic has changed; Ferry then tries its entries
-one by one, and names only those that the cluster refuses again.
+one by one, and names only those that the cluster refuses again. A remote topic can do without them, but for the few of config_plan.NEEDED.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import zip_longest
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.broker_defaults import BrokerDefaults, broker_defaults
+from ferry.clusters.config_changes import ConfigAdmin
 from ferry.config import Flow
 from ferry.errors import ChangeRefused, FerryError
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
-from ferry.syncs.config_plan import Alteration, ConfigPlan, ConfigRules, Entries, needs_default_limit, plan_configs
+from ferry.syncs.config_plan import (
+    NEEDED,
+    Alteration,
+    ConfigPlan,
+    ConfigRules,
+    Entries,
+    needs_default_limit,
+    plan_configs,
+    wants_remote_storage,
+)
 from ferry.syncs.context import SyncContext, sync_scope
-from ferry.syncs.topics import batch_limit
 
 ConfigErrors = Mapping[tuple[str, str], FerryError]
 
@@ -23,7 +32,7 @@ ConfigErrors = Mapping[tuple[str, str], FerryError]
 def sync_configs(context: SyncContext) -> SyncOutcome:
     """Bring the configs of all remote topics that exist into step. ClusterUnreachable or ConfigError when nothing can be read."""
     flow, dry_run = context.flow, context.dry_run
-    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+    with ClusterAdmin(flow.source) as source, ConfigAdmin(flow.target) as target:
         scope = sync_scope(context, source, target)
         pairs = {remote: topic for topic, remote in scope.pairs if remote in scope.target_topics}
         here, unread_here = source.visible_configs(pairs.values())
@@ -36,19 +45,24 @@ def sync_configs(context: SyncContext) -> SyncOutcome:
     missing = [Skipped(f"topic {remote}", "it does not exist yet") for _, remote in scope.pairs if remote not in scope.target_topics]
     left = [Skipped(f"topic {topic} {name}", reason) for topic, plan in plans.items() for name, reason in plan.left]
     failed = [SyncFailure.of(f"topic {name}", problem) for name, problem in (unread_here | unread_there).items()]
-    failed += [SyncFailure.of(f"topic {topic} {name}", problem) for (topic, name), problem in refusals.items()]
+    for (topic, name), problem in refusals.items():
+        if isinstance(problem, ChangeRefused) and name not in NEEDED:
+            left.append(
+                Skipped(f"topic {topic} {name}", f"{problem}; with {name} in config.properties.exclude Ferry does not try it again")
+            )
+        else:
+            failed.append(SyncFailure.of(f"topic {topic} {name}", problem))
     counts = {"topics": len(plans), "topics_that_differ": sum(1 for plan in plans.values() if plan.alterations)}
     return SyncOutcome(tuple(changes), (*scope.claimed, *missing, *left), (*scope.failed, *failed), counts=counts)
 
 
 def _plans(flow: Flow, target: ClusterAdmin, both: Mapping[str, tuple[Entries, Entries]]) -> dict[str, ConfigPlan]:
-    rules = ConfigRules(flow.config_property_filter, None)
-    limited = {topic for topic, (here, there) in both.items() if needs_default_limit(here, there)}
-    with_limit = replace(rules, default_limit=batch_limit(target)) if limited else rules
-    return {topic: plan_configs(here, there, with_limit if topic in limited else rules) for topic, (here, there) in sorted(both.items())}
+    asks = any(wants_remote_storage(here) or needs_default_limit(here, there) for here, there in both.values())
+    rules = ConfigRules(flow.config_property_filter, broker_defaults(target) if asks else BrokerDefaults())
+    return {topic: plan_configs(here, there, rules) for topic, (here, there) in sorted(both.items())}
 
 
-def _apply(plans: Mapping[str, ConfigPlan], target: ClusterAdmin) -> ConfigErrors:
+def _apply(plans: Mapping[str, ConfigPlan], target: ConfigAdmin) -> ConfigErrors:
     """What went wrong, by topic and name."""
     problems = target.alter_topic_configs({topic: _entries(*plan.alterations) for topic, plan in plans.items() if plan.alterations})
     refusals = {(topic, entry.name): problem for topic, problem in problems.items() for entry in plans[topic].alterations}

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import TopicDescription
 from ferry.config import Flow
-from ferry.errors import ConfigError
-from ferry.ledger.reading import read_state
+from ferry.errors import ConfigError, NotAuthorized
+from ferry.ledger.reading import read_claims, read_state
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.state import FlowState
 from ferry.ledger.sync_outcome import SyncFailure
@@ -42,8 +42,8 @@ class SyncContext:
         return translated_groups(self.flow)
 
     @cached_property
-    def state_and_claims(self) -> tuple[FlowState, dict[str, str]]:
-        """The flow's state; and by remote topic of the target, the flow that writes it."""
+    def state(self) -> FlowState:
+        """What the flow keeps on the target."""
         with ClusterAdmin(self.flow.target) as target:
             return read_state(self.flow, target.topics(), stable=False)
 
@@ -52,16 +52,14 @@ class SyncContext:
 class SyncScope:
     """What the syncs of topics, configs and ACLs work on.
 
-    `pairs`: (source topic, remote topic) that this flow writes, whether the remote topic exists or not. `lost`: the pairs whose remote
-    topic was deleted after it was copied to. `skipped`: what the filters leave out. `claimed`: remote topics that other flows write.
-    `failed`: topics that the flow names and the source hides.
+    `pairs`: (source topic, remote topic) that this flow writes, whether the remote topic exists or not. `skipped`: what the
+    filters leave out. `claimed`: remote topics that other flows write. `failed`: topics that the flow names and the source hides.
     """
 
     pairs: tuple[tuple[str, str], ...]
     source_topics: Mapping[str, TopicDescription]
     target_topics: Mapping[str, TopicDescription]
     state: FlowState
-    lost: frozenset[tuple[str, str]] = frozenset()
     skipped: tuple[Skipped, ...] = ()
     claimed: tuple[Skipped, ...] = ()
     failed: tuple[SyncFailure, ...] = ()
@@ -71,19 +69,19 @@ def sync_scope(context: SyncContext, source: ClusterAdmin, target: ClusterAdmin)
     """Ask both clusters. ConfigError when they are the same one."""
     flow = context.flow
     refuse_same_cluster(flow, source, target)
-    state, claims = context.state_and_claims
+    state = context.state
     source_topics, target_topics = source.topics(), target.topics()
     selection = flow.topic_rules.select(source_topics)
+    claims = read_claims(flow, target_topics, state.claims, (remote for _, remote in selection.selected))
     skipped = [Skipped(f"topic {topic}", reason) for topic, reason in selection.skipped]
     others = {remote: claims[remote] for _, remote in selection.selected if claims.get(remote, flow.name) != flow.name}
     claimed = tuple(Skipped(f"topic {remote}", f"flow {writer} writes to it") for remote, writer in others.items())
     copied = {head.topic for head in state.heads.values()}
     hidden = hidden_topics(flow, source, source_topics, copied)
     skipped += [Skipped(f"topic {entry.name}", entry.problem) for entry in hidden if not entry.needed]
-    failed = tuple(SyncFailure(f"topic {entry.name}", "NotAuthorized", entry.problem) for entry in hidden if entry.needed)
+    failed = tuple(SyncFailure(f"topic {entry.name}", NotAuthorized.__name__, entry.problem) for entry in hidden if entry.needed)
     pairs = tuple((topic, remote) for topic, remote in selection.selected if remote not in others)
-    lost = frozenset((topic, remote) for topic, remote in pairs if topic in copied and remote not in target_topics)
-    return SyncScope(pairs, source_topics, target_topics, state, lost, tuple(skipped), claimed, failed)
+    return SyncScope(pairs, source_topics, target_topics, state, tuple(skipped), claimed, failed)
 
 
 def refuse_same_cluster(flow: Flow, source: ClusterAdmin, target: ClusterAdmin) -> None:

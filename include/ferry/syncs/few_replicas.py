@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from ferry.clusters.describe import Brokers, TopicDescription
 from ferry.config import Flow
-from ferry.config.settings import CHECKPOINTS, HEARTBEATS, OFFSET_SYNCS, OWN_TOPICS, REMOTE_TOPICS, WantedReplicas
+from ferry.config.mm2_topics import mm2_topics
+from ferry.config.settings import OWN_TOPICS, REMOTE_TOPICS, WantedReplicas
 from ferry.errors import some_of
 from ferry.ledger.topics import internal_topics
 
@@ -35,15 +36,9 @@ class FewReplicas:
 
 def wanted_on_target(flow: Flow, remote_topics: Iterable[str]) -> dict[str, WantedReplicas]:
     """What the config wants for every topic of the target that the flow writes to, whether it exists or not."""
-    policy, alias = flow.policy, flow.source.alias
-    keys = dict.fromkeys(remote_topics, REMOTE_TOPICS) | dict.fromkeys(internal_topics(flow), OWN_TOPICS)
-    if flow.mirroring.emit_heartbeats_enabled:
-        keys[policy.heartbeats_topic()] = HEARTBEATS
-    if flow.mirroring.emit_checkpoints_enabled:
-        keys[policy.checkpoints_topic(alias)] = CHECKPOINTS
-    if flow.mirroring.emit_offset_syncs_enabled and flow.mirroring.offset_syncs_topic_location == "target":
-        keys[policy.offset_syncs_topic(alias)] = OFFSET_SYNCS
-    return {topic: flow.wanted_replicas(key) for topic, key in keys.items()}
+    wanted = dict.fromkeys(remote_topics, flow.wanted_replicas(REMOTE_TOPICS))
+    wanted |= dict.fromkeys(internal_topics(flow), flow.wanted_replicas(OWN_TOPICS))
+    return wanted | {topic.name: topic.replicas for topic in mm2_topics(flow) if topic.cluster is flow.target}
 
 
 def few_replicas(

@@ -163,7 +163,10 @@ class GroupPlacer:
         if isinstance(outcome, FerryError):
             return _failed(outcome)
         there = "nothing" if found is None else f"{found.offset}"
-        return _failed(GroupFailed(f"cluster {alias}: {wanted} was written to {entry.where}, and {there} was read back"))
+        what = f"{wanted} was written to {entry.where}, and {there} was read back"
+        return _failed(
+            GroupFailed(f"cluster {alias}: {what}: somebody else writes this group's offsets, perhaps another sync of this flow")
+        )
 
     def _refused(self, entry: PartitionDecision, code: int) -> NotWritten:
         if OFFSET_COMMIT.action(code) is Action.NOTHING:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ferry.clusters.internal_producer import append_records
 from ferry.config import Cluster, Flow
-from ferry.config.settings import HEARTBEATS
+from ferry.config.mm2_topics import heartbeats_topic
 from ferry.errors import FerryError, NotAuthorized
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
@@ -54,10 +54,10 @@ def _reverse(flow: Flow, done: SyncOutcome, *, dry_run: bool) -> SyncOutcome:
 
 def _beat(flow: Flow, on: Cluster, other: Cluster, *, dry_run: bool) -> tuple[Change, ...]:
     """One heartbeat other -> on, written to cluster `on`."""
-    topic = flow.policy.heartbeats_topic()
-    changes = ensure_mm2_topic(on, topic, flow.wanted_replicas(HEARTBEATS), dry_run=dry_run, rights="Create, Write")
+    topic = heartbeats_topic(flow, on)
+    changes = ensure_mm2_topic(topic, dry_run=dry_run)
     beat = Heartbeat(other.alias, on.alias, time.time_ns() // 1_000_000)
     if not dry_run:
-        append_records(on, topic, [(beat.encode_key(), beat.encode_value())], partition=PARTITION, timestamp=beat.timestamp)
+        append_records(on, topic.name, [(beat.encode_key(), beat.encode_value())], partition=PARTITION, timestamp=beat.timestamp)
     detail = f"{beat.source_cluster_alias}->{beat.target_cluster_alias} at {beat.timestamp}"
-    return (*changes, Change(f"topic {topic} on {on.alias}", "write", detail))
+    return (*changes, Change(f"topic {topic.name} on {on.alias}", "write", detail))

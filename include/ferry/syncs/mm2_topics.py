@@ -12,9 +12,8 @@ from typing import Generic, TypeVar
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import WantedTopic
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
-from ferry.config import Cluster
-from ferry.config.settings import WantedReplicas
+from ferry.clusters.replication import replicas_for, replicas_told, wait_for_leaders, with_key
+from ferry.config.mm2_topics import Mm2Topic
 from ferry.ledger.formats import place_of
 from ferry.ledger.sync_outcome import Change
 
@@ -39,30 +38,31 @@ class TopicRecords(Generic[T]):
         return (*self.unreadable[:NAMED_RECORDS], *((f"… and {more} more records that cannot be read",) if more > 0 else ()))
 
 
-def ensure_mm2_topic(
-    cluster: Cluster, topic: str, replicas: WantedReplicas, *, dry_run: bool, rights: str = "Create, Read, Write"
-) -> tuple[Change, ...]:
+def ensure_mm2_topic(topic: Mm2Topic, *, dry_run: bool) -> tuple[Change, ...]:
     """Create `topic` where it is missing; what was (or would be) done.
 
     NotAuthorized when the user may not create it: a topic that the user may write to would be visible. TooFewBrokers rather than fewer
-    replicas. `rights`: what to ask for where it may not be created.
+    replicas.
     """
-    with ClusterAdmin(cluster) as admin:
-        if topic in admin.topic_names():
+    name, replicas = topic.name, topic.replicas
+    with ClusterAdmin(topic.cluster) as admin:
+        if admin.exists(name):
             return ()
-        factor = replicas_for(replicas, admin, [topic])
-        change = Change(f"topic {topic} on {cluster.alias}", "create", f"1 partition, replication factor {factor}, cleanup.policy=compact")
+        factor = replicas_for(replicas, admin, [name])
+        detail = f"1 partition, replication factor {replicas_told(factor)}, cleanup.policy=compact"
+        change = Change(f"topic {name} on {topic.cluster.alias}", "create", detail)
         if not dry_run:
-            for problem in admin.create_topics([WantedTopic(topic, 1, factor, {"cleanup.policy": "compact"}, lambda _: rights)]).values():
+            rights = "Create, Read, Write" if topic.read_back else "Create, Write"
+            for problem in admin.create_topics([WantedTopic(name, 1, factor, {"cleanup.policy": "compact"}, lambda _: rights)]).values():
                 raise with_key(problem, replicas, admin)
-            wait_for_leaders(admin, {topic: 1})
+            wait_for_leaders(admin, {name: 1})
     return (change,)
 
 
-def read_mm2_topic(cluster: Cluster, topic: str, decode: Decode[T]) -> TopicRecords[T]:
+def read_mm2_topic(topic: Mm2Topic, decode: Decode[T]) -> TopicRecords[T]:
     """Everything that the topic holds now; nothing when it is missing."""
-    with InternalTopicReader(cluster) as reader:
-        return decoded(reader.read(topic, only=PARTITION), decode, place_of(cluster, topic))
+    with InternalTopicReader(topic.cluster) as reader:
+        return decoded(reader.read(topic.name, only={PARTITION}), decode, place_of(topic.cluster, topic.name))
 
 
 def decoded(records: Iterable[InternalRecord], decode: Decode[T], where: str) -> TopicRecords[T]:

@@ -16,11 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 
-from ferry.clusters.internal_producer import append_records
+from ferry.clusters.internal_producer import append_records, ask_identity
+from ferry.clusters.kept import kept_clients
 from ferry.clusters.partitions import TopicPartition
-from ferry.config import Cluster, Flow
-from ferry.config.settings import OFFSET_SYNCS
-from ferry.ledger.reading import read_own_state, read_receipts
+from ferry.config.mm2_topics import offset_syncs_topic
+from ferry.ledger.reading import ask_own_state, read_receipts
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
 from ferry.ledger.sync_outcome import Change, SyncOutcome
@@ -31,30 +31,25 @@ from ferry.wire.internal_records import OffsetSync
 from ferry.wire.runs import DOWNSTREAM, UPSTREAM, OffsetRun, once
 
 
-def offset_syncs_place(flow: Flow) -> tuple[Cluster, str]:
-    """Cluster and topic: by `offset-syncs.topic.location` on the source and named after the target, or the other way round."""
-    policy = flow.policy
-    if flow.mirroring.offset_syncs_topic_location == "source":
-        return flow.source, policy.offset_syncs_topic(flow.target.alias)
-    return flow.target, policy.offset_syncs_topic(flow.source.alias)
-
-
+@kept_clients()
 def sync_offset_syncs(context: SyncContext) -> SyncOutcome:
     """Write syncs for what was copied since the last ones. NotAuthorized or ClusterUnreachable when topic or ledger cannot be used."""
     flow, dry_run = context.flow, context.dry_run
-    cluster, topic = offset_syncs_place(flow)
-    changes = ensure_mm2_topic(cluster, topic, flow.wanted_replicas(OFFSET_SYNCS), dry_run=dry_run)
-    contents = read_mm2_topic(cluster, topic, OffsetSync.decode)
+    topic = offset_syncs_topic(flow)
+    changes = ensure_mm2_topic(topic, dry_run=dry_run)
+    state = ask_own_state(flow, stable=True)
+    contents = read_mm2_topic(topic, OffsetSync.decode)
     last = {TopicPartition(sync.topic, sync.partition): sync for sync in contents.records}
-    heads = read_own_state(flow, stable=True).heads
+    heads = state.answer().heads
     # Nothing is new where the position follows the last sync, so most runs do not read the ledger here.
     behind = {key: head for key, head in heads.items() if key not in last or head.position != last[key].upstream_offset + 1}
+    identity = ask_identity(topic.cluster) if behind and not dry_run else None
     copied = copied_runs(read_receipts(flow, behind), behind) if behind else {}
     spacing = flow.mirroring.offset_lag_max
     new = [sync for key, runs in sorted(copied.items()) for sync in new_syncs(key, runs, last.get(key), spacing)]
-    if new and not dry_run:
+    if new and identity is not None:
         records = [(sync.encode_key(), sync.encode_value()) for sync in new]
-        append_records(cluster, topic, records, partition=PARTITION, in_order=True)
+        append_records(topic.cluster, topic.name, records, partition=PARTITION, identity=identity)
     counts = {"partitions": len(heads), "written": len(new)}
     return SyncOutcome((*changes, *_changes(new, last)), notices=contents.notices(), counts=counts)
 

@@ -15,7 +15,7 @@ So the ledger explains every record below such a stable offset.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 from ferry.clusters.admin import ClusterAdmin
@@ -151,7 +151,7 @@ def _read_back(flow: Flow, places: Mapping[TopicPartition, Route], home_topics: 
         return OffsetMaps({}, dict.fromkeys(wanted, why_not))
     try:
         ids = {key: id_of(other_topics[key[0]]) for key in wanted}
-        return read_offset_maps(replace(flow, source=flow.target, target=flow.source), wanted, ids, home_topics)
+        return read_offset_maps(flow.opposite(), wanted, ids, home_topics)
     except FerryError as problem:
         return OffsetMaps({}, dict.fromkeys(wanted, str(problem)), frozenset(wanted))
 

@@ -30,7 +30,7 @@ def sync_source_group(context: SyncContext) -> SyncOutcome:
         return SyncOutcome(left_out=not_enabled(flow, SyncName.SOURCE_GROUP))
     with ClusterAdmin(flow.source) as source:
         topics = source.topics()
-    wanted, skipped = published(context.state_and_claims[0].heads, topics)
+    wanted, skipped = published(context.state.heads, topics)
     with ConsumerGroups(flow.source, to_write=True) as groups:
         found = groups.offsets([group], stable=False)[group]
         if isinstance(found, FerryError):

@@ -1,16 +1,18 @@
 """Creates and grows remote topics, before a run copies or as a sync of its own, by MirrorSourceConnector's rules.
 
-A new remote topic gets the source's number of partitions and configs (config_plan.py). A remote topic with fewer partitions than its source
-grows. One with more stays as it is, and is named. Nothing is ever deleted.
+A new remote topic gets the source's number of partitions and configs (config_plan.py), without those that the target refuses (creation.py).
+A remote topic with fewer partitions than its source grows. One with more stays as it is, and is named. Nothing is ever deleted.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.describe import TopicDescription, WantedTopic
+from ferry.clusters.broker_defaults import BrokerDefaults, broker_defaults
+from ferry.clusters.creation import Creation, create_topics
+from ferry.clusters.describe import ConfigOrigin, ConfigValue, TopicDescription, WantedTopic
 from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
 from ferry.config import Flow
 from ferry.config.settings import REMOTE_TOPICS
@@ -18,14 +20,17 @@ from ferry.errors import ClusterUnreachable, FerryError
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.permissions.required import rights_on_topic
-from ferry.syncs.config_plan import ConfigRules, creation_config
+from ferry.syncs.config_differences import ConfigDifference, config_differences, told
+from ferry.syncs.config_plan import NEEDED, ConfigRules, Entries, creation_config
 from ferry.syncs.context import SyncContext, sync_scope
-from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 
 
 @dataclass(frozen=True)
 class NewTopicPlan:
-    """A remote topic to create. `left`: (name, reason) of configs that the source sets and the remote topic does not get."""
+    """A remote topic to create. `left`: (name, reason) of configs that the source sets and the remote topic does not get.
+
+    `refused`: likewise, because the target refuses them.
+    """
 
     topic: str
     remote_topic: str
@@ -33,6 +38,12 @@ class NewTopicPlan:
     replication_factor: int
     config: Mapping[str, str] = field(default_factory=dict)
     left: tuple[tuple[str, str], ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
+
+    def without(self, refused: Mapping[str, str]) -> "NewTopicPlan":
+        """Without these configs; the target's reasons by name."""
+        kept = {name: value for name, value in self.config.items() if name not in refused}
+        return replace(self, config=kept, refused=(*self.refused, *sorted(refused.items())))
 
 
 @dataclass(frozen=True)
@@ -50,12 +61,16 @@ class TopicPlan:
     """What to create and to grow. `wider`: remote topics that have more partitions than their source, and stay as they are.
 
     `unread`: pairs whose remote topics are not created, because the configs of the source topics cannot be described.
+    `assumed`: what Ferry assumes of the target's brokers, because they do not tell it; empty if nothing. `differences`: by which the
+    topics to create will treat records differently.
     """
 
     create: tuple[NewTopicPlan, ...] = ()
     grow: tuple[GrowthPlan, ...] = ()
     wider: tuple[GrowthPlan, ...] = ()
     unread: Mapping[tuple[str, str], FerryError] = field(default_factory=dict)
+    assumed: str = ""
+    differences: tuple[ConfigDifference, ...] = ()
 
     def grows(self, remote_topic: str) -> bool:
         """Whether the plan grows or creates this topic."""
@@ -63,6 +78,15 @@ class TopicPlan:
 
     def document(self) -> dict[str, Any]:
         return {"create": [asdict(entry) for entry in self.create], "grow": [asdict(entry) for entry in self.grow]}
+
+    def without(self, refused: Mapping[str, Mapping[str, str]]) -> "TopicPlan":
+        """Without the configs that the target refuses; its reasons by remote topic and config."""
+        return replace(self, create=tuple(new.without(refused.get(new.remote_topic, {})) for new in self.create))
+
+    @property
+    def refused(self) -> tuple[Skipped, ...]:
+        """The configs of topics to create that the target refuses."""
+        return tuple(Skipped(f"topic {new.remote_topic} {name}", reason) for new in self.create for name, reason in new.refused)
 
 
 class TopicFailure(NamedTuple):
@@ -76,13 +100,17 @@ class TopicFailure(NamedTuple):
 
 @dataclass(frozen=True)
 class TopicChanges:
+    """What was created and grown, what failed, and the configs that new topics do not have because the target refuses them."""
+
     created: tuple[str, ...] = ()
     grown: tuple[str, ...] = ()
     failed: tuple[TopicFailure, ...] = ()
+    refused: tuple[Skipped, ...] = ()
 
     def document(self) -> dict[str, Any]:
         failed = [[failure.topic, failure.remote_topic, failure.problem] for failure in self.failed]
-        return {"created": list(self.created), "grown": list(self.grown), "failed": failed}
+        refused = [[skipped.what, skipped.reason] for skipped in self.refused]
+        return {"created": list(self.created), "grown": list(self.grown), "failed": failed, "refused": refused}
 
 
 def sync_topics(context: SyncContext) -> SyncOutcome:
@@ -90,10 +118,11 @@ def sync_topics(context: SyncContext) -> SyncOutcome:
     flow, dry_run = context.flow, context.dry_run
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         scope = sync_scope(context, source, target)
-        gone = frozenset() if flow.on_target_recreate == "restart" else scope.lost
+        gone = left_alone(flow, scope.pairs, {head.topic for head in scope.state.heads.values()}, scope.target_topics)
         pairs = [pair for pair in scope.pairs if pair not in gone]
         plan = plan_topics(flow, pairs, scope.source_topics, scope.target_topics, source=source, target=target)
-        done = TopicChanges(failed=would_fail(flow, plan, target)) if dry_run else apply_topics(flow, plan, target)
+        plan, failures = without_refused(flow, plan, target)
+        done = TopicChanges(failed=failures) if dry_run else apply_topics(flow, plan, target)
     refused = {failure.remote_topic for failure in done.failed}
     changes = [_creation(new, flow) for new in plan.create if new.remote_topic not in refused]
     changes += [_growth(growth) for growth in plan.grow if growth.remote_topic not in refused]
@@ -102,10 +131,20 @@ def sync_topics(context: SyncContext) -> SyncOutcome:
         for _, remote in sorted(gone)
     ]
     skipped += [Skipped(f"topic {new.remote_topic} {name}", reason) for new in plan.create for name, reason in new.left]
+    skipped += plan.refused
     failed = (SyncFailure(f"topic {failure.remote_topic}", failure.error, failure.problem) for failure in done.failed)
-    notices = tuple(_wider(growth) for growth in plan.wider)
+    notices = (*((plan.assumed,) if plan.assumed else ()), *told(plan.differences), *map(_wider, plan.wider))
     counts = {"topics": len(scope.pairs), "created": len(plan.create), "grown": len(plan.grow), "wider": len(plan.wider)}
     return SyncOutcome(tuple(changes), (*scope.skipped, *scope.claimed, *skipped), (*scope.failed, *failed), notices, counts)
+
+
+def left_alone(
+    flow: Flow, pairs: Iterable[tuple[str, str]], copied: Collection[str], target_topics: Collection[str]
+) -> frozenset[tuple[str, str]]:
+    """The (source topic, remote topic) pairs whose remote topic was copied to and is gone; none if the flow creates such topics again."""
+    if flow.on_target_recreate == "restart":
+        return frozenset()
+    return frozenset((topic, remote) for topic, remote in pairs if topic in copied and remote not in target_topics)
 
 
 def plan_topics(
@@ -124,9 +163,9 @@ def plan_topics(
     # Without its configs a new remote topic would behave differently from its source.
     left = {pair: unread[pair[0]] for pair in pairs if pair[0] in unread}
     pairs = [pair for pair in pairs if pair not in left]
-    limit = batch_limit(target) if missing else DEFAULT_BATCH_LIMIT
+    defaults = broker_defaults(target) if missing else BrokerDefaults()
     replicas = replicas_for(flow.wanted_replicas(REMOTE_TOPICS), target, [remote for _, remote in pairs if remote not in target_topics])
-    rules = ConfigRules(flow.config_property_filter, limit)
+    rules = ConfigRules(flow.config_property_filter, defaults)
     create, grow, wider = [], [], []
     for topic, remote in pairs:
         partitions = source_topics[topic].partitions
@@ -138,42 +177,58 @@ def plan_topics(
             grow.append(growth)
         elif growth.now > growth.partitions:
             wider.append(growth)
-    return TopicPlan(tuple(create), tuple(grow), tuple(wider), left)
+    differences = [found for new in create for found in _differences(flow, new, configs.get(new.topic, {}), defaults)]
+    return TopicPlan(tuple(create), tuple(grow), tuple(wider), left, defaults.assumed if create else "", tuple(differences))
 
 
-def batch_limit(cluster: ClusterAdmin) -> int:
-    """The cluster's max.message.bytes for topics that do not set it."""
-    return int(cluster.broker_configs()["message.max.bytes"].value or DEFAULT_BATCH_LIMIT)
+def _differences(flow: Flow, new: NewTopicPlan, source: Entries, defaults: BrokerDefaults) -> list[ConfigDifference]:
+    there = {name: ConfigValue(value, ConfigOrigin.ALL_BROKERS) for name, value in defaults.topics.items()}
+    there |= {name: ConfigValue(value, ConfigOrigin.TOPIC) for name, value in new.config.items()}
+    return config_differences(flow, new.topic, new.remote_topic, source, there)
 
 
 def why_missing(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> dict[str, str]:
     """By source topic, why its remote topic cannot be created; without reasons that may pass. Creates nothing."""
-    return {failure.topic: failure.problem for failure in would_fail(flow, plan, target) if failure.error != ClusterUnreachable.__name__}
+    return lasting(without_refused(flow, plan, target)[1])
 
 
-def would_fail(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> tuple[TopicFailure, ...]:
-    """Remote topics that the target would refuse to create, by its own check of names, limits and rights. Creates nothing."""
-    return _failures(plan, _created(flow, plan, target, dry_run=True))
+def lasting(failures: Iterable[TopicFailure]) -> dict[str, str]:
+    """By source topic, the failures that do not pass by themselves."""
+    return {failure.topic: failure.problem for failure in failures if failure.error != ClusterUnreachable.__name__}
 
 
-def _created(flow: Flow, plan: TopicPlan, target: ClusterAdmin, *, dry_run: bool = False) -> dict[str, FerryError]:
+def without_refused(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> tuple[TopicPlan, tuple[TopicFailure, ...]]:
+    """The plan without configs that the target refuses, and the remote topics that it would refuse to create. Creates nothing."""
+    creation = _created(flow, plan, target, dry_run=True)
+    return plan.without(creation.left_out), _failures(plan, creation.problems)
+
+
+def _created(flow: Flow, plan: TopicPlan, target: ClusterAdmin, *, dry_run: bool = False) -> Creation:
     """What went wrong, by remote topic."""
+    rights = partial(rights_on_topic, flow)
     topics = [
-        WantedTopic(new.remote_topic, new.partitions, new.replication_factor, new.config, partial(rights_on_topic, flow))
+        WantedTopic(new.remote_topic, new.partitions, new.replication_factor, needed, rights, optional)
         for new in plan.create
+        for needed, optional in [_divided(new.config)]
     ]
-    wanted = flow.wanted_replicas(REMOTE_TOPICS)
-    return {name: with_key(problem, wanted, target) for name, problem in target.create_topics(topics, dry_run=dry_run).items()}
+    creation, wanted = create_topics(target, topics, dry_run=dry_run), flow.wanted_replicas(REMOTE_TOPICS)
+    return creation._replace(problems={name: with_key(problem, wanted, target) for name, problem in creation.problems.items()})
+
+
+def _divided(config: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The entries that a remote topic must have, and those that a target may refuse."""
+    needed = {name: value for name, value in config.items() if name in NEEDED}
+    return needed, {name: value for name, value in config.items() if name not in NEEDED}
 
 
 def apply_topics(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> TopicChanges:
     """Create and grow. A topic that fails does not stop the others."""
-    problems = _created(flow, plan, target)
-    problems |= target.create_partitions({growth.remote_topic: growth.partitions for growth in plan.grow})
+    creation = _created(flow, plan, target)
+    problems = creation.problems | target.create_partitions({growth.remote_topic: growth.partitions for growth in plan.grow})
     created = {new.remote_topic: new.partitions for new in plan.create if new.remote_topic not in problems}
     grown = {growth.remote_topic: growth.partitions for growth in plan.grow if growth.remote_topic not in problems}
     wait_for_leaders(target, created | grown)
-    return TopicChanges(tuple(created), tuple(grown), _failures(plan, problems))
+    return TopicChanges(tuple(created), tuple(grown), _failures(plan, problems), plan.without(creation.left_out).refused)
 
 
 def _failures(plan: TopicPlan, problems: Mapping[str, FerryError]) -> tuple[TopicFailure, ...]:
@@ -185,11 +240,11 @@ def _failures(plan: TopicPlan, problems: Mapping[str, FerryError]) -> tuple[Topi
 
 
 def _creation(new: NewTopicPlan, flow: Flow) -> Change:
-    replicas = "the brokers' default of" if new.replication_factor < 0 else str(new.replication_factor)
     config = "".join(f", {name}={value}" for name, value in new.config.items())
     reason = f"{flow.source.alias} has topic {new.topic}"
     if 0 < new.replication_factor < flow.replication_factor:
         reason += f"; {flow.target.alias} has {new.replication_factor} brokers, or replication.factor would be {flow.replication_factor}"
+    replicas = "the brokers' default of" if new.replication_factor < 0 else str(new.replication_factor)
     return Change(f"topic {new.remote_topic}", "create", f"{new.partitions} partitions, {replicas} replicas{config}", reason)
 
 

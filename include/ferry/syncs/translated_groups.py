@@ -5,7 +5,7 @@ target when the group's offset was read. Every group and partition that is left 
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 
 from ferry.clusters.admin import ClusterAdmin
@@ -53,7 +53,7 @@ def translated_groups(flow: Flow, groups: Collection[str] | None = None, *, reve
     With `reverse`, positions of the target's groups on the source. ArgumentError for names of groups that do not exist; ClusterUnreachable
     or a subclass when a cluster or the ledger cannot be read.
     """
-    forward = replace(flow, source=flow.target, target=flow.source) if reverse else flow
+    forward = flow.opposite() if reverse else flow
     with ConsumerGroups(forward.source) as home:
         listed = home.list()
         chosen, left_out = _choose(forward, listed, groups)

@@ -1,10 +1,11 @@
 """The offset map of one partition: images of positions, in both directions, from its receipts (pure).
 
 Forward, the image of X is the smallest downstream offset of any copied record whose upstream offset is X or higher. If there is none, it is
-the end of the last receipt with records on the target; if there is no such receipt, it is the target's last stable offset, captured before
-the ledger was read. An image is never the high watermark or the source's offset, and never computed from times or by extrapolation. An
-image is exact when all records from it on are, in order, those that follow X at the source. Otherwise the map names the first reason that
-holds, and the image is early enough to skip nothing. The inverse is the same with source and target exchanged.
+the end of the last receipt with records on the target. If there is no such receipt, it is the target's last stable offset, captured before
+the ledger was read; without transactions, where records are there before their receipts, it is the start of the log. An image is never the
+high watermark or the source's offset, and never computed from times or by extrapolation. An image is exact when all records from it on are,
+in order, those that follow X at the source. Otherwise the map names the first reason that holds, and the image is early enough to skip
+nothing. The inverse is the same with source and target exchanged.
 
 What makes images inexact is kept as a few bounds, so a translation takes a few look-ups, whatever the number of runs.
 
@@ -22,7 +23,7 @@ from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind, covered
 from ferry.translation.model import Inexact, Translation
 from ferry.translation.run_index import RunIndex
 from ferry.translation.unexplained import ExternalRecords, unexplained_ranges
-from ferry.wire.ranges import NO_END, Range
+from ferry.wire.ranges import NO_END, Range, union
 
 # These reasons of the flow's own copies are kept; they say more than MERGED.
 _TELLING = frozenset({Inexact.AHEAD, Inexact.NOT_COPIED, Inexact.TARGET_EXPIRED})
@@ -57,7 +58,8 @@ class OffsetMap:
         self._multiplied = _multiplied(copies)
         ends = [receipt.downstream_end for receipt in entries if receipt.downstream_end >= 0]
         self.copied_end = max(ends, default=0)
-        self.end = self.copied_end if ends else bounds.target_end
+        nothing = bounds.target_end if bounds.exactly_once else bounds.target_start
+        self.end = self.copied_end if ends else nothing
         self._lowest = min((receipt.upstream_start for receipt in entries), default=None)
         reached = max((receipt.upstream_end for receipt in entries), default=None)
         # The head is before the end of what was copied: an operator took it back, and the same offsets will be copied again.
@@ -76,7 +78,9 @@ class OffsetMap:
         begin = bounds.target_start
         if self._forgotten and not (untrusted or foreign):
             begin = max(begin, self._first)  # the runs of what is before the first known record were dropped
-        return ExternalRecords(tuple(foreign), tuple(found for found in ranges if found[1] > begin), bounds.target_start, doubted=untrusted)
+        repeated = union(span for receipt in entries for span in receipt.repeated)
+        ranges = tuple(found for found in ranges if found[1] > begin)
+        return ExternalRecords(tuple(foreign), ranges, bounds.target_start, doubted=untrusted, repeated=repeated)
 
     def translate(self, offset: int) -> Translation:
         """Where a consumer at upstream `offset` goes on downstream."""

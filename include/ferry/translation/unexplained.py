@@ -1,7 +1,8 @@
 """Downstream offsets that no receipt explains, and that may hold external records: those of another writer (pure).
 
 Between the records of two transactions in a partition there is exactly one commit marker, so a gap of one offset there holds no records. A
-wider gap is left by aborted transactions or holds external records; offsets do not tell which. Without transactions there are no markers.
+wider gap is left by aborted transactions or holds external records; offsets do not tell which. Without transactions there are no markers,
+and receipts name the gaps that hold records a second time.
 """
 
 from bisect import bisect_left, bisect_right
@@ -23,19 +24,21 @@ class ExternalRecords:
 
     A foreign receipt says below which downstream offset external records are, and which upstream offsets they may have. `ranges`: those
     that end after `begin`, the start of the log. `doubted`: every range may hold records, declared or not; otherwise ranges that are not
-    declared are those of aborted transactions.
+    declared are those of aborted transactions, except `repeated` ones, of which receipts say that they hold records a second time.
     """
 
     foreign: tuple[Receipt, ...]
     ranges: tuple[Range, ...]
     begin: int
     doubted: bool
+    repeated: Ranges = ()
 
     @cached_property
     def _doubted_to(self) -> int:
         """No external record has this downstream offset or a higher one."""
         declared_to = max((receipt.downstream_end for receipt in self.foreign), default=0)
-        return max((end for start, end in self.ranges if self.doubted or start < declared_to), default=0)
+        repeated_to = max((end for _, end in self.repeated if end > self.begin), default=0)
+        return max(repeated_to, *(end for start, end in self.ranges if self.doubted or start < declared_to), 0)
 
     @cached_property
     def _first(self) -> int:

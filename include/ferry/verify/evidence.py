@@ -16,7 +16,7 @@ from ferry.copying.guard_reading import guarded
 from ferry.copying.plan import PartitionFacts, other_remote
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.snapshot import FlowSnapshot, take_snapshot
-from ferry.errors import ArgumentError, LogChanged, PositionDisagrees, TargetRecreated
+from ferry.errors import ArgumentError, LogChanged, PartitionUnavailable, PositionDisagrees, TargetRecreated
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.run_report import PartitionFailure
@@ -46,7 +46,7 @@ def read_evidence(flow: Flow, request: VerifyRequest) -> FlowEvidence:
         broken = [problem for entry in wanted if (problem := _broken(entry)) is not None]
         stopped = {(failure.topic, failure.partition) for failure in broken}
         facts = [entry for entry in wanted if entry.key not in stopped]
-        there = [entry for entry in facts if entry.remote_topic_id is not None and entry.partition < entry.remote_partitions]
+        there = [entry for entry in facts if entry.has_remote]
         target_ends, target_problems = target.end_offsets(entry.remote for entry in there)
         narrow = bool(request.topics or request.partitions)
         # Receipts of an older source topic count: they explain records that are still in the remote topic.
@@ -62,7 +62,7 @@ def read_evidence(flow: Flow, request: VerifyRequest) -> FlowEvidence:
         for entry in facts
         if entry not in there and entry.stable_end > entry.log_start
     ]
-    failed = [*seen.denied, *broken, *(PartitionFailure(*key, "PartitionUnavailable", text) for key, text in problems.items())]
+    failed = [*seen.denied, *broken, *(PartitionFailure(*key, PartitionUnavailable.__name__, text) for key, text in problems.items())]
     return FlowEvidence(partitions, (*absent, *left), (*failed, *seen.unavailable))
 
 
@@ -140,9 +140,9 @@ def _comparable(  # noqa: PLR0917 - everything that was asked
             target_start=target_starts[entry.remote],
             target_end=target_ends[entry.remote],
             receipts=tuple(receipts.get(entry.key, ())),
-            position=entry.head.position if entry.head is not None and entry.head.topic_ids == entry.topic_ids else -1,
+            position=entry.head.position if entry.head is not None and entry.head.is_of(entry.topic_ids) else -1,
             excluded=excluded.get(entry.key, ()),
-            local=entry.remote_topic == entry.topic and (entry.guard.two_way or flow.on_unexplained == "local"),
+            local=entry.remote_topic == entry.topic and entry.may_be_local(flow.on_unexplained),
             exactly_once=flow.exactly_once,
             source_compacted=entry.topic in compacted,
             target_compacted=entry.compacted,

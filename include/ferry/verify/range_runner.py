@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.fetching import log_bounds
+from ferry.clusters.kept import kept_clients
 from ferry.clusters.leaders import Leaders
+from ferry.clusters.shared_connection import connected
 from ferry.config import ClientRole, Flow
 from ferry.copying.buffer_limits import buffer_limits
 from ferry.errors import BatchTooLarge, FerryError, PartitionError, PartitionUnavailable, UnreadableBatch
@@ -38,32 +39,20 @@ def verify_inline(flow: Flow, run_id: str, ranges: Sequence[VerifyRange]) -> Ite
 
 def verify_ranges(flow: Flow, run_id: str, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
     """The results of `ranges`; a result says if its range failed. ClusterUnreachable and the like when a cluster cannot be reached."""
-    loop = EventLoop()
-    source = ClusterConnection(loop, flow.source, ClientRole.CONSUMER)
-    target = ClusterConnection(loop, flow.target, ClientRole.CONSUMER)
-    here = {wanted.topic: wanted.topic_id for wanted in ranges}
-    there = {wanted.remote_topic: wanted.remote_topic_id for wanted in ranges}
-    leaders = (Leaders(source, here, here), Leaders(target, there, there))
-
-    async def open_both() -> None:
-        for connection, known in zip((source, target), leaders, strict=True):
-            await connection.open()
-            await known.refresh()
-
     opened = buffer_limits(flow.memory_bytes, None, handled=False).opened
-    try:
-        loop.run(open_both)
+    with kept_clients(), connected(flow.source, ClientRole.CONSUMER) as here, connected(flow.target, ClientRole.CONSUMER) as there:
+        ids = {wanted.topic: wanted.topic_id for wanted in ranges}
+        remote_ids = {wanted.remote_topic: wanted.remote_topic_id for wanted in ranges}
+        leaders = (Leaders(here.connection, ids, ids), Leaders(there.connection, remote_ids, remote_ids))
+        for known in leaders:
+            here.loop.run(known.refresh)
         with ResultWriter(flow, run_id) as writer:
             for wanted in ranges:
                 started = time.process_time()
-                result = loop.run(_RangeVerifier((source, target), leaders, wanted, opened).run)
+                result = here.loop.run(_RangeVerifier((here.connection, there.connection), leaders, wanted, opened).run)
                 result = replace(result, cpu_seconds=time.process_time() - started)
                 writer.add(result)
                 yield result
-    finally:
-        source.close()
-        target.close()
-        loop.close()
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ FOUND = "on the target before the ledger began"
 LOCAL = "records outside of receipts may be local: applications may produce to the remote topic, which keeps the source's name"
 OTHER_SOURCE = "copied from an earlier source topic of the same name"
 UNRECORDED = "after the last receipt: records may be copied that the ledger does not hold yet"
+REPEATED = "acknowledged without a receipt, in a run without transactions: these records were copied once more"
 UNEXPLAINED = "this flow has copied nothing yet: the records are not its own"
 LOST = {ReceiptKind.LOSS: "lost", ReceiptKind.SKIPPED: "skipped", ReceiptKind.FOREIGN: "copied by another replicator"}
 
@@ -39,6 +40,7 @@ def explained_otherwise(evidence: PartitionEvidence) -> list[tuple[str, Range]]:
     source = evidence.topic_ids.source
     others = [entry for entry in receipts if entry.kind in COPIES and entry.source_topic_id != source]
     spans += [(OTHER_SOURCE, span) for entry in others for span in offsets_of(entry.runs, DOWNSTREAM)]
+    spans += [(REPEATED, span) for entry in receipts for span in entry.repeated]
     if not evidence.exactly_once:
         spans.append((UNRECORDED, (max((entry.downstream_end for entry in receipts), default=begin), end)))
     return [(reason, span) for reason, span in spans if max(begin, span[0]) < min(end, span[1])]

@@ -17,11 +17,13 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from ferry.clusters.internal_producer import append_records
+from ferry.clusters.internal_producer import append_records, ask_identity
 from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.kept import kept_clients
 from ferry.config import Flow
 from ferry.errors import FerryError, NewerFormat, UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
+from ferry.ledger.runs_topic import VERIFY_PREFIX
 from ferry.verify.model import RangeResult
 from ferry.verify.report import REPORT_VERSION, VerifyReport
 from ferry.wire.documents import number, read_as, read_document, text
@@ -29,8 +31,7 @@ from ferry.wire.documents import number, read_as, read_document, text
 log = logging.getLogger(__name__)
 
 RECORD_VERSION = 1
-KEY_PREFIX = b"verify:"
-# A writer connects for each write; after a kill the work of so much time is repeated.
+# Each write costs a round trip; after a kill the work of so much time is repeated.
 WRITE_EVERY_SECONDS = 5.0
 # Compressed text in one record, which must be well below the usual max.message.bytes of 1 MiB.
 PART_BYTES = 500_000
@@ -136,7 +137,8 @@ def fold_report(values: Iterable[bytes], where: str) -> VerifyReport | None:
 
 def write_report(flow: Flow, report: VerifyReport) -> None:
     records = [(_key(report.run_id), value) for value in report_records(report)]
-    append_records(flow.target, flow.runs_topic, records, in_order=True)
+    with kept_clients():
+        append_records(flow.target, flow.runs_topic, records, identity=ask_identity(flow.target))
 
 
 def report_records(report: VerifyReport) -> list[bytes]:
@@ -168,7 +170,7 @@ def _values(flow: Flow, run_id: str) -> list[tuple[int, bytes]]:
 
 
 def _key(run_id: str) -> bytes:
-    return KEY_PREFIX + run_id.encode()
+    return VERIFY_PREFIX + run_id.encode()
 
 
 def is_range_result(value: bytes) -> bool:

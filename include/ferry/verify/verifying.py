@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ferry.config import Flow
+from ferry.errors import PartitionUnavailable
 from ferry.ledger.run_report import time_now
 from ferry.verify.evidence import read_evidence
 from ferry.verify.model import RangeResult
@@ -17,7 +18,7 @@ from ferry.verify.results_topic import read_finished
 
 # If a worker dies, another one compares its ranges; but a range that kills every worker must not do so forever.
 TRIES = 3
-WORKER_LOST = ("PartitionUnavailable", f"the worker that compared a part of it died {TRIES} times")
+WORKER_LOST = (PartitionUnavailable.__name__, f"the worker that compared a part of it died {TRIES} times")
 
 
 def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Callable[[str], None]) -> VerifyReport:

@@ -23,6 +23,9 @@ CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 # No batch is larger: its length is an int32.
 LARGEST_BYTES = (1 << 31) - 1
 
+# Kafka's word for "as the producer has compressed it".
+AS_PRODUCED = "producer"
+
 _INT = struct.Struct(">i")
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 # Format version 1, readable since version 1.
@@ -39,6 +42,11 @@ _LZ4_CONTENT_SIZE_FLAG = 0x08
 _LZ4_DICTIONARY_FLAG = 0x01
 _LZ4_END = bytes(4)
 _LITTLE = struct.Struct("<I")
+
+
+def codec_named(name: str) -> int | None:
+    """The number of a codec in a batch's attributes; None for AS_PRODUCED."""
+    return None if name == AS_PRODUCED else CODEC_NAMES.index(name)
 
 
 def compress(codec: int, data: Buffer) -> Buffer:

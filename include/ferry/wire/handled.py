@@ -1,7 +1,8 @@
 """Batches for a message handler: it gets the decoded records one by one, and what it returns is encoded into new batches.
 
 All outputs of one source record stay in one batch, and a batch is divided only between source records: so a position never lies inside the
-outputs of a record. Neighbours with the same codec are merged, and the timestamp of a LogAppendTime batch becomes the timestamp of each of
+outputs of a record. A batch goes to one partition: where the handler chooses another one, the next batch begins. Neighbours with the same
+codec are merged, and the timestamp of a LogAppendTime batch becomes the timestamp of each of
 its records, as in reframing.
 """
 
@@ -13,7 +14,7 @@ from ferry.handling.interface import Record
 from ferry.wire import compression, varint
 from ferry.wire.batch import BatchHeader, MalformedBatch
 from ferry.wire.legacy import opened
-from ferry.wire.produce_batch import BatchBuilder
+from ferry.wire.produce_batch import BatchBuilder, Rerouted
 from ferry.wire.ranges import Ranges
 from ferry.wire.reframe import GROWTH_PER_RECORD, Reframer, assemble
 from ferry.wire.varint import Buffer
@@ -50,12 +51,20 @@ class HandlingBuilder(BatchBuilder):
     """Gives the records of wanted batches to the handler, and makes batches of what it returns."""
 
     def __init__(  # noqa: PLR0917 - where, then what
-        self, position: int, end: int, body_limit: int, excluded: Ranges, handling: PartitionHandling, max_opened: int
+        self,
+        position: int,
+        end: int,
+        body_limit: int,
+        excluded: Ranges,
+        handling: PartitionHandling,
+        max_opened: int,
+        codec: int | None = None,
     ) -> None:
-        super().__init__(position, end, excluded, max_opened)
+        super().__init__(position, end, excluded, max_opened, codec)
         self._body_limit = body_limit
         self._handling = handling
         self._codec = compression.NONE
+        self._chosen: tuple[str, int] | None = None
         self._records = Reframer()
         self._earliest = -1
         self._places: list[int] = []
@@ -76,7 +85,7 @@ class HandlingBuilder(BatchBuilder):
         wanted = self._wanted(converted)
         for record in decode_records(converted, records, self._handling.topic, self._handling.partition):
             if any(lower <= record.offset < upper for lower, upper in wanted):
-                self._take(record.offset, header.codec, self._handling(record))
+                self._take(record.offset, self._codec_of(header), self._handling(record))
 
     def finish(self) -> int:
         """End the open batch. The number of dropped records that no batch counts."""
@@ -90,9 +99,10 @@ class HandlingBuilder(BatchBuilder):
             return
         encoded = [_encoded(offset, output) for output in outputs]
         size = sum(len(fields) + GROWTH_PER_RECORD for fields in encoded)
-        if self._records.count and (codec != self._codec or len(self._records.body) + size > self._body_limit):
+        belongs = codec, self._handling.chosen(outputs[0])
+        if self._records.count and (belongs != (self._codec, self._chosen) or len(self._records.body) + size > self._body_limit):
             self._flush()
-        self._codec = codec
+        self._codec, self._chosen = belongs
         self._note(offset)
         for output, fields in zip(outputs, encoded, strict=True):
             self._append(output.timestamp, fields)
@@ -121,7 +131,9 @@ class HandlingBuilder(BatchBuilder):
     def _flush(self) -> None:
         done, self._records = self._records, Reframer()
         payload, runs, places = memoryview(assemble(done, self._codec)), tuple(done.runs), tuple(self._places)
-        self._keep("handled", payload, done.count, runs, self._earliest, done.max_timestamp, places, self._dropped)
+        origin = self._handling.topic, self._handling.partition
+        rerouted = None if self._chosen is None else Rerouted(origin, self._chosen)
+        self._keep("handled", payload, done.count, runs, self._earliest, done.max_timestamp, places, self._dropped, rerouted)
         self._earliest, self._places, self._dropped = -1, [], 0
 
 

@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import crc32c
 
@@ -18,6 +18,13 @@ _HEAD = struct.Struct(">qiibI")
 _KEPT = slice(23, 43)
 _PRODUCER = struct.Struct(">qhi")
 _RECORDS_FROM = 57
+
+
+class Rerouted(NamedTuple):
+    """A message handler sends a batch `to` a topic and partition of the target, not to the remote partition of its source `origin`."""
+
+    origin: tuple[str, int]
+    to: tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,7 @@ class ProduceBatch:
     last_leader_epoch: int
     places: tuple[int, ...] = ()
     dropped: int = 0
+    rerouted: Rerouted | None = None
 
     @property
     def size(self) -> int:
@@ -99,11 +107,14 @@ class BatchBuilder:
     """Collects batches in upstream order from `position` on, and the leader epochs of all entries that were read.
 
     `end`: exclusive upstream bound. `excluded`: upstream offsets that are not wanted. `max_opened`: most bytes of one batch's records when
-    they are decompressed.
+    they are decompressed. `codec`: of all batches (None: of those that they are made of).
     """
 
-    def __init__(self, position: int, end: int, excluded: Ranges, max_opened: int) -> None:
+    def __init__(self, position: int, end: int, excluded: Ranges, max_opened: int, codec: int | None = None) -> None:
         self.position, self._end, self._excluded, self._max_opened = position, end, excluded, max_opened
+        self._wanted_codec = codec
+        # Bytes of the batches that are not as they were fetched.
+        self.made = 0
         # (upstream offset of the first record, what makes the batch): its upstream range reaches up to the next batch's first record.
         self._batches: list[tuple[int, Finish]] = []
         # (offset, epoch): after this offset positions have this epoch, as far as was read. Epochs change rarely, so the list stays short.
@@ -125,6 +136,10 @@ class BatchBuilder:
             finish(start, stop, self.epoch_at(stop)) for (_, finish), start, stop in zip(self._batches, bounds, bounds[1:], strict=False)
         ]
 
+    def _codec_of(self, header: BatchHeader) -> int:
+        """The codec of the batch that gets the records of this one."""
+        return header.codec if self._wanted_codec is None else self._wanted_codec
+
     def _wanted(self, header: BatchHeader) -> Ranges:
         return outside(self._excluded, max(self.position, header.base_offset), min(self._end, header.next_offset))
 
@@ -138,8 +153,11 @@ class BatchBuilder:
         max_timestamp: int,
         places: tuple[int, ...] = (),
         dropped: int = 0,
+        rerouted: Rerouted | None = None,
     ) -> None:
+        self.made += 0 if kind == "forwarded" else len(payload)
+
         def finish(start: int, stop: int, epoch: int) -> ProduceBatch:
-            return ProduceBatch(kind, payload, count, runs, start, stop, min_timestamp, max_timestamp, epoch, places, dropped)
+            return ProduceBatch(kind, payload, count, runs, start, stop, min_timestamp, max_timestamp, epoch, places, dropped, rerouted)
 
         self._batches.append((runs[0][0], finish))

@@ -179,6 +179,24 @@ class Reframer:
         self.count += count
 
 
+def divided(header: BatchHeader, records: Buffer, limit: int) -> list[tuple[BatchHeader, bytes]]:
+    """A magic-2 batch in several, each with at most `limit` bytes of records and their growth, or with one record.
+
+    `records`: decompressed. The parts keep offsets, so their headers name more offsets than they have records. MalformedBatch as of `add`.
+    """
+    data = bytes(records)
+    try:
+        starts, _, _, _ = locate(data, header.count)
+    except (IndexError, ValueError) as error:
+        raise MalformedBatch(f"unreadable records in the batch at offset {header.base_offset}: {error}") from error
+    parts, first = [], 0
+    for index in range(1, header.count + 1):
+        if index == header.count or starts[index + 1] - starts[first] + GROWTH_PER_RECORD * (index + 1 - first) > limit:
+            parts.append((header._replace(count=index - first), data[starts[first] : starts[index]]))
+            first = index
+    return parts
+
+
 def _times(header: BatchHeader) -> tuple[int, int]:
     """What to add to a batch's timestamp deltas, and what to multiply them with before: 0 if the broker set one time for all."""
     return (header.max_timestamp, 0) if header.is_log_append_time else (header.base_timestamp, 1)

@@ -48,6 +48,7 @@ def halved(batch: ProduceBatch, limit: int = compression.LARGEST_BYTES) -> tuple
             last_leader_epoch=epoch,
             places=tuple(place - lower for place in _places(batch, lower, upper)) if batch.places else (),
             dropped=0 if lower else batch.dropped,
+            rerouted=batch.rerouted,
         )
 
     return (

@@ -7,6 +7,8 @@ batch before it, or with the first batch if none comes before.
 A batch is forwarded if it is magic 2, contiguous, CreateTime, inside the bounds, and worth a request of its own. All others are reframed,
 and neighbours with the same codec are merged: a Produce request costs 65-110 us of Python, reframing a record about 1 us.
 With a message handler, every batch is handled (ferry.wire.handled), and none is forwarded or reframed.
+If all batches shall have one codec, those with another one are not forwarded. Their records may take more bytes than before: so a batch is
+divided where its plain records would exceed the limit of merged batches.
 The CRC of every batch is checked first: the batches to produce get new CRCs, which would hide a flipped bit.
 
 Excluded offsets are left out like control batches. What another flow of Ferry wrote is usually excluded batch by batch, and then the header
@@ -36,7 +38,7 @@ from ferry.wire.handled import HandlingBuilder
 from ferry.wire.legacy import opened
 from ferry.wire.produce_batch import BatchBuilder, Transformed
 from ferry.wire.ranges import Range, Ranges, next_start
-from ferry.wire.reframe import GROWTH_PER_RECORD, Reframer, SmallBatches, assemble
+from ferry.wire.reframe import GROWTH_PER_RECORD, Reframer, SmallBatches, assemble, divided
 from ferry.wire.varint import Buffer
 
 # Compressed batches are worth merging only when they are smaller by this factor, by codec: decompressing and above all compressing again
@@ -62,6 +64,8 @@ def transform(
     max_batch_bytes: int = DEFAULT_BATCH_LIMIT,
     handling: PartitionHandling | None = None,
     max_opened_bytes: int = compression.LARGEST_BYTES,
+    codec: int | None = None,
+    max_made_bytes: int = compression.LARGEST_BYTES,
 ) -> Transformed:
     """The batches to produce of one partition's fetched records.
 
@@ -70,6 +74,7 @@ def transform(
     `excluded`: upstream offsets that are not wanted.
     `max_batch_bytes`: the target topic's max.message.bytes; merging stays below it, a single batch may not.
     `max_opened_bytes`: a batch whose records take more than this when they are decompressed counts as corrupt (OversizedBatch).
+    `codec`: of all batches to produce (None: each keeps its own). `max_made_bytes`: the result ends after so many bytes of new batches.
     The result ends before a corrupt batch, so that all before it is copied. If nothing before it moves the position, MalformedBatch is
     raised: the next fetch starts there. With `handling`, every wanted batch is given to the message handler; the result ends before a
     record at which the handler fails, or HandlerStopped is raised.
@@ -77,14 +82,14 @@ def transform(
     # Recompressing can grow bytes that do not compress by less than 1/64.
     body_limit = min(MERGED_BYTES, max_batch_bytes - max_batch_bytes // 64) - HEADER_SIZE
     builder: _MergingBuilder | HandlingBuilder = (
-        _MergingBuilder(position, end, body_limit, excluded, max_opened_bytes)
+        _MergingBuilder(position, end, body_limit, excluded, max_opened_bytes, codec)
         if handling is None
-        else HandlingBuilder(position, end, body_limit, excluded, handling, max_opened_bytes)
+        else HandlingBuilder(position, end, body_limit, excluded, handling, max_opened_bytes, codec)
     )
     tracker = AbortedTracker(aborted)
     at = 0
     reached = position
-    while at < len(fetched):
+    while at < len(fetched) and builder.made < max_made_bytes:
         if tracker.idle:
             at, reached = builder.take_small(fetched, at, reached)
         try:
@@ -127,8 +132,10 @@ def _take(header: BatchHeader, view: memoryview, reached: int, builder: _Merging
 class _MergingBuilder(BatchBuilder):
     """Forwards or reframes wanted batches. It keeps small ones back until it is known what they can be merged with."""
 
-    def __init__(self, position: int, end: int, body_limit: int, excluded: Ranges, max_opened: int) -> None:
-        super().__init__(position, end, excluded, max_opened)
+    def __init__(  # noqa: PLR0917 - where, then what
+        self, position: int, end: int, body_limit: int, excluded: Ranges, max_opened: int, codec: int | None
+    ) -> None:
+        super().__init__(position, end, excluded, max_opened, codec)
         self._body_limit = body_limit
         # The group being merged: its records, whether it has any batch yet, their codec, and the last
         # batch as long as it is the only one and could be forwarded.
@@ -145,7 +152,7 @@ class _MergingBuilder(BatchBuilder):
 
         Only if a group is open: `add` opens one. Returns the index after the last batch taken, and the offset reached.
         """
-        if not self._open or self._codec != compression.NONE:
+        if not self._open or (self._codec != compression.NONE and self._wanted_codec is None):
             return at, reached
         small = self._small
         if self._excluded:
@@ -178,14 +185,19 @@ class _MergingBuilder(BatchBuilder):
         self, header: BatchHeader, records: Buffer, wanted: Iterable[Range], forwardable: tuple[BatchHeader, memoryview] | None
     ) -> None:
         """Put the wanted offsets of a decompressed batch into the group. `forwardable`: the batch as it came, if it could be forwarded."""
+        codec = self._codec_of(header)
         size = len(records) + GROWTH_PER_RECORD * header.count
-        if header.codec != self._codec or len(self._group.body) + size > self._body_limit:
+        if codec != self._codec or len(self._group.body) + size > self._body_limit:
             self._flush()
-        for lower, upper in wanted:
-            self._group.add(header, records, lower, upper)
-        self._forwardable = forwardable if not self._open else None
+        self._codec = codec
+        is_whole = codec == header.codec or size <= self._body_limit
+        for part, data in [(header, records)] if is_whole else divided(header, records, self._body_limit):
+            if len(self._group.body) + len(data) + GROWTH_PER_RECORD * part.count > self._body_limit and self._group.count:
+                self._flush()
+            for lower, upper in wanted:
+                self._group.add(part, data, lower, upper)
+        self._forwardable = forwardable if not self._open and is_whole else None
         self._open = True
-        self._codec = header.codec
 
     def finish(self) -> int:
         """End the open group. Returns how many records a handler dropped: 0, because there is no handler."""
@@ -196,6 +208,7 @@ class _MergingBuilder(BatchBuilder):
         return (
             header.magic == 2
             and not header.attributes & (LOG_APPEND_TIME | DELETE_HORIZON)
+            and self._codec_of(header) == header.codec
             and header.contiguous
             and header.base_offset >= self.position
             and header.next_offset <= self._end

@@ -62,5 +62,8 @@ def decode(data: Buffer, at: int) -> tuple[int, int]:
     """The zigzag value at index `at` and the index after it; raises ValueError when it is cut short or too long."""
     if at < len(data) and (byte := data[at]) < 0x80:  # most are that small
         return (byte >> 1) ^ -(byte & 1), at + 1
+    if at + 1 < len(data) and (second := data[at + 1]) < 0x80:  # or that
+        value = data[at] & 0x7F | second << 7
+        return (value >> 1) ^ -(value & 1), at + 2
     value, after = decode_unsigned(data, at)
     return (value >> 1) ^ -(value & 1), after

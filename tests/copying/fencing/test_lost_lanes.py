@@ -12,6 +12,7 @@ from tests.copying.fencing.scripted import Scripted, never_ran, replace_topic, w
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.config import Flow
+from ferry.copying import lanes
 from ferry.copying.lane_runner import InlineLaneRunner, More, run_lanes
 from ferry.copying.lanes_out import LANE_ATTEMPTS
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
@@ -67,9 +68,15 @@ def test_a_lost_lane_runs_again_while_others_run(
 
 
 def test_a_lost_lane_does_not_wait_for_what_another_one_has_not_settled(
-    topic: str, flow_factory: Callable[..., Flow], fill: Callable[..., None], run_flow: RunFlow, target_cluster: SandboxCluster
+    topic: str,
+    flow_factory: Callable[..., Flow],
+    fill: Callable[..., None],
+    run_flow: RunFlow,
+    target_cluster: SandboxCluster,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A position of another lane stays undecided for longer than anything waits for it."""
+    monkeypatch.setattr(lanes, "LANE_WEIGHT", 1)
     flow = flow_factory(f"A->B.topics = {topic}.*", "A->B.ferry.lanes = 3")
     fill(300)
 
@@ -105,8 +112,14 @@ def test_lanes_that_never_come_back_are_given_up_by_name(
 
 
 def test_finished_lanes_are_not_failed_by_what_another_one_finds(
-    flow: Flow, topic: str, fill: Callable[..., None], run_flow: RunFlow, source_cluster: SandboxCluster
+    flow: Flow,
+    topic: str,
+    fill: Callable[..., None],
+    run_flow: RunFlow,
+    source_cluster: SandboxCluster,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(lanes, "LANE_WEIGHT", 1)
     fill(300)
 
     def one_is_lost(job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:

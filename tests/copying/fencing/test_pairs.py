@@ -10,8 +10,7 @@ from tests.copying.fencing.scripted import Scripted, never_ran
 from tools.kafka import SandboxCluster
 
 from ferry.config import Flow
-from ferry.copying import driver
-from ferry.copying import ledger_compaction as upkeep
+from ferry.copying import ledger_compaction, upkeep
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.lane_runner import run_lanes
 from ferry.errors import ExitCode, Superseded
@@ -80,8 +79,8 @@ def test_somebody_who_tidies_the_ledger_too_supersedes_no_run(
             first.confirm()
         raise AssertionError("the second one holds it")
 
-    monkeypatch.setattr(upkeep, "COMPACTION_RECORDS", 1)
-    monkeypatch.setattr(driver, "compact_ledger", contested)
+    monkeypatch.setattr(ledger_compaction, "COMPACTION_RECORDS", 1)
+    monkeypatch.setattr(upkeep, "compact_ledger", contested)
     fill(300)
     report = run_flow(flow)
     assert (tidied, report.exit_code, report.superseded, report.records) == ([flow.name], ExitCode.DONE, None, 300)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from tests.copying.fencing.scripted import Scripted, after, at_commit, never_ran
 
-from ferry.clusters.coordination import ProducerIdentity
+from ferry.clusters.coordination import Coordinator, ProducerIdentity
+from ferry.clusters.group_model import CommittedOffset
+from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.shared_connection import Asked
 from ferry.config import Flow
 from ferry.copying import lanes, snapshot
 from ferry.copying.fencing import FencedWriter
-from ferry.copying.lane import Lane
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, Superseded
 from ferry.ledger.run_report import RunReport
@@ -54,15 +57,18 @@ def test_a_run_superseded_between_two_looks_finds_nothing_wrong(
     fill(30)
     run_flow(flow)
     fill(30)
-    look, newer = snapshot.committed_positions, []
+    look, newer = snapshot.ask_positions, []
 
-    def late(*about: object, stable: bool) -> object:
-        if stable and not newer:
-            newer.append("begun")
-            newer.append(run_flow(flow))
-        return look(*about, stable=stable)  # type: ignore[arg-type]
+    def late(*about: object, stable: bool) -> Asked[dict[TopicPartition, int]]:
+        def answer() -> dict[TopicPartition, int]:
+            if stable and not newer:
+                newer.append("begun")
+                newer.append(run_flow(flow))
+            return look(*about, stable=stable).answer()  # type: ignore[arg-type]
 
-    monkeypatch.setattr(snapshot, "committed_positions", late)
+        return Asked(answer)
+
+    monkeypatch.setattr(snapshot, "ask_positions", late)
     with pytest.raises(Superseded):  # and not PositionDisagrees, because the head was read before
         run_flow(flow)
     assert newer[1].records == 30
@@ -73,15 +79,15 @@ def test_a_lane_superseded_before_it_compares_finds_nothing_wrong(
     flow: Flow, fill: Callable[..., None], run_flow: RunFlow, equal: Callable[[], bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(30)
-    compare, newer = Lane._compare_positions, []
+    ask, newer = Coordinator.positions, []
 
-    async def late(lane: Lane) -> None:
-        if not newer:
+    async def late(coordinator: Coordinator, *partitions: Any, **how: bool) -> dict[tuple[str, int], CommittedOffset]:
+        if coordinator._transactional_id and not newer:  # a lane's
             newer.append("begun")
             newer.append(run_flow(flow))
-        await compare(lane)
+        return await ask(coordinator, *partitions, **how)
 
-    monkeypatch.setattr(Lane, "_compare_positions", late)
+    monkeypatch.setattr(Coordinator, "positions", late)
     with pytest.raises(Superseded):
         run_flow(flow)
     assert newer[1].records == 30

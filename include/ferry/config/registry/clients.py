@@ -16,20 +16,16 @@ ALL = ONLY_CONSUMER | ONLY_PRODUCER | ONLY_ADMIN
 
 FIXED = "exactly-once needs a fixed value, which Ferry sets"
 RAW = "Ferry copies whole batches, with the compression that they have"
+CODEC = f"{RAW}; ferry.compression.type changes it"
 NO_GROUP = "Ferry's readers join no group"
 NO_JAVA = "a Java class that Ferry cannot run"
-KERBEROS = "Ferry does not offer Kerberos"
+KERBEROS = "Ferry renews tickets in time"
 BROKER_SIDE = "brokers use it to check tokens"
-OPENSSL = "Ferry's clients use OpenSSL, which has other names: set the system's OpenSSL policy and remove the key"
 METRICS = "metrics go through Airflow"
 FIRST_SERVERS = "every run starts at bootstrap.servers"
 SAME_PARTITION = "records keep their partition"
-_ASSERTION_NAMES = (
-    "algorithm", "claim.aud", "claim.exp.seconds", "claim.iss", "claim.jti.include", "claim.nbf.seconds", "claim.sub", "file",
-    "private.key.file", "template.file",
-)  # fmt: skip
-_ASSERTIONS = "Ferry logs in by client credentials or with a token file: see sasl.oauthbearer.token.endpoint.url"
 _OAUTH = "org.apache.kafka.common.security.oauthbearer."
+_AWS = "software.amazon.msk.auth.iam."
 
 
 def _refused(name: str, meaning: str, instead: str, kind: Kind = kinds.STRING) -> Property:
@@ -40,6 +36,11 @@ _client = partial(Property, scope=Scope.CLIENT, roles=ALL)
 _idle = partial(_client, effect=Effect.NO_EFFECT)
 _consumer = partial(_idle, roles=ONLY_CONSUMER)
 _producer = partial(_idle, roles=ONLY_PRODUCER)
+
+
+def _assertion(name: str, kind: Kind, default: str | None, meaning: str) -> Property:
+    return _client(f"sasl.oauthbearer.assertion.{name}", kind, default, meaning)
+
 
 # fmt: off
 # A row has one line, or two when it is long.
@@ -62,25 +63,52 @@ CLIENTS: tuple[Property, ...] = (
     _client("receive.buffer.bytes", kinds.integer(-1, 2**31 - 1), "65536", "TCP receive buffer; -1: the system decides"),
     _client("auto.offset.reset", kinds.STRING, "earliest", "for the source's consumer: where a first copy begins, see ferry.start",
         roles=ONLY_CONSUMER),
-    _client("max.request.size", kinds.AT_LEAST_0, "1048576", "largest request of the clients that write MM2's internal topics",
+    _client("max.request.size", kinds.AT_LEAST_0, "1048576",
+        "largest request of the clients that write MM2's internal topics; if it is set for the target, also the largest one of the copy",
         roles=ONLY_PRODUCER),
     _client("delivery.timeout.ms", kinds.AT_LEAST_0, "120000", "how long those clients try to write a record", roles=ONLY_PRODUCER),
     # Logins.
     _client("security.protocol", kinds.choice(*PROTOCOLS, ignore_case=True), "PLAINTEXT", "protocol of the connection"),
-    _client("sasl.mechanism", kinds.STRING, "GSSAPI", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; must be set for SASL"),
+    _client("sasl.mechanism", kinds.STRING, "GSSAPI",
+        "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM or GSSAPI"),
     _client("sasl.jaas.config", kinds.PASSWORD, None, "login module with its options, as in a JAAS file"),
     _client("sasl.login.callback.handler.class",
-        kinds.java_class(f"{_OAUTH}OAuthBearerLoginCallbackHandler", f"{_OAUTH}secured.OAuthBearerLoginCallbackHandler"), None,
-        "Kafka's own handler, which Java clients need for OAUTHBEARER"),
+        kinds.java_class(f"{_OAUTH}OAuthBearerLoginCallbackHandler", f"{_OAUTH}secured.OAuthBearerLoginCallbackHandler",
+            f"{_AWS}IAMOAuthBearerLoginCallbackHandler", own=True), None,
+        "where the tokens of OAUTHBEARER come from: Kafka's own handler, AWS's handler, or a class of your own"),
+    _client("sasl.client.callback.handler.class", kinds.java_class(f"{_AWS}IAMClientCallbackHandler"), None,
+        "AWS's handler, which Java clients need for AWS_MSK_IAM"),
     _client("sasl.oauthbearer.token.endpoint.url", kinds.WORD, None, "URL of the token endpoint (https, http) or of a token file (file)"),
     _client("sasl.oauthbearer.client.credentials.client.id", kinds.STRING, None, "client id; if not set, clientId of sasl.jaas.config"),
     _client("sasl.oauthbearer.client.credentials.client.secret", kinds.PASSWORD, None,
         "client secret; if not set, clientSecret of sasl.jaas.config"),
     _client("sasl.oauthbearer.scope", kinds.STRING, None, "scope of the token. If not set: scope of sasl.jaas.config"),
     _client("sasl.oauthbearer.jwt.retriever.class",
-        kinds.java_class(*(f"{_OAUTH}{name}JwtRetriever" for name in ("Default", "ClientCredentials", "File"))), "DefaultJwtRetriever",
-        "how a Java client gets tokens; for Ferry the URL decides"),
+        kinds.java_class(*(f"{_OAUTH}{name}JwtRetriever" for name in ("Default", "ClientCredentials", "File", "JwtBearer"))),
+        "DefaultJwtRetriever",
+        "JwtBearerJwtRetriever: a JWT assertion is the grant. With the others, the URL decides how a client gets tokens"),
+    _assertion("file", kinds.WORD, None, "file with a JWT that another program renews; Ferry then ignores the other keys of assertions"),
+    _assertion("private.key.file", kinds.WORD, None, "file with the private key (PEM) that signs the JWT"),
+    _assertion("private.key.passphrase", kinds.PASSWORD, None, "password of that key"),
+    _assertion("algorithm", kinds.choice("RS256", "ES256", ignore_case=True), "RS256", "algorithm of the signature"),
+    _assertion("claim.aud", kinds.STRING, None, "audience of the JWT"),
+    _assertion("claim.iss", kinds.STRING, None, "issuer of the JWT. Without JwtBearerJwtRetriever: the JWT proves who the client is"),
+    _assertion("claim.sub", kinds.STRING, None, "subject of the JWT"),
+    _assertion("claim.exp.seconds", kinds.integer(0, 86_400), "300", "how long the JWT is valid"),
+    _assertion("claim.nbf.seconds", kinds.integer(0, 3_600), "60", "how long before its creation the JWT is valid"),
+    _assertion("claim.jti.include", kinds.BOOLEAN, "false", "whether each JWT has an id of its own"),
+    _assertion("template.file", kinds.WORD, None, "JSON file with more headers and claims of the JWT"),
+    _client("sasl.kerberos.service.name", kinds.WORD, None,
+        "first part of the brokers' principals. If not set: serviceName of sasl.jaas.config"),
+    _client("sasl.kerberos.kinit.cmd", kinds.WORD, "/usr/bin/kinit", "program with which librdkafka gets tickets"),
+    _client("sasl.kerberos.min.time.before.relogin", kinds.integer(0, 86_400_000), "60000", "how often librdkafka gets new tickets"),
     _client("sasl.login.connect.timeout.ms", kinds.AT_LEAST_0, "10000", "how long a client waits for the token endpoint"),
+    _client("ssl.enabled.protocols", kinds.list_of("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"), "TLSv1.2,TLSv1.3",
+        "TLS versions that the client offers. Ferry's clients speak 1.2 and 1.3"),
+    _client("ssl.protocol", kinds.choice("TLS", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"), "TLSv1.3",
+        "TLSv1.2 or older: the client does not offer TLS 1.3"),
+    _client("ssl.cipher.suites", kinds.LIST, None,
+        "cipher suites that the client offers, by their Java names. If a suite of TLS 1.3 is missing, the client offers only TLS 1.2"),
     _client("ssl.truststore.location", kinds.WORD, None, "file with the certificates to trust. If not set: those of the system"),
     _client("ssl.truststore.password", kinds.PASSWORD, None, "password of that file"),
     _client("ssl.truststore.type", kinds.choice("JKS", "PKCS12", "PEM", ignore_case=True), "JKS", "format of that file"),
@@ -101,11 +129,8 @@ CLIENTS: tuple[Property, ...] = (
     _idle("sasl.login.refresh.window.jitter", kinds.DECIMAL, "0.05", "when tokens are renewed", "Ferry renews tokens in time"),
     _idle("sasl.login.retry.backoff.ms", kinds.LONG, "100", "pause of login attempts", "see retry.backoff.ms"),
     _idle("sasl.login.retry.backoff.max.ms", kinds.LONG, "10000", "longest such pause", "see retry.backoff.max.ms"),
-    _idle("sasl.kerberos.kinit.cmd", kinds.STRING, "/usr/bin/kinit", "Kerberos", KERBEROS),
-    _idle("sasl.kerberos.min.time.before.relogin", kinds.LONG, "60000", "Kerberos", KERBEROS),
-    _idle("sasl.kerberos.service.name", kinds.STRING, None, "Kerberos", KERBEROS),
-    _idle("sasl.kerberos.ticket.renew.jitter", kinds.DECIMAL, "0.05", "Kerberos", KERBEROS),
-    _idle("sasl.kerberos.ticket.renew.window.factor", kinds.DECIMAL, "0.8", "Kerberos", KERBEROS),
+    _idle("sasl.kerberos.ticket.renew.jitter", kinds.DECIMAL, "0.05", "when tickets are renewed", KERBEROS),
+    _idle("sasl.kerberos.ticket.renew.window.factor", kinds.DECIMAL, "0.8", "when tickets are renewed", KERBEROS),
     _idle("sasl.oauthbearer.clock.skew.seconds", kinds.INT, "30", "checking tokens", BROKER_SIDE),
     _idle("sasl.oauthbearer.expected.audience", kinds.LIST, None, "checking tokens", BROKER_SIDE),
     _idle("sasl.oauthbearer.expected.issuer", kinds.STRING, None, "checking tokens", BROKER_SIDE),
@@ -116,20 +141,14 @@ CLIENTS: tuple[Property, ...] = (
     _idle("sasl.oauthbearer.jwt.validator.class", kinds.CLASS, None, "checking tokens", BROKER_SIDE),
     _idle("sasl.oauthbearer.scope.claim.name", kinds.STRING, "scope", "checking tokens", BROKER_SIDE),
     _idle("sasl.oauthbearer.sub.claim.name", kinds.STRING, "sub", "checking tokens", BROKER_SIDE),
-    _idle("ssl.enabled.protocols", kinds.LIST, "TLSv1.2,TLSv1.3", "TLS versions", "both sides agree on TLS 1.3, or else on 1.2"),
-    _idle("ssl.protocol", kinds.STRING, "TLSv1.3", "TLS version", "both sides agree on TLS 1.3, or else on 1.2"),
     _idle("ssl.keymanager.algorithm", kinds.STRING, "SunX509", "Java's key manager", "Ferry's clients use OpenSSL"),
     _idle("ssl.trustmanager.algorithm", kinds.STRING, "PKIX", "Java's trust manager", "Ferry's clients use OpenSSL"),
     _idle("ssl.secure.random.implementation", kinds.STRING, None, "Java's random numbers", "Ferry's clients use OpenSSL"),
     # Logins, refused.
-    _refused("ssl.cipher.suites", "cipher suites by their Java names", OPENSSL, kinds.LIST),
     _refused("ssl.engine.factory.class", "Java's TLS engine", NO_JAVA),
     _refused("ssl.provider", "Java's security provider", NO_JAVA),
     _refused("security.providers", "Java's security providers", NO_JAVA),
-    _refused("sasl.client.callback.handler.class", "Java's SASL callbacks", NO_JAVA),
     _refused("sasl.login.class", "Java's login", NO_JAVA),
-    *(_refused(f"sasl.oauthbearer.assertion.{name}", "JWT assertions", _ASSERTIONS) for name in _ASSERTION_NAMES),
-    _refused("sasl.oauthbearer.assertion.private.key.passphrase", "JWT assertions", _ASSERTIONS, kinds.PASSWORD),
     _refused("sasl.oauthbearer.header.urlencode", "encoding of client credentials", "Ferry's clients do not have it: remove the key"),
     # Other properties of several clients.
     _idle("bootstrap.controllers", kinds.LIST, None, "controllers to connect to", "Ferry connects to brokers", roles=ONLY_ADMIN),
@@ -180,7 +199,7 @@ CLIENTS: tuple[Property, ...] = (
     _producer("buffer.memory", kinds.LONG_AT_LEAST_0, "33554432", "memory for batches", RAW),
     _producer("compression.gzip.level", kinds.INT, "-1", "compression", RAW),
     _producer("compression.lz4.level", kinds.INT, "9", "compression", RAW),
-    _producer("compression.type", kinds.choice("none", "gzip", "snappy", "lz4", "zstd"), "none", "compression", RAW),
+    _producer("compression.type", kinds.choice("none", "gzip", "snappy", "lz4", "zstd"), "none", "compression", CODEC),
     _producer("compression.zstd.level", kinds.INT, "3", "compression", RAW),
     _producer("enable.idempotence", kinds.BOOLEAN, "true", "whether a retry can duplicate a record", FIXED),
     _producer("key.serializer", kinds.CLASS, None, "how keys are written", RAW),

@@ -3,6 +3,11 @@
 from ferry.config.registry import kinds
 from ferry.config.registry.property import Property, Scope
 
+# 6 days: what the runs topic says of a run is read for 7 days (RUN_DAYS), and its report needs the beginning.
+MOST_FOLLOW_SECONDS = 518_400
+# Ferry commits a transaction at an age between these, in seconds. Brokers abort one after 60.
+SHORTEST_TRANSACTION, LONGEST_TRANSACTION = 1, 50
+
 # fmt: off
 # A row has one line, or a few when its meaning is long.
 FERRY: tuple[Property, ...] = (
@@ -24,9 +29,17 @@ FERRY: tuple[Property, ...] = (
         "what Ferry does if topics keep their names and source records may have come from the target: fail stops the partition, local "
         "copies them"),
     Property("ferry.spark.connection", kinds.WORD, "spark_default", "Airflow connection of the Spark master"),
+    Property("ferry.compression.type", kinds.choice("producer", "none", "gzip", "snappy", "lz4", "zstd"), "producer",
+        "codec of the batches that Ferry writes to remote topics. producer: each batch keeps the codec that it has at the source. "
+        "Otherwise Ferry encodes batches that have another codec anew, which costs CPU time: for targets that do not take every codec, "
+        "see [topics](topics-configs-acls.md#codecs)"),
     Property("ferry.transaction.mb", kinds.times(1 << 20, kinds.integer(1, 1024)), "64",
         "Ferry commits a transaction at this size, in MiB"),
-    Property("ferry.transaction.seconds", kinds.integer(1, 50), "10",
+    Property("ferry.follow.seconds", kinds.integer(0, MOST_FOLLOW_SECONDS), "0",
+        "a run copies what arrives for this many seconds, or until the next run takes over. 0: a run ends at the ends that it saw"),
+    Property("ferry.follow.commit.ms", kinds.integer(1, 1000 * LONGEST_TRANSACTION), "100",
+        "a run that follows commits a transaction at this age, in ms, if it has copied everything that is there"),
+    Property("ferry.transaction.seconds", kinds.integer(SHORTEST_TRANSACTION, LONGEST_TRANSACTION), "10",
         "Ferry commits a transaction at this age, in seconds. The broker aborts a transaction after 60 s"),
     Property("ferry.open.transaction.warn.ms", kinds.AT_LEAST_1, "900000",
         "if a transaction in a source or remote partition is open for longer than this, in ms, the partition fails, see "
@@ -43,7 +56,9 @@ FERRY: tuple[Property, ...] = (
     Property("ferry.message.handler", kinds.WORD, None,
         "package.module:Class or function that gets every record, see [handlers](handlers.md)"),
     Property("ferry.message.handler.args", kinds.STRING, None, "text that the constructor of the handler's class gets"),
-    Property("ferry.handler.reroute", kinds.BOOLEAN, "false", "true is refused: a handler cannot change a record's topic or partition"),
+    Property("ferry.handler.reroute", kinds.LIST, "",
+        "topics of the target that the handler may choose for a record instead of its remote topic, with any of their partitions, see "
+        "[handlers](handlers.md#choose-topic-and-partition)"),
     Property("ferry.assignment.listener", kinds.WORD, None,
         "package.module:Class that Ferry calls before and after it copies partitions, see [handlers](handlers.md)"),
     Property("ferry.assignment.listener.args", kinds.STRING, None, "text that the constructor of the listener's class gets"),

@@ -22,6 +22,8 @@ RAW = "Ferry copies keys and values as bytes"
 NO_TASK_STATE = "only MM2's own tasks read it"
 NO_SKIP = "Ferry converts no records. For records that the target refuses, see ferry.abort.on.send.failure"
 NO_TRANSFORMS = "Java classes of Connect; Ferry copies records unchanged: remove the key"
+NEVER = "MM2 never read it"
+SINCE_4 = "MM2 ignores it since Kafka 4.0"
 COMPACTED = "the topic is compacted, as in MM2"
 
 
@@ -31,6 +33,10 @@ def _filter(name: str, default: str, meaning: str) -> Property:
 
 def _refused(name: str, meaning: str, instead: str, scope: Scope = Scope.FLOW) -> Property:
     return Property(name, kinds.STRING, None, meaning, instead, scope, Effect.REFUSED)
+
+
+def _older(name: str, successor: str, why: str) -> Property:
+    return Property(name, kinds.STRING, None, f"older name of {successor}", why, effect=Effect.RENAMED, successor=successor)
 
 
 _idle = partial(Property, effect=Effect.NO_EFFECT)
@@ -43,11 +49,14 @@ SOURCE = (
     Property("topics", kinds.PATTERNS, ".*", "topics to copy: names and Java regular expressions"),
     Property("topics.exclude", kinds.PATTERNS, TOPICS_EXCLUDE, "topics that are not copied; wins over topics"),
     Property("replication.policy.class",
-        # LegacyReplicationPolicy is KIP-382's name of the identity policy, in the two packages that it gives.
+        # LegacyReplicationPolicy is KIP-382's name of the identity policy, in the two packages that it gives. The last two are from the
+        # time before MM2 had one, and do the same (strimzi/mirror-maker-2-extensions, aws-samples/mirrormaker2-msk-migration).
         kinds.java_class(*(f"{MM2}{name}ReplicationPolicy" for name in ("Default", "Identity", "Legacy")),
-            "org.apache.kafka.mirror.LegacyReplicationPolicy", own=True),
+            "org.apache.kafka.mirror.LegacyReplicationPolicy", "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy",
+            "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy", own=True),
         MM2 + "DefaultReplicationPolicy",
-        "gives names to remote topics. LegacyReplicationPolicy is the same as IdentityReplicationPolicy"),
+        "gives names to remote topics. LegacyReplicationPolicy, Strimzi's IdentityReplicationPolicy and Amazon's "
+        "CustomMM2ReplicationPolicy are the same as IdentityReplicationPolicy"),
     Property("replication.policy.separator", kinds.SEPARATOR, ".", "text between the source's alias and the topic's name"),
     Property("replication.policy.internal.topic.separator.enabled", kinds.BOOLEAN, "true",
         "whether names of checkpoints and offset-syncs topics use the separator too. Without a separator in the file it has no effect, "
@@ -59,11 +68,14 @@ SOURCE = (
     Property("tasks.max", kinds.AT_LEAST_1, None,
         "number of Spark tasks of a run. If not set: the cores of `local[N]`, or on a Spark cluster the number of lanes (MM2: 1)"),
     Property("transaction.producer", kinds.BOOLEAN, "true",
-        "true: exactly-once (KIP-656). false: at-least-once, records are outside the transaction"),
+        "true: exactly-once (KIP-656). false: at-least-once, [without transactions](how-it-copies.md#without-transactions) on the target"),
     Property("sync.topic.configs.enabled", kinds.BOOLEAN, "true", "whether topic configs are synced"),
     Property("sync.topic.configs.interval.seconds", kinds.LONG, "600", "shortest time between two syncs of topic configs"),
     Property("sync.topic.acls.enabled", kinds.BOOLEAN, "true", "whether ACLs of topics are synced"),
     Property("sync.topic.acls.interval.seconds", kinds.LONG, "600", "shortest time between two syncs of ACLs"),
+    Property("refresh.topics.enabled", kinds.BOOLEAN, "true",
+        "whether a run that follows looks for new topics and partitions. Other runs look once, at their beginning"),
+    Property("refresh.topics.interval.seconds", kinds.LONG, "600", "how often a run that follows looks for them"),
     Property("heartbeats.replication.enabled", kinds.BOOLEAN, "true",
         "whether heartbeats topics are copied even if the filter excludes them"),
     Property("emit.offset-syncs.enabled", kinds.BOOLEAN, "true", "whether Ferry writes MM2's offset syncs"),
@@ -100,8 +112,6 @@ FILTERS = (
 )
 
 WITHOUT_EFFECT = (
-    _idle("refresh.topics.enabled", kinds.BOOLEAN, "true", "whether MM2 lists topics again", EVERY_RUN),
-    _idle("refresh.topics.interval.seconds", kinds.LONG, "600", "how often MM2 lists topics", EVERY_RUN),
     _idle("refresh.groups.enabled", kinds.BOOLEAN, "true", "whether MM2 lists groups again", EVERY_RUN),
     _idle("refresh.groups.interval.seconds", kinds.LONG, "600", "how often MM2 lists groups", EVERY_RUN),
     _idle("admin.timeout.ms", kinds.LONG, "60000", "time limit of MM2's admin work", "Ferry sets the time limits of its requests"),
@@ -138,36 +148,35 @@ CONNECT = (
     _idle("transaction.boundary", kinds.choice("poll", "interval", "connector", ignore_case=True), "poll",
         "when Connect ends a transaction", "see ferry.transaction.mb and ferry.transaction.seconds", Scope.FLOW_ONLY),
     _idle("transaction.boundary.interval.ms", kinds.LONG, None, "length of the interval", "see ferry.transaction.seconds", Scope.FLOW_ONLY),
-    _idle("offsets.storage.topic", kinds.STRING, None, "topic that holds the connector's offsets",
-        "Ferry keeps positions as group offsets on the target", Scope.FLOW_ONLY),
+    Property("offsets.storage.topic", kinds.STRING, None, "topic that holds the connector's offsets; `ferry seed --from-mm2` reads it",
+        scope=Scope.FLOW_ONLY),
     _refused("transforms", "single message transforms", NO_TRANSFORMS),
     _refused("predicates", "conditions of single message transforms", NO_TRANSFORMS),
-    _refused("source.cluster.alias", "the source's alias", "the key clusters already names the aliases: remove this key", Scope.FLOW_ONLY),
-    _refused("target.cluster.alias", "the target's alias", "the key clusters already names the aliases: remove this key", Scope.FLOW_ONLY),
+    Property("source.cluster.alias", kinds.STRING, None, "the source's alias, as `clusters` gives it; another one is refused"),
+    Property("target.cluster.alias", kinds.STRING, None, "the target's alias, as `clusters` gives it; another one is refused"),
 )
 
 REMOVED = (
-    _refused("topics.whitelist", "older name of topics", "write topics"),
-    _refused("topics.blacklist", "older name of topics.exclude", "Kafka 4.0 removed it: write topics.exclude"),
-    _refused("groups.whitelist", "older name of groups", "write groups"),
-    _refused("groups.blacklist", "older name of groups.exclude", "Kafka 4.0 removed it: write groups.exclude"),
-    _refused("config.properties.blacklist", "older name of config.properties.exclude",
-        "Kafka 4.0 removed it: write config.properties.exclude"),
+    _refused("topics.whitelist", "looks like an older name of topics", f"{NEVER}: write topics"),
+    _older("topics.blacklist", "topics.exclude", SINCE_4),
+    _refused("groups.whitelist", "looks like an older name of groups", f"{NEVER}: write groups"),
+    _older("groups.blacklist", "groups.exclude", SINCE_4),
+    _older("config.properties.blacklist", "config.properties.exclude", SINCE_4),
     _idle("use.incremental.alter.configs", kinds.STRING, None, "which request changes configs",
         "Kafka 4.0 removed it. Ferry always changes single entries (IncrementalAlterConfigs)"),
     _idle("add.source.alias.to.metrics", kinds.STRING, None, "labels of MM2's metrics", "Kafka 4.0 removed it"),
 )
 
-# Names from the texts of KIP-382 and KIP-656 that no release of MM2 reads: MM2 ignores them without a warning. Ferry refuses those that
-# would change what is copied, because whoever wrote them expects an effect.
+# Names from the texts of KIP-382 and KIP-656 that no release of MM2 reads: MM2 ignores them without a warning. Whoever wrote them expects
+# an effect, so Ferry reads them as the names that they got later, or refuses them.
 PROPOSED = (
     _refused("rename.topics", "proposed in KIP-382",
         "MM2 never read it. Instead of false, write replication.policy.class=IdentityReplicationPolicy; instead of true, remove the key. "
         "In a connector's file Ferry reads false as that policy"),
-    _refused("sync.topic.configs", "proposed in KIP-382", "MM2 never read it: write sync.topic.configs.enabled"),
-    _refused("sync.topic.acls", "proposed in KIP-382", "MM2 never read it: write sync.topic.acls.enabled"),
-    _refused("emit.heartbeats", "proposed in KIP-382", "MM2 never read it: write emit.heartbeats.enabled"),
-    _refused("emit.checkpoints", "proposed in KIP-382", "MM2 never read it: write emit.checkpoints.enabled"),
+    _older("sync.topic.configs", "sync.topic.configs.enabled", NEVER),
+    _older("sync.topic.acls", "sync.topic.acls.enabled", NEVER),
+    _older("emit.heartbeats", "emit.heartbeats.enabled", NEVER),
+    _older("emit.checkpoints", "emit.checkpoints.enabled", NEVER),
     _refused("source.bootstrap.servers", "proposed in KIP-382",
         "write <source>.bootstrap.servers (in a connector's file source.cluster.bootstrap.servers)"),
     _refused("target.bootstrap.servers", "proposed in KIP-382",

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ferry.policy.custom_classes import is_custom
-from ferry.policy.naming import is_ferry_group
+from ferry.policy.naming import TOPIC_CHARACTERS, is_ferry_group
 
 _LIST_SEPARATOR = re.compile(r"\s*,\s*")
 _CRON_FIELDS = 5
-_IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
-_TOPIC_CHARACTERS = re.compile(r"[a-zA-Z0-9._-]+")
+_PROTOCOL = re.compile(r"^[0-9a-zA-Z%._-]*://")  # as in Kafka's Utils.getHost, which ignores it
+_SEPARATOR = re.compile(f"{TOPIC_CHARACTERS}*")
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,13 @@ def _is_arguments(found: Any) -> bool:
     return isinstance(found, dict) and all(isinstance(given, dict) for given in found.values())
 
 
+def _servers(text: str) -> tuple[str, ...]:
+    """Without protocols, and without empty elements: Kafka's ClientUtils leaves both out."""
+    return tuple(dict.fromkeys(_PROTOCOL.sub("", server) for server in _LIST_SEPARATOR.split(text.strip()) if server))
+
+
 def _is_server(server: str) -> bool:
-    """Kafka's ClientUtils accepts a protocol in front and IPv6 addresses in brackets; the port is required."""
+    """Kafka's ClientUtils accepts IPv6 addresses in brackets; the port is required."""
     host, _, port = server.rpartition(":")
     return bool(host) and port.isdecimal() and 0 < int(port) < 65_536 and (":" not in host or host.endswith("]"))
 
@@ -119,8 +124,8 @@ STRING = Kind("string", "a text", str.strip)
 WORD = Kind("string", "a text that is not empty", _only(str.strip, bool))
 PASSWORD = Kind("password", "a text", lambda text: text, secret=True)
 BOOLEAN = Kind("boolean", "true or false", lambda text: _TRUE_OR_FALSE.parse(text) == "true")
-INT = integer(-(2**31), 2**31 - 1)
-LONG = integer(-(2**63), 2**63 - 1, "long")
+INT = replace(integer(-(2**31), 2**31 - 1), wants="a whole number")
+LONG = replace(integer(-(2**63), 2**63 - 1, "long"), wants="a whole number")
 AT_LEAST_0 = integer(0, 2**31 - 1)
 AT_LEAST_1 = integer(1, 2**31 - 1)
 LONG_AT_LEAST_0 = integer(0, 2**63 - 1, "long")
@@ -143,7 +148,7 @@ START = Kind("earliest / latest / time", "earliest, latest or an ISO 8601 time s
 SEPARATOR = Kind(
     "string",
     "letters, digits, dots, dashes or underscores, as topic names allow no other characters",
-    _only(str.strip, lambda text: _TOPIC_CHARACTERS.fullmatch(text) is not None),
+    _only(str.strip, lambda text: _SEPARATOR.fullmatch(text) is not None),
 )
 GROUP = Kind(
     "string",
@@ -153,7 +158,7 @@ GROUP = Kind(
 CALLABLES = Kind(
     "list",
     "import paths separated by commas, each package.module:name",
-    _only(_list, lambda found: all(map(_IMPORT_PATH.fullmatch, found))),
+    _only(_list, lambda found: all(map(is_custom, found))),
 )
 ARGUMENTS = Kind(
     "json",
@@ -161,4 +166,4 @@ ARGUMENTS = Kind(
     _only(json.loads, _is_arguments),
     secret=True,
 )
-SERVERS = Kind("list", "host:port pairs separated by commas", _only(_list, lambda servers: servers and all(map(_is_server, servers))))
+SERVERS = Kind("list", "host:port pairs separated by commas", _only(_servers, lambda servers: servers and all(map(_is_server, servers))))

@@ -8,6 +8,7 @@ from ferry.config.registry.kinds import Kind
 
 class Effect(Enum):
     HONOURED = "honoured"
+    RENAMED = "older name"  # Ferry reads it as its successor
     NO_EFFECT = "no effect"
     REFUSED = "refused"
 
@@ -25,8 +26,9 @@ class Scope(Enum):
 
 @dataclass(frozen=True)
 class Property:
-    """One property. `why`: why it has no effect, or what to write instead of a refused property.
+    """One property. `why`: why it has no effect, what to write instead of a refused property, or who stopped reading an older name.
 
+    `successor`: the property that an older name stands for.
     `roles`: the Java clients that have a client property (`consumer`, `producer`, `admin`). `of_target`: a property of flows may also stand
     after the alias of the flow's target.
     """
@@ -40,6 +42,7 @@ class Property:
     effect: Effect = Effect.HONOURED
     roles: frozenset[str] = frozenset()
     of_target: bool = False
+    successor: str = ""
 
     @property
     def login(self) -> bool:

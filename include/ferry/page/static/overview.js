@@ -63,6 +63,11 @@ function lagged(flow) {
   return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : "up to date";
 }
 
+function behind(totals) {
+  if (!totals?.lag_records) return "up to date";
+  return totals.lag_seconds < 0 ? `${count(totals.lag_records)} records behind` : `${duration(totals.lag_seconds)} behind`;
+}
+
 // With the path, because Airflow's <base> would resolve a bare query to its home page.
 const address = (flow, view) => `${location.pathname}?${new URLSearchParams({ flow: flow.flow, view })}`;
 
@@ -86,7 +91,7 @@ function Card({ flow, go }) {
       <${Tile} name="Headroom" exactly="Time until the source drops records that are not copied yet">${headroom(totals.headroom_seconds, totals.lag_records)}<//>
     </dl>
     <p class="muted">${plural(totals.topics, "topic")}, ${plural(totals.partitions, "partition")}${flow.schedule ? html`, runs <code>${flow.schedule}</code>` : ", no schedule"}</p>`}
-    <p>${run ? html`Last run <${When} at=${run.finished || run.started} />: ${run.state}${run.records ? `, ${count(run.records)} records` : ""}` : flow.read_at ? "No run yet." : ""}
+    <p>${run?.state === "following" ? html`Following since <${When} at=${run.started} />, ${behind(totals)}.` : run ? html`Last run <${When} at=${run.finished || run.started} />: ${run.state}${run.records ? `, ${count(run.records)} records` : ""}` : flow.read_at ? "No run yet." : ""}
       ${flow.losses > 0 && html` <a href=${address(flow, "runs")} onClick=${open("runs")}>${plural(flow.losses, "loss", "losses")}</a>`}</p>
     <p class="links"><a href=${new URL(`dags/${encodeURIComponent(flow.dag_id)}`, BASE)} target="_top">DAG</a>
       <a href=${address(flow, "topics")} onClick=${open("topics")}>Topics</a>

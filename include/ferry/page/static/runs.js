@@ -11,6 +11,7 @@ const STATES = {
   done: ["✓", "healthy"],
   "nothing new": ["✓", "healthy"],
   running: ["…", "unknown"],
+  following: ["⇉", "healthy"],
   "dry run": ["…", "unknown"],
   "data lost": ["!", "loss"],
   "partly failed": ["✕", "failing"],

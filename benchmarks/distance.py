@@ -1,0 +1,137 @@
+"""`python -m benchmarks.distance`: Ferry and MirrorMaker 2 over a line with a long round trip, the source far away, then the target.
+
+The far broker runs in a network namespace behind a link of TUN devices (tun_link.py). Prints what part of the line each copier fills with
+its defaults and with lanes one after the other, and how long `plan`, `status` and a run with nothing new take. Needs root and iproute2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.kafka import SandboxCluster
+from tools.kafka.properties_file import write_properties
+
+from benchmarks import ferry_side, mm2
+from benchmarks.flow import Clusters, Flow
+from benchmarks.measure import measure
+from benchmarks.run import BROKER_JAVA, WORK
+from benchmarks.shapes import Shape
+from benchmarks.sources import source_topics
+from benchmarks.tun_link import THERE, Line, Link, in_namespace, tun_link
+
+SHAPE = Shape("distance", "1 KB, uncompressed, 110-record batches", 1_000, "none", 110, 120.0, 1, 16)
+COMMANDS = (("plan",), ("status",), ("run", "--master", "inline"))
+ROUNDS = 3
+FAR_LISTENERS = {
+    "listeners": f"PLAINTEXT://127.0.0.1:{{port}},FAR://{THERE}:19092,CONTROLLER://127.0.0.1:{{controller_port}}",
+    "advertised.listeners": f"PLAINTEXT://127.0.0.1:{{port}},FAR://{THERE}:19092",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,FAR:PLAINTEXT,CONTROLLER:PLAINTEXT",
+}
+
+
+@dataclass(frozen=True)
+class Side:
+    """Which side is far away, and over what."""
+
+    far: str
+    link: Link
+    line: Line
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0 when every copy arrived."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.distance", description=__doc__)
+    parser.add_argument("--far", choices=("source", "target"), action="append", help="only this side; may be repeated")
+    parser.add_argument("--milliseconds", type=float, default=100.0, help="round trip (default 100)")
+    parser.add_argument("--megabits", type=float, default=100.0, help="the line (default 100 Mbit/s)")
+    parser.add_argument("--loss", type=float, default=0.0, help="chance of a lost packet (default 0; 0.01 is 1 %%)")
+    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.serve:
+        return _serve(options.serve)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    if os.geteuid() != 0:
+        print("network namespaces need root", file=sys.stderr)
+        return 2
+    line = Line(options.milliseconds / 2_000, options.megabits * 125_000, options.loss)
+    print(f"{options.milliseconds:g} ms, {options.megabits:g} Mbit/s, {options.loss:.1%} loss; load {os.getloadavg()[0]:.1f}", flush=True)
+    for far in options.far or ("source", "target"):
+        directory = WORK / f"distance-{far}-{time.time_ns()}"
+        with tun_link() as link, _clusters(directory, far) as clusters, source_topics(clusters, SHAPE) as names:
+            _measure(Side(far, link, line), clusters, names, directory)
+    return 0
+
+
+@contextmanager
+def _clusters(directory: Path, far: str) -> Iterator[Clusters]:
+    near_name = "target" if far == "source" else "source"
+    directory.mkdir(parents=True)
+    served = subprocess.Popen(
+        in_namespace([sys.executable, "-m", "benchmarks.distance", "--serve", str(directory / far)]),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        with SandboxCluster.start(directory / near_name, near_name, java_options=BROKER_JAVA) as near:
+            if served.stdout is None or not served.stdout.readline():
+                raise SystemExit("the far broker did not start")
+            places = {near_name: near.bootstrap, far: f"{THERE}:19092"}
+            yield Clusters(places["source"], places["target"])
+    finally:
+        served.communicate()
+
+
+def _serve(directory: Path) -> int:
+    """The far broker; until standard input ends."""
+    with SandboxCluster.start(directory, directory.name, properties=FAR_LISTENERS, java_options=BROKER_JAVA):
+        print("ready", flush=True)
+        sys.stdin.read()
+    return 0
+
+
+def _measure(side: Side, clusters: Clusters, names: tuple[str, ...], directory: Path) -> None:
+    flow = Flow.fresh(clusters, names, SHAPE.partitions)
+    for copier, job in (("Ferry", ferry_side.job(flow, directory)), ("MirrorMaker 2", mm2.job(flow, SHAPE.codec, directory, tuned=False))):
+        side.link.line(side.line)
+        sample = measure(job, SHAPE)
+        rate = side.link.carried(away=side.far == "target")
+        side.link.line(Line())
+        part = rate / (side.line.bytes_per_second or rate)
+        print(f"{side.far} far, {copier}: {rate / 1e6:.1f} MB/s, {part:.0%} of the line; CPU {sample.cpu_seconds:.1f} s", flush=True)
+        if copier == "Ferry":
+            _commands(side, flow, directory)
+            flow.remove()
+    flow.remove()
+
+
+def _commands(side: Side, flow: Flow, directory: Path) -> None:
+    config = directory / f"{flow.mark}-again.properties"
+    write_properties(ferry_side.properties(flow), config)
+    ferry = str(Path(sys.executable).with_name("ferry"))
+    subprocess.run([ferry, "run", str(config), "--flow", flow.name, "--master", "inline"], check=True, capture_output=True)
+    side.link.line(side.line)
+    found = {}
+    for command, *more in COMMANDS:
+        seconds = []
+        for _ in range(ROUNDS):
+            began = time.perf_counter()
+            subprocess.run([ferry, command, str(config), "--flow", flow.name, *more], check=True, capture_output=True)
+            seconds.append(time.perf_counter() - began)
+        found[command] = round(min(seconds), 2)
+    side.link.line(Line())
+    print(f"{side.far} far, seconds: {json.dumps(found)}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

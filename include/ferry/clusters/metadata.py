@@ -1,0 +1,129 @@
+"""Metadata and DescribeConfigs over the connection that all questions of a command share: brokers, topics and configs of a cluster.
+
+Every answer of Metadata also tells the connection its brokers and leaders, so that what is asked next need not ask for them.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from confluent_kafka import KafkaError
+from kafka.protocol.admin import DescribeConfigsRequest
+
+from ferry.clusters.answers import METADATA, Action
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.describe import ConfigOrigin, ConfigValue, TopicDescription
+from ferry.clusters.event_loop import together
+from ferry.clusters.failures import is_passing
+from ferry.clusters.leaders import NO_TOPIC_ID, metadata_request
+from ferry.clusters.partitions import chunks
+
+# Kafka's codes of a resource (ConfigResource.Type).
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
+# DescribeConfigsResponse.ConfigSource.
+_ORIGINS = {
+    1: ConfigOrigin.TOPIC,
+    2: ConfigOrigin.BROKER,
+    3: ConfigOrigin.ALL_BROKERS,
+    4: ConfigOrigin.BROKER_FILE,
+    5: ConfigOrigin.DEFAULT,
+}
+# A broker answers so many in a fraction of a second. One that hangs is given up after this time.
+RESOURCES_A_REQUEST, CONFIGS_MILLISECONDS = 500, 10_000
+# So many requests side by side: over a distance round trips count. Their answers, of a megabyte or more each, share the line.
+REQUESTS_AT_ONCE = 4
+
+# A topic, or why it is not described.
+Described: TypeAlias = TopicDescription | KafkaError
+# The config of a resource, or why it is not told.
+Configured: TypeAlias = dict[str, ConfigValue] | KafkaError
+
+
+async def cluster_id(connection: ClusterConnection) -> str:
+    return connection.cluster_id
+
+
+async def exists(connection: ClusterConnection, topic: str) -> bool:
+    """Whether there is such a topic that the user may describe, or was some seconds ago (KNOWN_SECONDS). RequestNotSent, RequestLost."""
+    await connection.leaders.known([topic])
+    return not connection.leaders.is_missing(topic) and not connection.leaders.refused(topic)
+
+
+async def brokers_up(connection: ClusterConnection) -> frozenset[int]:
+    """The ids of the brokers that are up, as last learned."""
+    return frozenset(connection.brokers())
+
+
+async def topics(connection: ClusterConnection, names: Collection[str] | None) -> dict[str, Described]:
+    """Each of `names`; None: every topic that the user may describe. RequestNotSent, RequestLost."""
+    answer = await connection.send(metadata_request(None if names is None else sorted(names)))
+    connection.learn_brokers(answer)
+    connection.leaders.take(answer)
+    return {topic.name: _described(topic) for topic in answer.topics}
+
+
+def _described(topic: Any) -> Described:
+    if METADATA.action(topic.error_code) not in {Action.GO_ON, Action.LEADER} or (topic.error_code and not topic.partitions):
+        return KafkaError(topic.error_code)
+    parts = sorted(topic.partitions, key=lambda part: part.partition_index)
+    return TopicDescription(
+        topic_id=_text(topic.topic_id),
+        partitions=len(parts),
+        replicas=tuple(tuple(part.replica_nodes) for part in parts),
+        led=all(part.leader_id >= 0 for part in parts),
+    )
+
+
+def _text(topic_id: UUID | None) -> str | None:
+    return str(topic_id) if topic_id and topic_id != NO_TOPIC_ID else None
+
+
+async def configs(
+    connection: ClusterConnection, names: Sequence[str], kind: int, keys: Sequence[str] | None, node: int | None = None
+) -> dict[str, Configured]:
+    """The effective configs of resources; `keys`: only these entries. `node`: which broker to ask. RequestNotSent, RequestLost."""
+    found: dict[str, Configured] = {}
+    resource = DescribeConfigsRequest.DescribeConfigsResource
+    for some in chunks(names, RESOURCES_A_REQUEST * REQUESTS_AT_ONCE):
+        wanted = [
+            [resource(resource_type=kind, resource_name=name, configuration_keys=keys) for name in chunk]
+            for chunk in chunks(some, RESOURCES_A_REQUEST)
+        ]
+        requests = [DescribeConfigsRequest(resources=resources, min_version=1) for resources in wanted]
+        milliseconds = CONFIGS_MILLISECONDS * len(requests)
+        asked = [connection.loop.start(connection.send, request, node, milliseconds) for request in requests]
+        for result in (result for answer in await together(asked) for result in answer.results):
+            found[result.resource_name] = KafkaError(result.error_code, result.error_message) if result.error_code else _values(result)
+    return found
+
+
+async def broker_config(connection: ClusterConnection) -> tuple[int, Configured]:
+    """A broker, and its effective config: each tells only its own. RequestNotSent or RequestLost of the last if none answers.
+
+    A broker that cannot tell it now has not answered.
+    """
+    problem: Exception = RequestNotSent(f"cluster {connection.alias}: no broker is known to be up")
+    for node in connection.brokers():
+        try:
+            answer = (await configs(connection, [str(node)], BROKER_RESOURCE, None, node))[str(node)]
+        except (RequestNotSent, RequestLost) as failure:
+            problem = failure
+        else:
+            if not is_passing(answer):
+                return node, answer
+            problem = RequestNotSent(f"broker {node}: {answer.str()}")
+    raise problem
+
+
+def _values(result: Any) -> dict[str, ConfigValue]:
+    return {
+        entry.name: ConfigValue(
+            entry.value, _ORIGINS.get(entry.config_source, ConfigOrigin.UNKNOWN), sensitive=entry.is_sensitive, read_only=entry.read_only
+        )
+        for entry in result.configs
+    }
+
+
+def replica_holders(described: Iterable[TopicDescription]) -> frozenset[int]:
+    """The ids of brokers that hold replicas of these topics, including brokers that are down (pure)."""
+    return frozenset(node for topic in described for nodes in topic.replicas for node in nodes)

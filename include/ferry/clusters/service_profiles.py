@@ -1,0 +1,265 @@
+"""The managed services that Ferry knows, each limit with the address of the document that says so.
+
+Only what a document says is here. None of these services was there to be tried: a proxy plays them (tests/services).
+"""
+
+from collections.abc import Iterable
+
+from kafka.protocol.admin import (
+    CreateTopicsRequest,
+    DeleteRecordsRequest,
+    DescribeProducersRequest,
+    DescribeQuorumRequest,
+    IncrementalAlterConfigsRequest,
+)
+from kafka.protocol.consumer import FetchRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest
+from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
+
+from ferry.clusters.services import Limit, ManagedService, Setting, Side
+from ferry.config.settings import CHECKPOINTS, HEARTBEATS, OFFSET_SYNCS, OWN_TOPICS, REMOTE_TOPICS
+
+READ = "2026-11-26"
+LEFT_OUT = "Ferry leaves out the other configs of a remote topic, and names them"
+_FACTORS = tuple(Setting(key, ("-1", "3")) for key in (REMOTE_TOPICS, OWN_TOPICS, HEARTBEATS, CHECKPOINTS, OFFSET_SYNCS))
+_WITHOUT_TRANSACTIONS = Setting("transaction.producer", ("false",))
+_CONFIG_LIST = "https://github.com/confluentinc/terraform-provider-confluent/blob/master/docs/resources/confluent_kafka_topic.md"
+_FACTOR_ERROR = "https://github.com/confluentinc/ksql/issues/3942"
+_MSK = "https://docs.aws.amazon.com/msk/latest/developerguide/"
+_AZURE = "https://github.com/MicrosoftDocs/azure-docs/blob/main/articles/event-hubs/"
+_AZURE_OVERVIEW = f"{_AZURE}azure-event-hubs-apache-kafka-overview.md"
+_AZURE_CONFIGURATIONS = "https://docs.azure.cn/en-us/event-hubs/apache-kafka-configurations"
+_REDPANDA = "https://github.com/redpanda-data/redpanda/tree/dev/src/v/kafka/server/handlers"
+_WARPSTREAM = "https://docs.warpstream.com/warpstream/reference/protocol-and-feature-support"
+_AUTOMQ = "https://docs.automq.com/automq-cloud/using-automq-for-kafka/restrictions"
+_AZURE_HOSTS = (r"\.servicebus\.(windows\.net|chinacloudapi\.cn|usgovcloudapi\.net|cloudapi\.de)(:|$)",)
+_MSK_HOSTS = (r"\.kafka\.[a-z0-9-]+\.amazonaws\.com(\.cn)?(:|$)",)
+
+
+def _three_replicas(source: str) -> Limit:
+    return Limit("Every topic has three replicas.", "another number is refused when a topic is created", source, _FACTORS)
+
+
+def _azure(codecs: str, compression: tuple[Setting, ...]) -> tuple[Limit, ...]:
+    """What all tiers of Event Hubs have in common."""
+    return (
+        Limit(codecs, "Ferry forwards batches as they are, unless it is told to compress them again", _AZURE_OVERVIEW, compression),
+        Limit(
+            "A request may have at most 1,046,528 bytes; the connection is closed after a larger one.",
+            "Ferry sends as much in a request as it is told",
+            _AZURE_CONFIGURATIONS,
+            (Setting("max.request.size", ("1000000",)),),
+        ),
+        Limit(
+            "Topic configs are set in Azure, not through Kafka.",
+            "an administrator creates Ferry's own topics and the remote topics beforehand; switch off the sync of configs",
+            _AZURE_CONFIGURATIONS,
+            (Setting("sync.topic.configs.enabled", ("false",)),),
+        ),
+    )
+
+
+CONFLUENT_CLOUD = ManagedService(
+    "Confluent Cloud",
+    (
+        _three_replicas(_FACTOR_ERROR),
+        Limit("Of a topic only some configs can be set; compression.type is not one of them.", LEFT_OUT, _CONFIG_LIST),
+    ),
+    READ,
+    hosts=(r"\.confluent\.cloud(:|$)",),
+    cluster_ids="lkc-",
+    topic_configs=frozenset(
+        {
+            "cleanup.policy",
+            "delete.retention.ms",
+            "max.message.bytes",
+            "max.compaction.lag.ms",
+            "message.timestamp.difference.max.ms",
+            "message.timestamp.type",
+            "min.compaction.lag.ms",
+            "min.insync.replicas",
+            "retention.bytes",
+            "retention.ms",
+            "segment.bytes",
+            "segment.ms",
+        }
+    ),
+    factors=frozenset({-1, 3}),
+)
+MSK_PROVISIONED = ManagedService(
+    "Amazon MSK, Standard brokers",
+    (Limit("It runs Apache Kafka; its brokers' configs are set in AWS.", "as with any Kafka", f"{_MSK}msk-configuration.md"),),
+    READ,
+    hosts=_MSK_HOSTS,
+)
+MSK_EXPRESS = ManagedService(
+    "Amazon MSK, Express brokers",
+    (
+        _three_replicas(f"{_MSK}msk-configuration-express-read-only.html"),
+        Limit(
+            "Some topic configs are protected, segment.bytes for example.",
+            LEFT_OUT,
+            f"{_MSK}use-kafka-streams-express-brokers-msk-serverless.html",
+        ),
+    ),
+    READ,
+    hosts=_MSK_HOSTS,
+    # Which ones may be set was not found: those of Serverless.
+    topic_configs=frozenset({"cleanup.policy", "compression.type", "max.message.bytes", "message.timestamp.type", "retention.bytes"})
+    | {"retention.ms", "message.timestamp.difference.max.ms"},
+    factors=frozenset({-1, 3}),
+)
+MSK_SERVERLESS = ManagedService(
+    "Amazon MSK Serverless",
+    (
+        Limit(
+            "Of a topic seven configs can be set, cleanup.policy only when the topic is created. max.message.bytes is at most 8 MiB.",
+            LEFT_OUT,
+            f"{_MSK}serverless-config.html",
+        ),
+        Limit(
+            "Users log in with IAM, and there are no ACLs of Kafka.",
+            "switch off the sync of ACLs",
+            f"{_MSK}msk-replicator-requirements.html",
+            (Setting("sync.topic.acls.enabled", ("false",)),),
+        ),
+    ),
+    READ,
+    hosts=(r"\.kafka-serverless\.[a-z0-9-]+\.amazonaws\.com(\.cn)?(:|$)",),
+    topic_configs=MSK_EXPRESS.topic_configs,
+)
+EVENT_HUBS_STANDARD = ManagedService(
+    "Azure Event Hubs, Standard",
+    (
+        Limit(
+            "There are no transactions.",
+            "Ferry can copy only at least once",
+            _AZURE_OVERVIEW,
+            (_WITHOUT_TRANSACTIONS,),
+        ),
+        *_azure("Records cannot be compressed.", (Setting("ferry.compression.type", ("none",)),)),
+    ),
+    READ,
+    hosts=_AZURE_HOSTS,
+    topic_configs=frozenset(),
+    codecs=("none",),
+    transactions=False,
+    request_bytes=1_046_528,
+)
+EVENT_HUBS_PREMIUM = ManagedService(
+    "Azure Event Hubs, Premium and Dedicated",
+    (
+        Limit("Transactions are a public preview.", "Ferry copies exactly once if they work as in Kafka", _AZURE_OVERVIEW),
+        *_azure("Records are compressed with gzip, or not at all.", (Setting("ferry.compression.type", ("gzip", "none")),)),
+    ),
+    READ,
+    hosts=_AZURE_HOSTS,
+    topic_configs=frozenset(),
+    codecs=("none", "gzip"),
+    request_bytes=1_046_528,
+)
+REDPANDA = ManagedService(
+    "Redpanda",
+    (
+        Limit(
+            "Metadata is answered up to version 8, so there are no topic ids.",
+            "remote topics that are deleted and created again look to Ferry like the topics before",
+            f"{_REDPANDA}/metadata.h",
+        ),
+        Limit(
+            "Metadata is answered up to version 8, so there are no topic ids.",
+            "stop the flow when you recreate a topic, and seed it",
+            f"{_REDPANDA}/metadata.h",
+            side=Side.SOURCE,
+        ),
+        Limit(
+            "Some topic configs of Kafka have no meaning there; they are accepted and ignored.",
+            "a remote topic has them in name only",
+            f"{_REDPANDA}/topics/types.h",
+        ),
+    ),
+    READ,
+    hosts=(r"\.cloud\.redpanda\.com(:|$)",),
+    cluster_ids="redpanda.",
+    newest={
+        ProduceRequest.API_KEY: 7,
+        FetchRequest.API_KEY: 11,
+        MetadataRequest.API_KEY: 8,
+        OffsetFetchRequest.API_KEY: 7,
+        CreateTopicsRequest.API_KEY: 6,
+        InitProducerIdRequest.API_KEY: 3,
+    },
+    missing=frozenset({DescribeQuorumRequest.API_KEY}),
+)
+WARPSTREAM = ManagedService(
+    "WarpStream",
+    (
+        Limit("It has AlterConfigs, and not IncrementalAlterConfigs.", "Ferry sets all configs of a topic at once", _WARPSTREAM),
+        Limit("It has no DescribeProducers.", "Ferry does not look for transactions that a broker forgot to end", _WARPSTREAM),
+        Limit(
+            "It has no OffsetForLeaderEpoch.",
+            "Ferry does not recognise a log that lost its end and grew again",
+            _WARPSTREAM,
+            side=Side.SOURCE,
+        ),
+    ),
+    READ,
+    hosts=(r"\.warpstream\.com(:|$)",),
+    missing=frozenset(
+        {
+            IncrementalAlterConfigsRequest.API_KEY,
+            DescribeProducersRequest.API_KEY,
+            DeleteRecordsRequest.API_KEY,
+            OffsetForLeaderEpochRequest.API_KEY,
+            DescribeQuorumRequest.API_KEY,
+        }
+    ),
+)
+AUTOMQ = ManagedService(
+    "AutoMQ",
+    (
+        Limit(
+            "Offsets of groups are kept for seven days.",
+            "if no run comes for longer, the ledger's heads are the positions",
+            _AUTOMQ,
+        ),
+    ),
+    READ,
+    # AutomqZoneRouter and AutomqGetPartitionSnapshot (clients/src/main/resources/common/message of AutoMQ/automq).
+    api_keys=frozenset({515, 516}),
+)
+AIVEN = ManagedService(
+    "Aiven for Apache Kafka",
+    (
+        Limit(
+            "ACLs of Aiven apply too, and Kafka does not show them.",
+            "what ferry doctor says of rights may be less than the user has",
+            "https://aiven.io/docs/products/kafka/howto/manage-acls",
+        ),
+    ),
+    READ,
+    hosts=(r"\.aivencloud\.com(:|$)",),
+)
+SERVICES = (
+    CONFLUENT_CLOUD,
+    MSK_PROVISIONED,
+    MSK_EXPRESS,
+    MSK_SERVERLESS,
+    EVENT_HUBS_STANDARD,
+    EVENT_HUBS_PREMIUM,
+    REDPANDA,
+    WARPSTREAM,
+    AUTOMQ,
+    AIVEN,
+)
+
+
+def services_at(bootstrap: str, cluster_id: str, offered: Iterable[int]) -> tuple[ManagedService, ...]:
+    """The services that a cluster may be of; several if they cannot be told apart, none if it is like any Kafka."""
+    keys = frozenset(offered)
+    return tuple(service for service in SERVICES if service.is_at(bootstrap, cluster_id, keys))
+
+
+def named(services: Iterable[ManagedService]) -> str:
+    """Their names, for people; empty: none."""
+    return " or ".join(service.name for service in services)

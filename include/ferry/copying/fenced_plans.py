@@ -1,0 +1,90 @@
+"""Plans of a try that holds the flow, and the failures that they name.
+
+A plan may be made again while lanes copy: of lanes that were lost, and of partitions that are new. Then it replaces the failures that an
+older one named. But what a lane of a run that follows has stopped may fail in the next lane again, so it counts as failed until a lane has
+copied some of it.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
+from ferry.copying.fencing import RunLease
+from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
+from ferry.copying.request import RunRequest
+from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
+from ferry.errors import SourceMissing
+from ferry.ledger.run_report import PartitionFailure
+from ferry.syncs.topics import plan_topics, why_missing
+
+Decide = Callable[[FlowSnapshot], Iterable[PartitionPlan]]
+
+
+class FencedPlans:
+    """`failures`: by source partition (-1: of a whole topic; without a topic: of the run)."""
+
+    def __init__(self, flow: Flow, request: RunRequest) -> None:
+        self._flow, self._request = flow, request
+        self.failures: dict[tuple[str, int], PartitionFailure] = {}
+        self._stopped: set[TopicPartition] = set()
+
+    def decide(self, seen: FlowSnapshot) -> list[PartitionPlan]:
+        return plan_partitions(seen.facts, rules_of(self._flow, self._request))
+
+    def plan(self, lease: RunLease, decide: Decide, **look: Any) -> tuple[FlowSnapshot, list[PartitionPlan]]:
+        """Take a snapshot (`look`: options of take_snapshot), and plan. Failures are noted.
+
+        Superseded if there are some and a newer run has taken over: it may have changed what looks like a failure here.
+        """
+        with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
+            seen = take_snapshot(self._flow, self._request, source, target, stable=True, **look)
+            plans = self._without_topic(decide(seen), seen, source, target)
+        planned = [plan.failure for plan in plans if plan.failure is not None]
+        for plan in plans:  # an older plan may have failed
+            if plan.facts.key not in self._stopped:
+                self.failures.pop(plan.facts.key, None)
+            self.failures.pop((plan.facts.topic, -1), None)
+        if planned:
+            lease.confirm()
+        self.failures.update(((failure.topic, failure.partition), failure) for failure in (*planned, *seen.unavailable, *seen.denied))
+        return seen, plans
+
+    def _without_topic(
+        self, plans: Iterable[PartitionPlan], seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin
+    ) -> list[PartitionPlan]:
+        """The plans, where partitions fail whose remote topic was not created. The target is asked for the reason."""
+        found = list(plans)
+        missing = {
+            (plan.facts.topic, plan.facts.remote_topic) for plan in found if plan.failure is None and plan.facts.remote_topic_id is None
+        }
+        if not missing:
+            return found
+        topics = plan_topics(self._flow, sorted(missing), seen.source_topics, seen.target_topics, source=source, target=target)
+        nothing = dict.fromkeys((topic for topic, _ in missing), "it was not created in time; run again")
+        return stopped_without_topic(found, nothing | why_missing(self._flow, topics, target))
+
+    def name_missing(self, keys: Iterable[TopicPartition], plans: Iterable[PartitionPlan]) -> None:
+        """Fail those of these partitions that the clusters no longer show: the report would not name them otherwise.
+
+        If a failure names their topic (partition -1), that is reason enough.
+        """
+        named = {plan.facts.key for plan in plans} | self.failures.keys()
+        for key in keys:
+            if not named & {key, (key.topic, -1)}:
+                self.fail(*key, SourceMissing.__name__, "the source no longer had it when its lane was planned again")
+
+    def stop(self, key: TopicPartition, error: str, problem: str) -> None:
+        """A lane has stopped the partition."""
+        self.fail(*key, error, problem)
+        if self._request.follow_until is not None:
+            self._stopped.add(key)
+
+    def forget(self, key: TopicPartition) -> None:
+        """A lane has copied some of the partition since it failed."""
+        self.failures.pop(key, None)
+        self._stopped.discard(key)
+
+    def fail(self, topic: str, partition: int, error: str, problem: str) -> None:
+        self.failures[topic, partition] = PartitionFailure(topic, partition, error, problem)

@@ -1,0 +1,128 @@
+"""Which lane has which partition during a run (pure).
+
+A partition keeps its lane until the lane ends: a lane that was lost gets its partitions again. While a run follows, a lane ends before the
+others if one of its partitions fails. The others of its partitions are `left` then, and the driver gives them another lane. The partition
+that failed would end the next lane too, so it joins others only after a pause, which doubles each time.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from ferry.clusters.coordination import ProducerIdentity
+from ferry.clusters.partitions import TopicPartition, grouped
+from ferry.config import Flow
+from ferry.copying.lanes import balance, number_of_lanes, spread
+from ferry.copying.model import LaneResult, LaneTask, PartitionTask
+from ferry.copying.plan import PartitionPlan
+
+# The shortest pause after which a partition that has failed joins a lane of others.
+JOIN_SECONDS = 60.0
+
+
+class LaneAssignment:
+    """`lanes`: how many the run has, known with the plan. `used`: those that have run. `left`: partitions that wait for one."""
+
+    def __init__(self, flow: Flow, width: Callable[[], int], *, follows: bool) -> None:
+        """`width`: how many lanes are worth having if all of them run at the same time."""
+        self._flow, self._width, self._follows = flow, width, follows
+        self.lanes = 0
+        self.used: set[int] = set()
+        self.left: set[TopicPartition] = set()
+        self._lane_of: dict[TopicPartition, int] = {}
+        self._failures: Counter[TopicPartition] = Counter()
+        self._joins_at: dict[TopicPartition, float] = {}
+
+    def decide(self, partitions: int) -> None:
+        """The number of lanes, by the number of partitions with work."""
+        self.lanes = number_of_lanes(partitions, self._flow.lanes)
+
+    def has(self, lanes: Collection[int], key: TopicPartition) -> bool:
+        """Whether one of these lanes has the partition."""
+        return self._lane_of.get(key) in lanes
+
+    def is_new(self, key: TopicPartition) -> bool:
+        """Whether no lane has it."""
+        return key not in self._lane_of
+
+    def tasks(self, parts: Sequence[PartitionTask], held: Mapping[int, ProducerIdentity], lane: int | None = None) -> list[LaneTask]:
+        """The tasks of lanes. Partitions that have none get `lane` (None: they are spread over all)."""
+        without = [part for part in parts if self.is_new(part.key)]
+        groups = enumerate(self._spread(without)) if lane is None else [(lane, without)]
+        self._lane_of |= {part.key: number for number, group in groups for part in group}
+        by_lane = grouped((self._lane_of[part.key], part) for part in parts)
+        return [
+            LaneTask(number, self._flow.transactional_id(number), held[number], tuple(found)) for number, found in sorted(by_lane.items())
+        ]
+
+    def free_lane(self, held: Iterable[int], out: Iterable[int]) -> int:
+        """A lane that is held and not handed out; the next number if there is none."""
+        lane = min(set(held) - set(out), default=self.lanes)
+        self.lanes = max(self.lanes, lane + 1)
+        return lane
+
+    def smallest(self, lanes: Collection[int]) -> int:
+        """The lane of `lanes` that has the fewest partitions."""
+        sizes = Counter(self._lane_of.values())
+        return min(lanes, key=lambda lane: (sizes[lane], lane))
+
+    def end(self, result: LaneResult) -> None:
+        """A lane of a run that follows has ended by itself."""
+        failed = {TopicPartition(outcome.topic, outcome.partition) for outcome in result.partitions if outcome.failure is not None}
+        self.left |= self.drop_lane(result.lane) - failed
+
+    def fail(self, key: TopicPartition, now: float) -> None:
+        """A lane has stopped the partition. `now`: in monotonic seconds."""
+        pause = max(JOIN_SECONDS, self._flow.mirroring.refresh_topics_interval)
+        self._joins_at[key] = now + pause * 2 ** self._failures[key]
+        self._failures[key] += 1
+
+    def forget(self, key: TopicPartition) -> None:
+        """A lane has copied some of the partition since it failed."""
+        del self._failures[key]
+        self._joins_at.pop(key, None)
+
+    def may_join(self, key: TopicPartition, now: float) -> bool:
+        """Whether the partition may be put into a lane of others."""
+        return now >= self._joins_at.get(key, now)
+
+    def drop_lane(self, lane: int) -> set[TopicPartition]:
+        """The partitions of the lane, which have none any more."""
+        keys = {key for key, number in self._lane_of.items() if number == lane}
+        self.drop(keys)
+        return keys
+
+    def drop(self, keys: Iterable[TopicPartition]) -> None:
+        """These partitions have no lane any more."""
+        for key in keys:
+            self._lane_of.pop(key, None)
+
+    def _spread(self, parts: Sequence[PartitionTask]) -> list[list[PartitionTask]]:
+        """By lane. Lanes that follow run all at the same time, and each has transactions of its own: so there are few."""
+        if self._follows:
+            return balance(parts, min(self.lanes, self._width()))
+        return spread(parts, self.lanes, self._flow.transaction_bytes)
+
+
+def partition_task(plan: PartitionPlan, offset_bytes: float, *, follows: bool = False, flushed: bool = False) -> PartitionTask:
+    """The lane's task for a planned partition, whose remote topic must exist. The options are as of PartitionTask."""
+    facts = plan.facts
+    behind = facts.head is not None and facts.committed is not None and facts.committed < facts.head.position
+    return PartitionTask(
+        *facts.existing,
+        position=plan.position,
+        segments=plan.segments,
+        last_epoch=plan.last_epoch,
+        seed=plan.seed,
+        foreign=plan.foreign,
+        batch_limit=facts.batch_limit,
+        excluded=facts.guard.excluded,
+        replaces_offset=(plan.seed is not None and facts.committed is not None) or behind,
+        series=plan.series,
+        record_bytes=facts.head.record_bytes if facts.head is not None else 0,
+        offset_bytes=offset_bytes,
+        follows=follows,
+        other_ledger=facts.guard.read if follows else None,
+        flushed=flushed,
+        explained_end=facts.explained_end,
+        unopened=flushed and (facts.head is None or facts.head.remote_end < 0),
+    )

@@ -1,0 +1,151 @@
+"""What stands for transactional ids where a flow copies without transactions: a fence that any broker keeps that knows producer epochs.
+
+A transactional id names one writer, and the transaction coordinator knows its producer id and epoch. Without the coordinator, the state
+topic holds the producer id of each name (`Writer`), and the brokers that lead a partition fence by themselves: they refuse a batch whose
+epoch is lower than one that they have seen of the same producer id (ProducerAppendInfo.checkProducerEpoch), in a transaction or not. A
+client may raise its epoch itself, as Java's idempotent producer does (KIP-360). So:
+
+- To take a name, a process gets a producer id of its own (InitProducerId without transactional id) and appends it to the state topic. Then
+  it reads the topic, and fences every other producer id of the name: with the last epoch there is, it appends a tombstone of that record to
+  the state topic, and one to every partition of the ledger. It repeats this until it finds no other: the holder may just have got another
+  producer id. If two processes take a name at the same time, at least one of them is fenced.
+- To prove that it still holds the name, a process appends its record again, with its next epoch. If it was fenced, the broker refuses that.
+  Batches that it has sent with its older epochs and that are still under way are refused from then on, too.
+
+Appending the record takes sequence number 0, so writes have the epoch after it.
+
+What the fence does not hold back: records of a fenced process in a remote partition, up to its next receipts; receipts name the offsets
+that such records have (Receipt.repeated). And its next OffsetCommit; but the heads count, not the group. See decision 14.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from kafka.protocol.consumer.group import OffsetCommitRequest
+
+from ferry.clusters import answers
+from ferry.clusters.committed_offsets import K, OffsetBatches, topics_to_commit
+from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.consumer_groups import OFFSET_COMMIT_VERSION
+from ferry.clusters.coordination import (
+    COORDINATION_SECONDS,
+    FIRST_PAUSE_SECONDS,
+    LONGEST_PAUSE_SECONDS,
+    NO_IDENTITY,
+    Codes,
+    Coordinator,
+    OutcomeUnknown,
+    ProducerIdentity,
+)
+from ferry.clusters.event_loop import EventLoop, Wakeup
+from ferry.clusters.group_model import CommittedOffset
+from ferry.clusters.group_requests import GROUP_COORDINATOR
+from ferry.clusters.internal_batches import KeyValue
+from ferry.clusters.leaders import Leaders
+from ferry.clusters.partitions import TopicPartition, partitions_of
+from ferry.clusters.pauses import doubling
+from ferry.config import Flow
+from ferry.copying.internal_writer import InternalWriter
+from ferry.errors import ClusterUnreachable
+from ferry.ledger.state import Writer, encode_state
+
+# The highest epoch that the protocol has: whoever was fenced with it cannot raise his own above it.
+LAST_EPOCH = (1 << 15) - 1
+
+
+def coordinator_of(loop: EventLoop, connection: ClusterConnection, flow: Flow, name: str, beside: Sequence[str] = ()) -> Coordinator:
+    """Who knows who writes under `name`, and takes positions; `beside` as of Coordinator. The one place that chooses between both modes."""
+    if flow.exactly_once:
+        return Coordinator(loop, connection, name, flow.position_group, beside)
+    return PlainCoordinator(loop, connection, flow, name)
+
+
+class PlainCoordinator(Coordinator):
+    """As Coordinator, without transactions: nothing is open, so nothing is aborted."""
+
+    def __init__(self, loop: EventLoop, connection: ClusterConnection, flow: Flow, name: str) -> None:
+        super().__init__(loop, connection, name, flow.position_group)
+        self._name, self._ledger_topic, self._state = name, flow.ledger_topic, TopicPartition(flow.state_topic, 0)
+        self._leaders = Leaders(connection, {flow.ledger_topic, flow.state_topic})
+
+    @property
+    def transactional_id(self) -> str | None:
+        """None: records are appended outside of transactions."""
+        return None
+
+    async def transactions_v2(self) -> bool:
+        """True: there is no transaction to which partitions had to be added."""
+        return True
+
+    async def look_up(self) -> None:
+        """Nobody coordinates the name."""
+
+    async def init(self, identity: ProducerIdentity = NO_IDENTITY) -> ProducerIdentity:
+        """Get the next epoch; with a pair only if nobody has fenced it (otherwise Fenced). Without one, fence the others afterwards."""
+        known = identity if identity != NO_IDENTITY else (await self.idempotent_identity())._replace(epoch=-1)
+        claimed = ProducerIdentity(known.producer_id, known.epoch + 1)
+        following = claimed._replace(epoch=claimed.epoch + 1)
+        if following.epoch >= LAST_EPOCH - 1:  # the next claim would have the epoch that fences
+            following = await self.idempotent_identity()
+        record = encode_state(Writer(self._name, following.producer_id))
+        await self._append(claimed, lambda: {self._state: [record]})
+        return following
+
+    async def prove(self, identity: ProducerIdentity, *, transactions_v2: bool) -> ProducerIdentity:  # noqa: ARG002 - as of Coordinator
+        """The next pair; Fenced if somebody else has taken the name."""
+        return await self.init(identity)
+
+    async def fence(self, writer: Writer) -> None:
+        """Let brokers refuse what this producer id still writes to the state topic and the ledger. May be done twice."""
+        key, _ = encode_state(writer)
+
+        def tombstones() -> Mapping[TopicPartition, Sequence[KeyValue]]:
+            shares = self._leaders.partitions(self._ledger_topic)
+            if not shares and not self._leaders.is_gone(self._ledger_topic):
+                raise RequestNotSent(f"the partitions of {self._ledger_topic} are not known")
+            places = (self._state, *(TopicPartition(self._ledger_topic, number) for number in shares))
+            return {place: [(key, None)] for place in places}
+
+        await self._append(ProducerIdentity(writer.producer_id, LAST_EPOCH), tombstones)
+
+    async def end(self, identity: ProducerIdentity, *, committed: bool, transactions_v2: bool) -> ProducerIdentity:  # noqa: ARG002 - as of Coordinator
+        """Nothing is open: everything counts as soon as it is acknowledged."""
+        return identity
+
+    async def commit_positions(self, identity: ProducerIdentity, positions: Mapping[K, CommittedOffset], *, transactions_v2: bool) -> None:  # noqa: ARG002 - as of Coordinator
+        """Commit positions to the group. Ferry repeats a request without an answer: what arrives late is behind the head, which counts."""
+        topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
+        batches = OffsetBatches(self._group, positions, self._batch_bytes)
+
+        def read(answer: object) -> tuple[Codes, object]:
+            codes = [(*key, part.error_code) for key, part in partitions_of(answer.topics)]  # type: ignore[attr-defined]
+            refused = batches.refused(answers.OFFSET_COMMIT.gravest(code for _, _, code in codes))
+            return [] if refused else codes, answer
+
+        for batch in batches:
+            topics = topics_to_commit(topic_type, topic_type.OffsetCommitRequestPartition, batch)
+            request = OffsetCommitRequest(group_id=self._group, topics=topics, max_version=OFFSET_COMMIT_VERSION)
+            await self._until_final(answers.OFFSET_COMMIT, GROUP_COORDINATOR, request, read)
+        self._batch_bytes = batches.limit
+
+    async def _append(self, identity: ProducerIdentity, records: Callable[[], Mapping[TopicPartition, Sequence[KeyValue]]]) -> None:
+        """Append one batch to each partition, with sequence number 0: so a batch whose answer is lost may be sent again.
+
+        `records`: called when the leaders were asked.
+        """
+        seconds = COORDINATION_SECONDS if self.patience_seconds is None else self.patience_seconds
+        deadline, pauses = time.monotonic() + seconds, doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+        topics = {self._state.topic, self._ledger_topic}
+        while True:
+            try:
+                await self._leaders.known(topics)
+                writer = InternalWriter(self._connection, self._leaders, Wakeup(self._loop), None, transactions_v2=True)
+                writer.adopt(identity)
+                return await writer.append(records())
+            except (RequestNotSent, RequestLost, OutcomeUnknown) as problem:
+                self._connection.require_answers()
+                if time.monotonic() > deadline:
+                    what = f"taking the name {self._name} did not succeed in {seconds:.0f} s: {problem}"
+                    raise ClusterUnreachable(f"cluster {self._connection.alias}: {what}") from problem
+            self._leaders.forget(topics)
+            await self._loop.sleep(next(pauses))

@@ -1,0 +1,46 @@
+"""Whether somebody holds a flow's run id and proves it, as the driver of a run that follows does every FOLLOW_LOOK_SECONDS.
+
+A run that was killed left no result, so the runs topic says for ever that it goes on. But it proves nothing any more. With transactions, a
+proof raises the epoch that the target tells of the id; without them, the writer's record in the state topic is appended again.
+"""
+
+import time
+from collections.abc import Hashable
+
+from ferry.clusters.connections import ClusterConnection
+from ferry.clusters.coordination import Coordinator, ProducerIdentity
+from ferry.clusters.shared_connection import ask_cluster
+from ferry.config import ClientRole, Flow
+from ferry.copying.fencing import read_writers
+
+# How often a run that follows proves that it still holds the flow.
+FOLLOW_LOOK_SECONDS = 5.0
+# A run that has not done it for so long does not follow any more, or its driver is very slow.
+FOLLOW_ALIVE_SECONDS = 3 * FOLLOW_LOOK_SECONDS
+# Between two questions.
+STEP_SECONDS = 1.0
+
+
+class RunProof:
+    """Begins to look when it is made. Make it before this process takes the flow."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow, self._name, self._began = flow, flow.transactional_id("run"), time.monotonic()
+        self._first = self._seen()
+
+    def comes(self, seconds: float = FOLLOW_ALIVE_SECONDS) -> bool:
+        """Whether the id is proven within `seconds` since the look began. Returns as soon as it is. True if the cluster does not tell."""
+        while self._first is not None and self._seen() == self._first:
+            if time.monotonic() - self._began > seconds:
+                return False
+            time.sleep(STEP_SECONDS)
+        return True
+
+    def _seen(self) -> Hashable | None:
+        if not self._flow.exactly_once:
+            return frozenset(offset for writer, offset in read_writers(self._flow).items() if writer.writer == self._name)
+
+        async def current(connection: ClusterConnection) -> ProducerIdentity | None:
+            return await Coordinator(connection.loop, connection, self._name, self._flow.position_group).current()
+
+        return ask_cluster(self._flow.target, current, role=ClientRole.PRODUCER)

@@ -1,0 +1,124 @@
+"""How a lane makes a segment count, when everything of it is acknowledged: with a transaction, or without one by a flush.
+
+A transaction holds the records, and then the receipts, heads and positions; EndTxn makes all of them count at once. A flush writes them one
+after the other, and waits for the acknowledgement of each: so a receipt is there only if its records are, a head only if the receipts of
+everything before it are, and a position is not ahead of its head. If the lane dies in between, the records since the last head are copied
+again.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from ferry.clusters.connections import RequestLost, RequestNotSent
+from ferry.clusters.coordination import Coordinator, OutcomeUnknown, PositionsRefused, ProducerIdentity
+from ferry.clusters.group_model import CommittedOffset
+from ferry.clusters.internal_batches import KeyValue
+from ferry.clusters.partitions import TopicPartition
+from ferry.copying.internal_writer import InternalWriter
+from ferry.errors import ClusterUnreachable
+
+log = logging.getLogger(__name__)
+
+# Of heads. Each may take as long as Ferry waits for a leader.
+ATTEMPTS = 6
+
+Records = Mapping[TopicPartition, list[KeyValue]]
+Register = Callable[[Iterable[TopicPartition]], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What the lane writes about a segment."""
+
+    receipts: Records
+    heads: Records
+    positions: Mapping[TopicPartition, CommittedOffset]
+
+
+class SegmentEnd(Protocol):
+    def adopt(self, identity: ProducerIdentity) -> None:
+        """Write as this producer from now on."""
+
+    async def prepare(self, identity: ProducerIdentity, found: Settled) -> None:
+        """What can be given up afterwards: the segment does not count yet. PositionsRefused, OutcomeUnknown."""
+
+    async def end(self, identity: ProducerIdentity, found: Settled) -> ProducerIdentity:
+        """Make the segment count. The pair to continue with. OutcomeUnknown: it may count, and `found.positions` tell."""
+        ...
+
+
+class TransactionEnd:
+    """`register`: adds partitions to the transaction; None with KIP-890, where brokers do it."""
+
+    def __init__(self, coordinator: Coordinator, ledger: InternalWriter, register: Register | None) -> None:
+        self._coordinator, self._ledger, self._register = coordinator, ledger, register
+
+    def adopt(self, identity: ProducerIdentity) -> None:
+        self._ledger.adopt(identity)
+
+    async def prepare(self, identity: ProducerIdentity, found: Settled) -> None:
+        """Add everything to the transaction."""
+        records = {**found.receipts, **found.heads}
+        if self._register is not None:
+            await self._register(records)
+        await self._ledger.append(records)
+        if self._register is not None:
+            await self._coordinator.add_offsets(identity)
+        await self._coordinator.commit_positions(identity, found.positions, transactions_v2=self._register is None)
+
+    async def end(self, identity: ProducerIdentity, found: Settled) -> ProducerIdentity:  # noqa: ARG002 - as of SegmentEnd
+        """EndTxn."""
+        return await self._coordinator.end(identity, committed=True, transactions_v2=self._register is None)
+
+
+class FlushEnd:
+    """`new_ledger`: a new writer, after the log may hold what the last one sent. `stop`: for partitions whose positions are refused."""
+
+    def __init__(
+        self, coordinator: Coordinator, new_ledger: Callable[[], InternalWriter], stop: Callable[[PositionsRefused], None]
+    ) -> None:
+        self._coordinator, self._new_ledger, self._stop = coordinator, new_ledger, stop
+        self._ledger = new_ledger()
+
+    def adopt(self, identity: ProducerIdentity) -> None:
+        self._ledger.adopt(identity)
+
+    async def prepare(self, identity: ProducerIdentity, found: Settled) -> None:  # noqa: ARG002 - as of SegmentEnd
+        """The receipts."""
+        await self._ledger.append(found.receipts)
+
+    async def end(self, identity: ProducerIdentity, found: Settled) -> ProducerIdentity:
+        """The heads, and then the positions. A position that cannot be written stays behind its head, which counts."""
+        identity = await self._append(identity, found.heads)
+        try:
+            await self._coordinator.commit_positions(identity, found.positions, transactions_v2=True)
+        except PositionsRefused as problem:
+            self._stop(problem)
+        except OutcomeUnknown as problem:
+            log.warning("positions stay behind until the next flush: %s", problem)
+        return identity
+
+    async def _append(self, identity: ProducerIdentity, heads: Records) -> ProducerIdentity:
+        """Append heads until they are acknowledged, so that it is never left open what counts. The same ones may stand there twice."""
+        for _ in range(ATTEMPTS):
+            try:
+                await self._ledger.append(heads)
+            except (OutcomeUnknown, RequestLost, RequestNotSent) as problem:
+                log.warning("heads are appended once more: %s", problem)
+                identity = await self._coordinator.prove(identity, transactions_v2=True)
+                self._ledger = self._new_ledger()
+                self._ledger.adopt(identity)
+            else:
+                return identity
+        raise ClusterUnreachable(f"the state topic did not acknowledge heads in {ATTEMPTS} attempts")
+
+
+def segment_end(
+    coordinator: Coordinator, new_ledger: Callable[[], InternalWriter], register: Register | None, stop: Callable[[PositionsRefused], None]
+) -> SegmentEnd:
+    """With a transaction if the lane has a transactional id. `register`: as of TransactionEnd; `new_ledger`, `stop`: as of FlushEnd."""
+    if coordinator.transactional_id is None:
+        return FlushEnd(coordinator, new_ledger, stop)
+    return TransactionEnd(coordinator, new_ledger(), register)

@@ -1,0 +1,334 @@
+"""Makes one `mm2.properties` of files of other tools, and says what became of each of their entries.
+
+Each file becomes entries under the keys of mm2.properties, which remember their own key, file and line. Then the loader examines the new
+file as it examines every config: its warnings and problems say what has no effect, and what Ferry cannot keep. What it cannot keep stays in
+the new file as a comment, and the flows that it concerns are switched off: a person decides before Ferry copies otherwise than the other
+tool did.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from pathlib import Path, PurePosixPath
+
+from ferry.config.connector_file import is_connector_file
+from ferry.config.keys import Keys
+from ferry.config.legacy_file import is_legacy_file, read_legacy_file
+from ferry.config.loader import examine
+from ferry.config.older_names import with_successors
+from ferry.config.problems import Problems, Told, located, without_secrets
+from ferry.config.properties import Entry, LineOf, PropertiesFile, parse_properties, read_bytes
+from ferry.config.providers import PROVIDERS, with_references
+from ferry.errors import ConfigError
+from ferry.imports.command_line import commands_of, read_command_line
+from ferry.imports.connectors import connectors_of, is_of_mm2, joined
+from ferry.imports.documents import decoded, read_json, read_yaml
+from ferry.imports.strimzi import KINDS, Resource
+
+# A file of a Connect worker has these; only its config providers and its topic of offsets matter.
+_WORKER = frozenset({"offset.storage.topic", "offset.storage.file.filename", "plugin.path", "group.id", "rest.port", "listeners"})
+_OFFSETS, _CONNECTORS_OFFSETS = "offset.storage.topic", "offsets.storage.topic"
+_PROVIDERS = "config.providers"
+# Strimzi's config providers, and usual names of Kafka's own.
+_SAME_PROVIDER = {
+    "strimzienv": "env",
+    "envVar": "env",
+    "envvar": "env",
+    "dir": "directory",
+    "strimzidir": "directory",
+    "strimzifile": "file",
+}
+_OF_KUBERNETES = frozenset({"secrets", "strimzisecrets"})
+_YAML = re.compile(r"^\ufeff?(apiVersion|kind):", re.MULTILINE)
+_NEW = Path("mm2.properties")
+
+
+class Fate(Enum):
+    """What became of an entry of an input file."""
+
+    TAKEN = "taken over"
+    NO_EFFECT = "no effect"
+    NOT_KEPT = "cannot be kept"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One entry of an input. `becomes`: its key in mm2.properties, empty if it is not there; `why`: what a person should know about it.
+
+    Its texts hold no secrets and no control characters.
+    """
+
+    path: str
+    line: int
+    key: str
+    fate: Fate
+    becomes: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Imported:
+    """`entries`: of the new file, by key; `rows`: every entry of the inputs, in their order; `off`: the flows that were switched off.
+
+    `why`: what a person should know about keys of the new file; `missing`: what the new file lacks before it can be loaded.
+    """
+
+    entries: dict[str, Entry]
+    why: dict[str, str]
+    rows: tuple[Row, ...]
+    off: frozenset[str]
+    missing: tuple[str, ...]
+
+
+@dataclass
+class _Inputs:
+    """What the files hold, all of them together."""
+
+    secrets: PurePosixPath
+    connectors: list[PropertiesFile] = field(default_factory=list)
+    whole: list[PropertiesFile] = field(default_factory=list)
+    workers: dict[str, Entry] = field(default_factory=dict)
+    offsets_topic: Entry | None = None
+    named: list[tuple[Entry, str]] = field(default_factory=list)
+    why: dict[str, str] = field(default_factory=dict)
+    dropped: list[tuple[Entry, str]] = field(default_factory=list)
+    lost: list[tuple[Entry, str]] = field(default_factory=list)
+
+    def read(self, path: Path) -> None:
+        data = read_bytes(path)
+        start = data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+        if start in {b"{", b"["}:
+            self._document(path, read_json(path, decoded(path, data)))
+        elif _YAML.search(data.decode("latin-1")):
+            for document in read_yaml(path, decoded(path, data)):
+                self._document(path, document)
+        elif commands := commands_of(data.decode("utf-8", errors="replace")):
+            self._commands(path, commands)
+        else:
+            self._properties(parse_properties(path, data))
+
+    def _document(self, path: Path, document: object) -> None:
+        resources = [one for one in _items(document) if isinstance(one, dict) and one.get("kind") in KINDS]
+        if isinstance(document, dict) and "kind" in document:
+            if not resources:
+                raise ConfigError(located(path, 0, "", f"holds no resource of the kinds {' and '.join(KINDS)}"))
+            resource = Resource(path, self.secrets)
+            for one in resources:
+                self._connectors(resource.connectors(one))
+            self.lost += [(Entry(name, "", LineOf(line, path)), why) for (line, name), why in resource.lost.items()]
+            if resource.offsets_topic is not None:
+                self.offsets_topic = Entry("offsetStorageTopic", str(resource.offsets_topic), LineOf(resource.offsets_topic.line, path))
+        else:
+            self._connectors(connectors_of(path, document))
+
+    def _connectors(self, found: Iterable[PropertiesFile]) -> None:
+        for one in found:
+            if is_of_mm2(one):
+                self.connectors.append(one)
+            else:
+                entries = list(one.entries.values())
+                self.dropped += [(entry, "it is no connector of MirrorMaker 2") for entry in entries]
+
+    def _commands(self, path: Path, commands: Sequence[tuple[int, str]]) -> None:
+        if len(commands) > 1:
+            lines = ", ".join(str(line) for line, _ in commands)
+            raise ConfigError(located(path, 0, "", f"holds {len(commands)} commands (lines {lines}): import each from a file of its own"))
+        legacy, idle = read_command_line(path, *commands[0])
+        self.whole.append(read_legacy_file(legacy))
+        self.dropped += [(Entry(option, "", LineOf(line, path)), why) for line, option, why in idle]
+
+    def _properties(self, file: PropertiesFile) -> None:
+        entries = {key: replace(entry, line=LineOf(entry.line, file.path)) for key, entry in file.entries.items()}
+        placed = replace(file, entries=entries, overridden=())
+        again = [replace(entry, line=LineOf(entry.line, file.path)) for entry in file.overridden]
+        self.dropped += [(entry, "is given again below, and the last one wins") for entry in again]
+        if "clusters" in entries:
+            self.whole.append(placed)
+        elif is_legacy_file(placed):
+            self.whole.append(read_legacy_file(placed))
+        elif is_connector_file(placed):
+            self._connectors([placed])
+        elif _WORKER & entries.keys():
+            self.workers |= {key: entry for key, entry in entries.items() if key.startswith(_PROVIDERS)}
+            self.offsets_topic = entries.get(_OFFSETS, self.offsets_topic)
+            gone = [entry for key, entry in entries.items() if not key.startswith(_PROVIDERS) and key != _OFFSETS]
+            self.dropped += [(entry, "Ferry has no Connect worker") for entry in gone]
+        else:
+            what = "is no config of MirrorMaker: it has neither clusters, nor connector.class, nor source.cluster.alias"
+            raise ConfigError(located(file.path, 0, "", what))
+
+    def together(self) -> dict[str, Entry]:
+        """All entries under the keys of mm2.properties. ConfigError if the files do not belong together."""
+        if len(self.whole) + bool(self.connectors) != 1:
+            paths = ", ".join(dict.fromkeys(str(file.path) for file in (*self.whole, *self.connectors)))
+            what = f"each is a config of its own ({paths}): import them one by one" if paths else "no file holds a flow of MirrorMaker"
+            raise ConfigError(what)
+        if self.whole:
+            return self._whole(self.whole[0])
+        found = joined(self.connectors)
+        self.named, self.why = found.named, found.why
+        self.dropped += found.dropped
+        self.lost += found.lost
+        self.lost += [(entry, "a PEM text begins here that continues in the next line") for entry in found.begun]
+        entries = {"clusters": Entry("clusters", ", ".join(found.aliases), 0), **found.entries}
+        if self.offsets_topic is not None:
+            for pair in _pairs(list(found.aliases)):
+                if f"{pair}.enabled" in entries:
+                    entries.setdefault(f"{pair}.{_CONNECTORS_OFFSETS}", self.offsets_topic)
+        return entries
+
+    def _whole(self, file: PropertiesFile) -> dict[str, Entry]:
+        aliases = clusters_of(file.entries)
+        told = Problems(file.path)
+        entries = with_successors(file.entries, Keys(tuple(aliases)), told)
+        gone = [(entry, key) for key, entry in file.entries.items() if entry not in entries.values()]
+        because = {(line, key): what for _, line, key, what in told.warned} | {(line, key): what for line, key, what in file.notes}
+        self.dropped += [(entry, because.get((int(entry.line), entry.key), "has no effect")) for entry, _ in gone]
+        self.why = {key: because[int(entry.line), entry.key] for key, entry in entries.items() if (int(entry.line), entry.key) in because}
+        self.lost += [(entry, "a PEM text begins here that continues in the next line") for entry in file.begun]
+        proposed = any(Keys(tuple(aliases)).older_form(key) for key in file.entries)
+        if proposed and not any(f"{pair}.enabled" in entries for pair in _pairs(aliases)):
+            named = [pair for pair in _pairs(aliases) if any(key.startswith(f"{pair}.") for key in entries)] or _pairs(aliases)
+            entries |= {f"{pair}.enabled": Entry("enabled", "true", 0) for pair in named}
+            self.why |= {f"{pair}.enabled": "KIP-382's samples run each flow; MM2 needs this key" for pair in named}
+        return entries
+
+
+def clusters_of(entries: Mapping[str, Entry]) -> list[str]:
+    """The aliases in `clusters`."""
+    return [alias.strip() for alias in entries["clusters"].value.split(",")]
+
+
+def import_files(paths: Sequence[Path], secrets: PurePosixPath) -> Imported:
+    """Read the files, which together are one config. `secrets`: the directory into which Kubernetes' Secrets will be mounted.
+
+    ConfigError if a file cannot be read, if a cluster has no servers, or if there is no flow.
+    """
+    inputs = _Inputs(secrets)
+    for path in paths:
+        inputs.read(path)
+    entries = _with_providers(inputs.together(), inputs.workers, secrets)
+    aliases = clusters_of(entries)
+    refused, missing = _refused(entries, aliases)
+    kept = {key: entry for key, entry in entries.items() if key not in refused}
+    problems, enabled = examine(_numbered(kept))
+    warned = {key: told for key, told in _by_key(kept, problems.warned).items() if key not in refused}
+    idle = {key for key, told in warned.items() if told.is_about_no_effect}
+    why = inputs.why | {key: told.what for key, told in (warned | refused).items()}
+    concerned = {*refused, *(f"{told.key}." for told in missing)}
+    off = frozenset(pair for pair in enabled if inputs.lost or any(_concerns(key, pair, aliases) for key in concerned))
+    written = [(key, entry) for key, entry in entries.items() if entry.line]
+    rows = [_row(entry, _fate(key, refused, idle), "" if key in idle else key, why.get(key, "")) for key, entry in written]
+    rows += [_row(entry, Fate.TAKEN, key, "") for entry, key in inputs.named]
+    rows += [_row(entry, Fate.NO_EFFECT, "", told) for entry, told in inputs.dropped]
+    rows += [_row(entry, Fate.NOT_KEPT, "", told) for entry, told in inputs.lost]
+    new = {key: entry for key, entry in kept.items() if key not in idle}
+    new |= {f"{pair}.enabled": Entry("enabled", "false", 0) for pair in off}
+    because = {key: printable(text) for key, text in why.items()}
+    ordered = tuple(sorted(dict.fromkeys(rows), key=lambda row: (row.path, row.line, row.key)))
+    lacking = tuple(printable(f"{told.key}: {told.what}" if told.key else told.what) for told in missing)
+    return Imported(new, because, ordered, off, lacking)
+
+
+def _fate(key: str, refused: Mapping[str, Told], idle: Iterable[str]) -> Fate:
+    return Fate.NOT_KEPT if key in refused else Fate.NO_EFFECT if key in idle else Fate.TAKEN
+
+
+def _row(entry: Entry, fate: Fate, becomes: str, why: str) -> Row:
+    return Row(str(getattr(entry.line, "path", "")), int(entry.line), printable(entry.key), fate, becomes, printable(why))
+
+
+def printable(text: str) -> str:
+    """`text` in one line, without secrets and without control characters, which could write lines into a file or move a cursor."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in without_secrets(text))
+
+
+def _numbered(entries: Mapping[str, Entry]) -> PropertiesFile:
+    """The new file: each entry has its new key and a line of its own, so that a problem names one entry."""
+    return PropertiesFile(_NEW, {key: Entry(key, entry.value, number) for number, (key, entry) in enumerate(entries.items(), start=1)})
+
+
+def _by_key(entries: Mapping[str, Entry], told: Iterable[Told]) -> dict[str, Told]:
+    """What was told first about each entry of the numbered file."""
+    keys = dict(enumerate(entries, start=1))
+    return {keys[one.line]: one for one in reversed(list(told)) if one.line in keys}
+
+
+def _refused(entries: Mapping[str, Entry], aliases: Sequence[str]) -> tuple[dict[str, Told], tuple[Told, ...]]:
+    """The entries that Ferry refuses, with the first problem of each; and what is missing when they are gone.
+
+    ConfigError if a cluster has no servers, or if there is no flow.
+    """
+    refused: dict[str, Told] = {}
+    first, enabled = examine(_numbered(entries))
+    found = first
+    while found.found:
+        kept = {key: entry for key, entry in entries.items() if key not in refused}
+        named = _by_key(kept, found.found)
+        if any(key.endswith("bootstrap.servers") or key == "clusters" for key in named):
+            raise _refusal(entries, first.found)
+        if not named:
+            break
+        refused |= named
+        found, _ = examine(_numbered({key: entry for key, entry in kept.items() if key not in named}))
+    missing = tuple(told for told in found.found if told.key or not _is_switched_off(entries, aliases))
+    if any(told.key.endswith("bootstrap.servers") for told in missing) or (not enabled and any(not told.key for told in missing)):
+        raise _refusal(entries, first.found)
+    return refused, tuple(told for told in missing if told.key)
+
+
+def _refusal(entries: Mapping[str, Entry], told: Iterable[Told]) -> ConfigError:
+    """The problems of the numbered file, at their places in the inputs."""
+    written = list(entries.values())
+    input_path = next((getattr(entry.line, "path", None) for entry in written if entry.line), None) or _NEW
+    lines = []
+    for one in told:
+        entry = written[one.line - 1] if one.line else Entry(one.key, "", 0)
+        lines.append(located(input_path, entry.line, entry.key, one.what))
+    return ConfigError("\n".join(lines))
+
+
+def _is_switched_off(entries: Mapping[str, Entry], aliases: Sequence[str]) -> bool:
+    """Whether the inputs themselves switch a flow off."""
+    return any(f"{pair}.enabled" in entries and entries[f"{pair}.enabled"].value.strip().lower() != "true" for pair in _pairs(aliases))
+
+
+def _concerns(key: str, pair: str, aliases: Sequence[str]) -> bool:
+    """Whether an entry is about the flow: it is the flow's, or of one of its clusters, or of all flows, or of a flow that is not there."""
+    if "->" in key:
+        return key.startswith(f"{pair}.") or not key.startswith(tuple(f"{other}." for other in _pairs(aliases)))
+    owner = max((alias for alias in aliases if key.startswith(f"{alias}.")), key=len, default=None)
+    return owner is None or owner in pair.split("->")
+
+
+def _pairs(aliases: Sequence[str]) -> list[str]:
+    return [f"{source}->{target}" for source in aliases for target in aliases if source != target]
+
+
+def _with_providers(entries: dict[str, Entry], workers: dict[str, Entry], secrets: PurePosixPath) -> dict[str, Entry]:
+    """Entries whose references name providers that Ferry has, and the declarations of those that are not declared."""
+    every = {**workers, **entries}
+    declared = [name for name in (every[_PROVIDERS].value if _PROVIDERS in every else "").replace(" ", "").split(",") if name]
+    used: dict[str, None] = {}
+
+    def change(provider: str, path: str, key: str) -> str:
+        name = provider if provider in declared else _SAME_PROVIDER.get(provider, provider)
+        if provider in _OF_KUBERNETES and provider not in declared:  # namespace/name of a Secret
+            name, path = "directory", str(secrets / path.rpartition("/")[2])
+        if name in PROVIDERS and name not in declared:
+            used[name] = None
+        return f"${{{name}:{path}:{key}}}" if path else f"${{{name}:{key}}}"
+
+    found = {key: replace(entry, value=with_references(entry.value, change)) for key, entry in every.items()}
+    if used:
+        found[_PROVIDERS] = replace(found.get(_PROVIDERS, Entry(_PROVIDERS, "", 0)), value=", ".join((*declared, *used)))
+        found |= {f"{_PROVIDERS}.{name}.class": Entry(_PROVIDERS, PROVIDERS[name], 0) for name in used}
+    return found
+
+
+def _items(document: object) -> list[object]:
+    """The resources of a document: itself, or those of a `kind: List`."""
+    if isinstance(document, dict) and document.get("kind") == "List" and isinstance(document.get("items"), list):
+        return list(document["items"])
+    return [document]

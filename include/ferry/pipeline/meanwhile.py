@@ -1,0 +1,98 @@
+"""What goes on beside the copy of a run that follows: the flow's syncs, each at its own interval, as MirrorMaker 2's connectors do them.
+
+Each sync has a thread and connections of its own, so one that hangs or fails delays neither the copy nor the others. Topics are no part of
+it: the driver of the copy makes them, because it copies them too. When a sync was done is kept not more often than KEEP_SECONDS, and what
+it did, for the run's report, not more often than REPORT_SECONDS, because runs read all of the runs topic. So what Ferry keeps does not grow
+with the number of heartbeats.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Event, Thread
+
+from ferry.clusters.kept import kept_clients
+from ferry.config import Flow
+from ferry.errors import FerryError
+from ferry.ledger.reading import read_syncs_done
+from ferry.ledger.runs_topic import RunSync, write_run_record
+from ferry.ledger.sync_outcome import SyncOutcome, WholeSyncFailure
+from ferry.pipeline.syncs import Syncs
+from ferry.syncs.names import AFTER_THE_COPY, SYNCS, SyncName, not_enabled
+
+# Without an interval of its own, a sync is done as often as MirrorMaker 2 writes offset syncs at least.
+USUAL_SECONDS = 60.0
+KEEP_SECONDS = 60.0
+REPORT_SECONDS = 600.0
+# After a failure Ferry tries again so soon, or at the next interval if that is longer.
+FAILED_SECONDS = 10.0
+# Less than the copy waits for all of them: a sync that takes long must not delay the end of a run.
+LAST_SECONDS = 4.0
+# A sync that has taken so long at the end of the run hangs.
+HANGS_SECONDS = 300.0
+
+
+def sync_meanwhile(flow: Flow, run_id: str, say: Callable[[str], None], over: Event) -> None:
+    """Do the syncs that the flow has enabled, until `over`. One that takes long then is not waited for; if it hangs, the report says so."""
+    wanted = [name for name in AFTER_THE_COPY if not not_enabled(flow, name)]
+    busy: dict[SyncName, float] = {}
+    shared = {"over": over, "busy": busy}
+    threads = [
+        Thread(target=_sync_on, args=(flow, run_id, say, name), kwargs=shared, name=f"ferry-sync-{name}", daemon=True) for name in wanted
+    ]
+    for thread in threads:
+        thread.start()
+    over.wait()
+    deadline = time.monotonic() + LAST_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    for name, since in dict(busy).items():
+        if (seconds := time.monotonic() - since) >= HANGS_SECONDS:
+            _tell_that_it_hangs(flow, run_id, say, name, seconds)
+
+
+def _tell_that_it_hangs(flow: Flow, run_id: str, say: Callable[[str], None], name: SyncName, seconds: float) -> None:
+    problem = f"it had not ended after {seconds:.0f} s, when the run ended"
+    say(f"sync {name.value}: {problem}")
+    failure = WholeSyncFailure(f"sync {name.value}", "RunUnfinished", problem)
+    try:
+        write_run_record(flow, RunSync(run_id, name.value, SyncOutcome(sync=name.value, failed=(failure,), seconds=seconds).document()))
+    except FerryError as error:
+        say(f"that sync {name.value} hangs is not in the run's report: {error}")
+
+
+def _sync_on(flow: Flow, run_id: str, say: Callable[[str], None], name: SyncName, *, over: Event, busy: dict[SyncName, float]) -> None:
+    """`busy`: since when each sync is at work."""
+    interval = float(SYNCS[name].interval(flow)) or USUAL_SECONDS
+    syncs = Syncs(flow, run_id=run_id, topics_made=True, keep_seconds=KEEP_SECONDS, report_seconds=REPORT_SECONDS)
+    failing = False
+    with kept_clients():
+        pause = _until_due(flow, name, interval)
+        while not over.wait(pause):
+            syncs.look_again()
+            busy[name] = time.monotonic()
+            try:
+                failed = syncs.carry_out(name, on_request=True, unless_disabled=True).failed
+                problem = "; ".join(map(str, failed))
+            except Exception as error:  # noqa: BLE001 - whatever it is, the sync must be tried again
+                problem = f"{type(error).__name__}: {error}"
+            del busy[name]
+            if problem and not failing:
+                say(f"sync {name.value} failed; Ferry tries again every {max(interval, FAILED_SECONDS):.0f} s: {problem}")
+            failing = bool(problem)
+            pause = max(interval, FAILED_SECONDS) if failing else interval
+        try:
+            syncs.keep()
+        except FerryError as error:
+            say(f"what sync {name.value} did last is not in the run's report: {error}")
+
+
+def _until_due(flow: Flow, name: SyncName, interval: float) -> float:
+    """Seconds until an earlier run's sync is as old as the interval."""
+    try:
+        done = read_syncs_done(flow).get(name.value)
+    except FerryError:
+        return 0.0
+    age = interval if done is None else time.time() - done.finished / 1000
+    return max(0.0, interval - age) if age >= 0 else 0.0

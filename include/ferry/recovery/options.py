@@ -1,0 +1,53 @@
+"""What a person asks for in a failover, failback or cut-over.
+
+`ferry --help` shows some of it, so this module loads no other one of Ferry but the errors.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ferry.errors import ArgumentError
+
+# Longer than a restart of a client takes.
+QUIET_SECONDS = 5.0
+LONGEST_QUIET_SECONDS = 24 * 3600.0
+
+
+class Tail(StrEnum):
+    """What a failback does with records of the source that were never copied."""
+
+    COPY = "copy"
+    LEAVE = "leave"
+
+
+class Mode(StrEnum):
+    """Whether a command writes. A rehearsal also asks whether groups may be written, and measures the time."""
+
+    REAL = "real"
+    DRY_RUN = "dry-run"
+    REHEARSAL = "rehearsal"
+
+
+@dataclass(frozen=True)
+class RecoveryOptions:
+    """What a person asked for. `only`: an expression for the names of groups. `backwards`: groups whose offset is larger go back too."""
+
+    command: str
+    run_id: str
+    mode: Mode = Mode.REAL
+    only: str | None = None
+    backwards: bool = False
+
+    @property
+    def writes(self) -> bool:
+        return self.mode is Mode.REAL
+
+    def part(self, what: str) -> str:
+        """The id of a run that is a part of this recovery: one of its copies, its seed or its verify."""
+        return f"{self.run_id}__{what}"
+
+
+def check_quiet(seconds: float) -> None:
+    """Check how long nothing may arrive before producers count as stopped. ArgumentError for anything but 0 to 24 h."""
+    if not 0 <= seconds <= LONGEST_QUIET_SECONDS:  # refuses not-a-number too
+        raise ArgumentError(f"the seconds of quiet must be 0 to {LONGEST_QUIET_SECONDS:.0f}, not {seconds}")

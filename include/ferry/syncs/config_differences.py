@@ -1,0 +1,176 @@
+"""What a remote topic's config would do to copied records that the source topic's does not (pure).
+
+Plan, run and doctor ask this before the first write. One difference would change records: a remote topic that replaces timestamps is not
+copied to. With the others the copy is right at first, but the target may refuse a record, or delete records that the source keeps. An entry
+that one side does not tell is not compared.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ferry.clusters.describe import ConfigOrigin, ConfigValue
+from ferry.clusters.partitions import grouped
+from ferry.config import Flow
+from ferry.errors import some_of, span
+from ferry.syncs.config_plan import BATCH_LIMIT, STAMPS, TIMESTAMP_TYPE, Entries
+
+CLEANUP, RETENTION, RETENTION_BYTES = "cleanup.policy", "retention.ms", "retention.bytes"
+TIMESTAMP_BEFORE, TIMESTAMP_AFTER = "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"
+# Until Kafka 3.6 the only limit, in both directions; until 4.0 it counts where the newer one is not set.
+TIMESTAMP_DIFFERENCE = "message.timestamp.difference.max.ms"
+COMPARED = (
+    CLEANUP,
+    BATCH_LIMIT,
+    TIMESTAMP_AFTER,
+    TIMESTAMP_BEFORE,
+    TIMESTAMP_DIFFERENCE,
+    TIMESTAMP_TYPE,
+    RETENTION_BYTES,
+    RETENTION,
+)
+NO_LIMIT = (1 << 63) - 1  # Java's largest long
+# A message names so many topics.
+NAMES_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class ConfigDifference:
+    """An entry by which a remote topic treats records differently. `here`: the source topic's value, `there`: the remote topic's.
+
+    `effect` completes "the target …". `refused`: Ferry does not copy to such a topic.
+    """
+
+    topic: str
+    remote_topic: str
+    name: str
+    here: str
+    there: str
+    effect: str
+    remedy: str
+    refused: bool = False
+
+
+def config_differences(flow: Flow, topic: str, remote_topic: str, source: Entries, remote: Entries) -> list[ConfigDifference]:
+    """What to refuse or to name of one remote topic, by its effective config and that of its source topic."""
+    here, there = _told(source), _told(remote)
+    return [
+        ConfigDifference(
+            topic,
+            remote_topic,
+            name,
+            here.get(name, "not known"),
+            there[name],
+            effect,
+            _remedy(flow, name, source.get(name), remote[name]),
+            refused=name == TIMESTAMP_TYPE,
+        )
+        for name, effect in (*_refusals(here, there), *_deletions(here, there))
+    ]
+
+
+@dataclass(frozen=True)
+class AlikeDifferences:
+    """Topics that differ in the same way, for people: what was `found`, and what to do."""
+
+    found: str
+    remedy: str
+    refused: bool
+
+
+def by_kind(differences: Iterable[ConfigDifference]) -> list[AlikeDifferences]:
+    """One entry for all topics with the same difference; those that Ferry does not copy to come first."""
+    alike = grouped((replace(entry, topic="", remote_topic=""), entry.remote_topic) for entry in differences)
+    return [
+        AlikeDifferences(
+            f"{kind.name}={kind.there} of {some_of(sorted(topics), NAMES_SHOWN)}, {kind.here} at the source: the target {kind.effect}",
+            kind.remedy,
+            kind.refused,
+        )
+        for kind, topics in sorted(alike.items(), key=lambda pair: not pair[0].refused)
+    ]
+
+
+def told(differences: Iterable[ConfigDifference]) -> tuple[str, ...]:
+    """One line for people about all topics with the same difference."""
+    return tuple(f"{kind.found}; {kind.remedy}" for kind in by_kind(differences))
+
+
+def _told(entries: Entries) -> dict[str, str]:
+    return {name: entry.value for name, entry in entries.items() if entry.value is not None}
+
+
+def _remedy(flow: Flow, name: str, here: ConfigValue | None, there: ConfigValue) -> str:
+    """What a person has to do. The config sync would undo a change of the remote topic alone."""
+    rule = flow.config_property_filter
+    if name == TIMESTAMP_TYPE:
+        return "set CreateTime there with kafka-configs.sh --alter"
+    if here is None or not flow.mirroring.sync_topic_configs_enabled or rule.why_not(name) is not None:
+        return "change it there with kafka-configs.sh --alter"
+    removed = here.origin is ConfigOrigin.DEFAULT and (there.origin is ConfigOrigin.TOPIC or rule.should_replicate_source_default(name))
+    if removed or name == BATCH_LIMIT or here.origin not in {ConfigOrigin.DEFAULT, ConfigOrigin.BROKER_FILE}:
+        return f"ferry sync {flow.source.path} --flow '{flow.name}' configs changes that; a run does it only after its copy"
+    return "set the value on the source topic itself: then the config sync sets it on the remote topic too"
+
+
+def _refusals(here: Mapping[str, str], there: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What the target would change or refuse at once: (name, effect)."""
+    stamps = there.get(TIMESTAMP_TYPE) == STAMPS
+    if stamps:
+        yield TIMESTAMP_TYPE, "would replace the timestamps of records"
+    if BATCH_LIMIT in here and int(there.get(BATCH_LIMIT, NO_LIMIT)) < int(here[BATCH_LIMIT]):
+        yield BATCH_LIMIT, "refuses a record that is larger, and the source may have one"
+    if stamps:
+        return  # such a topic has no limits of timestamps
+    name, past = _timestamp_limit(there, TIMESTAMP_BEFORE)
+    if name and _has(here, CLEANUP, RETENTION) and past < _kept(here):
+        yield name, f"refuses records that are older than {span(past / 1000)}, and the source may have some"
+    name, future = _timestamp_limit(there, TIMESTAMP_AFTER)
+    if name and future < _timestamp_limit(here, TIMESTAMP_AFTER)[1]:
+        yield name, f"refuses records whose timestamp is more than {span(future / 1000)} in the future, and the source may have some"
+
+
+def _deletions(here: Mapping[str, str], there: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What the target would delete later, and the source keeps: (name, effect)."""
+    if not (_has(here, CLEANUP) and _has(there, CLEANUP)):
+        return
+    if _compacts(there) and not _compacts(here):
+        yield CLEANUP, "keeps only the newest record of each key, and refuses records without a key"
+    if not _deletes(there):
+        return
+    bounded = [name for name in (RETENTION, RETENTION_BYTES) if int(there.get(name, -1)) >= 0]
+    if not _deletes(here):
+        if bounded:
+            limits = " and ".join(f"{name}={there[name]}" for name in bounded)
+            yield CLEANUP, f"deletes old records (by {limits}), and the source deletes none"
+        return
+    for name in bounded:
+        kept = int(here.get(name, there[name]))
+        if kept < 0 or kept > int(there[name]):
+            measure = span(int(there[name]) / 1000) if name == RETENTION else f"{int(there[name]):,} bytes of a partition"
+            yield name, f"keeps records only for {measure}" if name == RETENTION else f"keeps only {measure}"
+
+
+def _timestamp_limit(config: Mapping[str, str], name: str) -> tuple[str, int]:
+    """The name of the entry that limits timestamps in this direction, and its value in ms; an empty name: there is no limit."""
+    for entry in (name, TIMESTAMP_DIFFERENCE):
+        if int(config.get(entry, NO_LIMIT)) < NO_LIMIT:
+            return entry, int(config[entry])
+    return "", NO_LIMIT
+
+
+def _kept(config: Mapping[str, str]) -> int:
+    """For how many ms a topic keeps records."""
+    milliseconds = int(config[RETENTION])
+    return milliseconds if _deletes(config) and milliseconds >= 0 else NO_LIMIT
+
+
+def _has(config: Mapping[str, str], *names: str) -> bool:
+    return all(name in config for name in names)
+
+
+def _compacts(config: Mapping[str, str]) -> bool:
+    return "compact" in config[CLEANUP]
+
+
+def _deletes(config: Mapping[str, str]) -> bool:
+    return "delete" in config[CLEANUP]

@@ -1,0 +1,94 @@
+"""What a run keeps of the syncs that it has done, however it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ferry.clusters.internal_batches import KeyValue
+from ferry.copying.request import RunRequest
+from ferry.errors import ClusterUnreachable
+from ferry.ledger.sync_outcome import SyncOutcome
+from ferry.pipeline import run as module
+from ferry.pipeline import syncs
+from ferry.pipeline.run import LAST_KEEP_SECONDS, Run
+from ferry.syncs.names import SyncName
+
+pytestmark = pytest.mark.unit
+
+NAMES = [SyncName.CONFIGS, SyncName.ACLS, SyncName.HEARTBEAT]
+
+
+class Target:
+    """A target that takes records unless it is away. `act` is what the next sync does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.away, self.taken, self.waits = False, list[tuple[str, int]](), list[float | None]()
+        self.act: Callable[[], None] = lambda: None
+        monkeypatch.setattr(syncs, "append_to_topics", self._append)
+        monkeypatch.setattr(syncs, "read_syncs_done", lambda _: {})
+        monkeypatch.setattr(syncs, "_function", lambda _: self._sync)
+        flow: Any = SimpleNamespace(runs_topic="runs", state_topic="state", target="B", setting=lambda *_: 1)
+        self.run = Run(flow, RunRequest("A->B", "one"))
+        self.run._prepared = True
+
+    def _sync(self, _: object) -> SyncOutcome:
+        self.act()
+        return SyncOutcome()
+
+    def _append(self, _: object, records: Mapping[str, list[KeyValue]], *, seconds: float | None) -> None:
+        self.waits.append(seconds)
+        if self.away:
+            self.away = False
+            raise ClusterUnreachable("cluster B: away")
+        self.taken += [(topic, len(pairs)) for topic, pairs in records.items()]
+
+
+@pytest.fixture
+def target(monkeypatch: pytest.MonkeyPatch) -> Target:
+    return Target(monkeypatch)
+
+
+def test_syncs_are_kept_when_the_caller_stops(target: Target) -> None:
+    def interrupted() -> None:
+        for number, _ in enumerate(target.run.sync(NAMES)):
+            if number:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert target.taken == [("runs", 2), ("state", 2)]
+
+
+def test_syncs_are_kept_when_a_later_one_ends_the_run(target: Target) -> None:
+    done = target.run.sync(NAMES)
+    next(done)
+    target.act = lambda: {}["a defect"]
+    with pytest.raises(KeyError):
+        next(done)
+    assert target.taken == [("runs", 1), ("state", 1)]
+
+
+def test_syncs_that_could_not_be_written_are_written_again(monkeypatch: pytest.MonkeyPatch, target: Target) -> None:
+    monkeypatch.setattr(module, "KEEP_SECONDS", 0.0)
+    target.away = True
+    with pytest.raises(ClusterUnreachable):
+        next(target.run.sync(NAMES))
+    assert target.taken == [("runs", 1), ("state", 1)]
+
+
+def test_an_error_is_told_also_when_the_target_takes_nothing(target: Target) -> None:
+    done = target.run.sync(NAMES)
+    next(done)
+    target.act, target.away = (lambda: {}["a defect"]), True
+    with pytest.raises(KeyError):
+        next(done)
+    assert (target.taken, target.waits) == ([], [LAST_KEEP_SECONDS])
+
+
+def test_syncs_of_a_few_seconds_are_written_together(target: Target) -> None:
+    assert len(list(target.run.sync(NAMES))) == len(NAMES)
+    assert target.taken == [("runs", 3), ("state", 3)]

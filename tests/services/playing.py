@@ -1,0 +1,69 @@
+"""Two clusters behind proxies that play a managed service, made of what the product knows of the service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.both_clusters import FOREVER, both_clusters
+from tools.kafka import SandboxCluster
+from tools.proxy.broker_proxy import BrokerProxy
+from tools.proxy.listener import proxied_properties
+from tools.proxy.rules import DESCRIBE_ACLS
+from tools.proxy.service import NOT_OFFERED, Service
+
+from ferry.clusters.error_codes import CODES
+from ferry.clusters.service_profiles import AIVEN, AUTOMQ, CONFLUENT_CLOUD, MSK_EXPRESS, MSK_PROVISIONED, MSK_SERVERLESS
+from ferry.clusters.services import ManagedService
+from ferry.sandbox.ports import free_ports
+from ferry.wire.compression import CODEC_NAMES
+
+# Those that run Apache Kafka tell its finalized features.
+KAFKA = {service.name for service in (CONFLUENT_CLOUD, MSK_PROVISIONED, MSK_EXPRESS, MSK_SERVERLESS, AUTOMQ, AIVEN)}
+# No document names these errors: Confluent's is seen in reports of users, the others are what Kafka answers in such a case.
+POLICY = {CONFLUENT_CLOUD.name}
+WITHOUT_ACLS = {MSK_SERVERLESS.name}
+
+
+def played(service: ManagedService, role: str) -> Service:
+    """How a proxy plays it before the cluster of this role."""
+    return Service(
+        newest={**service.newest, **dict.fromkeys(service.missing, NOT_OFFERED)},
+        errors={DESCRIBE_ACLS: CODES["SECURITY_DISABLED"]} if service.name in WITHOUT_ACLS else {},
+        transactions=0 if service.transactions else CODES["TRANSACTIONAL_ID_AUTHORIZATION_FAILED"],
+        codecs=None if service.codecs is None else frozenset(map(CODEC_NAMES.index, service.codecs)),
+        topic_configs=service.topic_configs,
+        config_error=CODES["POLICY_VIOLATION" if service.name in POLICY else "INVALID_CONFIG"],
+        factors=service.factors or None,
+        request_bytes=service.request_bytes,
+        cluster_id=f"{service.cluster_ids}{role}" if service.cluster_ids else "",
+        features=service.name in KAFKA,
+    )
+
+
+class Stage(NamedTuple):
+    """Source and target, and the proxies before them."""
+
+    clusters: tuple[SandboxCluster, SandboxCluster]
+    proxies: tuple[BrokerProxy, BrokerProxy]
+
+    @property
+    def addresses(self) -> tuple[str, str]:
+        return self.proxies[0].bootstrap, self.proxies[1].bootstrap
+
+    def play(self, service: ManagedService) -> None:
+        """From now on both are clusters of `service`."""
+        for proxy, role in zip(self.proxies, ("source", "target"), strict=True):
+            proxy.service = played(service, role)
+            proxy.cut()
+
+
+@contextmanager
+def started(directory: Path) -> Iterator[Stage]:
+    """Everybody may do everything, and ACLs are kept."""
+    ports = free_ports(2), free_ports(2)
+    files = [{**FOREVER, "allow.everyone.if.no.acl.found": "true", **proxied_properties(*pair)} for pair in ports]
+    with both_clusters(directory, files[0], files[1], authorizer=True) as clusters, ExitStack() as running:
+        yield Stage(clusters, (running.enter_context(BrokerProxy(*ports[0])), running.enter_context(BrokerProxy(*ports[1]))))

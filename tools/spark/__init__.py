@@ -1,0 +1,1 @@
+"""Clusters for Spark on 127.0.0.1."""
