@@ -122,8 +122,7 @@ def test_older_releases_refuse_what_a_flow_without_transactions_writes() -> None
     key, value = encode_state(FlowRecord("A->B", 8))
     with pytest.raises(NewerFormat):
         decode_state(key, json.dumps({**json.loads(value), "version": PLAIN_VERSION}).encode())
-    state = fold_state([encode_state(writer), encode_state(Writer("ferry-A->B-0", 8)), (encode_state(writer)[0], None)])
-    assert state.writers == {Writer("ferry-A->B-0", 8)}
+    assert fold_state([encode_state(writer), (encode_state(writer)[0], None)]) == fold_state([])
     for end in (0, 7):
         flushed = replace(HEAD, remote_end=end)
         assert decode_state(*encode_state(flushed)) == flushed

@@ -79,6 +79,13 @@ TARGET_WISHES = (
     *PLAIN_TARGET_WISHES,
     Feature(DescribeProducersRequest, 0, "2.8", "Ferry does not look for transactions of the flow that a broker forgot to end (KIP-664)"),
 )
+
+
+def target_features(*, transactions: bool) -> tuple[tuple[Feature, ...], tuple[Feature, ...]]:
+    """What a target must offer, and what it should offer: to flows that copy in `transactions`, or to flows that do not."""
+    return (TARGET_NEEDS, TARGET_WISHES) if transactions else (PLAIN_TARGET_NEEDS, PLAIN_TARGET_WISHES)
+
+
 # Requests by which a release shows itself, also on a service that leaves out others.
 MARKERS = (
     *SOURCE_NEEDS,

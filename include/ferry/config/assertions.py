@@ -4,23 +4,19 @@ Kafka's DefaultAssertionCreator, LayeredAssertionJwtTemplate and FileAssertionCr
 another program may replace them at any time.
 """
 
-import base64
 import json
 import uuid
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+import jwt
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from ferry.config.credentials import AssertionFile, SignedAssertion
 from ferry.errors import ConfigError
 
-# The bytes of each of the two numbers of a signature with ES256 (RFC 7518, 3.4).
-_HALF_BYTES = 32
+# Those that Kafka signs with.
+ALGORITHMS = ("RS256", "ES256")
 
 
 def assertion_text(assertion: SignedAssertion | AssertionFile, now: float) -> str:
@@ -35,17 +31,7 @@ def assertion_text(assertion: SignedAssertion | AssertionFile, now: float) -> st
     claims |= {"iat": int(now), "exp": int(now) + assertion.valid_seconds, "nbf": int(now) - assertion.early_seconds}
     if assertion.with_id:
         claims["jti"] = str(uuid.uuid4())
-    signed = f"{encoded(header)}.{encoded(claims)}"
-    return f"{signed}.{_base64(_signature(assertion, signed.encode()))}"
-
-
-def encoded(content: Mapping[str, Any]) -> str:
-    """A part of a JWT."""
-    return _base64(json.dumps(content, separators=(",", ":")).encode())
-
-
-def _base64(content: bytes) -> str:
-    return base64.urlsafe_b64encode(content).decode().rstrip("=")
+    return _signed(assertion, header, claims)
 
 
 def _template(assertion: SignedAssertion) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -60,33 +46,19 @@ def _template(assertion: SignedAssertion) -> tuple[dict[str, Any], dict[str, Any
         raise ConfigError(f"JWT template {assertion.template} {what}") from None
 
 
-def _signature(assertion: SignedAssertion, content: bytes) -> bytes:
+def _signed(assertion: SignedAssertion, header: dict[str, Any], claims: dict[str, Any]) -> str:
     passphrase = None if assertion.passphrase is None else assertion.passphrase.reveal().encode()
     try:
         key = load_pem_private_key(_read(assertion.key_file, "private key"), passphrase)
     except (ValueError, TypeError) as problem:
         what = "cannot be used: it must hold a PEM key, and an encrypted one needs sasl.oauthbearer.assertion.private.key.passphrase"
         raise ConfigError(f"private key {assertion.key_file} {what} ({type(problem).__name__})") from None
-    sign = _SIGNERS[assertion.algorithm](key)
-    if sign is None:
-        raise ConfigError(f"private key {assertion.key_file} is not of the kind that {assertion.algorithm} needs")
-    return sign(content)
-
-
-def _rsa(key: object) -> Callable[[bytes], bytes] | None:
-    return (lambda content: key.sign(content, padding.PKCS1v15(), hashes.SHA256())) if isinstance(key, rsa.RSAPrivateKey) else None
-
-
-def _ecdsa(key: object) -> Callable[[bytes], bytes] | None:
-    if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
-        return None
-    return lambda content: b"".join(
-        number.to_bytes(_HALF_BYTES, "big") for number in decode_dss_signature(key.sign(content, ec.ECDSA(hashes.SHA256())))
-    )
-
-
-_SIGNERS: Mapping[str, Callable[[object], Callable[[bytes], bytes] | None]] = {"RS256": _rsa, "ES256": _ecdsa}
-ALGORITHMS = tuple(_SIGNERS)
+    try:
+        # It refuses keys of other kinds itself.
+        return jwt.encode(claims, key, assertion.algorithm, header)  # type: ignore[arg-type]
+    except (jwt.InvalidKeyError, TypeError) as problem:
+        what = f"private key {assertion.key_file} is not of the kind that {assertion.algorithm} needs"
+        raise ConfigError(f"{what}, or a claim is not of the kind that it must be: {problem}") from None
 
 
 def _read(path: str, what: str) -> bytes:

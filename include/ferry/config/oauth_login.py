@@ -6,7 +6,6 @@ MSKCredentialProvider of aws-msk-iam-auth. A handler of the user's own is a Pyth
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from ferry.config.client_settings import ClientSettings
@@ -93,16 +92,6 @@ def read_aws(settings: ClientSettings, module: LoginModule) -> AwsIam:
     )
 
 
-@dataclass(frozen=True)
-class _Endpoint:
-    """A token endpoint, and what every request to it needs."""
-
-    url: str
-    scope: str | None
-    timeout_seconds: float
-    extensions: Mapping[str, str]
-
-
 def _of_endpoint(settings: ClientSettings, module: LoginModule) -> Tokens:
     options = module.options
     url = (settings.text(ENDPOINT_URL) or "").strip()
@@ -113,25 +102,16 @@ def _of_endpoint(settings: ClientSettings, module: LoginModule) -> Tokens:
     if urlsplit(url).scheme not in {"http", "https"}:
         raise settings.problem(ENDPOINT_URL, "must begin with https://, http:// or file://")
     scope = settings.text(f"{_OAUTH}scope") or options.get("scope")
-    endpoint = _Endpoint(url, scope, settings.value("sasl.login.connect.timeout.ms") / 1000, _extensions(options))
+    seconds, extensions = settings.value("sasl.login.connect.timeout.ms") / 1000, _extensions(options)
     client_id = settings.text(CLIENT_ID) or options.get("clientId")
     is_grant = settings.value(RETRIEVER) == "JwtBearerJwtRetriever"
     # As Kafka's ClientCredentialsRequestFormatterFactory decides.
     if is_grant or settings.text(f"{ASSERTION}file") or settings.text(f"{ASSERTION}claim.iss"):
-        assertion = _assertion(settings)
-        return JwtAssertion(
-            endpoint.url,
-            assertion,
-            endpoint.scope,
-            endpoint.timeout_seconds,
-            not is_grant,
-            None if is_grant else client_id,
-            endpoint.extensions,
-        )
+        return JwtAssertion(url, _assertion(settings), scope, seconds, not is_grant, None if is_grant else client_id, extensions)
     client_secret = settings.text(f"{_OAUTH}client.credentials.client.secret") or options.get("clientSecret")
     if not client_id or not client_secret:
         raise settings.problem(JAAS, f"lacks {'clientSecret' if client_id else 'clientId'} for the token endpoint")
-    return ClientCredentials(endpoint.url, client_id, Secret(client_secret), endpoint.scope, endpoint.timeout_seconds, endpoint.extensions)
+    return ClientCredentials(url, client_id, Secret(client_secret), scope, seconds, extensions)
 
 
 def _assertion(settings: ClientSettings) -> SignedAssertion | AssertionFile:

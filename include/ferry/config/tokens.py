@@ -5,8 +5,6 @@ librdkafka makes tokens without signature itself, and requests those of client c
 Importing kafka-python takes a quarter of a second, so only logins with OAuth load this module.
 """
 
-import base64
-import json
 import ssl
 import time
 from contextlib import suppress
@@ -16,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jwt
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from ferry.config.assertions import encoded
 from ferry.config.credentials import AwsIam, OwnTokens, TokenFile, Tokens, UnsecuredToken
 from ferry.config.kept_tokens import KeptToken, Token, token_of_process
 from ferry.config.token_requests import DEFAULT_LIFE_SECONDS, request_token
@@ -38,7 +36,7 @@ def unsecured_token(credentials: UnsecuredToken, now: float) -> str:
     }
     if credentials.scopes:
         claims["scope"] = list(credentials.scopes)
-    return f"{encoded({'alg': 'none'})}.{encoded(claims)}."
+    return jwt.encode(claims, "", "none", {"typ": None})
 
 
 def read_token_file(credentials: TokenFile) -> Token:
@@ -59,9 +57,8 @@ def read_token_file(credentials: TokenFile) -> Token:
 def _expiry(token: str) -> float:
     """The `exp` claim of a JWT; for other tokens a time soon."""
     try:
-        body = token.split(".")[1]
-        return float(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))["exp"])
-    except (IndexError, ValueError, KeyError, TypeError):
+        return float(jwt.decode(token, options={"verify_signature": False})["exp"])
+    except (jwt.InvalidTokenError, KeyError, ValueError, TypeError):
         return time.time() + DEFAULT_LIFE_SECONDS
 
 

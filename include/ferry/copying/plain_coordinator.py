@@ -54,7 +54,7 @@ LAST_EPOCH = (1 << 15) - 1
 
 
 def coordinator_of(loop: EventLoop, connection: ClusterConnection, flow: Flow, name: str, beside: Sequence[str] = ()) -> Coordinator:
-    """Who knows who writes under `name`, and takes positions; `beside` as of Coordinator. The one place that chooses between both modes."""
+    """Who knows who writes under `name`, and takes positions, in the mode of the flow; `beside` as of Coordinator."""
     if flow.exactly_once:
         return Coordinator(loop, connection, name, flow.position_group, beside)
     return PlainCoordinator(loop, connection, flow, name)

@@ -11,16 +11,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.api_versions import (
-    PLAIN_TARGET_NEEDS,
-    PLAIN_TARGET_WISHES,
-    SOURCE_NEEDS,
-    SOURCE_WISHES,
-    TARGET_NEEDS,
-    TARGET_WISHES,
-    Lack,
-    lacking,
-)
+from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, Lack, lacking, target_features
 from ferry.clusters.coordination import ask_positions
 from ferry.clusters.describe import TopicDescription
 from ferry.clusters.failures import recipient
@@ -190,7 +181,7 @@ def take_snapshot(
 
 def lacking_features(flow: Flow) -> tuple[Lack, ...]:
     """Features that the flow would use and that the clusters' releases lack. BrokerTooOld if the flow cannot be copied without one."""
-    needs, wishes = (TARGET_NEEDS, TARGET_WISHES) if flow.exactly_once else (PLAIN_TARGET_NEEDS, PLAIN_TARGET_WISHES)
+    needs, wishes = target_features(transactions=flow.exactly_once)
     return (*lacking(flow.source, needs=SOURCE_NEEDS, wishes=SOURCE_WISHES), *lacking(flow.target, needs=needs, wishes=wishes))
 
 

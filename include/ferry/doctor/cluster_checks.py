@@ -2,18 +2,7 @@
 
 from collections.abc import Iterator
 
-from ferry.clusters.api_versions import (
-    PLAIN_TARGET_NEEDS,
-    PLAIN_TARGET_WISHES,
-    SOURCE_NEEDS,
-    SOURCE_WISHES,
-    TARGET_NEEDS,
-    TARGET_WISHES,
-    Feature,
-    lack,
-    mending,
-    missing,
-)
+from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, Feature, lack, mending, missing, target_features
 from ferry.clusters.coordination import TRANSACTION_MILLISECONDS
 from ferry.clusters.service_profiles import named, services_at
 from ferry.clusters.services import ManagedService
@@ -39,7 +28,7 @@ def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool, transac
     yield _version(where, facts)
     yield _clock(where, facts)
     newest = facts.capabilities.newest
-    target_needs, target_wishes = (TARGET_NEEDS, TARGET_WISHES) if transactions else (PLAIN_TARGET_NEEDS, PLAIN_TARGET_WISHES)
+    target_needs, target_wishes = target_features(transactions=transactions)
     needs = missing([*(SOURCE_NEEDS if source else ()), *(target_needs if target else ())], newest)
     for need in needs:
         yield failure(where, "release", *_lack(need, facts))

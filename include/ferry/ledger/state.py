@@ -189,7 +189,6 @@ class FlowState:
 
     heads: dict[TopicPartition, Head] = field(default_factory=dict)
     flow: FlowRecord | None = None
-    writers: frozenset[Writer] = frozenset()
     claims: dict[str, Claim] = field(default_factory=dict)
     acknowledged: frozenset[LossAcknowledged] = frozenset()
     syncs: dict[str, SyncDone] = field(default_factory=dict)
@@ -284,7 +283,6 @@ def fold_state(records: Iterable[tuple[bytes, bytes | None]], where: str = "the 
     return FlowState(
         heads={entry.key: entry for entry in entries if isinstance(entry, Head)},
         flow=flows[-1] if flows else None,
-        writers=frozenset(entry for entry in entries if isinstance(entry, Writer)),
         claims={entry.remote_topic: entry for entry in entries if isinstance(entry, Claim)},
         acknowledged=frozenset(entry for entry in entries if isinstance(entry, LossAcknowledged)),
         syncs={entry.sync: entry for entry in entries if isinstance(entry, SyncDone)},
