@@ -5,23 +5,20 @@ from __future__ import annotations
 import os
 import random
 import secrets
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from tests.copying.killed_twice import run_killed_twice
 from tests.log_ends import until_markers
-from tests.waiting import until
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.clusters.connections import ClusterConnection, RequestLost
 from ferry.config import Flow
 from ferry.copying import lane
-from ferry.errors import ClusterUnreachable, ExitCode
+from ferry.errors import ExitCode
 from ferry.ledger.counters import ZERO
 from ferry.ledger.losses import acknowledge_losses, open_losses
 from ferry.ledger.reading import read_receipts
@@ -217,24 +214,8 @@ def test_kills(
     lines = (f"A->B.topics = {topic}", f"ferry.message.handler = {module}:Handler", "ferry.transaction.mb = 1", "ferry.lanes = 1")
     flow = flow_factory(*lines)
     fill(source_cluster, topic, 12_000, size=600)
-    command = [sys.executable, "-m", "ferry.cli.main", "run", str(config_file(*lines)), "--flow", flow.name, "--master", "inline"]
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-    committed = 0
-    for _ in range(2):
-        with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
-            until(lambda before=committed: copied(flow) > before or running.poll() is not None)  # type: ignore[misc]
-            running.send_signal(signal.SIGKILL)
-        committed = copied(flow)
-    assert copied(flow) > 0
-    assert subprocess.run(command, env=environment, check=False, capture_output=True).returncode == 0
+    run_killed_twice(config_file(*lines), flow, tmp_path)
     assert_handled(flow, topic, source_cluster, target_cluster)
-
-
-def copied(flow: Flow) -> int:
-    try:
-        return sum(receipt.counters.records for receipt in read_receipts(flow))
-    except ClusterUnreachable:  # the ledger is just being created
-        return 0
 
 
 def test_an_exception_stops_its_partition_before_the_record(

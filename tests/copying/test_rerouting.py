@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import random
 import secrets
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from tests.copying.killed_twice import run_killed_twice
 from tests.copying.test_interrupted import BadNetwork
-from tests.waiting import until
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
 
@@ -24,7 +21,7 @@ from ferry.config import Flow, load_config
 from ferry.copying import driver, lane
 from ferry.copying.request import RunRequest
 from ferry.copying.reroute_topics import rerouted_topics
-from ferry.errors import ClusterUnreachable, ConfigError, ExitCode
+from ferry.errors import ConfigError, ExitCode
 from ferry.ledger.counters import ZERO
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
@@ -218,25 +215,8 @@ def test_kills(
     lines = (*lines_of(module, topics), "ferry.transaction.mb = 1", "ferry.lanes = 1")
     flow = flow_factory(*lines)
     fill(source_cluster, topics[0], range(6_000), size=1_000, alike=200)
-    command = [sys.executable, "-m", "ferry.cli.main", "run", str(config_file(*lines)), "--flow", flow.name, "--master", "inline"]
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-    committed = 0
-    for _ in range(2):
-        with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
-            until(lambda before=committed: _copied(flow) > before or running.poll() is not None)  # type: ignore[misc]
-            running.send_signal(signal.SIGKILL)
-        committed = _copied(flow)
-    assert committed > 0
-    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    run_killed_twice(config_file(*lines), flow, tmp_path)
     assert_placed(flow, topics, source_cluster, target_cluster)
-
-
-def _copied(flow: Flow) -> int:
-    try:
-        return sum(receipt.counters.records for receipt in read_receipts(flow))
-    except ClusterUnreachable:  # the ledger is just being created
-        return 0
 
 
 @pytest.mark.brokers

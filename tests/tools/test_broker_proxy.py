@@ -9,19 +9,16 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from kafka.admin import KafkaAdminClient
+from tests.proxied import proxied_cluster
 from tests.waiting import until
 from tools.kafka import SandboxCluster, read_all
 from tools.proxy.broker_proxy import BrokerProxy
-from tools.proxy.listener import proxied_properties
 from tools.proxy.rules import END_TXN, INIT_PRODUCER_ID, METADATA, PRODUCE, Action, Link, Rule, Way
-
-from ferry.sandbox.ports import free_ports
 
 pytestmark = pytest.mark.brokers
 
@@ -31,14 +28,8 @@ Make = Callable[..., str]
 @pytest.fixture(scope="module")
 def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SandboxCluster, BrokerProxy]]:
     """A cluster, and the proxy before its second listener."""
-    behind, advertised = free_ports(2)
-    directory: Path = tmp_path_factory.mktemp("proxied")
-    with (
-        SandboxCluster.start(directory, "proxied", properties=proxied_properties(behind, advertised)) as cluster,
-        BrokerProxy(behind, advertised, seed=1) as proxy,
-    ):
-        until(lambda: len(AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=10).brokers) == 1)
-        yield cluster, proxy
+    with proxied_cluster(tmp_path_factory.mktemp("proxied"), seed=1) as pair:
+        yield pair
 
 
 def test_clients_stay_on_it_and_it_knows_what_they_ask(proxied: tuple[SandboxCluster, BrokerProxy], topic_factory: Make) -> None:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from kafka.admin import KafkaAdminClient
-from tests.waiting import until
+from tests.proxied import proxied_cluster
 from tools.kafka import SandboxCluster, read_all
 from tools.proxy.broker_proxy import BrokerProxy
-from tools.proxy.listener import proxied_properties
 from tools.proxy.rules import CREATE_TOPICS, INIT_PRODUCER_ID
 from tools.proxy.service import NOT_OFFERED, WITHOUT_TOPIC_IDS, Service
 
 from ferry.clusters.error_codes import CODES
-from ferry.sandbox.ports import free_ports
 from ferry.wire.compression import GZIP, NONE
 
 pytestmark = pytest.mark.brokers
@@ -31,14 +28,8 @@ DENIED = CODES["CLUSTER_AUTHORIZATION_FAILED"]
 @pytest.fixture(scope="module")
 def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SandboxCluster, BrokerProxy]]:
     """A cluster, and the proxy before its second listener."""
-    behind, advertised = free_ports(2)
-    directory: Path = tmp_path_factory.mktemp("service")
-    with (
-        SandboxCluster.start(directory, "service", properties=proxied_properties(behind, advertised)) as cluster,
-        BrokerProxy(behind, advertised) as proxy,
-    ):
-        until(lambda: len(AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=10).brokers) == 1)
-        yield cluster, proxy
+    with proxied_cluster(tmp_path_factory.mktemp("service")) as pair:
+        yield pair
 
 
 @contextmanager

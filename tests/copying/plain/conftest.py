@@ -9,18 +9,15 @@ from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
-from tests.waiting import until
+from tests.proxied import proxied_cluster
 from tools.kafka import SandboxCluster, read_all
 from tools.proxy.broker_proxy import BrokerProxy
-from tools.proxy.listener import proxied_properties
 from tools.proxy.rules import ADD_OFFSETS_TO_TXN, ADD_PARTITIONS_TO_TXN, END_TXN, INIT_PRODUCER_ID, TXN_OFFSET_COMMIT, Action, Rule
 from tools.proxy.service import Service
 
 from ferry.clusters.error_codes import CODES
 from ferry.config import Flow
 from ferry.ledger.reading import read_receipts
-from ferry.sandbox.ports import free_ports
 from ferry.syncs.translated_groups import translated_groups
 from ferry.verify import reasons
 from ferry.verify.range_runner import verify_inline
@@ -47,14 +44,8 @@ class Target(NamedTuple):
 
 @pytest.fixture(scope="session")
 def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    behind, advertised = free_ports(2)
-    directory: Path = tmp_path_factory.mktemp("plain")
-    with (
-        SandboxCluster.start(directory, "plain", properties=proxied_properties(behind, advertised)) as cluster,
-        BrokerProxy(behind, advertised) as proxy,
-    ):
-        until(lambda: len(AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=10).brokers) == 1)
-        yield Target(cluster, proxy)
+    with proxied_cluster(tmp_path_factory.mktemp("plain")) as pair:
+        yield Target(*pair)
 
 
 @pytest.fixture
