@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 # Or every worker would rewrite the assertions of all tests anew, ten seconds of a core.
 unexport PYTHONDONTWRITEBYTECODE
-PYTHON_DIRECTORIES := include demo tools tests dags plugins spark_jobs benchmarks docs/examples
+PYTHON_DIRECTORIES := include demo tools tests dags spark_jobs benchmarks docs/examples
 # What has a target of its own is not among the tests.
 ALL := not parity and not migration and not bounces and not rights and not matrix and not services and not drill and not spark_drill
 # Of tests at a time: a third of the time a worker waits for brokers, so three keep two cores busy.
@@ -17,6 +17,8 @@ SEED ?= 1
 ROUNDS ?= 40
 EXAMPLES ?= 5000
 ROOM ?= wire
+# What the image and the tests need: the locks have all of it.
+EXTRAS := --extra airflow --extra spark --extra otel
 MINUTES ?= 5
 
 .PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix services spark-drill exactness endings faults bounces soak hours page coverage mutants bench latency quiet scale width tiered distance docs how-tos lock pythons spark-environment clean
@@ -151,9 +153,9 @@ how-tos: setup ## Every how-to as written, in a fresh clone
 	python -m tests.documents.how_tos
 
 lock: setup ## Compile the locks anew from pyproject.toml
-	uv pip compile pyproject.toml --generate-hashes --no-emit-index-url --no-header \
+	uv pip compile pyproject.toml $(EXTRAS) --generate-hashes --no-emit-index-url --no-header \
 		--python-version 3.11 --quiet -o requirements.txt
-	uv pip compile pyproject.toml --group dev -c requirements.txt --generate-hashes \
+	uv pip compile pyproject.toml $(EXTRAS) --group dev -c requirements.txt --generate-hashes \
 		--no-emit-index-url --no-header --python-version 3.11 --quiet -o requirements-dev.txt
 	sed -i '1i # Compiled by `make lock` (uv); install with --no-deps: the list is complete.' requirements.txt requirements-dev.txt
 
@@ -161,7 +163,7 @@ lock: setup ## Compile the locks anew from pyproject.toml
 pythons: setup ## Requirements resolved, code linted and typed for Python 3.12 and 3.13 as well
 	for version in 3.12 3.13; do \
 		echo "Python $$version" && ruff check --quiet --ignore UP040,UP046,UP047 --target-version py$${version/./} $(PYTHON_DIRECTORIES) && mypy --python-version $$version && \
-		uv pip compile pyproject.toml --group dev -c requirements.txt --no-annotate --no-header \
+		uv pip compile pyproject.toml $(EXTRAS) --group dev -c requirements.txt --no-annotate --no-header \
 			--no-emit-index-url --python-version $$version --quiet >/dev/null || exit 1; \
 	done
 

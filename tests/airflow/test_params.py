@@ -10,6 +10,7 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException
 
 from ferry.airflow import steps
+from ferry.airflow.flows import FlowReference
 from ferry.airflow.params import run_params
 from ferry.airflow.verifying import verify_request_of
 from ferry.errors import ArgumentError
@@ -84,9 +85,9 @@ def test_a_bad_time_of_a_verify_is_refused_by_name(name: str, value: object) -> 
         verify_request_of("A->B", {"params": {name: value}, "dag_run": None})
 
 
-def test_the_first_task_of_a_verify_refuses_before_it_reads_anything(dags: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("FERRY_CONFIG")
+def test_the_first_task_of_a_verify_refuses_before_it_reads_anything(dags: dict[str, Any]) -> None:
     task = dags["ferry.A.B.verify"].get_task("compare_copies")
+    task.flow.config.unlink()
     with pytest.raises(AirflowFailException, match="ArgumentError: parameter topics of the run"):
         task.execute({"params": {"topics": [HOSTILE]}, "dag_run": None})
 
@@ -97,10 +98,9 @@ def test_the_error_of_an_unknown_parameter_suggests_a_known_one() -> None:
 
 
 def test_the_first_task_refuses_before_it_reads_anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("FERRY_CONFIG", raising=False)  # reading the config would be another error
     monkeypatch.setattr(steps, "get_current_context", lambda: {"params": {"topics": [HOSTILE]}, "dag_run": None})
     with pytest.raises(AirflowFailException, match="ArgumentError: parameter topics of the run must be a list of topic names"):
-        steps.plan("A->B")
+        steps.plan(FlowReference(Path("/no/such/file"), "A->B"))  # reading the config would be another error
 
 
 def test_good_values_are_taken() -> None:

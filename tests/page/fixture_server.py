@@ -129,6 +129,7 @@ def main() -> None:
     product.may_read = product.may_read_runs = lambda *_: True  # type: ignore[assignment]
     product.may_trigger = lambda by, _: by.role != "viewer"  # type: ignore[assignment,attr-defined]
     product.may_read_errors = lambda by: by.role != "viewer"  # type: ignore[assignment,attr-defined]
+    product.ferry_dags = dict
     product.dag_runs = lambda dag_id, limit: stage().dag_runs(dag_id, limit)
     page = product.page_app()
     page.state.flows, page.state.service = StagedFlows(), StagedService()

@@ -9,14 +9,13 @@ of the copy.
 import logging
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from airflow.sdk.definitions.callback import SyncCallback
-from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
-
-from ferry.airflow.flows import alerts_of
+from ferry.airflow.flows import FlowReference, alerts_of
 from ferry.airflow.tasks import EarlierTaskFailed, JobFailed
+from ferry.airflow.versions import deadline
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
@@ -32,12 +31,12 @@ SEE_THE_LOG = "read the log of the task"
 log = logging.getLogger(__name__)
 
 
-def on_failure(flow: str) -> Callable[[Mapping[str, Any]], None]:
+def on_failure(flow: FlowReference) -> Callable[[Mapping[str, Any]], None]:
     """The failure callback of a flow's tasks."""
 
     def tell(context: Mapping[str, Any]) -> None:
         try:
-            alerts = [] if _told_elsewhere(context) else failure_alerts(flow, context)
+            alerts = [] if _told_elsewhere(context) else failure_alerts(flow.name, context)
             if alerts:
                 deliver(alerts_of(flow), alerts)
         except Exception as problem:  # noqa: BLE001 - a task that has failed must not fail in another way
@@ -89,20 +88,20 @@ def _told_elsewhere(context: Mapping[str, Any]) -> bool:
     return copy_failed if name == REPORT_TASK else not copy_failed
 
 
-def deadlines(flow: Flow) -> list[DeadlineAlert] | None:
+def deadlines(flow: Flow, config: Path) -> list[Any] | None:
     """The deadline of the flow's runs, from the time when a run is queued. Airflow's scheduler watches it."""
     seconds = flow.alerts.deadline_seconds
     if seconds is None:
         return None
-    callback = SyncCallback("ferry.airflow.alerts.deadline_missed", kwargs={"flow": flow.name})
-    return [DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, timedelta(seconds=seconds), callback, name=f"{flow.name} ended")]
+    arguments = {"config": str(config), "flow": flow.name}
+    return deadline(timedelta(seconds=seconds), "ferry.airflow.alerts.deadline_missed", arguments, name=f"{flow.name} ended")
 
 
-def deadline_missed(flow: str, context: Mapping[str, Any]) -> None:
+def deadline_missed(config: str, flow: str, context: Mapping[str, Any]) -> None:
     """Airflow calls this on an executor when a run has not ended in time."""
-    from airflow.sdk.configuration import conf  # noqa: PLC0415 - only this needs it
+    from airflow.sdk.configuration import conf  # noqa: PLC0415 - only this needs it, and Airflow 3.1 lacks it as it lacks deadlines
 
-    settings = alerts_of(flow)
+    settings = alerts_of(FlowReference(Path(config), flow))
     run = context.get("dag_run") or {}
     if run.get("state") in ENDED:  # Airflow keeps the deadline of a failed run
         return

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow.sdk import Asset, AssetAlias, get_current_context
-from airflow.sdk.exceptions import AirflowSkipException
 
-from ferry.airflow.flows import dag_id, flow_for_running
+from ferry.airflow.flows import FlowReference, dag_id, flow_for_running
 from ferry.airflow.steps import request_of
 from ferry.airflow.tasks import EarlierTaskFailed, typed_retries
+from ferry.airflow.versions import AirflowSkipException
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
@@ -25,7 +25,7 @@ def topics_alias(flow: Flow) -> AssetAlias:
     return AssetAlias(name=f"{dag_id(flow)}.topics", group="ferry")
 
 
-def announce(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
+def announce(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     """Add an event for each remote topic to which the run appended records, even if other topics failed. Returns counts for the XCom."""
     if planned is None:
         raise EarlierTaskFailed("an earlier task failed: its log names the reason")
@@ -48,7 +48,7 @@ def announce(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     events = context["outlet_events"][topics_alias(settings)]
     for topic in told:
         asset = Asset(f"ferry://{settings.target.alias}/topics/{topic.remote_topic}", group="ferry")
-        events.add(asset, extra=topic.facts(flow, run_id))
+        events.add(asset, extra=topic.facts(flow.name, run_id))
         print(f"{topic.remote_topic}: {topic.records:,} records in {len(topic.partitions)} partitions")  # noqa: T201
     if left_out:
         _tell_left_out(settings, run_id, left_out, str(context["ti"].log_url))

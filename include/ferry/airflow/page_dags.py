@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from airflow.api_fastapi.app import get_auth_manager
-from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity, DagDetails
-from airflow.models.dag import DagModel
+from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity
+from airflow.models.dag import DagModel, DagTag
 from airflow.models.dagrun import DagRun
 from airflow.models.taskinstance import TaskInstance
 from airflow.utils.session import create_session
 from airflow.utils.state import DagRunState, TaskInstanceState
 from sqlalchemy import select
 
+from ferry.airflow.flows import TAG
+from ferry.airflow.versions import dag_details
 from ferry.monitoring.runs import DagRunFacts
 
 if TYPE_CHECKING:
@@ -45,8 +47,15 @@ def may_read_errors(user: BaseUser) -> bool:
 
 
 def _allowed(user: BaseUser, dag_id: str, method: ResourceMethod, entity: DagAccessEntity | None) -> bool:
-    details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id))
-    return get_auth_manager().is_authorized_dag(method=method, access_entity=entity, details=details, user=user)
+    return get_auth_manager().is_authorized_dag(method=method, access_entity=entity, details=dag_details(dag_id), user=user)
+
+
+def ferry_dags() -> dict[str, str]:
+    """Ferry's DAGs that Airflow knows, with their descriptions, from the metadata database."""
+    wanted = select(DagModel.dag_id, DagModel.description).join(DagTag, DagTag.dag_id == DagModel.dag_id)
+    with create_session(scoped=False) as session:
+        rows = session.execute(wanted.where(DagTag.name == TAG, DagModel.is_stale.is_(False)).order_by(DagModel.dag_id)).all()
+    return {row.dag_id: row.description or "" for row in rows}
 
 
 def dag_runs(dag_id: str, limit: int) -> tuple[DagRunFacts, ...]:

@@ -14,12 +14,12 @@ from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Connection, Context
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
-from ferry.airflow.flows import config_path
+from ferry.airflow.flows import FlowReference
 from ferry.airflow.steps import request_of, skip_unless_needed
 from ferry.airflow.tasks import failure_of_exit_code, typed_retries
 from ferry.airflow.verifying import verify_request_of
+from ferry.airflow.versions import SPARK_SUBMIT_OPTIONS, AirflowException, AirflowFailException, AirflowNotFoundException
 from ferry.spark.settings import ClassArchive, spark_conf, spark_environment
 from ferry.spark.submit import COPY_JOB, VERIFY_JOB, job_file, spark_home
 
@@ -33,8 +33,8 @@ class FerrySparkOperator(SparkSubmitOperator):
     # Names of the config are no templates, so Airflow renders nothing.
     template_fields: Sequence[str] = ()
 
-    def __init__(self, *, flow: str, conn_id: str, **options: Any) -> None:
-        super().__init__(conn_id=conn_id, name=f"ferry {flow}", durable=False, **options)
+    def __init__(self, *, flow: FlowReference, conn_id: str, **options: Any) -> None:
+        super().__init__(conn_id=conn_id, name=f"ferry {flow.name}", **SPARK_SUBMIT_OPTIONS, **options)
         self.flow = flow
 
     @abstractmethod
@@ -46,7 +46,7 @@ class FerrySparkOperator(SparkSubmitOperator):
             request = self.request(context)
         master = self._master()
         self.application = str(job_file(self.job))
-        self.application_args = [str(config_path().resolve()), "--request", request]
+        self.application_args = [str(self.flow.config), "--request", request]
         home = str(spark_home())
         self.conf = spark_conf(master, ClassArchive(Path(home)).use)
         path = os.pathsep.join([str(Path(home) / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", "")])
@@ -97,4 +97,4 @@ class VerifyCopiesOperator(FerrySparkOperator):
 
     def request(self, context: Context) -> str:
         """The request by the params. Another try has the same run id, so it continues where the last one ended."""
-        return verify_request_of(self.flow, context).to_json()
+        return verify_request_of(self.flow.name, context).to_json()

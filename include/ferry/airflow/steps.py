@@ -7,15 +7,15 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import get_current_context
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ferry.airflow.flows import flow_asset, flow_for_running, follow_seconds_of, sync_tasks
+from ferry.airflow.flows import FlowReference, flow_asset, flow_for_running, follow_seconds_of, sync_tasks
 from ferry.airflow.params import run_params
 from ferry.airflow.tasks import EarlierTaskFailed, emit, say, typed_retries
+from ferry.airflow.versions import AirflowFailException, AirflowSkipException
 from ferry.copying.request import RunRequest
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.sync_outcome import LISTED
@@ -33,7 +33,7 @@ LOG_WIDTH = 160
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
-def request_of(flow: str, context: Mapping[str, Any]) -> RunRequest:
+def request_of(flow: FlowReference, context: Mapping[str, Any]) -> RunRequest:
     """Backfills, and runs with bound=interval, copy what the ledger lacks in their data interval. All other runs copy up to now, also a run
     without an interval (triggered without a logical date). They follow, from the start of the DAG run, for as long as the flow or a
     parameter says. ArgumentError for wrong parameters.
@@ -44,13 +44,13 @@ def request_of(flow: str, context: Mapping[str, Any]) -> RunRequest:
     if run.run_type != "backfill" and params.bound != "interval":
         seconds = follow_seconds_of(flow) if params.follow_seconds is None else params.follow_seconds
         until = run.start_date + timedelta(seconds=seconds) if seconds else None
-        return RunRequest(flow, run.run_id, topics=params.topics, follow_until=until)
+        return RunRequest(flow.name, run.run_id, topics=params.topics, follow_until=until)
     if start is None or end is None:
         raise AirflowFailException("bound=interval needs a data interval: trigger with a logical date, or choose bound=latest")
-    return RunRequest(flow, run.run_id, since=start, until=end, backfill=True, topics=params.topics)
+    return RunRequest(flow.name, run.run_id, since=start, until=end, backfill=True, topics=params.topics)
 
 
-def plan(flow: str) -> dict[str, Any]:
+def plan(flow: FlowReference) -> dict[str, Any]:
     """Plan the run: the plan in the log, what later tasks need as XCom."""
     context = get_current_context()
     with typed_retries():
@@ -69,7 +69,7 @@ def plan(flow: str) -> dict[str, Any]:
     }
 
 
-def prepare(flow: str, planned: Mapping[str, Any]) -> dict[str, Any]:
+def prepare(flow: FlowReference, planned: Mapping[str, Any]) -> dict[str, Any]:
     if not planned["needs_preparation"]:
         return {"created": [], "grown": [], "failed": [], "refused": []}
     with typed_retries(), Run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
@@ -91,7 +91,7 @@ def skip_if_taken_over(run: Run) -> None:
         raise AirflowSkipException("another run has taken the flow over, and does this")
 
 
-def sync(flow: str, name: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
+def sync(flow: FlowReference, name: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     """One sync: its changes in the log, its document as XCom. Skipped when it is not due. Fails when it could not write something."""
     if planned is None:
         raise AirflowSkipException("an earlier task failed: its log names the reason")
@@ -110,7 +110,7 @@ def sync(flow: str, name: str, planned: Mapping[str, Any] | None) -> dict[str, A
     return outcome.document(LISTED)
 
 
-def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, Any] | None) -> dict[str, Any]:
+def report(flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Mapping[str, Any] | None) -> dict[str, Any]:
     """Report the run: a table in the log, the document as XCom, counts in the asset's event. Fails with the worst problem of the run."""
     if planned is None or prepared is None:
         raise EarlierTaskFailed("an earlier task failed: its log names the reason")
@@ -135,7 +135,7 @@ def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, 
     return found.document()
 
 
-def check_limits(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
+def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     """Measure lag and headroom after the run, also after a copy that failed. LimitsBroken when they exceed the config's limits.
 
     Skipped in a run that was taken over: the newer run does it.
@@ -157,7 +157,7 @@ def check_limits(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]
         totals, headroom = status.lag.totals, status.lag.headroom_seconds
         say(f"lag after the run: {totals}; least headroom: {'unlimited' if headroom is None else f'{headroom:.0f} s'}")
         if status.broken:
-            raise limits_broken(flow, status.broken)
+            raise limits_broken(flow.name, status.broken)
     return {**totals, "headroom_seconds": headroom}
 
 

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
-from airflow.sdk.observability import stats
-
+from ferry.airflow.versions import AirflowException, AirflowFailException, Stats
 from ferry.clusters.kept import kept_clients
 from ferry.errors import ExitCode, FerryError, RetryRule, all_errors
 from ferry.monitoring.sending import METRIC_PREFIX
@@ -65,9 +63,9 @@ def emit(found: Iterable[Measurement]) -> None:
     for one in found:
         try:
             if one.counter:
-                stats.incr(METRIC_PREFIX + one.name, int(one.value), tags=dict(one.tags))
+                Stats.incr(METRIC_PREFIX + one.name, int(one.value), tags=dict(one.tags))
             else:
-                stats.gauge(METRIC_PREFIX + one.name, one.value, tags=dict(one.tags))
+                Stats.gauge(METRIC_PREFIX + one.name, one.value, tags=dict(one.tags))
         except Exception:
             log.warning("metric %s could not be sent", one.name, exc_info=True)
             return
