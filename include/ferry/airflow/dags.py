@@ -14,13 +14,21 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ferry.airflow.dag_options import DagOptions
-from ferry.airflow.flows import FlowReference, flows_for_parsing
-from ferry.airflow.replication_dag import replication_dag
-from ferry.airflow.verify_dag import verify_dag
-from ferry.airflow.versions import HAS_APPROVALS
 from ferry.config import Flow
 from ferry.config.flow import named_configs
+from ferry.errors import ConfigError
+
+try:
+    from ferry.airflow.dag_options import DagOptions
+    from ferry.airflow.flows import FlowReference, flows_for_parsing
+    from ferry.airflow.replication_dag import replication_dag
+    from ferry.airflow.verify_dag import verify_dag
+    from ferry.airflow.versions import HAS_APPROVALS
+except ModuleNotFoundError as missing:
+    raise ConfigError(
+        f"Ferry's DAGs need Airflow and its Spark provider (no module {missing.name}): pip install 'kafka-ferry[airflow]', "
+        "or apache-airflow-providers-apache-spark where Airflow is there"
+    ) from missing
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG

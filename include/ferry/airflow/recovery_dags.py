@@ -30,7 +30,6 @@ def _settings(flow: Flow, reference: FlowReference, options: DagOptions, command
     return {
         "dag_id": recovery_dag_id(flow, command),
         "description": f"{command.capitalize()} of {flow.name}, confirmed by a person",
-        "schedule": None,
         "start_date": flows.START_DATE,
         "catchup": False,
         "is_paused_upon_creation": False,
@@ -66,7 +65,7 @@ def _groups_moved(flow: FlowReference, command: str, checked: Any, before: Any, 
 def _failover(flow: Flow, reference: FlowReference, options: DagOptions) -> DAG:
     """The DAG that moves groups to the target, also when the source is gone."""
 
-    @dag(**_settings(flow, reference, options, FAILOVER))
+    @dag(schedule=None, **_settings(flow, reference, options, FAILOVER))
     def fail_over() -> None:
         @task
         def check_clusters() -> dict[str, Any]:
@@ -99,7 +98,7 @@ def _planned_move(flow: Flow, reference: FlowReference, options: DagOptions, com
     """The DAG of a failback or a cut-over: both sides answer."""
     copies = ("tail", "back") if command == FAILBACK else ("ahead",)
 
-    @dag(**_settings(flow, reference, options, command))
+    @dag(schedule=None, **_settings(flow, reference, options, command))
     def move() -> None:
         @task
         def check_clusters() -> dict[str, Any]:

@@ -10,15 +10,7 @@ import inspect
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from ferry.errors import ConfigError
-
-try:
-    from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-except ImportError as missing:
-    raise ConfigError(
-        f"Ferry's DAGs need Airflow and its Spark provider (no module {missing.name}): pip install 'kafka-ferry[airflow]', "
-        "or apache-airflow-providers-apache-spark where Airflow is there"
-    ) from missing
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 try:  # since 3.2
     from airflow.sdk import CronDataIntervalTimetable
