@@ -23,7 +23,7 @@ WITHOUT = """
 import sys
 from importlib.machinery import PathFinder
 class Rest:
-    find_distributions = PathFinder.find_distributions
+    find_distributions = staticmethod(PathFinder.find_distributions)
     def find_spec(self, name, path=None, target=None):
         absent = name.split(".")[0] in {"airflow", "pyspark", "py4j", "pandas", "opentelemetry"}
         return None if absent else PathFinder.find_spec(name, path, target)

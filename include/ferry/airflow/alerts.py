@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from ferry.airflow.flows import FlowReference, alerts_of
 from ferry.airflow.tasks import EarlierTaskFailed, JobFailed
-from ferry.airflow.versions import deadline
+from ferry.airflow.versions import with_deadline
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
@@ -88,13 +88,13 @@ def _told_elsewhere(context: Mapping[str, Any]) -> bool:
     return copy_failed if name == REPORT_TASK else not copy_failed
 
 
-def deadlines(flow: Flow, config: Path) -> list[Any] | None:
-    """The deadline of the flow's runs, from the time when a run is queued. Airflow's scheduler watches it."""
+def deadline_arguments(flow: Flow, config: Path) -> dict[str, Any]:
+    """Arguments of the DAG for the deadline of the flow's runs, from the time when a run is queued. Airflow's scheduler watches it."""
     seconds = flow.alerts.deadline_seconds
     if seconds is None:
-        return None
+        return {}
     arguments = {"config": str(config), "flow": flow.name}
-    return deadline(timedelta(seconds=seconds), "ferry.airflow.alerts.deadline_missed", arguments, name=f"{flow.name} ended")
+    return with_deadline(timedelta(seconds=seconds), "ferry.airflow.alerts.deadline_missed", arguments, name=f"{flow.name} ended")
 
 
 def deadline_missed(config: str, flow: str, context: Mapping[str, Any]) -> None:

@@ -28,8 +28,8 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
         params=params.trigger_params(),
         tags=options.tags_of(flow),
         doc_md=flows.runbook(flow, reference.config),
-        deadline=alerts.deadlines(flow, reference.config),
         default_args=options.default_args_of(reference, RETRY_SECONDS),
+        **alerts.deadline_arguments(flow, reference.config),
     )
     def replicate() -> None:
         @task

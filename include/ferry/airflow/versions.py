@@ -42,7 +42,7 @@ __all__ = [
     "CronDataIntervalTimetable",
     "Stats",
     "dag_details",
-    "deadline",
+    "with_deadline",
 ]
 
 AIRFLOW = tuple(map(int, version("apache-airflow-core").split(".")[:2]))
@@ -52,15 +52,16 @@ HAS_APPROVALS = AIRFLOW >= (3, 1) and importlib.util.find_spec("airflow.provider
 SPARK_SUBMIT_OPTIONS: dict[str, Any] = {"durable": False} if "durable" in inspect.signature(SparkSubmitOperator.__init__).parameters else {}
 
 
-def deadline(interval: timedelta, callback: str, arguments: dict[str, str], name: str) -> list[Any] | None:
-    """The deadline of a DAG whose runs must end `interval` after they are queued. None before 3.2, which calls no synchronous callback."""
+def with_deadline(interval: timedelta, callback: str, arguments: dict[str, str], name: str) -> dict[str, Any]:
+    """Arguments of a DAG whose runs must end `interval` after they are queued. None before 3.2, which calls no synchronous callback."""
     if AIRFLOW < (3, 2):
-        return None
+        return {}
     from airflow.sdk.definitions.callback import SyncCallback  # noqa: PLC0415 - no such module before 3.2
     from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference  # noqa: PLC0415 - likewise
 
     named = {"name": name} if AIRFLOW >= (3, 3) else {}
-    return [DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, interval, SyncCallback(callback, kwargs=arguments), **named)]
+    call = SyncCallback(callback, kwargs=arguments)
+    return {"deadline": [DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, interval, call, **named)]}
 
 
 def dag_details(dag_id: str) -> DagDetails:

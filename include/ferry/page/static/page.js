@@ -44,7 +44,7 @@ const flowOf = (dag, flows) =>
 
 function Loaded({ document, place, go }) {
   if (!document.flows.length) {
-    return html`<${Empty}>You can see no flow. Ferry makes a DAG for each enabled flow of the file that <code>FERRY_CONFIG</code>
+    return html`<${Empty}>You can see no flow. Ferry makes a DAG for each enabled flow of the files that <code>FERRY_CONFIG</code>
       names, and you need the right to read that DAG.<//>`;
   }
   const ofDag = place.dag && flowOf(place.dag, document.flows);
