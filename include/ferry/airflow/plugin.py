@@ -32,7 +32,7 @@ class FerryPagePlugin(AirflowPlugin):
     ]
 
     @cached_property
-    def fastapi_apps(self) -> list[dict[str, Any]]:
+    def fastapi_apps(self) -> list[dict[str, Any]]:  # type: ignore[override]  # Airflow only reads it
         """The app at /ferry."""
         from ferry.airflow.page import page_app  # noqa: PLC0415 - see the text of the class
 
