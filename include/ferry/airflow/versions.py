@@ -17,7 +17,7 @@ try:  # since 3.2
     from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException, AirflowSkipException
     from airflow.sdk.observability.stats import Stats
 except ImportError:
-    from airflow.exceptions import (  # type: ignore[assignment]
+    from airflow.exceptions import (  # type: ignore[attr-defined, no-redef]
         AirflowException,
         AirflowFailException,
         AirflowNotFoundException,
