@@ -47,6 +47,7 @@ class DemoAirflow:
     """The demo's Airflow; `user` and `password` log in to its UI."""
 
     user = "admin"
+    services = SERVICES
 
     def __init__(self, home: Path, config: Path) -> None:
         self._home = home
@@ -74,14 +75,14 @@ class DemoAirflow:
             passwords = self._home / "passwords.json"
             passwords.write_text(json.dumps({self.user: self.password}), encoding="utf-8")
             self._airflow("db", "migrate")
-        for name, arguments in SERVICES.items():
+        for name, arguments in self.services.items():
             if self._process(name) is None:
                 self._spawn(name, arguments)
         self._wait_until_healthy()
 
     def stop(self) -> None:
         """Stop every service with all that it started."""
-        found = [process for name in SERVICES if (process := self._process(name)) is not None]
+        found = [process for name in self.services if (process := self._process(name)) is not None]
         everything = [child for process in found for child in (*process.children(recursive=True), process)]
         for process in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -147,7 +148,7 @@ class DemoAirflow:
     def _wait_until_healthy(self) -> None:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
-            for name in SERVICES:
+            for name in self.services:
                 if self._process(name) is None:
                     raise AirflowFailed(f"airflow {name} ended; its log ends with:\n{self._tail(name)}")
             with contextlib.suppress(httpx.HTTPError):

@@ -18,7 +18,7 @@ from ferry.pipeline.refreshed import RefreshedPartition, RefreshedTopic
 
 pytestmark = pytest.mark.airflow
 
-ENTRY = RefreshedPartition(0, 0, 5, 0, 6, 5, 50)
+ENTRY = RefreshedPartition(0, 0, 5, 0, 6, 5, 50, 5)
 REFRESHED = tuple(RefreshedTopic(name, f"A.{name}", (ENTRY,), -1, -1) for name in ("heartbeats", "orders", "payments"))
 COPIED = {"needs_copy": True, "dry_run": False}
 

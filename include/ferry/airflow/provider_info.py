@@ -12,4 +12,6 @@ def get_provider_info() -> dict[str, Any]:
         "name": "Ferry",
         "description": "Exactly-once Kafka cross-cluster replication as DAGs: they copy offset ranges by bounded Spark jobs.",
         "versions": [__version__],
+        # Only the OpenLineage provider calls the converter. Airflow ignores an entry without the key `handler`.
+        "asset-uris": [{"schemes": ["ferry"], "handler": None, "to_openlineage_converter": "ferry.airflow.lineage.dataset_of_asset"}],
     }

@@ -20,7 +20,7 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
     @dag(
         dag_id=flows.dag_id(flow),
         description=f"Copies topics of {flow.source.alias} to {flow.target.alias}, as {reference.config} says",
-        schedule=flows.timetable(flow),
+        schedule=flows.timetable(flow, reference.config),
         start_date=flows.START_DATE,
         catchup=False,
         is_paused_upon_creation=True,

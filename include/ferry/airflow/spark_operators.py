@@ -4,13 +4,15 @@ If the connection is missing, the provider would use YARN; here that is an error
 decides whether Airflow tries again.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import sys
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Connection, Context
@@ -22,6 +24,9 @@ from ferry.airflow.verifying import verify_request_of
 from ferry.airflow.versions import SPARK_SUBMIT_OPTIONS, AirflowException, AirflowFailException, AirflowNotFoundException
 from ferry.spark.settings import ClassArchive, spark_conf, spark_environment
 from ferry.spark.submit import COPY_JOB, VERIFY_JOB, job_file, spark_home
+
+if TYPE_CHECKING:
+    from ferry.airflow.lineage import Lineage  # imports the OpenLineage provider, an extra
 
 _EXIT_CODE = re.compile(r"Error code is: (\d+)")
 
@@ -88,6 +93,18 @@ class CopyRecordsOperator(FerrySparkOperator):
     def request(self, context: Context) -> str:
         skip_unless_needed(self.planned)
         return request_of(self.flow, context).to_json()
+
+    # Only the OpenLineage provider calls these two. It is an extra, which their module imports.
+    def get_openlineage_facets_on_start(self) -> Lineage | None:
+        from ferry.airflow import lineage  # noqa: PLC0415 - see above
+
+        return lineage.started(self.flow, self.planned)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
+        """Also after a failure, and when the task was skipped."""
+        from ferry.airflow import lineage  # noqa: PLC0415 - see above
+
+        return lineage.ended(self.flow, self.planned, task_instance.run_id)
 
 
 class VerifyCopiesOperator(FerrySparkOperator):

@@ -1,6 +1,5 @@
 """The bodies of the tasks of a flow's DAG: the steps of a run, with Airflow's run id, interval and params."""
 
-import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -29,8 +28,6 @@ from ferry.pipeline.tables import plan_parts, report_parts, sync_line, sync_part
 from ferry.syncs.names import SyncName
 
 LOG_WIDTH = 160
-# The client logs every connection that it opens and closes; what fails becomes an error of Ferry's.
-logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 def request_of(flow: FlowReference, context: Mapping[str, Any]) -> RunRequest:
@@ -58,11 +55,13 @@ def plan(flow: FlowReference) -> dict[str, Any]:
         planned = Run(flow_for_running(flow), request_of(flow, context)).plan
     document = planned.document()
     _show(plan_parts(planned))
+    topics = {(partition.facts.topic, partition.facts.remote_topic) for partition in planned.partitions if partition.segments}
     # Airflow keeps the XCom of each run, so it must be small: the partitions are in the log.
     return {
         "needs_copy": planned.needs_copy and not dry_run,
         "needs_preparation": planned.needs_preparation and not dry_run,
         "offsets": sum(entry["offsets"] for entry in document["partitions"]),
+        "topics": [list(pair) for pair in sorted(topics)[:LISTED]],
         "dry_run": dry_run,
         "failed": document["failed"],
         "notices": list(planned.notices[:LISTED]),

@@ -72,6 +72,7 @@ class Flow:
     on_unexplained: Literal["fail", "local"] = read_from("ferry.on.unexplained")
     on_unclear: Literal["fail", "local"] = read_from("ferry.on.unclear")
     schedule: str | None = read_from("ferry.schedule")
+    watch_seconds: int = read_from("ferry.watch.seconds")
     spark_connection: str = read_from("ferry.spark.connection")
     compression_type: str = read_from("ferry.compression.type")
     transaction_bytes: int = read_from("ferry.transaction.mb")

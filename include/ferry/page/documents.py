@@ -25,7 +25,10 @@ NOT_READ = Overview(())
 
 @dataclass(frozen=True)
 class PageFlow:
-    """One enabled flow as the config describes it. `interval_seconds`: the longest time between two scheduled runs; None: no schedule."""
+    """One enabled flow as the config describes it.
+
+    `schedule`: what starts its runs, for people. `interval_seconds`: the longest time between two scheduled runs; None: no schedule.
+    """
 
     flow: str
     source: str
@@ -39,7 +42,9 @@ class PageFlow:
 
 def page_flow(flow: Flow, dag_id: str, verify_dag_id: str) -> PageFlow:
     interval = longest_pause(flow.schedule) if flow.schedule else None
-    return PageFlow(flow.name, flow.source.alias, flow.target.alias, dag_id, verify_dag_id, flow.schedule, interval, flow.copies)
+    starts = [flow.schedule, "when records arrive" if flow.watch_seconds and flow.copies else None]
+    schedule = ", ".join(filter(None, starts)) or None
+    return PageFlow(flow.name, flow.source.alias, flow.target.alias, dag_id, verify_dag_id, schedule, interval, flow.copies)
 
 
 @dataclass(frozen=True)
