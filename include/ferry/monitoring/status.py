@@ -13,7 +13,9 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.api_versions import Lack
 from ferry.clusters.describe import ConfigValue
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.kept import kept_clients
 from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.shared_connection import first_contact
 from ferry.config import Flow
 from ferry.config.settings import DEADLINE_SECONDS
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags
@@ -121,6 +123,12 @@ class FlowStatus:
 
 def flow_status(flow: Flow) -> FlowStatus:
     """The status by both clusters, by the ledger and by the runs topic. A missed schedule counts as a broken limit."""
+    with kept_clients():
+        first_contact(flow.source, flow.target)
+        return _whole_status(flow)
+
+
+def _whole_status(flow: Flow) -> FlowStatus:
     recent = read_recent(flow)
     opened = recent.following
     proof = None if opened is None else RunProof(flow)
