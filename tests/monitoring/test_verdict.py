@@ -81,7 +81,7 @@ ENDED = {
         (
             replace(HEALTHY, last_run=run("failed", failed=[{**STOPPED, "topic": ""}])),
             Health.FAILING,
-            "run r1 failed: the run: TargetRecreated",
+            "run r1 failed: TargetRecreated: deleted",
         ),
         (seen(Overview((IDLE,), stopped=(STOPPED,), stopped_total=1)), Health.FAILING, "1 partition stopped: orders-1: TargetRecreated"),
         (

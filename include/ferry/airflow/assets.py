@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from ferry.airflow.flows import dag_id, flow_for_running
 from ferry.airflow.steps import request_of
-from ferry.airflow.tasks import EarlierTaskFailed, typed_retries
+from ferry.airflow.tasks import NOT_PLANNED, typed_retries
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
@@ -28,7 +28,7 @@ def topics_alias(flow: Flow) -> AssetAlias:
 def announce(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     """Add an event for each remote topic to which the run appended records, even if other topics failed. Returns counts for the XCom."""
     if planned is None:
-        raise EarlierTaskFailed("an earlier task failed: its log names the reason")
+        raise AirflowSkipException(NOT_PLANNED)
     context = get_current_context()
     # If the whole run was cleared and planned anew, an earlier try may have copied what this plan no longer holds.
     if not planned["needs_copy"] and (planned["dry_run"] or context["ti"].try_number <= 1):

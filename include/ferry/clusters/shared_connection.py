@@ -21,8 +21,8 @@ U = TypeVar("U")
 # When no broker has answered for so long, the next question drops the connections: the other end, or something in between, may have closed
 # them meanwhile.
 IDLE_SECONDS = 30.0
-# A person waits for the first answer of a command. A far cluster takes a connection within a second; a lost SYN is sent again after one second
-# and after three.
+# A person waits for the first answer of a command. A far cluster takes a connection within a second; a lost SYN is sent again after one
+# second and after three.
 SILENT_SECONDS = 6.0
 CONTACT_MILLISECONDS = 9_000
 
@@ -30,7 +30,7 @@ CONTACT_MILLISECONDS = 9_000
 class Connected:
     """An open connection to a cluster. Errors as of `ClusterConnection.open`."""
 
-    def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole, milliseconds: float, silent_seconds: float = math.inf) -> None:  # noqa: PLR0917 - whom to ask, and how long
+    def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole, milliseconds: float, silent_seconds: float = math.inf) -> None:
         self.loop, self.connection = loop, ClusterConnection(loop, cluster, role)
         self._started = list[Future]()
         try:

@@ -192,7 +192,7 @@ def _failing(signs: Signs, _: float) -> Iterator[Reason]:
         yield Reason(Health.FAILING, signs.problem.message, signs.problem.next_step)
     run = signs.last_run
     if run is not None and run["state"] in {RunState.FAILED, RunState.PARTLY_FAILED}:
-        named = [f"{entry['topic'] or 'the run'}: {entry['error']}" for entry in run["failed"]]
+        named = [f"{entry['topic']}: {entry['error']}" if entry["topic"] else _whole(entry) for entry in run["failed"]]
         named += [f"sync {name}" for name, counts in run["syncs"].items() if counts["failed"]]
         text = f"run {run['run_id']} {run['state']}" + (f": {_named(named, len(named))}" if named else "")
         yield Reason(Health.FAILING, text, _step_of(run["failed"][0]["error"] if run["failed"] else ""))
@@ -247,6 +247,11 @@ def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
 _JUDGES: tuple[Callable[[Signs, float], Iterator[Reason]], ...] = (_unreachable, _losses, _failing, _missing, _lagging)
 _RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb"
 _RUN_NOW = "start a run now, and raise the source's retention"
+
+
+def _whole(failure: Mapping[str, Any]) -> str:
+    """A failure of a whole run: it has one reason, so it says all of it."""
+    return f"{failure['error']}: {failure['problem']}"
 
 
 def _step_of(error: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ferry.config import Flow
 from ferry.config.flow import flow_command
-from ferry.monitoring.runs import NO_NEWS, DagRunFacts, copy_speed, history_points, joined_runs
+from ferry.monitoring.runs import DagRunFacts, copy_speed, history_points, joined_runs, tells_health
 from ferry.monitoring.schedule import longest_pause
 from ferry.monitoring.verdict import Signs, verdict_of
 from ferry.page.overview import SHOWN, Overview, page_of_topics
@@ -86,7 +86,7 @@ def overview(views: Iterable[FlowView], now: float, problem: Problem | None = No
 def _flow(view: FlowView, now: float) -> dict[str, Any]:
     facts, seen = view.facts, view.overview.data
     runs = _joined(view, 1_000)
-    ended = next((run for run in runs if run["state"] not in NO_NEWS), None)
+    ended = next(filter(tells_health, runs), None)
     kept = (view.runs.data or {}).get("runs", ())
     verifies = (view.runs.data or {}).get("verifies", ())
     signs = replace(
