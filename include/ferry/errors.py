@@ -51,6 +51,11 @@ def some_of(names: Sequence[str], most: int, between: str = ", ") -> str:
     return between.join(names[:most]) + (f" and {others:,} more" if others > 0 else "")
 
 
+def count_of(number: int, what: str) -> str:
+    """A number of things for people: `1 record`, `2,000 records`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def span(seconds: float) -> str:
     """A duration for people, in the largest unit that fits at least twice: `7 days`, `36 h`, `90 min`, `100 s`."""
     units = ((86_400, "days"), (3_600, "h"), (60, "min"))

@@ -19,8 +19,8 @@ from ferry.ledger.run_summary import RunLag, RunSummary, encode_run_part
 from ferry.ledger.runs_topic import RunOpened, encode_run_record
 from ferry.ledger.sync_outcome import Change, SyncOutcome
 from ferry.monitoring.lag import PartitionStatus
+from ferry.monitoring.missing import COMPACTED
 from ferry.monitoring.runs_reading import sorted_out
-from ferry.page.coverage_reading import COMPACTED
 from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, timeline
 from ferry.page.flow_reading import drift_of
 from ferry.page.groups_reading import _row

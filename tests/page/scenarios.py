@@ -13,6 +13,7 @@ from ferry.airflow.page_flows import Known
 from ferry.config.settings import AlertSettings
 from ferry.ledger.runs_topic import RunOpened
 from ferry.monitoring.limits import broken_limits
+from ferry.monitoring.missing import COMPACTED, Missing
 from ferry.monitoring.runs import DagRunFacts
 from ferry.page.documents import PageFlow
 from ferry.page.overview import Overview
@@ -120,6 +121,12 @@ def loss() -> Stage:
     return Stage(Known((facts(),)), {"A->B": reads(**found)})
 
 
+def missing() -> Stage:
+    """A seed passed over records of two topics."""
+    gaps = (Missing("orders", 0, 0, 2_500, 1_000), Missing("orders", 1, 0, 1_200, 1_000), Missing("users", 0, 0, 7, obstacle=COMPACTED))
+    return Stage(Known((facts(),)), {"A->B": reads(overview=made_up.overview(missing=gaps))})
+
+
 def failing() -> Stage:
     """The last run failed in part, a transaction hangs, a verify found differences."""
     failed = [{"topic": "orders", "partition": 2, "error": "SourceDataLost", "problem": "the source dropped offsets 100 to 140"}]
@@ -184,5 +191,6 @@ def slow() -> Stage:
 
 
 SCENARIOS: dict[str, Callable[[], Stage]] = {
-    made.__name__: made for made in (healthy, lagging, following, loss, failing, unreachable, nothing, idle, config, many, hostile, slow)
+    made.__name__: made
+    for made in (healthy, lagging, following, loss, missing, failing, unreachable, nothing, idle, config, many, hostile, slow)
 }

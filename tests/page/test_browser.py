@@ -27,6 +27,7 @@ SEEN = {
     "lagging": ("Lagging", ("7 topics beyond ferry.alert.lag.records=10000", "behind by 10 h", "420 k")),
     "following": ("Healthy", ("Following since", "ago, 0.4 s behind", "40 records")),
     "loss": ("Data lost", ("1 range lost and not acknowledged: payments-0 [3000, 3120)", "1 loss")),
+    "missing": ("Records missing", ("3,707 records missing in 2 topics: orders; users", "orders (3,700)", "--topic orders --from")),
     "failing": ("Failing", ("partly failed: orders: SourceDataLost", "invoices-1 on A", "the last verify found 7 differences")),
     "unreachable": (
         "Unreachable",

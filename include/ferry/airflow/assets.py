@@ -11,7 +11,7 @@ from airflow.sdk import Asset, AssetAlias, get_current_context
 
 from ferry.airflow.flows import FlowReference, dag_id, flow_for_running
 from ferry.airflow.steps import request_of
-from ferry.airflow.tasks import EarlierTaskFailed, typed_retries
+from ferry.airflow.tasks import NOT_PLANNED, typed_retries
 from ferry.airflow.versions import AirflowSkipException
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
@@ -28,7 +28,7 @@ def topics_alias(flow: Flow) -> AssetAlias:
 def announce(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     """Add an event for each remote topic to which the run appended records, even if other topics failed. Returns counts for the XCom."""
     if planned is None:
-        raise EarlierTaskFailed("an earlier task failed: its log names the reason")
+        raise AirflowSkipException(NOT_PLANNED)
     context = get_current_context()
     # If the whole run was cleared and planned anew, an earlier try may have copied what this plan no longer holds.
     if not planned["needs_copy"] and (planned["dry_run"] or context["ti"].try_number <= 1):

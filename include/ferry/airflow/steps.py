@@ -13,10 +13,10 @@ from rich.text import Text
 
 from ferry.airflow.flows import FlowReference, flow_asset, flow_for_running, follow_seconds_of, sync_tasks
 from ferry.airflow.params import run_params
-from ferry.airflow.tasks import EarlierTaskFailed, emit, say, typed_retries
+from ferry.airflow.tasks import NOT_PLANNED, EarlierTaskFailed, emit, first_failure, say, typed_retries
 from ferry.airflow.versions import AirflowFailException, AirflowSkipException
 from ferry.copying.request import RunRequest
-from ferry.ledger.run_report import RunReport
+from ferry.ledger.run_report import PartitionFailure, RunReport, time_now
 from ferry.ledger.sync_outcome import LISTED
 from ferry.monitoring.limits import limits_broken
 from ferry.monitoring.measurements import run_measurements, status_measurements
@@ -93,7 +93,7 @@ def skip_if_taken_over(run: Run) -> None:
 def sync(flow: FlowReference, name: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     """One sync: its changes in the log, its document as XCom. Skipped when it is not due. Fails when it could not write something."""
     if planned is None:
-        raise AirflowSkipException("an earlier task failed: its log names the reason")
+        raise AirflowSkipException(NOT_PLANNED)
     request = request_of(flow, get_current_context())
     with typed_retries():
         with Run(flow_for_running(flow), request) as run:
@@ -112,7 +112,7 @@ def sync(flow: FlowReference, name: str, planned: Mapping[str, Any] | None) -> d
 def report(flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Mapping[str, Any] | None) -> dict[str, Any]:
     """Report the run: a table in the log, the document as XCom, counts in the asset's event. Fails with the worst problem of the run."""
     if planned is None or prepared is None:
-        raise EarlierTaskFailed("an earlier task failed: its log names the reason")
+        raise _stopped_early(flow)
     context = get_current_context()
     if planned["dry_run"]:
         raise AirflowSkipException("dry run: see the plan in the log of plan_run")
@@ -134,13 +134,28 @@ def report(flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Map
     return found.document()
 
 
+def _stopped_early(flow: FlowReference) -> EarlierTaskFailed:
+    """The reason in the report of a run that planned or prepared nothing; also in the history that the page shows."""
+    found = first_failure(("plan_run", "prepare_topics"))
+    if found is None:
+        return EarlierTaskFailed("plan_run or prepare_topics failed: its log names the reason")
+    now, run_id = time_now(), str(get_current_context()["dag_run"].run_id)
+    failure = PartitionFailure("", -1, found["error"], f"{found['task']}: {found['problem']}")
+    with typed_retries():
+        if trouble := keep_run(flow_for_running(flow), RunReport(flow.name, run_id, now, now, "", failed=(failure,))):
+            say(trouble)
+    return EarlierTaskFailed(
+        f"{found['task']} failed: {found['error']}: {found['problem']} (next: {found['next_step']}; log: {found['url']})"
+    )
+
+
 def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     """Measure lag and headroom after the run, also after a copy that failed. LimitsBroken when they exceed the config's limits.
 
     Skipped in a run that was taken over: the newer run does it.
     """
     if planned is None:
-        raise EarlierTaskFailed("an earlier task failed: its log names the reason")
+        raise AirflowSkipException(NOT_PLANNED)
     if planned["dry_run"]:
         raise AirflowSkipException("dry run: nothing was copied")
     with typed_retries():

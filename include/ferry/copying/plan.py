@@ -27,7 +27,7 @@ from ferry.errors import (
     TargetRecreated,
     TargetTooNarrow,
 )
-from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.receipts import BY_START_POLICY, Receipt, ReceiptKind
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.state import Head
 from ferry.ledger.topic_ids import PartitionPair
@@ -263,7 +263,7 @@ def _first_time(facts: PartitionFacts, rules: PlanRules) -> _Decided:
         )
         raise PositionDisagrees(facts.topic, facts.partition, problem)
     local = f"; what is below {facts.remote_end} was produced there" if held else ""
-    return _Decided(facts.start, seed_reason=f"start policy {rules.start_policy}{local}")
+    return _Decided(facts.start, seed_reason=f"{BY_START_POLICY} {rules.start_policy}{local}")
 
 
 def _check_origin(facts: PartitionFacts, segments: Iterable[Segment], rules: PlanRules) -> None:

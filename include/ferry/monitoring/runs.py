@@ -8,10 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ferry.errors import ArgumentError
 from ferry.ledger.run_summary import RunState
 
 # States that say nothing about a flow's health: the run has not ended, or it copied nothing on purpose.
 NO_NEWS = frozenset({RunState.RUNNING, RunState.FOLLOWING, RunState.DRY})
+# Errors of the person who started a run by hand.
+_OF_THE_REQUEST = frozenset({ArgumentError.__name__})
 # States in which nothing failed.
 _WELL = frozenset({RunState.DONE, RunState.NOTHING_NEW})
 # What the runs topic says of a run without a result; "": it does not know the run.
@@ -32,6 +35,12 @@ class DagRunFacts:
     url: str
     failed_tasks: tuple[str, ...] = ()
     dry: bool = False
+
+
+def tells_health(run: Mapping[str, Any]) -> bool:
+    """Whether the run says something about the flow's health: it has ended, and not because its arguments were wrong."""
+    refused = bool(run["failed"]) and all(failure["error"] in _OF_THE_REQUEST for failure in run["failed"])
+    return run["state"] not in NO_NEWS and not refused
 
 
 def joined_runs(kept: Iterable[Mapping[str, Any]], dag_runs: Iterable[DagRunFacts], limit: int) -> list[dict[str, Any]]:

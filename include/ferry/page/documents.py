@@ -5,20 +5,23 @@ next step). While a problem lasts, an answer keeps the data of the last good rea
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from ferry.config import Flow
 from ferry.config.flow import flow_command
-from ferry.monitoring.runs import NO_NEWS, DagRunFacts, copy_speed, history_points, joined_runs
+from ferry.monitoring.runs import DagRunFacts, copy_speed, history_points, joined_runs, tells_health
 from ferry.monitoring.schedule import longest_pause
-from ferry.page.health import Signs, health_of
+from ferry.monitoring.verdict import Signs, verdict_of
 from ferry.page.overview import SHOWN, Overview, page_of_topics
 from ferry.page.problem import Problem
 from ferry.page.snapshots import Snapshot
 
 VERSION = 1
+# A card names so many topics.
+TOPICS_NAMED = 5
 # The page answers with this until Ferry has read the flow for the first time.
 NOT_READ = Overview(())
 
@@ -88,18 +91,17 @@ def overview(views: Iterable[FlowView], now: float, problem: Problem | None = No
 def _flow(view: FlowView, now: float) -> dict[str, Any]:
     facts, seen = view.facts, view.overview.data
     runs = _joined(view, 1_000)
-    ended = next((run for run in runs if run["state"] not in NO_NEWS), None)
+    ended = next(filter(tells_health, runs), None)
     kept = (view.runs.data or {}).get("runs", ())
     verifies = (view.runs.data or {}).get("verifies", ())
-    signs = Signs(
-        overview=seen,
+    signs = replace(
+        Signs(facts.flow) if seen is None else seen.signs(facts.flow),
         problem=view.overview.problem or view.runs.problem,
         last_run=ended,
         last_verify=next(iter(verifies), None),
         interval_seconds=facts.interval_seconds,
         records_per_second=copy_speed(kept),
     )
-    health, reasons = health_of(signs)
     return {
         "flow": facts.flow,
         "source": facts.source,
@@ -109,9 +111,9 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         "schedule": facts.schedule,
         "copies": facts.copies,
         "may_trigger": view.may_trigger,
-        "health": health.value,
-        "reasons": list(reasons),
+        **verdict_of(signs, now).document(),
         "totals": None if seen is None else seen.totals,
+        "missing": {} if seen is None else dict(islice(seen.missing_by_topic.items(), TOPICS_NAMED)),
         "losses": 0 if seen is None else seen.losses_open,
         "last_run": runs[0] if runs else None,
         "refreshing": view.overview.refreshing,

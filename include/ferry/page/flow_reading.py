@@ -17,6 +17,7 @@ from ferry.syncs.names import SyncName
 LOSSES_NAMED = 500
 STOPPED_NAMED = 100
 OPEN_NAMED = 100
+MISSING_NAMED = 2_000
 DRIFT_NAMED = 500
 COMPARED = (SyncName.TOPICS, SyncName.CONFIGS, SyncName.ACLS)
 
@@ -39,6 +40,7 @@ def read_overview(flow: Flow) -> dict[str, Any]:
             entry.document() for entry in sorted(status.last_stable_lags, key=lambda held: not held.overdue)[:OPEN_NAMED]
         ],
         "broken": [asdict(limit) for limit in status.broken],
+        "missing": [asdict(entry) for entry in status.missing[:MISSING_NAMED]],
         "losses_by_topic": dict(Counter(loss["topic"] for loss in unseen)),
     }
 

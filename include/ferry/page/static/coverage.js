@@ -110,7 +110,7 @@ export function Coverage({ flow, place, go }) {
   const choose = (name) => go({ view: "coverage", topic: name });
   return html`<div class="columns">
     <nav class="side" aria-label="Topics"><${Search} label="Search topics" value=${search} change=${setSearch} />
-      <${Read} answer=${answer} what="the topics">${(document) => html`<ul>${topics.map((one) => html`<li><button class="plain name" aria-current=${one.topic === topic} onClick=${() => choose(one.topic)}>${one.topic}</button></li>`)}</ul>
+      <${Read} answer=${answer} what="the topics">${(document) => html`<ul>${topics.map((one) => html`<li><button class="plain name" aria-current=${one.topic === topic} onClick=${() => choose(one.topic)}>${one.topic}</button>${one.missing > 0 && html` <span class="badge health-missing">◌ ${count(one.missing)} missing</span>`}</li>`)}</ul>
         ${document.total > topics.length && html`<p class="muted">${exact(document.total - topics.length)} more: search</p>`}
         ${!topics.length && html`<${Empty}>${search ? "No such topic." : "No topics yet."}<//>`}`}<//></nav>
     <div class="main">${topic && html`<h2 class="name">${topic}</h2><${OfTopic} key=${topic} flow=${flow.flow} topic=${topic} />`}</div>

@@ -1,6 +1,6 @@
 // Elements that several views use.
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { ago, moment, utc } from "./format.js";
+import { ago, clock, moment, utc } from "./format.js";
 import { BASE } from "./reading.js";
 
 // The sign and the word of each state, besides its colour.
@@ -9,6 +9,7 @@ export const HEALTH = {
   lagging: ["◔", "Lagging"],
   failing: ["✕", "Failing"],
   loss: ["!", "Data lost"],
+  missing: ["◌", "Records missing"],
   unreachable: ["⌁", "Unreachable"],
   unknown: ["…", "Not read yet"],
 };
@@ -20,6 +21,12 @@ export function Health({ state }) {
 
 /** How long ago a time was; on hover the exact time. */
 export const When = ({ at }) => html`<time datetime=${at} title=${`${moment(at)} (${utc(at)})`}>${ago(at)}</time>`;
+
+/** A time of today as "15:19". */
+export const Clock = ({ at }) => html`<time datetime=${at} title=${`${moment(at)} (${utc(at)})`}>${clock(at)}</time>`;
+
+/** What to do next: a command can be copied. */
+export const Next = ({ step }) => step && html`<p class="next">Next: ${step.startsWith("ferry ") ? html`<${Command}>${step}<//>` : step}</p>`;
 
 /** A number with its name. `exactly` is shown on hover. */
 export const Tile = ({ name, exactly, alarming, children }) =>
@@ -36,8 +43,8 @@ export function Trouble({ failure, document }) {
   const problem = document?.problem;
   if (!problem) return null;
   return html`<div class="banner bad" role="alert">
-    <p><strong>${problem.error}</strong> ${problem.message}</p>
-    ${problem.next_step && html`<p>${problem.next_step}</p>`}
+    <p><strong>${problem.message}</strong>${document.read_at && html`, last seen <${Clock} at=${document.read_at} />`}</p>
+    ${problem.next_step && html`<details><summary>What to do</summary><p>${problem.next_step}</p><p class="muted">${problem.error}</p></details>`}
     ${document.flows?.length !== 0 && html`<${Age} document=${document} />`}
   </div>`;
 }

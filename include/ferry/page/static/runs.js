@@ -1,7 +1,7 @@
 // Runs of a flow: lag and throughput over time, what each run copied, losses, and open transactions.
 import { html, useMemo, useState } from "./vendor/preact-htm.js";
 import { Chart } from "./chart.js";
-import { Command, Empty, Read, ReadAt, Table, When } from "./elements.js";
+import { Command, Empty, Next, Read, ReadAt, Table, When } from "./elements.js";
 import { bytes, count, duration, exact, known, moment, roughly } from "./format.js";
 import { BASE, useDocument } from "./reading.js";
 
@@ -94,5 +94,6 @@ function Transactions({ flow }) {
 
 export function Runs({ flow }) {
   return html`${flow.reasons.length > 0 && html`<ul class="reasons">${flow.reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`}
+    ${flow.reasons.length > 0 && html`<${Next} step=${flow.next_step} />`}
     <${Charts} flow=${flow.flow} /><${Losses} flow=${flow.flow} /><${Transactions} flow=${flow.flow} /><${LastRuns} flow=${flow} />`;
 }

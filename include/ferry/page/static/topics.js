@@ -1,6 +1,6 @@
 // All topics of a flow. The server searches, sorts and cuts pages, so there may be thousands.
 import { html, useState } from "./vendor/preact-htm.js";
-import { bytes, count, duration, exact, headroom } from "./format.js";
+import { bytes, count, exact, headroom, oldest } from "./format.js";
 import { Empty, Pages, Read, ReadAt, Search, Table } from "./elements.js";
 import { useDocument } from "./reading.js";
 
@@ -14,8 +14,8 @@ function Partitions({ flow, topic }) {
     { name: "End", number: true, cell: (row) => exact(row.end) },
     { name: "Behind", number: true, cell: (row) => exact(row.lag_records) },
     { name: "Size", number: true, cell: (row) => bytes(row.lag_bytes) },
-    { name: "Oldest uncopied", number: true, cell: (row) => (row.lag_records ? duration(row.lag_seconds) : "") },
-    { name: "Headroom", number: true, cell: (row) => headroom(row.headroom_seconds, row.lag_records) },
+    { name: "Oldest uncopied", number: true, cell: (row) => oldest(row.lag_seconds, row.lag_records) },
+    { name: "Headroom", number: true, cell: (row) => headroom(row.headroom_seconds, row.lag_records, row.lag_seconds < 0) },
     { name: "Note", cell: (row) => (row.open_transaction_at === null ? "" : `an open transaction at ${exact(row.open_transaction_at)} stops the copy there`) },
   ];
   return html`<${Read} answer=${answer} what="its partitions">${(document) => html`
@@ -40,11 +40,12 @@ export function Topics({ flow, place, go }) {
     { name: "Partitions", number: true, cell: (row) => exact(row.partitions) },
     { name: "Behind", sort: "lag_records", number: true, title: "Records", cell: (row) => html`<span title=${exact(row.lag_records)}>${count(row.lag_records)}</span>` },
     { name: "Size", sort: "lag_bytes", number: true, cell: (row) => html`<span title=${exact(row.lag_bytes)}>${bytes(row.lag_bytes)}</span>` },
-    { name: "Oldest uncopied", sort: "lag_seconds", number: true, cell: (row) => (row.lag_records ? duration(row.lag_seconds) : "") },
-    { name: "Headroom", sort: "headroom", number: true, title: "Time until the source drops records that are not copied yet", cell: (row) => headroom(row.headroom_seconds, row.lag_records) },
+    { name: "Oldest uncopied", sort: "lag_seconds", number: true, cell: (row) => oldest(row.lag_seconds, row.lag_records) },
+    { name: "Headroom", sort: "headroom", number: true, title: "Time until the source drops records that are not copied yet", cell: (row) => headroom(row.headroom_seconds, row.lag_records, row.lag_seconds < 0) },
     {
       name: "Note",
       cell: (row) => [
+        row.missing > 0 && html`<span class="badge health-missing">◌ ${exact(row.missing)} missing</span> `,
         row.losses > 0 && html`<span class="badge health-loss">! ${row.losses} lost</span> `,
         row.open_transactions > 0 && html`<span class="badge health-lagging">◔ open transaction</span>`,
       ],

@@ -1,0 +1,263 @@
+"""The verdict about a flow: one word, why, how far behind it is, and the one next step (pure).
+
+Everything that tells people how a flow is uses it: `ferry status`, `ferry watch`, the report of a run, the Ferry page.
+
+The word is the worst that applies: unreachable (nothing is known), then loss, failing, missing, lagging, healthy. The verdict holds every
+reason, the worst first, so that no reason hides another.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from itertools import groupby
+from typing import Any, Protocol
+
+from ferry.config.flow import flow_command
+from ferry.errors import CopiesDiffer, ExitCode, LimitsBroken, SourceDataLost, count_of, error_named, span
+from ferry.ledger.run_summary import RunState
+from ferry.monitoring.lag import Lag
+from ferry.monitoring.limits import BrokenLimit
+from ferry.monitoring.missing import Missing, backfill_command
+
+# The lag of a flow that runs on time stays below this many intervals of its schedule.
+INTERVALS_BEHIND = 2
+# So many names stand in a reason; a number stands for the rest.
+NAMED = 3
+
+
+class Health(StrEnum):
+    UNREACHABLE = "unreachable"
+    LOSS = "loss"
+    FAILING = "failing"
+    MISSING = "missing"
+    LAGGING = "lagging"
+    HEALTHY = "healthy"
+    UNKNOWN = "unknown"
+
+
+_CODES = {
+    Health.UNREACHABLE: ExitCode.UNREACHABLE,
+    Health.LOSS: ExitCode.DATA_LOST,
+    Health.HEALTHY: ExitCode.DONE,
+    Health.UNKNOWN: ExitCode.OTHER,
+}
+_WORDS = {
+    Health.UNREACHABLE: "cannot be read",
+    Health.LOSS: "has lost records",
+    Health.FAILING: "is failing",
+    Health.MISSING: "is not complete",
+    Health.LAGGING: "lags",
+    Health.HEALTHY: "is healthy",
+    Health.UNKNOWN: "is unknown",
+}
+
+
+class Problem(Protocol):
+    """Why the flow could not be read."""
+
+    @property
+    def message(self) -> str: ...
+
+    @property
+    def next_step(self) -> str: ...
+
+    @property
+    def unreachable(self) -> bool:
+        """Whether a cluster could not be read at all."""
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What is known about a flow.
+
+    `lag` None: nothing was read yet. `losses`: places of losses that nobody acknowledged. `stopped`: (place, error) of partitions that the
+    next run will not copy. `held`: (place, remedy) of transactions that have been open for too long. Lists may be cut; totals count all.
+    `problem`: why the last read failed. `last_run`: as of runs.joined_runs; `last_verify`: the newest report. `interval_seconds` of the
+    schedule. `records_per_second`: how fast the last runs copied.
+    """
+
+    flow: str
+    lag: Lag | None = None
+    losses: Sequence[str] = ()
+    losses_total: int = 0
+    missing: Sequence[Missing] = ()
+    stopped: Sequence[tuple[str, str]] = ()
+    stopped_total: int = 0
+    held: Sequence[tuple[str, str]] = ()
+    broken: Sequence[BrokenLimit] = ()
+    problem: Problem | None = None
+    last_run: Mapping[str, Any] | None = field(default=None, hash=False)
+    last_verify: Mapping[str, Any] | None = field(default=None, hash=False)
+    interval_seconds: float | None = None
+    records_per_second: float | None = None
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a flow is not healthy, and what to do about it."""
+
+    health: Health
+    text: str
+    next_step: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`behind`: how far the flow is behind ("up to date"), `last_run`: what the last run did; empty: not known."""
+
+    flow: str
+    health: Health
+    reasons: tuple[Reason, ...] = ()
+    behind: str = ""
+    last_run: str = ""
+
+    @property
+    def next_step(self) -> str:
+        return self.reasons[0].next_step if self.reasons else ""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return _CODES.get(self.health, ExitCode.PARTLY_FAILED)
+
+    def __str__(self) -> str:
+        """One line."""
+        told = "; ".join(text for text in (self.behind, self.last_run) if text)
+        if self.health is Health.HEALTHY:
+            return f"{self.flow} is healthy{told and ', '}{told}"
+        first = f"{self.flow} {_WORDS[self.health]}{': ' if self.reasons else ''}{self.reasons[0].text if self.reasons else ''}"
+        return f"{first}{told and '; '}{told}"
+
+    def document(self) -> dict[str, Any]:
+        """The keys that JSON documents have of it."""
+        return {
+            "health": self.health.value,
+            "reasons": [reason.text for reason in self.reasons],
+            "next_step": self.next_step,
+            "verdict": str(self),
+        }
+
+
+def verdict_of(signs: Signs, now: float) -> Verdict:
+    """`now` in seconds since the epoch."""
+    reasons = tuple(reason for judge in _JUDGES for reason in judge(signs, now))
+    behind, last_run = "" if signs.lag is None else how_far(signs.lag), told_run(signs.last_run, now)
+    if reasons:
+        unread = reasons[0].health is Health.UNREACHABLE  # what was read before may be wrong now
+        return Verdict(signs.flow, reasons[0].health, reasons, "" if unread else behind, last_run)
+    if signs.lag is None:
+        return Verdict(signs.flow, Health.UNKNOWN, (Reason(Health.UNKNOWN, "nothing was read yet", ""),))
+    return Verdict(signs.flow, Health.HEALTHY, (), behind, last_run)
+
+
+def how_far(lag: Lag) -> str:
+    """How far a flow is behind, in words."""
+    if not lag.records:
+        return "up to date"
+    return f"{count_of(lag.records, 'record')} behind" + (f", the oldest {span(lag.seconds)} old" if lag.seconds >= 0 else "")
+
+
+def told_run(run: Mapping[str, Any] | None, now: float) -> str:
+    """What the last run did, in words; empty without one."""
+    if run is None:
+        return ""
+    at = run.get("finished") or run.get("started")
+    ago = f" {span(max(0.0, now - datetime.fromisoformat(at).timestamp()))} ago" if at else ""
+    state = "" if run["state"] in {RunState.DONE, RunState.NOTHING_NEW} else f" {run['state']}"
+    records = run.get("records")
+    return f"last run{ago}{state}" + (f", {count_of(records, 'record')}" if records is not None else "")
+
+
+def missing_by_topic(missing: Iterable[Missing]) -> dict[str, int]:
+    """How many records are missing in each topic, most first."""
+    found: dict[str, int] = {}
+    for entry in missing:
+        found[entry.topic] = found.get(entry.topic, 0) + entry.records
+    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _unreachable(signs: Signs, _: float) -> Iterator[Reason]:
+    if signs.problem is not None and signs.problem.unreachable:
+        yield Reason(Health.UNREACHABLE, signs.problem.message, signs.problem.next_step)
+
+
+def _losses(signs: Signs, _: float) -> Iterator[Reason]:
+    if total := signs.losses_total:
+        steps = f"{flow_command('ledger', signs.flow)}, then {flow_command('ack-loss', signs.flow)}: {SourceDataLost.next_step}"
+        yield Reason(Health.LOSS, f"{count_of(total, 'range')} lost and not acknowledged: {_named(signs.losses, total)}", steps)
+
+
+def _failing(signs: Signs, _: float) -> Iterator[Reason]:
+    if signs.problem is not None and not signs.problem.unreachable:
+        yield Reason(Health.FAILING, signs.problem.message, signs.problem.next_step)
+    run = signs.last_run
+    if run is not None and run["state"] in {RunState.FAILED, RunState.PARTLY_FAILED}:
+        named = [f"{entry['topic']}: {entry['error']}" if entry["topic"] else _whole(entry) for entry in run["failed"]]
+        named += [f"sync {name}" for name, counts in run["syncs"].items() if counts["failed"]]
+        text = f"run {run['run_id']} {run['state']}" + (f": {_named(named, len(named))}" if named else "")
+        yield Reason(Health.FAILING, text, _step_of(run["failed"][0]["error"] if run["failed"] else ""))
+    if total := signs.stopped_total:
+        stopped = [f"{place}: {error}" for place, error in signs.stopped]
+        text = f"{count_of(total, 'partition')} stopped: {_named(stopped, total)}"
+        yield Reason(Health.FAILING, text, _step_of(signs.stopped[0][1]))
+    if signs.held:
+        held = [place for place, _ in signs.held]
+        text = f"{count_of(len(held), 'transaction')} open for too long: {_named(held, len(held))}"
+        yield Reason(Health.FAILING, text, signs.held[0][1])
+    if signs.last_verify is not None and (found := signs.last_verify["differences_total"]):
+        yield Reason(Health.FAILING, f"the last verify found {count_of(found, 'difference')}", CopiesDiffer.next_step)
+
+
+def _missing(signs: Signs, now: float) -> Iterator[Reason]:
+    if not signs.missing:
+        return
+    topics = missing_by_topic(signs.missing)
+    text = f"{count_of(sum(topics.values()), 'record')} missing in {count_of(len(topics), 'topic')}"
+    obstacle = next((entry.obstacle for entry in signs.missing if entry.obstacle), "their times could not be read: try again")
+    step = backfill_command(flow_command("backfill", signs.flow), signs.missing, now) or obstacle
+    yield Reason(Health.MISSING, f"{text}: {_named(list(topics), len(topics))}", step)
+
+
+def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
+    for key, found in groupby(signs.broken, lambda broken: broken.key):
+        broken = list(found)
+        names = [entry.topic for entry in broken if entry.topic]
+        if not names:  # the deadline
+            yield Reason(Health.LAGGING, str(broken[0]), "look whether the DAG is paused, or the scheduler is down")
+            continue
+        text = f"{count_of(len(names), 'topic')} beyond {key}={broken[0].limit}: {_named(names, len(names))}"
+        yield Reason(Health.LAGGING, text, LimitsBroken.next_step)
+    lag, interval = signs.lag, signs.interval_seconds
+    if lag is None:
+        return
+    if interval is not None and lag.seconds > INTERVALS_BEHIND * interval:
+        text = f"behind by {span(lag.seconds)}, more than {INTERVALS_BEHIND} intervals of its schedule ({span(interval)})"
+        yield Reason(Health.LAGGING, text, _RUN_MORE)
+    if lag.headroom_seconds is None:
+        return
+    # The next run may begin a whole interval from now.
+    needs = (interval or 0.0) + (lag.records / signs.records_per_second if signs.records_per_second else 0.0)
+    if lag.headroom_seconds <= 0:
+        yield Reason(Health.LAGGING, "the source may drop the oldest uncopied records at any moment", _RUN_NOW)
+    elif needs and lag.headroom_seconds < needs:
+        text = f"the source drops uncopied records in {span(lag.headroom_seconds)}; copying them takes about {span(needs)}"
+        yield Reason(Health.LAGGING, text, _RUN_NOW)
+
+
+_JUDGES: tuple[Callable[[Signs, float], Iterator[Reason]], ...] = (_unreachable, _losses, _failing, _missing, _lagging)
+_RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb"
+_RUN_NOW = "start a run now, and raise the source's retention"
+
+
+def _whole(failure: Mapping[str, Any]) -> str:
+    """A failure of a whole run: it has one reason, so it says all of it."""
+    return f"{failure['error']}: {failure['problem']}"
+
+
+def _step_of(error: str) -> str:
+    return error_named(error).next_step
+
+
+def _named(names: Sequence[str], total: int) -> str:
+    more = total - min(len(names), NAMED)
+    return "; ".join(names[:NAMED]) + (f"; and {more:,} more" if more else "")
