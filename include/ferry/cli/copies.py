@@ -91,10 +91,14 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show what a run would do. Writes nothing."""
+    from ferry.clusters.shared_connection import first_contact
     from ferry.pipeline.run import Run
 
     bound = moment("--until", None if until == "latest" else until)
-    planned = Run(load_flow(config, flow), RunRequest(flow, run_id("plan"), until=bound, topics=tuple(topic or ()))).plan
+    with Run(load_flow(config, flow), RunRequest(flow, run_id("plan"), until=bound, topics=tuple(topic or ()))) as run:
+        # A person waits for this. A run itself has more patience with a cluster whose brokers are being restarted.
+        first_contact(run.flow.source, run.flow.target)
+        planned = run.plan
     answer(planned.document(), plan_parts(planned), as_json=as_json)
     raise typer.Exit(ExitCode.PARTLY_FAILED if planned.failed else ExitCode.DONE)
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.broker_defaults import broker_defaults
-from ferry.clusters.shared_connection import first_contact
 from ferry.config import Flow
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags, overdue
 from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
@@ -89,7 +88,6 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
     ConfigError if the ledger or state topic is not compacted.
     """
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        first_contact(flow.source, flow.target)
         seen = take_snapshot(flow, request, source, target, stable=False, for_a_run=True)
         topics = plan_remote_topics(flow, seen, source, target)
         topics, failures = without_refused(flow, topics, target) if topics.create or topics.unread else (topics, ())
