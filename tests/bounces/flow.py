@@ -42,7 +42,7 @@ POLL_SECONDS = 0.2
 class FlowUnderTest:
     """Copies topics that match `topics`, by run after run, as long as it is entered. `hanging`: transactions an operator had to end.
 
-    servers: bootstrap servers of both sides that come first. default_replicas: the config says nothing of replicas.
+    servers: a bootstrap server of the source and one of the target that come first. default_replicas: the config says nothing of replicas.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class FlowUnderTest:
         topics: str,
         master: str,
         *,
-        servers: str = "",
+        servers: tuple[str, str] = ("", ""),
         default_replicas: bool = False,
     ) -> None:
         self.alias = f"a{secrets.token_hex(3)}"
@@ -63,8 +63,8 @@ class FlowUnderTest:
         text = CONFIG.format(
             source=self.alias,
             target=f"b{self.alias}",
-            source_address=",".join(filter(None, (servers, source.proxied))),
-            target_address=",".join(filter(None, (servers, target.proxied))),
+            source_address=",".join(filter(None, (servers[0], source.proxied))),
+            target_address=",".join(filter(None, (servers[1], target.proxied))),
             topics=topics,
         )
         if not default_replicas:
