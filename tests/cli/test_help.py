@@ -48,6 +48,13 @@ def test_it_tells_its_version_and_short_help() -> None:
     assert "Show what a run would do" in ferry("plan", "-h").stdout
 
 
+@pytest.mark.parametrize("arguments", [(), ("status",), ("failover",), ("client",)])
+def test_a_flag_shows_no_type(arguments: tuple[str, ...]) -> None:
+    shown = ferry(*arguments, "--help").stdout
+    assert "--help" in shown
+    assert "bool" not in shown
+
+
 def test_an_interrupted_command_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt

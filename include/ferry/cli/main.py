@@ -14,6 +14,7 @@ import typer
 
 from ferry import __version__
 from ferry.cli import changes, completing, copies, groups, importing, legacy, moves, set_up, views, watch
+from ferry.cli.options import Commands
 from ferry.cli.output import complaint, line, notice
 from ferry.clusters.kept import kept_clients
 from ferry.ending import INTERRUPTED, run_and_end
@@ -21,6 +22,7 @@ from ferry.errors import ExitCode, FerryError
 
 app = typer.Typer(
     name="ferry",
+    cls=Commands,
     help="Copies topics from one Kafka cluster to another, exactly once, in runs that end.",
     epilog="First steps: ferry init, ferry doctor mm2.properties, ferry plan mm2.properties --flow 'A->B', then ferry run.",
     no_args_is_help=True,

@@ -28,7 +28,6 @@ from ferry.cli.options import (
     write_report_file,
 )
 from ferry.cli.output import answer, complaint, notice
-from ferry.cli.status_text import status_parts
 from ferry.errors import ArgumentError, ExitCode, FerryError, PartitionsFailed, UnreadableRecord, worst_exit_code
 from ferry.pipeline.tables import Table
 from ferry.verify.request import DigestKind, VerifyRequest
@@ -57,6 +56,7 @@ class RecordKind(StrEnum):
 
 def status(config: Config, flow: AnyFlow = None, every: Every = False, as_json: AsJson = False) -> None:
     """Say of each flow whether it is healthy, how far behind it is, what is missing or lost, why, and what to do next."""
+    from ferry.cli.status_text import status_parts
     from ferry.config import load_config
     from ferry.monitoring.status import FlowStatus, flow_status
 
