@@ -30,16 +30,17 @@ pytestmark = pytest.mark.airflow
 REFERENCE = FlowReference(Path("/no/such/mm2.properties"), "A->B")
 
 
-def context(exception: BaseException | None, task: str = "plan_run", copied: str = "success") -> dict[str, Any]:
+def context(exception: BaseException | None, task: str = "plan_run", copied: str = "success", tries: int = 1) -> dict[str, Any]:
     states = {"r1": {"copy_records": copied}}
-    found = SimpleNamespace(task_id=task, dag_id="ferry.A.B", log_url="http://x/log", get_task_states=lambda **_: states)
+    facts = {"task_id": task, "dag_id": "ferry.A.B", "log_url": "http://x/log", "try_number": tries}
+    found = SimpleNamespace(**facts, get_task_states=lambda **_: states)
     return {"ti": found, "run_id": "r1", "exception": exception}
 
 
 @pytest.fixture
 def telling(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flow's alerts go to the tests' callback."""
-    settings = AlertSettings(callbacks=("tests.alerting.callbacks:tell",))
+    """The flow's alerts go to the tests' callback, also those of a first failure."""
+    settings = AlertSettings(callbacks=("tests.alerting.callbacks:tell",), on_first_failure=True)
     monkeypatch.setattr(alerts, "alerts_of", lambda _: settings)
     callbacks.TOLD.clear()
 
@@ -140,6 +141,22 @@ def test_a_report_does_not_repeat_the_alert_of_the_copy(copied: str, problem: Fe
 def test_a_sync_raises_an_alert_only_if_no_report_will(copied: str, problem: FerryError, told: int, telling: None) -> None:
     alerts.on_failure(REFERENCE)(context(raised(problem), "sync_groups", copied))
     assert len(callbacks.TOLD) == told
+
+
+@pytest.mark.parametrize(("problem", "tries", "told"), [
+    (ClusterUnreachable("B"), 1, ["warning"]),
+    (ClusterUnreachable("B"), 2, []),
+    (Superseded("a newer run"), 1, []),
+])  # fmt: skip
+def test_a_first_failure_raises_a_warning(problem: FerryError, tries: int, told: list[str], telling: None) -> None:
+    alerts.on_retry(REFERENCE)(context(raised(problem), tries=tries))
+    assert [alert["severity"] for _, alert in callbacks.TOLD] == told
+
+
+def test_a_first_failure_raises_no_alert_if_nobody_asked_for_it(telling: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alerts, "alerts_of", lambda _: AlertSettings(callbacks=("tests.alerting.callbacks:tell",)))
+    alerts.on_retry(REFERENCE)(context(raised(ClusterUnreachable("B"))))
+    assert callbacks.TOLD == []
 
 
 def test_a_loss_raises_an_alert_although_a_newer_run_took_over() -> None:

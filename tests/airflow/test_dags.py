@@ -121,11 +121,11 @@ def test_the_check_of_limits_runs_beside_the_report(bag: DagBag) -> None:
     assert [alias.name for alias in bag.dags["ferry.A.B"].get_task("announce_topics").outlets] == ["ferry.A.B.topics"]
 
 
-def test_every_task_alerts_about_its_failure_and_not_about_a_retry(bag: DagBag) -> None:
+def test_every_task_alerts_about_its_failures(bag: DagBag) -> None:
     for dag in bag.dags.values():
         for task in dag.tasks:
             assert task.on_failure_callback, task.task_id
-            assert not task.on_retry_callback
+            assert task.on_retry_callback, task.task_id
 
 
 def test_a_deadline_where_the_config_sets_one(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bag: DagBag) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from ferry.airflow import assets, steps, tasks
+from ferry.airflow.flows import FlowReference
 from ferry.airflow.tasks import EarlierTaskFailed, typed_retries
 from ferry.errors import ArgumentError
 from ferry.ledger.run_report import RunReport
@@ -17,6 +19,7 @@ from ferry.monitoring.runs import empty_run, tells_health
 
 pytestmark = pytest.mark.airflow
 
+FLOW = FlowReference(Path("/no/such/mm2.properties"), "A->B")
 WRONG = "flow A->B does not copy topic order; did you mean orders?"
 
 
@@ -47,7 +50,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[RunReport]:
 
 def test_the_report_names_the_task_the_error_and_its_log(kept: list[RunReport]) -> None:
     with pytest.raises(EarlierTaskFailed) as told:
-        steps.report("A->B", None, None)
+        steps.report(FLOW, None, None)
     for fact in ("plan_run", "ArgumentError", WRONG, "http://airflow/plan_run"):
         assert fact in str(told.value)
     (report,) = kept
@@ -58,9 +61,9 @@ def test_the_report_names_the_task_the_error_and_its_log(kept: list[RunReport]) 
 @pytest.mark.parametrize(
     "step",
     [
-        lambda: assets.announce("A->B", None),
-        lambda: steps.check_limits("A->B", None),
-        lambda: steps.sync("A->B", "groups", None),
+        lambda: assets.announce(FLOW, None),
+        lambda: steps.check_limits(FLOW, None),
+        lambda: steps.sync(FLOW, "groups", None),
     ],
 )
 def test_what_cannot_run_is_skipped(step: Callable[[], object]) -> None:

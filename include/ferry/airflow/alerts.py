@@ -1,13 +1,14 @@
-"""Alerts from Airflow: about tasks that failed for good, and about runs that did not end in time.
+"""Alerts from Airflow: about tasks that failed for good, about first tries that failed, and about runs that did not end in time.
 
 The failure callback of a task runs in the task's own process after Airflow knows the task's state, so nothing here can change that state.
-These failures raise no alert, because another alert or another try covers them: a try that will be repeated (Airflow calls another
-callback then), a run that a newer run superseded, a task that failed only because an earlier one did, and a report that repeats a failure
-of the copy.
+These failures raise no alert, because another alert or another try covers them: a try that will be repeated (a flow may ask for a warning
+about the first one), a run that a newer run superseded, a task that failed only because an earlier one did, and a report that repeats a
+failure of the copy.
 """
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from ferry.airflow.versions import with_deadline
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
-from ferry.config.settings import DEADLINE_SECONDS
+from ferry.config.settings import DEADLINE_SECONDS, AlertSettings
 from ferry.errors import ExitCode, FerryError, LimitsBroken, PartitionsFailed, Superseded
 from ferry.monitoring.limits import limit_alerts
 from ferry.monitoring.runs import COPY_TASK, REPORT_TASK, SYNC_TASKS
@@ -31,14 +32,31 @@ SEE_THE_LOG = "read the log of the task"
 log = logging.getLogger(__name__)
 
 
-def on_failure(flow: FlowReference) -> Callable[[Mapping[str, Any]], None]:
-    """The failure callback of a flow's tasks."""
+Callback = Callable[[Mapping[str, Any]], None]
 
+
+def on_failure(flow: FlowReference) -> Callback:
+    """The callback for a task of the flow that failed for good."""
+    return _callback(flow, lambda _, context: [] if _told_elsewhere(context) else failure_alerts(flow.name, context))
+
+
+def on_retry(flow: FlowReference) -> Callback:
+    """The callback for a task of the flow that failed and will be tried again."""
+
+    def first_failure(settings: AlertSettings, context: Mapping[str, Any]) -> list[Alert]:
+        if not settings.on_first_failure or context["ti"].try_number != 1:
+            return []
+        found = failure_alerts(flow.name, context)
+        return [replace(alert, severity=Severity.WARNING, message=f"{alert.message}; Airflow will try it again") for alert in found]
+
+    return _callback(flow, first_failure)
+
+
+def _callback(flow: FlowReference, alerts: Callable[[AlertSettings, Mapping[str, Any]], list[Alert]]) -> Callback:
     def tell(context: Mapping[str, Any]) -> None:
         try:
-            alerts = [] if _told_elsewhere(context) else failure_alerts(flow.name, context)
-            if alerts:
-                deliver(alerts_of(flow), alerts)
+            settings = alerts_of(flow)
+            deliver(settings, alerts(settings, context))
         except Exception as problem:  # noqa: BLE001 - a task that has failed must not fail in another way
             log.warning("the alert could not be made: %s", type(problem).__name__)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from ferry.airflow.alerts import on_failure
+from ferry.airflow.alerts import on_failure, on_retry
 from ferry.airflow.flows import TAG, FlowReference
 from ferry.config import Flow
 
-ON_FAILURE = "on_failure_callback"
+ALERTS = {"on_failure_callback": on_failure, "on_retry_callback": on_retry}
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,9 @@ class DagOptions:
     def default_args_of(self, flow: FlowReference, retry_seconds: int) -> dict[str, Any]:
         """What all tasks of a DAG have in common. Alerts stay: their place is the config."""
         retries = {"retries": 3, "retry_delay": timedelta(seconds=retry_seconds), "retry_exponential_backoff": True}
-        given = dict(self.default_args)
-        theirs = given.pop(ON_FAILURE, None) or []
-        callbacks = [on_failure(flow), *(theirs if isinstance(theirs, list | tuple) else [theirs])]
-        return {"owner": "ferry", **retries, **given, ON_FAILURE: callbacks}
+        callbacks = {name: [alert(flow), *_listed(self.default_args.get(name))] for name, alert in ALERTS.items()}
+        return {"owner": "ferry", **retries, **self.default_args, **callbacks}
+
+
+def _listed(callbacks: Any) -> list[Any]:
+    return list(callbacks) if isinstance(callbacks, list | tuple) else [callbacks] if callbacks else []

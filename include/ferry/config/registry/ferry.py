@@ -91,6 +91,8 @@ FERRY: tuple[Property, ...] = (
         "If not set: no limit"),
     Property("ferry.alert.deadline.seconds", kinds.AT_LEAST_1, None,
         "alert if a run in Airflow has not ended this number of seconds after it was queued. If not set: no deadline"),
+    Property("ferry.alert.on.first.failure", kinds.BOOLEAN, "false",
+        "whether a task in Airflow that fails for the first time in a run raises a warning at once, although Airflow will try it again"),
     Property("ferry.alert.callback", kinds.CALLABLES, "",
         "who gets alerts: package.module:name of a function that takes the alert, or of a notifier of Airflow. Several are separated by "
         "commas"),
