@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from airflow.sdk import Asset, AssetOrTimeSchedule, AssetWatcher
+from airflow.sdk import Asset, AssetWatcher
 
 from ferry.airflow.connections import connection_fields, placeholder
-from ferry.airflow.versions import CronDataIntervalTimetable
+from ferry.airflow.versions import AssetOrTimeSchedule, CronDataIntervalTimetable
 from ferry.alerting.delivering import check_callbacks
 from ferry.config import Flow, load_config
 from ferry.config.flow import CONFIG_VARIABLE

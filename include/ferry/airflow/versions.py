@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 try:  # since 3.2
-    from airflow.sdk import CronDataIntervalTimetable
+    from airflow.sdk import AssetOrTimeSchedule, CronDataIntervalTimetable
     from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException, AirflowSkipException
     from airflow.sdk.observability.stats import Stats
 except ImportError:
@@ -24,6 +24,7 @@ except ImportError:
         AirflowSkipException,
     )
     from airflow.stats import Stats
+    from airflow.timetables.assets import AssetOrTimeSchedule  # type: ignore[assignment]
     from airflow.timetables.interval import CronDataIntervalTimetable  # type: ignore[assignment]
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ __all__ = [
     "AirflowFailException",
     "AirflowNotFoundException",
     "AirflowSkipException",
+    "AssetOrTimeSchedule",
     "CronDataIntervalTimetable",
     "Stats",
     "dag_details",
