@@ -11,6 +11,7 @@ from email import message_from_string
 from pathlib import Path
 
 import pytest
+from tools.wheel import build_wheel
 
 from ferry import __version__
 
@@ -37,10 +38,7 @@ assert ferry.__file__.startswith(sys.argv[1]), ferry.__file__
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], cwd=ROOT, check=True, capture_output=True)
-    (made,) = folder.glob("*.whl")
-    return made
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
