@@ -4,7 +4,7 @@ import { useCallback, useEffect, useRef, useState } from "./vendor/preact-htm.js
 // Airflow may be served under a path.
 export const BASE = new URL("../../", import.meta.url);
 const USUAL_MS = 15_000;
-// The pause while the server has not read the data yet.
+// The pause while the server reads data that it does not have, or could not read the last time.
 const SOON_MS = 2_000;
 // The pause after a call without an answer.
 const AFTER_FAILURE_MS = 5_000;
@@ -71,7 +71,7 @@ export function useDocument(name, parameters = {}, everyMs = USUAL_MS) {
       try {
         const document = await call(asked, { signal: stop.signal });
         setAnswer({ asked, document: { ...dated(document), flows: document.flows?.map(dated) }, failure: null });
-        if (document.refreshing && (!document.read_at || document.flows?.some((flow) => !flow.read_at && !flow.problem))) wait = SOON_MS;
+        if ((document.flows ?? [document]).some((one) => one.refreshing && (!one.read_at || one.problem))) wait = SOON_MS;
       } catch (problem) {
         if (stop.signal.aborted) return;
         const told = problem instanceof Refused ? problem : new Error("The server does not answer. Trying again.");
