@@ -51,9 +51,9 @@ def some_of(names: Sequence[str], most: int, between: str = ", ") -> str:
     return between.join(names[:most]) + (f" and {others:,} more" if others > 0 else "")
 
 
-def count_of(number: int, what: str) -> str:
-    """A number of things for people: `1 record`, `2,000 records`."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def count_of(number: int, what: str, several: str = "") -> str:
+    """A number of things for people: `1 record`, `2,000 records`. `several`: the plural, if it is more than an s."""
+    return f"{number:,} {what if number == 1 else several or what + 's'}"
 
 
 def span(seconds: float) -> str:

@@ -26,7 +26,7 @@ def test_the_partitions_with_most_bytes_are_listed_in_order(partitions: int, lef
     assert [row[1] for row in table.rows] == list(range(left_out, partitions))
     assert [line for line in lines if "2,000 partitions with fewer bytes" in line] == lines[:-1]
     assert len(lines) == 1 + bool(left_out)
-    assert str(lines[-1]).startswith(f"{partitions:,} records")
+    assert str(lines[-1]).startswith(f"{partitions:,} record")
 
 
 @pytest.mark.parametrize(("taken_over", "line"), [("newer", "run newer took the flow over"), ("", "another command took the flow over")])

@@ -17,6 +17,7 @@ from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
 from ferry.config.settings import ASSETS_MAX
+from ferry.errors import count_of
 from ferry.pipeline.refreshed import RefreshedTopic, read_refreshed
 
 
@@ -49,7 +50,7 @@ def announce(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict[str
     for topic in told:
         asset = Asset(f"ferry://{settings.target.alias}/topics/{topic.remote_topic}", group="ferry")
         events.add(asset, extra=topic.facts(flow.name, run_id))
-        print(f"{topic.remote_topic}: {topic.records:,} records in {len(topic.partitions)} partitions")  # noqa: T201
+        print(f"{topic.remote_topic}: {count_of(topic.records, 'record')} in {count_of(len(topic.partitions), 'partition')}")  # noqa: T201
     if left_out:
         _tell_left_out(settings, run_id, left_out, str(context["ti"].log_url))
     return {"announced": len(told), "left_out": len(left_out)}

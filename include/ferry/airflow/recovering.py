@@ -20,7 +20,7 @@ from ferry.airflow.versions import AirflowSkipException
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
-from ferry.errors import RecoveryStopped
+from ferry.errors import RecoveryStopped, count_of
 from ferry.ledger.run_report import RunReport
 from ferry.pipeline.report import UNFINISHED
 from ferry.pipeline.run import Run, copied
@@ -202,7 +202,7 @@ def _copy_told(flow: Flow, command: str, options: RecoveryOptions, checked: Mapp
     if UNFINISHED in report.failed:
         return "none: not asked for, not needed, or failed; the log of its task says which"
     problems = "".join(f"; {problem.named}" for problem in report.problems())
-    return f"{report.records:,} records{problems}"
+    return f"{count_of(report.records, 'record')}{problems}"
 
 
 def _proven(switch: SwitchOver, options: RecoveryOptions) -> str:

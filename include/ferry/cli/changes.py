@@ -11,7 +11,7 @@ import typer
 from ferry.cli.options import AsJson, Config, FlowName, Topics, load_flow, run_id
 from ferry.cli.output import Aside, Part, answer, complaint
 from ferry.copying.request import RunRequest
-from ferry.errors import ArgumentError
+from ferry.errors import ArgumentError, count_of
 from ferry.pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def export_offsets(
     parts = [
         *(f"{key.decode()}\t{value.decode()}" for key, value in exported.records),
         *(Aside(f"left out: {skipped.what}: {skipped.reason}") for skipped in exported.left_out),
-        Aside(f"{len(exported.offsets)} records {'written to' if exported.written else 'for'} {exported.topic}"),
+        Aside(f"{count_of(len(exported.offsets), 'record')} {'written to' if exported.written else 'for'} {exported.topic}"),
     ]
     answer(exported.document(), parts, as_json=as_json)
 
@@ -104,4 +104,4 @@ def acknowledge_losses(config: Config, flow: FlowName, as_json: AsJson = False) 
     losses = acknowledge(load_flow(config, flow))
     ranges = [[loss.topic, loss.partition, loss.upstream_start, loss.upstream_end] for loss in losses]
     parts = [f"{loss.topic}-{loss.partition} [{loss.upstream_start}, {loss.upstream_end}): {loss.reason}" for loss in losses]
-    answer({"flow": flow, "acknowledged": ranges}, [*parts, f"{len(losses)} losses acknowledged"], as_json=as_json)
+    answer({"flow": flow, "acknowledged": ranges}, [*parts, f"{count_of(len(losses), 'loss', 'losses')} acknowledged"], as_json=as_json)

@@ -26,6 +26,7 @@ from ferry.errors import (
     TargetMissing,
     TargetRecreated,
     TargetTooNarrow,
+    count_of,
 )
 from ferry.ledger.receipts import BY_START_POLICY, Receipt, ReceiptKind
 from ferry.ledger.run_report import PartitionFailure
@@ -168,7 +169,7 @@ def _plan(facts: PartitionFacts, rules: PlanRules) -> PartitionPlan:
         notes.append(f"[{decided.position}, {facts.log_start}) expired at the source before it was copied")
     returning = sum(size(within(facts.guard.excluded, segment.start, segment.end)) for segment in segments)
     if returning:
-        notes.append(f"{returning:,} offsets hold records that came from the target: left out")
+        notes.append(f"{count_of(returning, 'offset')} with records that came from the target: left out")
     known = "" if facts.head is None else facts.head.series
     series = rules.run_id if seed is not None and facts.head is not None else known
     return PartitionPlan(
@@ -181,7 +182,7 @@ def _check_target(facts: PartitionFacts, rules: PlanRules) -> None:
         problem = f"flow {facts.claimed_by} writes to remote topic {facts.remote_topic}; rename one of them, or exclude the topic here"
         raise AlreadyClaimed(facts.topic, facts.partition, problem)
     if facts.remote_topic_id is not None and facts.partition >= facts.remote_partitions:
-        problem = f"remote topic {facts.remote_topic} has {facts.remote_partitions} partitions and could not be grown: "
+        problem = f"remote topic {facts.remote_topic} has {count_of(facts.remote_partitions, 'partition')} and could not be grown: "
         problem += f"add partitions to it, or grant Alter on topic {facts.remote_topic} {rules.recipient}"
         raise TargetTooNarrow(facts.topic, facts.partition, problem)
     if facts.stamps_itself:

@@ -18,6 +18,7 @@ from ferry.errors import (
     RecordsSkipped,
     SourceDataLost,
     Superseded,
+    count_of,
     error_named,
     worst_exit_code,
 )
@@ -163,7 +164,7 @@ class RunReport:
             what = f"gone at the source before they were copied: {'; '.join(expired)}; see ferry ledger, then ferry ack-loss"
             found.append(SourceDataLost(f"{run}: {what}"))
         if refused:
-            what = f"{len(refused)} ranges of records skipped: {'; '.join(refused)}; see ferry ledger, then ferry ack-loss"
+            what = f"{count_of(len(refused), 'range')} of records skipped: {'; '.join(refused)}; see ferry ledger, then ferry ack-loss"
             found.append(RecordsSkipped(f"{run}: {what}"))
         if self.failed:
             named = "; ".join(str(failure) for failure in self.failed)
