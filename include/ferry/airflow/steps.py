@@ -124,7 +124,8 @@ def report(flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Map
         if found.taken_over is None:
             found = with_unended_syncs(found, sync_tasks(settings))
         _show(report_parts(found))
-        for text in (*map(sync_line, found.syncs.values()), *(problem.named for problem in found.problems())):
+        done = [sync_line(outcome) for outcome in found.syncs.values() if not outcome["left_out"]]
+        for text in (*done, *(problem.named for problem in found.problems())):
             say(text)
         if trouble := keep_run(settings, found):
             say(trouble)

@@ -73,6 +73,8 @@ def _seeds(outcome: SeedOutcome) -> Iterator[Part]:
     yield from map(complaint, outcome.failed)
     if not outcome.seeds and not outcome.failed:
         yield "nothing to write"
+    elif outcome.seeds and not outcome.dry_run:
+        yield Aside("next: ferry plan shows what the next run copies from there; ferry run copies it")
 
 
 def export_offsets(
@@ -104,4 +106,6 @@ def acknowledge_losses(config: Config, flow: FlowName, as_json: AsJson = False) 
     losses = acknowledge(load_flow(config, flow))
     ranges = [[loss.topic, loss.partition, loss.upstream_start, loss.upstream_end] for loss in losses]
     parts = [f"{loss.topic}-{loss.partition} [{loss.upstream_start}, {loss.upstream_end}): {loss.reason}" for loss in losses]
-    answer({"flow": flow, "acknowledged": ranges}, [*parts, f"{count_of(len(losses), 'loss', 'losses')} acknowledged"], as_json=as_json)
+    parts.append(f"{count_of(len(losses), 'loss', 'losses')} acknowledged")
+    then = [Aside("next: ferry status, which no longer fails because of them; ferry verify still lists them")] if losses else []
+    answer({"flow": flow, "acknowledged": ranges}, [*parts, *then], as_json=as_json)

@@ -62,9 +62,10 @@ def run(
     """Do one whole run: plan, prepare topics, copy up to a bound, and do the enabled syncs that are due."""
     bound = moment("--until", None if until == "latest" else until)
     # A run with an end of its own does not follow because the property says so.
-    until_then = None if bound is not None and follow is None else follow_until(load_flow(config, flow), follow)
+    settings = load_flow(config, flow)
+    until_then = None if bound is not None and follow is None else follow_until(settings, follow)
     request = RunRequest(flow, run_id("manual"), until=bound, topics=tuple(topic or ()), follow_until=until_then)
-    carry_out(config, request, master, report, as_json=as_json, syncs=True)
+    carry_out(config, settings, request, master, report, as_json=as_json, syncs=True)
 
 
 def backfill(
@@ -80,7 +81,7 @@ def backfill(
     """Copy what the ledger does not cover in an interval of record time. A second backfill of the interval copies nothing."""
     start, end = moment("--from", since), moment("--until", until)
     request = RunRequest(flow, run_id("backfill"), since=start, until=end, backfill=True, topics=tuple(topic or ()))
-    carry_out(config, request, master, report, as_json=as_json)
+    carry_out(config, load_flow(config, flow), request, master, report, as_json=as_json)
 
 
 def plan(
@@ -131,13 +132,12 @@ def _sync_parts(outcome: SyncOutcome) -> Iterator[Part]:
 
 
 def carry_out(
-    config: Path, request: RunRequest, master: str | None, report_file: Path | None, *, as_json: bool, syncs: bool = False
+    config: Path, flow: Flow, request: RunRequest, master: str | None, report_file: Path | None, *, as_json: bool, syncs: bool = False
 ) -> None:
     """One run of a flow of the file, with its report on stdout. Always raises typer.Exit with the exit code."""
     from ferry.monitoring.sending import send
     from ferry.pipeline.run import Run
 
-    flow = load_flow(config, request.flow)
     check_report_file(report_file)
     codes: list[ExitCode] = []
     measured: list[Measurement] = []
@@ -191,7 +191,8 @@ def _sync(run: Run) -> list[Measurement]:
     measured: list[Measurement] = []
     for outcome in run.sync():
         measured += outcome.measurements
-        for text in (sync_line(outcome.document()), *(f"{outcome.sync}: {entry}" for entry in outcome.notices)):
+        done = [] if outcome.left_out else [sync_line(outcome.document())]
+        for text in (*done, *(f"{outcome.sync}: {entry}" for entry in outcome.notices)):
             notice(text)
     return measured
 

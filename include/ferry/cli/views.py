@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -33,8 +34,6 @@ from ferry.pipeline.tables import Table
 from ferry.verify.request import DigestKind, VerifyRequest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ferry.config import Cluster, Flow
     from ferry.verify.report import VerifyReport
 
@@ -96,16 +95,24 @@ def ledger(config: Config, flow: FlowName, topic: OneTopic = None, as_json: AsJs
     answer({"flow": flow, "ranges": [asdict(entry) for entry in ranges]}, [told], as_json=as_json)
 
 
+def _kinds(incomplete: str) -> list[str]:
+    return [kind for kind in RecordKind if kind.startswith(incomplete)]
+
+
 def format_records(
-    kind: Annotated[RecordKind, typer.Argument(metavar="KIND", help="Which internal topic.")],
     config: Config,
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"Which internal topic: {', '.join(RecordKind)}.", autocompletion=_kinds)],
     flow: FlowName,
     as_json: AsJson = False,
 ) -> None:
     """Print an internal topic of the flow, one record on each line. Shows records in another format as unreadable."""
-    entries = list(_decoded(kind, load_flow(config, flow)))
+    if str(config) in set(RecordKind) and not config.exists():  # KIND CONFIG, as it was before
+        config, kind = Path(kind), str(config)
+    if kind not in set(RecordKind):
+        raise ArgumentError(f"KIND must be {', '.join(list(RecordKind)[:-1])} or {list(RecordKind)[-1]}, not {kind!r}")
+    entries = list(_decoded(RecordKind(kind), load_flow(config, flow)))
     parts = (" ".join(f"{name}={value}" for name, value in entry.items()) for entry in entries)
-    answer({"flow": flow, "kind": kind.value, "records": entries}, parts, as_json=as_json)
+    answer({"flow": flow, "kind": kind, "records": entries}, parts, as_json=as_json)
 
 
 def _decoded(kind: RecordKind, flow: Flow) -> Iterator[dict[str, Any]]:
