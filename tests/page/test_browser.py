@@ -146,7 +146,8 @@ def test_losses_stand_with_the_command_that_acknowledges_them(visit: Visit) -> N
     expect(losses).to_have_count(2)
     expect(losses.first).to_contain_text("3,000 to 3,120")
     expect(losses.first).to_contain_text("not yet")
-    expect(page.get_by_text("ferry ack-loss $FERRY_CONFIG --flow 'A->B'")).to_be_visible()
+    expect(page.get_by_text("ferry ack-loss $FERRY_CONFIG --flow 'A->B'", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Copy")).to_have_count(1)  # the next step is a sentence
     page.get_by_role("table", name="Last runs").get_by_role("button").first.click()
     expect(page.get_by_text("payments-0 offsets 3,000 to 3,120: dropped")).to_be_visible()
     visit.picture("runs-loss")
@@ -225,10 +226,67 @@ def test_a_server_that_is_gone_is_said_and_the_page_recovers(visit: Visit, fixtu
     expect(page.get_by_text("The server does not answer. Trying again.")).to_have_count(0)
 
 
-@pytest.mark.parametrize("visit", [{"viewport": {"width": 420, "height": 800}}], indirect=True)
-def test_a_small_window_is_wide_enough(visit: Visit) -> None:
-    page = visit.open("failing")
+PHONE = {"viewport": {"width": 390, "height": 664}}
+# What Airflow's own navigation leaves of such a screen.
+IN_AIRFLOW = {"viewport": {"width": 286, "height": 664}}
+# What is wider than its place: somebody would have to move it sideways, or never see its end.
+CUT = """() => [document.documentElement, ...document.querySelectorAll(".ferry, .ferry *")]
+    .filter((one) => one.checkVisibility() && one.clientWidth > 1 && one.scrollWidth > one.clientWidth + 1
+        && (one === document.documentElement || getComputedStyle(one).overflowX !== "visible"))
+    .map((one) => one.outerHTML.slice(0, 200))"""
+
+
+@pytest.mark.parametrize(("scenario", "theme"), [("failing", "light"), ("loss", "dark"), ("unreachable", "light"), ("hostile", "dark")])
+@pytest.mark.parametrize("visit", [PHONE], indirect=True)
+def test_a_small_screen_shows_every_view_and_cuts_nothing(visit: Visit, scenario: str, theme: str) -> None:
+    page = visit.open(scenario)
+    visit.theme(theme)
     for view in VIEWS:
         turn_to(page, view)
-        visit.picture(f"{view}-narrow")
-        assert page.evaluate("document.documentElement.scrollWidth") <= 420, view
+        opener = page.get_by_role("tabpanel").locator("button[aria-expanded=false]")
+        if opener.count():
+            opener.first.click()
+            settled(page)
+        visit.picture(f"{view}-{scenario}-small-{theme}")
+        assert page.evaluate(CUT) == [], view
+        assert too_faint(page) == [], view
+
+
+@pytest.mark.parametrize("visit", [IN_AIRFLOW], indirect=True)
+def test_on_a_small_screen_the_chosen_tab_is_in_sight(visit: Visit) -> None:
+    page = visit.open("failing", flow=FLOW, view="verify")
+    tabs = [tab(page, view).bounding_box() for view in VIEWS]
+    assert len({box["y"] for box in tabs if box}) == 1, "the tabs are in one row"
+    expect(tab(page, "overview")).not_to_be_in_viewport()
+    for view in VIEWS:
+        turn_to(page, view)
+        expect(tab(page, view)).to_be_in_viewport(ratio=0.95)  # its place is rounded to pixels
+
+
+ANSWERS = {
+    "failing": ("✕ Failing", "588 records", "the last verify found 7 differences", "Next: see the ranges"),
+    "missing": ("◌ Records missing", "nothing waits", "Missing: orders (3,700), users (7)", "ferry backfill $FERRY_CONFIG"),
+    "unreachable": ("⌁ Unreachable", "did not answer within 10 s", "Next: check that the cluster is up", "It was then:"),
+}
+
+
+@pytest.mark.parametrize("scenario", ANSWERS)
+@pytest.mark.parametrize("visit", [PHONE], indirect=True)
+def test_the_first_small_screen_says_how_it_is_and_what_to_do(visit: Visit, scenario: str) -> None:
+    page = visit.open(scenario)
+    for words in ANSWERS[scenario]:
+        expect(card(page, FLOW).get_by_text(words).first).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("group", name="Clusters and flows")).to_be_hidden()
+
+
+@pytest.mark.parametrize("visit", [PHONE], indirect=True)
+def test_on_a_small_screen_a_row_is_a_card_with_its_number_second(visit: Visit) -> None:
+    page = visit.open("failing", flow=FLOW, view="topics")
+    row = page.get_by_role("table", name="Topics").locator("tbody tr").first
+    expect(row).to_be_visible()
+    cells = {cell.get_attribute("data-label"): cell.bounding_box() for cell in row.locator("td[data-label]").all()}
+    places = sorted((box["y"], box["x"], label) for label, box in cells.items() if box)
+    assert [label for *_, label in places][:2] == ["Topic", "Behind"]
+    sorting = page.get_by_role("columnheader", name="Topic", exact=True)
+    sorting.get_by_role("button").click()
+    expect(sorting).to_have_attribute("aria-sort", "ascending")

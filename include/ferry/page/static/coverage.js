@@ -68,7 +68,7 @@ function Missing({ document, ask }) {
   const obstacles = [...new Set(document.missing.filter((range) => range.obstacle).map((range) => range.obstacle))];
   const columns = [
     { name: "Partition", number: true, cell: (row) => row.partition },
-    { name: "Offsets", number: true, cell: (row) => `${exact(row.start)} to ${exact(row.end)}` },
+    { name: "Offsets", number: true, counts: true, cell: (row) => `${exact(row.start)} to ${exact(row.end)}` },
     { name: "Records' time", cell: (row) => (row.from_ms === null ? "" : html`<span title=${`${utc(row.from_ms)} until ${utc(row.until_ms)}`}>${moment(row.from_ms)} – ${moment(row.until_ms)}</span>`) },
     {
       name: "",

@@ -25,8 +25,8 @@ export const When = ({ at }) => html`<time datetime=${at} title=${`${moment(at)}
 /** A time of today as "15:19". */
 export const Clock = ({ at }) => html`<time datetime=${at} title=${`${moment(at)} (${utc(at)})`}>${clock(at)}</time>`;
 
-/** What to do next: a command can be copied. */
-export const Next = ({ step }) => step && html`<p class="next">Next: ${step.startsWith("ferry ") ? html`<${Command}>${step}<//>` : step}</p>`;
+/** What to do next: a command can be copied; a sentence about commands has a colon. */
+export const Next = ({ step }) => step && html`<p class="next">Next: ${step.startsWith("ferry ") && !step.includes(": ") ? html`<${Command}>${step}<//>` : step}</p>`;
 
 /** A number with its name. `exactly` is shown on hover. */
 export const Tile = ({ name, exactly, alarming, children }) =>
@@ -44,7 +44,7 @@ export function Trouble({ failure, document }) {
   if (!problem) return null;
   return html`<div class="banner bad" role="alert">
     <p><strong>${problem.message}</strong>${document.read_at && html`, last seen <${Clock} at=${document.read_at} />`}</p>
-    ${problem.next_step && html`<details><summary>What to do</summary><p>${problem.next_step}</p><p class="muted">${problem.error}</p></details>`}
+    <${Next} step=${problem.next_step} /><p class="muted">${problem.error}</p>
     ${document.flows?.length !== 0 && html`<${Age} document=${document} />`}
   </div>`;
 }
@@ -65,7 +65,8 @@ export const ReadAt = ({ document }) =>
   html`<p class="muted read-at" role="status">${document.read_at && html`Read <${When} at=${document.read_at} />`}${document.refreshing && document.read_at ? ", reading again…" : ""}</p>`;
 
 /**
- * A table. `columns`: {name, title, number, sort, cell(row)}; `sorted`: {by, descending}; `sortBy(sort)` when a header is pressed.
+ * A table; on a small screen each row is a card. `columns`: {name, title, number, counts, sort, cell(row)}; `counts`: comes second on a
+ * card. `sorted`: {by, descending}; `sortBy(sort)` when a header is pressed.
  */
 export function Table({ label, columns, rows, keyOf, sorted, sortBy, more }) {
   return html`<div class="scroll"><table aria-label=${label}>
@@ -76,7 +77,7 @@ export function Table({ label, columns, rows, keyOf, sorted, sortBy, more }) {
         ${column.sort && sortBy ? html`<button class="plain" onClick=${() => sortBy(column.sort)}>${column.name}${arrow}</button>` : column.name}</th>`;
     })}</tr></thead>
     <tbody>${rows.map((row, number) => html`<tr key=${keyOf ? keyOf(row) : number}>${columns.map(
-      (column) => html`<td class=${column.number && "number"}>${column.cell(row)}</td>`,
+      (column) => html`<td class=${[column.number && "number", column.counts && "counts"].filter(Boolean).join(" ") || null} data-label=${column.name || null}>${column.cell(row)}</td>`,
     )}</tr>${more?.(row)}`)}</tbody>
   </table></div>`;
 }

@@ -1,5 +1,5 @@
 // The page: the choice of a flow, and its views as tabs.
-import { h, html, render, useRef } from "./vendor/preact-htm.js";
+import { h, html, render, useEffect, useRef } from "./vendor/preact-htm.js";
 import { Coverage } from "./coverage.js";
 import { Drift } from "./drift.js";
 import { Empty, Health, Read, Trouble } from "./elements.js";
@@ -25,6 +25,11 @@ function Tabs({ view, go, views }) {
     go({ view: views[at] });
     place.current.children[at].focus();
   };
+  useEffect(() => {
+    // On a small screen the row of tabs is wider than the screen.
+    const chosen = place.current.querySelector("[aria-selected=true]");
+    place.current.scrollLeft = chosen.offsetLeft + (chosen.offsetWidth - place.current.clientWidth) / 2;
+  }, [view]);
   return html`<div class="tabs" role="tablist" aria-label="Views" ref=${place} onKeyDown=${move}>${views.map(
     (name) => html`<button role="tab" id=${`tab-${name}`} aria-selected=${name === view} aria-controls="view" tabindex=${name === view ? 0 : -1}
       onClick=${() => go({ view: name })}>${TITLES[name]}</button>`,

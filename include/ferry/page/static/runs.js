@@ -58,7 +58,7 @@ function LastRuns({ flow }) {
   const columns = [
     { name: "Run", cell: (row) => html`<button class="plain" aria-expanded=${open === row.run_id} onClick=${() => setOpen(open === row.run_id ? null : row.run_id)}><${When} at=${row.finished || row.started} /></button>` },
     { name: "Outcome", cell: (row) => html`<${State} run=${row} />` },
-    { name: "Records", number: true, cell: (row) => (row.records === null ? "" : html`<span title=${exact(row.records)}>${count(row.records)}</span>`) },
+    { name: "Records", number: true, counts: true, cell: (row) => (row.records === null ? "" : html`<span title=${exact(row.records)}>${count(row.records)}</span>`) },
     { name: "Size", number: true, cell: (row) => (row.bytes === null ? "" : bytes(row.bytes)) },
     { name: "Took", number: true, cell: (row) => (row.seconds === null ? "" : duration(row.seconds)) },
     { name: "Behind after it", number: true, cell: (row) => (known(row.lag_records) ? count(row.lag_records) : "") },
@@ -76,7 +76,7 @@ function Losses({ flow }) {
   if (!document?.losses?.length) return null;
   const columns = [
     { name: "Partition", cell: (row) => `${row.topic}-${row.partition}` },
-    { name: "Offsets", number: true, cell: (row) => `${exact(row.upstream_start)} to ${exact(row.upstream_end)}` },
+    { name: "Offsets", number: true, counts: true, cell: (row) => `${exact(row.upstream_start)} to ${exact(row.upstream_end)}` },
     { name: "Reason", cell: (row) => row.reason },
     { name: "Seen", cell: (row) => (row.acknowledged ? "yes" : html`<span class="badge health-loss">! not yet</span>`) },
   ];
@@ -95,5 +95,5 @@ function Transactions({ flow }) {
 export function Runs({ flow }) {
   return html`${flow.reasons.length > 0 && html`<ul class="reasons">${flow.reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`}
     ${flow.reasons.length > 0 && html`<${Next} step=${flow.next_step} />`}
-    <${Charts} flow=${flow.flow} /><${Losses} flow=${flow.flow} /><${Transactions} flow=${flow.flow} /><${LastRuns} flow=${flow} />`;
+    <${Losses} flow=${flow.flow} /><${Transactions} flow=${flow.flow} /><${Charts} flow=${flow.flow} /><${LastRuns} flow=${flow} />`;
 }
