@@ -73,7 +73,7 @@ def test_what_it_says_of_itself(unpacked: Path) -> None:
     assert {name.rpartition("/")[2] for name in told.get_all("License-File") or ()} == {
         "LICENSE", "LICENSE-htm.txt", "LICENSE-preact.txt", "LICENSE-uplot.txt",
     }  # fmt: skip
-    assert set(told.get_all("Provides-Extra") or ()) == {"airflow", "spark", "otel", "aws", "kerberos"}
+    assert set(told.get_all("Provides-Extra") or ()) == {"airflow", "spark", "otel", "aws", "kerberos", "openlineage"}
     core = [needed for needed in told.get_all("Requires-Dist") or () if "extra ==" not in needed]
     assert len(core) > 10
     # An Airflow that is there has pins of its own: of these the core wants nothing.

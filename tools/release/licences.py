@@ -79,7 +79,7 @@ class Piece:
 
 
 FERRY = Piece("kafka-ferry", __version__, _PROJECT["project"]["license"])
-PAGE, EXECUTORS, ALWAYS = "page", "executors", "always"
+WHEEL, EXECUTORS, ALWAYS = "wheel", "executors", "always"
 
 
 def parts() -> dict[str, tuple[Piece, ...]]:
@@ -88,7 +88,7 @@ def parts() -> dict[str, tuple[Piece, ...]]:
     executors = (replace(piece, inside=tuple(_inside(piece.name))) for piece in packages(_PROJECT["dependency-groups"]["executors"]))
     extras = {f"extra {name}": packages(wanted) for name, wanted in _PROJECT["project"]["optional-dependencies"].items() if name != "kerberos"}
     return {
-        PAGE: (FERRY, *sorted(page)),
+        WHEEL: (FERRY, *sorted(page)),
         EXECUTORS: (FERRY, *executors),
         ALWAYS: packages(_PROJECT["project"]["dependencies"]),
         **extras,

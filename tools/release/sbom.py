@@ -14,10 +14,10 @@ from cyclonedx.output import make_outputter
 from cyclonedx.schema import OutputFormat, SchemaVersion
 from packageurl import PackageURL
 
-from tools.release.licences import ALWAYS, EXECUTORS, FERRY, PAGE, Piece, parts
+from tools.release.licences import ALWAYS, EXECUTORS, FERRY, WHEEL, Piece, parts
 
 # Properties of a component: in which file it is, or which extra of the package installs it.
-IN_FILE = {PAGE: "wheel, sdist", EXECUTORS: "archive of the executors"}
+IN_FILE = {WHEEL: "wheel, sdist", EXECUTORS: "archive of the executors"}
 
 
 def sbom(made: int) -> str:
@@ -30,19 +30,19 @@ def sbom(made: int) -> str:
             places.setdefault(piece, []).append(Property(name=kind, value=place))
     del places[FERRY]
     locked = [piece for piece in places if piece.version]
-    needed = {*found[PAGE], *found[EXECUTORS], *found[ALWAYS]}
+    needed = {*found[WHEEL], *found[EXECUTORS], *found[ALWAYS]}
 
     bom = Bom(serial_number=uuid5(NAMESPACE_URL, f"{FERRY.name} {FERRY.version} {made}"))
     bom.metadata.timestamp = datetime.fromtimestamp(made, UTC)
     bom.metadata.component = ferry = _component(FERRY, "pypi", ComponentType.APPLICATION)
-    components = {piece.name: _component(piece, "npm" if piece in found[PAGE] else "pypi") for piece in locked}
+    components = {piece.name: _component(piece, "npm" if piece in found[WHEEL] else "pypi") for piece in locked}
     for piece in locked:
         component = components[piece.name]
         component.scope = ComponentScope.REQUIRED if piece in needed else ComponentScope.OPTIONAL
         component.properties = places[piece]
         bom.components.add(component)
         bom.register_dependency(component, _named(piece.requires, components))
-    bom.register_dependency(ferry, _named((piece.name for piece in (*found[PAGE], *found[ALWAYS])), components))
+    bom.register_dependency(ferry, _named((piece.name for piece in (*found[WHEEL], *found[ALWAYS])), components))
     return make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=2)
 
 
