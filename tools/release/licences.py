@@ -17,9 +17,9 @@ from importlib.metadata import Distribution, distribution
 from license_expression import ExpressionError, LicenseWithExceptionSymbol, get_spdx_licensing
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from tools.release.building import ROOT
 
 from ferry import __version__
-from tools.release.building import ROOT
 
 SPDX = {
     "3-Clause BSD License": "BSD-3-Clause",
@@ -86,7 +86,9 @@ def parts() -> dict[str, tuple[Piece, ...]]:
     """What the wheel has for the page, what the archive for executors has, what pip always installs, and what it installs for each extra."""
     page = {Piece(*row) for row in _VENDORED_ROW.findall(_VENDORED.read_text(encoding="utf-8"))}
     executors = (replace(piece, inside=tuple(_inside(piece.name))) for piece in packages(_PROJECT["dependency-groups"]["executors"]))
-    extras = {f"extra {name}": packages(wanted) for name, wanted in _PROJECT["project"]["optional-dependencies"].items() if name != "kerberos"}
+    extras = {
+        f"extra {name}": packages(wanted) for name, wanted in _PROJECT["project"]["optional-dependencies"].items() if name != "kerberos"
+    }
     return {
         WHEEL: (FERRY, *sorted(page)),
         EXECUTORS: (FERRY, *executors),

@@ -13,7 +13,6 @@ from cyclonedx.model.component import Component, ComponentScope, ComponentType
 from cyclonedx.output import make_outputter
 from cyclonedx.schema import OutputFormat, SchemaVersion
 from packageurl import PackageURL
-
 from tools.release.licences import ALWAYS, EXECUTORS, FERRY, WHEEL, Piece, parts
 
 # Properties of a component: in which file it is, or which extra of the package installs it.
