@@ -83,7 +83,7 @@ WHEEL, EXECUTORS, ALWAYS = "wheel", "executors", "always"
 
 
 def parts() -> dict[str, tuple[Piece, ...]]:
-    """What the wheel has for the page, what the archive for executors has, what pip always installs, and what it installs for each extra."""
+    """What is in the wheel, what is in the archive for executors, what pip always installs, and what it adds for each extra."""
     page = {Piece(*row) for row in _VENDORED_ROW.findall(_VENDORED.read_text(encoding="utf-8"))}
     executors = (replace(piece, inside=tuple(_inside(piece.name))) for piece in packages(_PROJECT["dependency-groups"]["executors"]))
     extras = {
