@@ -14,7 +14,7 @@ export SOURCE_DATE_EPOCH
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$source"
-"$tools/python" -m hatchling build -t wheel -d "$scratch/wheels" >/dev/null
+said=$("$tools/python" -m hatchling build -t wheel -d "$scratch/wheels" 2>&1) || { printf '%s\n' "$said" >&2; exit 1; }
 # Programs of a relocatable environment find its Python themselves: no file holds the path of the scratch folder.
 "$tools/uv" venv --no-config --quiet --relocatable --python "$python" "$scratch/environment"
 install() { "$tools/uv" pip install --no-config --quiet --link-mode copy --python "$scratch/environment/bin/python" --no-deps "$@"; }
