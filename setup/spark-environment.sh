@@ -29,7 +29,7 @@ sed -n '/^crc32c==/,/^    # via/p' requirements-executors.txt >"$scratch/with-so
 # What would tell one build from another: scripts with the path of the scratch folder, the versions of uv and of the interpreter, times.
 rm -f "$scratch"/environment/{.lock,.gitignore,CACHEDIR.TAG,bin/activate*,bin/deactivate*,bin/pydoc*}
 sed -i '/^uv = /d; /^version_info = /d; /^prompt = /d' "$scratch/environment/pyvenv.cfg"
-(cd "$scratch"/environment/lib/*/site-packages/kafka_ferry-*.dist-info && rm uv_cache.json && sed -i '/uv_cache.json/d' RECORD)
+(cd "$scratch"/environment/lib/*/site-packages/kafka_ferry-*.dist-info && rm -f uv_cache.json && sed -i '/uv_cache.json/d' RECORD)
 mkdir -p "$(dirname "$archive")"
 tar -C "$scratch/environment" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -cf - . | gzip -n -9 >"$archive.new"
 mv "$archive.new" "$archive"
