@@ -21,7 +21,7 @@ ROOM ?= wire
 EXTRAS := --extra airflow --extra spark --extra otel
 MINUTES ?= 5
 
-.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix services spark-drill airflow-releases exactness endings faults bounces soak hours page coverage mutants bench latency quiet scale width tiered distance docs how-tos lock pythons spark-environment clean
+.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix services spark-drill airflow-releases exactness endings faults bounces soak hours page coverage mutants bench latency quiet scale width tiered distance docs how-tos lock pythons dist spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -160,7 +160,9 @@ lock: setup ## Compile the locks anew from pyproject.toml
 		--python-version 3.11 --quiet -o requirements.txt
 	uv pip compile pyproject.toml $(EXTRAS) --group dev -c requirements.txt --generate-hashes \
 		--no-emit-index-url --no-header --python-version 3.11 --quiet -o requirements-dev.txt
-	sed -i '1i # Compiled by `make lock` (uv); install with --no-deps: the list is complete.' requirements.txt requirements-dev.txt
+	uv pip compile --group executors -c requirements.txt --generate-hashes \
+		--no-emit-index-url --no-header --python-version 3.11 --quiet -o requirements-executors.txt
+	sed -i '1i # Compiled by `make lock` (uv); install with --no-deps: the list is complete.' requirements*.txt
 
 # What of UP is left out rewrites to syntax that 3.11 lacks.
 pythons: setup ## Requirements resolved, code linted and typed for Python 3.12 and 3.13 as well
@@ -169,6 +171,9 @@ pythons: setup ## Requirements resolved, code linted and typed for Python 3.12 a
 		uv pip compile pyproject.toml $(EXTRAS) --group dev -c requirements.txt --no-annotate --no-header \
 			--no-emit-index-url --python-version $$version --quiet >/dev/null || exit 1; \
 	done
+
+dist: setup ## The files of a release, built from the commit that is checked out: wheel, sdist, executors' archive, SBOM, checksums
+	python -m tools.release
 
 spark-environment: setup ## An archive of the Python that Spark's executors need: dist/ferry-executors.tar.gz
 	setup/spark-environment.sh dist/ferry-executors.tar.gz

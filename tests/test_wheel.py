@@ -11,7 +11,7 @@ from email import message_from_string
 from pathlib import Path
 
 import pytest
-from tools.wheel import build_wheel
+from tools.release.building import build
 
 from ferry import __version__
 
@@ -38,7 +38,7 @@ assert ferry.__file__.startswith(sys.argv[1]), ferry.__file__
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
+    return build("wheel", tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +69,11 @@ def test_it_holds_every_file_of_the_package_and_the_jobs_and_examples(unpacked: 
 def test_what_it_says_of_itself(unpacked: Path) -> None:
     (folder,) = unpacked.glob("*.dist-info")
     told = message_from_string((folder / "METADATA").read_text(encoding="utf-8"))
-    assert (told["Name"], told["Version"], told["License-Expression"]) == ("kafka-ferry", __version__, "Apache-2.0")
-    assert set(told.get_all("Provides-Extra") or ()) == {"airflow", "spark", "otel", "aws", "kerberos"}
+    assert (told["Name"], told["Version"], told["License-Expression"]) == ("kafka-ferry", __version__, "Apache-2.0 AND MIT")
+    assert {name.rpartition("/")[2] for name in told.get_all("License-File") or ()} == {
+        "LICENSE", "LICENSE-htm.txt", "LICENSE-preact.txt", "LICENSE-uplot.txt",
+    }  # fmt: skip
+    assert set(told.get_all("Provides-Extra") or ()) == {"airflow", "spark", "otel", "aws", "kerberos", "openlineage"}
     core = [needed for needed in told.get_all("Requires-Dist") or () if "extra ==" not in needed]
     assert len(core) > 10
     # An Airflow that is there has pins of its own: of these the core wants nothing.

@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from tools.kafka import SandboxCluster, compare_topics
-from tools.wheel import build_wheel
+from tools.release.building import build
 
 from ferry import __version__
 from ferry.config import load_config
@@ -68,7 +68,7 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
+    return build("wheel", tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture

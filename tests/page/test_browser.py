@@ -10,6 +10,8 @@ from playwright.sync_api import Locator, Page, expect
 from tests.page.contrast import measured, too_faint
 from tests.page.views import FLOW, VIEWS, drawn, settled, tab, turn_to
 
+from ferry import __version__
+
 if TYPE_CHECKING:
     from tests.page.browsing import FixtureServer, Visit
 
@@ -48,6 +50,7 @@ def test_the_first_look_says_how_each_flow_is(visit: Visit, scenario: str) -> No
     expect(card(page, FLOW)).to_contain_text(word)
     for text in texts:
         expect(page.locator("body")).to_contain_text(text)
+    expect(page.locator("footer")).to_have_text(f"Ferry {__version__}")
     if scenario == "unreachable":
         expect(card(page, "B->C")).to_contain_text("Healthy")
         expect(card(page, FLOW).get_by_text("did not answer within 10 s")).to_have_count(1)

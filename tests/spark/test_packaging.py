@@ -27,7 +27,7 @@ RUN_SECONDS = 400.0
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `make spark-environment` makes."""
     path = tmp_path_factory.mktemp("archive") / "executors.tar.gz"
-    subprocess.run([str(ROOT / "setup" / "spark-environment.sh"), str(path), sys.executable], check=True, timeout=300)
+    subprocess.run([str(ROOT / "setup" / "spark-environment.sh"), str(path), sys.executable], check=True, timeout=900)
     return path
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
+from ferry import __version__
 from ferry.config import Flow
 from ferry.config.flow import flow_command
 from ferry.monitoring.runs import DagRunFacts, copy_speed, history_points, joined_runs, tells_health
@@ -83,6 +84,7 @@ def overview(views: Iterable[FlowView], now: float, problem: Problem | None = No
         "age_seconds": 0.0,
         "refreshing": any(view.overview.refreshing or view.runs.refreshing for view in shown),
         "problem": None if problem is None else problem.document(),
+        "release": __version__,
         "clusters": [{"alias": alias} for alias in aliases],
         "flows": [_flow(view, now) for view in shown],
     }

@@ -78,6 +78,7 @@ function Page() {
     ${ready
       ? html`<${Trouble} failure=${failure} document=${document.problem ? document : null} /><${Loaded} document=${document} place=${place} go=${go} />`
       : html`<${Read} answer=${answer} what="the flows">${() => null}<//>`}
+    ${document && html`<footer class="muted">Ferry ${document.release}</footer>`}
   </div>`;
 }
 
