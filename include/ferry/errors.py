@@ -180,7 +180,8 @@ class ReplicatorActive(FerryError):
 class SourceDataLost(FerryError):
     """The source deleted records before they were copied; the ledger holds a `loss` receipt for each range."""
 
-    next_step = "see the ranges with ferry ledger, then run ferry ack-loss; run more often or raise the source's retention"
+    remedy = "run more often, or raise the source's retention"
+    next_step = f"see the ranges with ferry ledger, then run ferry ack-loss; {remedy}"
     exit_code = ExitCode.DATA_LOST
     retry = RetryRule.HUMAN
 

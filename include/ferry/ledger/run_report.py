@@ -161,10 +161,10 @@ class RunReport:
         expired = [loss.where for loss in self.losses if loss.kind == "loss"]
         refused = [f"{loss.where}: {loss.reason}" for loss in self.losses if loss.kind != "loss"]
         if expired:
-            what = f"gone at the source before they were copied: {'; '.join(expired)}; see ferry ledger, then ferry ack-loss"
+            what = f"gone at the source before they were copied: {'; '.join(expired)}"
             found.append(SourceDataLost(f"{run}: {what}"))
         if refused:
-            what = f"{count_of(len(refused), 'range')} of records skipped: {'; '.join(refused)}; see ferry ledger, then ferry ack-loss"
+            what = f"{count_of(len(refused), 'range')} of records skipped: {'; '.join(refused)}"
             found.append(RecordsSkipped(f"{run}: {what}"))
         if self.failed:
             named = "; ".join(str(failure) for failure in self.failed)

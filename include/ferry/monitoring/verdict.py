@@ -183,7 +183,7 @@ def _unreachable(signs: Signs, _: float) -> Iterator[Reason]:
 
 def _losses(signs: Signs, _: float) -> Iterator[Reason]:
     if total := signs.losses_total:
-        steps = f"{flow_command('ledger', signs.flow)}, then {flow_command('ack-loss', signs.flow)}: {SourceDataLost.next_step}"
+        steps = f"{flow_command('ledger', signs.flow)}, then {flow_command('ack-loss', signs.flow)}: {SourceDataLost.remedy}"
         yield Reason(Health.LOSS, f"{count_of(total, 'range')} lost and not acknowledged: {_named(signs.losses, total)}", steps)
 
 
