@@ -26,16 +26,12 @@ def main() -> None:
     FOLDER.mkdir()
     build("wheel", FOLDER)
     build("sdist", FOLDER)
-    archive(FOLDER / f"ferry-executors-{FERRY.version}-{PYTHON.name}-{os.uname().machine}.tar.gz")
+    archive = FOLDER / f"ferry-executors-{FERRY.version}-{PYTHON.name}-{os.uname().machine}.tar.gz"
+    subprocess.run([ROOT / "setup" / "spark-environment.sh", archive, PYTHON], check=True)
     (FOLDER / f"{FERRY.name}-{FERRY.version}.cdx.json").write_text(sbom(commit_time()) + "\n", encoding="utf-8")
     sums = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in sorted(FOLDER.iterdir())]
     (FOLDER / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")
     sys.stdout.writelines(sums)
-
-
-def archive(path: Path, root: Path = ROOT, python: Path = PYTHON) -> None:
-    """The archive of what Spark's executors need."""
-    subprocess.run([root / "setup" / "spark-environment.sh", path, python], check=True)
 
 
 if __name__ == "__main__":
