@@ -5,13 +5,13 @@ Ferry is installed into its Python. Every process of it works in its home, by wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 from demo.airflow_services import SERVICES, STOP_SECONDS, DemoAirflow
-from tests.faults.processes import jvms_of, lives
+from tests.faults.processes import command_of, jvms_of, lives
 from tests.waiting import until
 
 WORKERS = ("worker-1", "worker-2")
@@ -66,18 +66,18 @@ class ProductionAirflow(DemoAirflow):
         assert found, f"{name} does not run"
         return found
 
-    def driver(self, config: Path) -> psutil.Process:
-        """The JVM in which Spark's driver copies what this config says, once it runs."""
+    def driver(self, config: Path, *, beside: Sequence[psutil.Process] = ()) -> psutil.Process:
+        """The JVM in which Spark's driver copies what this config says, once it runs; another one than those `beside` it."""
         found: list[psutil.Process] = []
-        until(lambda: found.extend(jvms_of(self._of(config))) or found, lambda: f"no Spark for {config}")
-        return found[0]
+
+        def look() -> bool:
+            found.extend(process for process in jvms_of(self.processes()) if str(config) in command_of(process) and process not in beside)
+            return bool(found)
+
+        until(look, lambda: f"no Spark for {config}")
+        # Scripts that become the JVM start short-lived processes with the same arguments.
+        return min(found, key=psutil.Process.create_time)
 
     def ran(self, worker: str) -> bool:
         """Whether a Celery worker has ended a task."""
         return "succeeded in" in self._log(worker).read_text(encoding="utf-8", errors="replace")
-
-    def _of(self, config: Path) -> Iterator[psutil.Process]:
-        for process in self.processes():
-            with suppress(psutil.Error):
-                if str(config) in process.cmdline():
-                    yield process

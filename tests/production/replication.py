@@ -47,15 +47,14 @@ class Replication:
     def pause(self, paused: bool) -> None:
         self.call("PATCH", f"/dags/{self.dag}", {"is_paused": paused})
 
-    def states(self, kind: str = "") -> dict[str, str]:
-        """Of all runs, or of those whose ids begin so."""
-        found = self.call("GET", f"/dags/{self.dag}/dagRuns")["dag_runs"]
-        return {run["dag_run_id"]: run["state"] for run in found if run["dag_run_id"].startswith(kind)}
+    def states(self) -> dict[str, str]:
+        """Of all runs, by id."""
+        return {run["dag_run_id"]: run["state"] for run in self.call("GET", f"/dags/{self.dag}/dagRuns")["dag_runs"]}
 
-    def settled(self, at_least: int, kind: str = "") -> dict[str, str]:
+    def settled(self, at_least: int) -> dict[str, str]:
         """The states, once so many runs are there and none is active."""
-        until(lambda: self._is_settled(self.states(kind), at_least), self.states)
-        return self.states(kind)
+        until(lambda: len(self.states()) >= at_least and set(self.states().values()) <= {"success", "failed"}, self.states)
+        return self.states()
 
     def ended(self, run: str) -> RunState:
         until(lambda: self.api.run_state(self.dag, run).finished, lambda: self.api.run_state(self.dag, run).tasks)
@@ -81,7 +80,3 @@ class Replication:
         with suppress(NotReadable):  # until it is created
             return sum(end for _, end in partition_bounds(self.target.bootstrap, self.remote).values())
         return 0
-
-    @staticmethod
-    def _is_settled(states: dict[str, str], at_least: int) -> bool:
-        return len(states) >= at_least and set(states.values()) <= {"success", "failed"}

@@ -22,8 +22,8 @@ PARTITIONS, RECORDS, SIZE = 4, 2_000, 4_000
 # Small batches and short transactions: a slow copy commits all along.
 RECORDS_A_BATCH = 5
 COPY = ("ferry.transaction.seconds = 1", "ferry.lanes = 2", "tasks.max = 2")
-# Eight megabytes then take seven minutes: longer than Airflow takes to notice that a worker died.
-CRAWLING = "ferry.max.rate.mb = 0.02"
+# Eight megabytes then take thirteen minutes: longer than Airflow takes to notice that a worker died.
+CRAWLING = "ferry.max.rate.mb = 0.01"
 # And then one and a half.
 SLOW = "ferry.max.rate.mb = 0.1"
 
@@ -81,6 +81,8 @@ def test_a_worker_is_killed(
     worker = [service, *service.children()] if airflow.workers else [supervisor]
     kill(tree_of(worker[0].pid) if copy_dies else worker)
     hurry(replication)
+    airflow.driver(replication.config, beside=[driver])
+    assert lives(driver) != copy_dies
 
     assert_copied_once(replication, run)
     assert replication.tries(run, "copy_records") == 2

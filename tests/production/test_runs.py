@@ -12,7 +12,6 @@ from confluent_kafka import Producer
 from tests.airflow.operating import Operator, at, produce
 from tests.production.conftest import Replicate
 from tests.production.production_airflow import ProductionAirflow
-from tests.waiting import until
 from tools.kafka import SandboxCluster, compare_topics, read_all
 from tools.kafka.groups import commit_offsets
 
@@ -32,14 +31,12 @@ def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> 
 
 def test_a_scheduled_run_copies(airflow: ProductionAirflow, replicate: Replicate, topic: str, source_cluster: SandboxCluster) -> None:
     produce(source_cluster, topic, 0, RECORDS)
-    replication = replicate(topic, "A->B.ferry.schedule = * * * * *", "sync.group.offsets.enabled = true")
+    replication = replicate(topic, "A->B.ferry.schedule = 0 0 * * *", "sync.group.offsets.enabled = true")
+    # Airflow then starts the run of the latest interval.
     replication.pause(False)
-    until(lambda: replication.states("scheduled"), lambda: "no run was scheduled")
-    first = min(replication.states("scheduled"))
-    assert replication.ended(first).state == "success"
-    replication.pause(True)
-    assert replication.copied_records(first) == RECORDS
-    assert set(replication.settled(1).values()) == {"success"}
+    ((run, state),) = replication.settled(1).items()
+    assert (run.partition("__")[0], state) == ("scheduled", "success")
+    assert replication.copied_records(run) == RECORDS
     found = replication.compared()
     assert (found.equal, found.records) == (True, RECORDS)
     # The syncs of a run start together, and are more than one worker takes.
@@ -63,7 +60,7 @@ def test_a_backfill_copies_three_intervals_beside_another_run(
     for day in range(DAYS):
         produce_day(source_cluster, topic, day)
     replication = replicate(topic, "A->B.ferry.start = latest", "A->B.ferry.schedule = 0 0 * * *", *copy_only)
-    # Unpausing starts the run of the latest interval; with it the flow begins, at the end of what is there.
+    # With the run of the latest interval the flow begins, at the end of what is there.
     replication.pause(False)
     replication.settled(1)
     produce_day(source_cluster, topic, DAYS)
