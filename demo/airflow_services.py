@@ -48,6 +48,7 @@ class DemoAirflow:
 
     user = "admin"
     services = SERVICES
+    python = sys.executable
 
     def __init__(self, home: Path, config: Path) -> None:
         self._home = home
@@ -97,7 +98,7 @@ class DemoAirflow:
 
     def environment(self) -> dict[str, str]:
         """What a shell needs to use this Airflow's own commands."""
-        binaries = str(Path(sys.executable).parent)
+        binaries = str(Path(self.python).parent)
         sqlite = f"sqlite:///{self._home / 'airflow.db'}?timeout={DATABASE_SECONDS}"
         settings = {
             "AIRFLOW_HOME": str(self._home),
@@ -118,13 +119,13 @@ class DemoAirflow:
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
             "FERRY_CONFIG": str(self._config),
-            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_PYTHON": self.python,
             "PYTHONFAULTHANDLER": "1",
         }
         return {**os.environ, **settings, "PATH": os.pathsep.join([binaries, os.environ.get("PATH", "")])}
 
     def _airflow(self, *arguments: str) -> None:
-        command = [sys.executable, "-m", "airflow", *arguments]
+        command = [self.python, "-m", "airflow", *arguments]
         done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=False)
         if done.returncode:
             raise AirflowFailed(f"airflow {' '.join(arguments)} ended with code {done.returncode}:\n{done.stderr[-2000:]}")
@@ -134,7 +135,8 @@ class DemoAirflow:
         extra = ["--port", str(self._state["port"])] if name == "api-server" else []
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "airflow", *arguments, *extra],
+                [self.python, "-m", "airflow", *arguments, *extra],
+                cwd=self._home,
                 stdout=output,
                 stderr=output,
                 stdin=subprocess.DEVNULL,

@@ -1,6 +1,6 @@
 """Ferry installed by pip into every minor release of Airflow that it runs on: no checkout on the path, no folder copied.
 
-Each release gets a bare virtual environment with the Python that its row names. uv installs what pip would.
+Each release gets a bare virtual environment with the Python that its row names.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
 import socket
 import subprocess
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from tests.virtual_environment import virtual_environment
 from tools.kafka import SandboxCluster, compare_topics
 from tools.release.building import build
 
@@ -88,12 +88,8 @@ def installed(request: pytest.FixtureRequest, wheel: Path, tmp_path: Path, topic
     home, place = tmp_path / "airflow", tmp_path / "venv"
     (home / "dags").mkdir(parents=True)
     (home / "dags" / "replication.py").write_text("from ferry.airflow.dags import flows\n\nflows()\n")
-    uv = shutil.which("uv")
-    assert uv
-    subprocess.run([uv, "venv", "--quiet", "--python", RELEASES[release], place], check=True)
-    python = place / "bin" / "python"
     packages = [f"apache-airflow=={release}.*", f"kafka-ferry[airflow,spark] @ {wheel.as_uri()}"]
-    subprocess.run([uv, "pip", "install", "--no-config", "--quiet", "--python", python, *packages], check=True)
+    python = virtual_environment(place, RELEASES[release], *packages)
     return Installed(python, home, config_file(f"A->B.topics = {topic}"))
 
 
