@@ -118,15 +118,14 @@ def _measure(side: Side, clusters: Clusters, names: tuple[str, ...], directory: 
 def _commands(side: Side, flow: Flow, directory: Path) -> None:
     config = directory / f"{flow.mark}-again.properties"
     write_properties(ferry_side.properties(flow), config)
-    ferry = str(Path(sys.executable).with_name("ferry"))
-    subprocess.run([ferry, "run", str(config), "--flow", flow.name, "--master", "inline"], check=True, capture_output=True)
+    subprocess.run([str(ferry_side.HERE), "run", str(config), "--flow", flow.name, "--master", "inline"], check=True, capture_output=True)
     side.link.line(side.line)
     found = {}
     for command, *more in COMMANDS:
         seconds = []
         for _ in range(ROUNDS):
             began = time.perf_counter()
-            subprocess.run([ferry, command, str(config), "--flow", flow.name, *more], check=True, capture_output=True)
+            subprocess.run([str(ferry_side.HERE), command, str(config), "--flow", flow.name, *more], check=True, capture_output=True)
             seconds.append(time.perf_counter() - began)
         found[command] = round(min(seconds), 2)
     side.link.line(Line())

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tools.kafka.properties_file import write_properties
 
-from benchmarks.ferry_side import properties
+from benchmarks.ferry_side import HERE, environment, of_checkout, properties
 from benchmarks.flow import Clusters, Flow
 from benchmarks.measure import Job, measure
 from benchmarks.rounds import rotated
@@ -55,12 +55,12 @@ def main(arguments: list[str] | None = None) -> int:
     """0 when every command of every round ended well."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.idle", description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"commands per row (default {ROUNDS})")
-    parser.add_argument("--beside", type=Path, help="another checkout, with its .venv: measured in turn with this one")
+    parser.add_argument("--beside", type=of_checkout, help="another checkout, with its .venv: measured in turn with this one")
     parser.add_argument("--master", default="inline", help="Spark master of the third row (default: inline, no Spark)")
     options = parser.parse_args(arguments)
-    commands = [Command("here", Path(sys.executable).with_name("ferry"))]
+    commands = [Command("here", HERE)]
     if options.beside:
-        commands.append(Command("beside", options.beside.resolve() / ".venv" / "bin" / "ferry"))
+        commands.append(Command("beside", options.beside))
     print(f"load {os.getloadavg()[0]:.1f}, {options.rounds} rounds, median (least to greatest) in seconds")
     with running_clusters() as (clusters, directory):
         repeated = [("nothing to do, 1,000 partitions", WIDE, NO_HEARTBEATS), ("one heartbeat", NARROW, {})]
@@ -106,7 +106,8 @@ def _after_the_last_record(clusters: Clusters, names: tuple[str, ...], command: 
     flow = Flow.fresh(clusters, names, LARGE.partitions)
     config = directory / f"{flow.mark}.properties"
     write_properties(properties(flow), config)
-    job = Job(command.run(config, flow, master), directory / f"{flow.mark}.log", clusters.target, flow.remote_partitions, ends=True)
+    log = directory / f"{flow.mark}.log"
+    job = Job(command.run(config, flow, master), log, clusters.target, flow.remote_partitions, True, environment())
     sample = measure(job, LARGE)
     flow.remove()
     return (sample.exit_seconds or 0.0) - sample.caught_up_seconds
@@ -119,7 +120,7 @@ def _rotated(commands: list[Command], number: int) -> list[Command]:
 
 def _timed(line: list[str]) -> float:
     began = time.perf_counter()
-    subprocess.run(line, check=True, capture_output=True, timeout=RUN_SECONDS)
+    subprocess.run(line, check=True, capture_output=True, timeout=RUN_SECONDS, env=environment())
     return time.perf_counter() - began
 
 

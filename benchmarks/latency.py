@@ -36,7 +36,6 @@ from benchmarks.run import DOCS, WORK
 from benchmarks.table import put_between_markers
 from benchmarks.topics import Topics
 
-FERRY = str(Path(sys.executable).with_name("ferry"))
 # Before the load: Spark starts, and MirrorMaker 2's connectors join their group.
 START_SECONDS = 60.0
 # The last records must arrive, or they are lost.
@@ -192,7 +191,7 @@ def _ferry(flow: Flow, directory: Path, options: argparse.Namespace, commit: int
     config = directory / f"ferry-{flow.mark}.properties"
     write_properties({**ferry_side.properties(flow), "ferry.follow.commit.ms": str(commit)}, config)
     seconds = round(START_SECONDS + options.minutes * 60 + LAST_SECONDS)
-    command = [FERRY, "run", str(config), "--flow", flow.name, "--master", options.master, "--follow", f"{seconds}s"]
+    command = [str(ferry_side.HERE), "run", str(config), "--flow", flow.name, "--master", options.master, "--follow", f"{seconds}s"]
     logs = (directory / f"ferry-{flow.mark}-{number}.log" for number in range(1_000))
     return Copier("Ferry", str(commit), lambda: ProcessTree(command, next(logs)), options.handover or None)
 

@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 
 from confluent_kafka import Producer
 from tools.kafka.properties_file import write_properties
@@ -28,7 +27,6 @@ from benchmarks.run import DOCS, WORK
 from benchmarks.table import put_between_markers
 from benchmarks.topics import Topics
 
-FERRY = str(Path(sys.executable).with_name("ferry"))
 PARTITIONS, BUSY = 1_000, 100
 # The run creates its topics, and its syncs do what they do at the beginning.
 START_SECONDS = 90.0
@@ -48,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
         flow = Flow.fresh(both.clusters("source", "target"), (topic,), PARTITIONS)
         config = directory / "ferry.properties"
         write_properties(ferry_side.properties(flow), config)
-        command = [FERRY, "run", str(config), "--flow", flow.name, "--master", options.master, "--follow", ferry_side.FOLLOW]
+        command = [str(ferry_side.HERE), "run", str(config), "--flow", flow.name, "--master", options.master, "--follow", ferry_side.FOLLOW]
         tree = ProcessTree(command, directory / "ferry.log")
         try:
             time.sleep(START_SECONDS)

@@ -18,7 +18,8 @@ from benchmarks.measure import Sample
 from benchmarks.shapes import Shape
 
 VERSION = 1
-FERRY, FERRY_FOLLOWS, MM2_TUNED, MM2_DEFAULTS = "ferry", "ferry-follows", "mm2-tuned", "mm2-defaults"
+FERRY, FERRY_BESIDE, FERRY_FOLLOWS = "ferry", "ferry-beside", "ferry-follows"
+MM2_TUNED, MM2_DEFAULTS = "mm2-tuned", "mm2-defaults"
 
 
 @dataclass

@@ -12,7 +12,7 @@ from benchmarks.counting import count_records
 from benchmarks.flow import Clusters, Flow
 from benchmarks.measure import Job, Sample, measure
 from benchmarks.progress import CopyFailed
-from benchmarks.results import FERRY, FERRY_FOLLOWS, MM2_DEFAULTS, MM2_TUNED, ShapeResult
+from benchmarks.results import FERRY, FERRY_BESIDE, FERRY_FOLLOWS, MM2_DEFAULTS, MM2_TUNED, ShapeResult
 from benchmarks.shapes import Shape
 from benchmarks.sources import produce_limit, source_topics
 from benchmarks.topics import Ends
@@ -23,7 +23,10 @@ WARM_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Plan:
-    """How to measure: `copiers` by name, `directory` for configs and logs, `say` for progress lines."""
+    """How to measure: `copiers` by name, `directory` for configs and logs, `say` for progress lines.
+
+    `beside` is the `ferry` of the copier FERRY_BESIDE.
+    """
 
     clusters: Clusters
     directory: Path
@@ -31,6 +34,7 @@ class Plan:
     copiers: tuple[str, ...]
     master: str
     say: Callable[[str], None]
+    beside: Path = ferry_side.HERE
 
 
 def run_shape(plan: Plan, shape: Shape) -> ShapeResult:
@@ -74,8 +78,9 @@ def _measure(plan: Plan, result: ShapeResult, copier: str, topics: tuple[str, ..
 
 
 def _job(plan: Plan, flow: Flow, copier: str, shape: Shape) -> Job:
-    if copier in {FERRY, FERRY_FOLLOWS}:
-        return ferry_side.job(flow, plan.directory, plan.master, follows=copier == FERRY_FOLLOWS)
+    if copier in {FERRY, FERRY_BESIDE, FERRY_FOLLOWS}:
+        ferry = plan.beside if copier == FERRY_BESIDE else ferry_side.HERE
+        return ferry_side.job(flow, plan.directory, plan.master, follows=copier == FERRY_FOLLOWS, ferry=ferry)
     return mm2.job(flow, shape.codec, plan.directory, tuned={MM2_TUNED: True, MM2_DEFAULTS: False}[copier])
 
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from tools.kafka import SandboxCluster
 
 from benchmarks import results
-from benchmarks.ferry_side import MASTER
+from benchmarks.ferry_side import HERE, MASTER, of_checkout
 from benchmarks.flow import Clusters
-from benchmarks.results import FERRY, FERRY_FOLLOWS, MM2_DEFAULTS, MM2_TUNED, ShapeResult
+from benchmarks.results import FERRY, FERRY_BESIDE, FERRY_FOLLOWS, MM2_DEFAULTS, MM2_TUNED, ShapeResult
 from benchmarks.rounds import Plan, run_shape
 from benchmarks.shapes import SHAPES, choose
 from benchmarks.table import caption, markdown, put_between_markers, targets_markdown
@@ -54,7 +54,8 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         with running_clusters(options.source, options.target) as (clusters, directory):
-            plan = Plan(clusters, directory, 1 if options.quick else options.rounds, copiers(options), options.master, _say)
+            rounds = 1 if options.quick else options.rounds
+            plan = Plan(clusters, directory, rounds, copiers(options), options.master, _say, options.beside or HERE)
             for shape in shapes:
                 found.append(run_shape(plan, shape))
                 _say(markdown(found[-1:]))
@@ -81,6 +82,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--without-defaults", action="store_true", help="leave out the row of MM2's defaults, the slowest one")
     parser.add_argument("--only", choices=(FERRY, MM2_TUNED, MM2_DEFAULTS), help="only this copier: for profiling, not for comparing")
     parser.add_argument("--follow", action="store_true", help="Ferry's runs that follow beside those that end, and no MM2")
+    parser.add_argument("--beside", type=of_checkout, help="another checkout, with its .venv: its ferry beside this one's, and no MM2")
     parser.add_argument("--master", default=MASTER, help=f"Spark master of Ferry's runs (default {MASTER}; 'inline' for no Spark)")
     parser.add_argument("--docs", action="store_true", help=f"put the tables into {DOCS.name}")
     parser.add_argument("--source", help="bootstrap server of a running one-broker cluster to use instead of a new one; needs --target")
@@ -92,6 +94,8 @@ def copiers(options: argparse.Namespace) -> tuple[str, ...]:
     """Who is measured."""
     if options.only:
         return (options.only,)
+    if options.beside:
+        return (FERRY, FERRY_BESIDE)
     if options.follow:
         return (FERRY, FERRY_FOLLOWS)
     return (FERRY, MM2_TUNED) if options.backlog or options.without_defaults else (FERRY, MM2_TUNED, MM2_DEFAULTS)
@@ -122,7 +126,7 @@ def _write(found: list[ShapeResult], options: argparse.Namespace, load: float) -
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     path = RESULTS / f"{kind}-{stamp}.json"
     judged: list[Target] = [] if options.quick else [target for result in found for target in judge(result)]
-    content = results.document(found, vars(options), load)
+    content = results.document(found, {**vars(options), "beside": bool(options.beside)}, load)
     results.write(content, path)
     table = f"{caption(content)}\n\n{markdown(found)}"
     _say("\n".join([table, *([targets_markdown(judged)] if judged else []), f"written to {path}"]))

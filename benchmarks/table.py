@@ -6,10 +6,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.results import FERRY, FERRY_FOLLOWS, MM2_DEFAULTS, MM2_TUNED, ShapeResult
+from benchmarks.results import FERRY, FERRY_BESIDE, FERRY_FOLLOWS, MM2_DEFAULTS, MM2_TUNED, ShapeResult
 from benchmarks.targets import Target
 
-TITLES = {FERRY: "Ferry", FERRY_FOLLOWS: "Ferry, following", MM2_TUNED: "MM2 tuned", MM2_DEFAULTS: "MM2 defaults"}
+TITLES = {
+    FERRY: "Ferry",
+    FERRY_BESIDE: "Ferry, other checkout",
+    FERRY_FOLLOWS: "Ferry, following",
+    MM2_TUNED: "MM2 tuned",
+    MM2_DEFAULTS: "MM2 defaults",
+}
 HEAD = (
     "shape",
     "MB",

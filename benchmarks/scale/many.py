@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tools.kafka.properties_file import write_properties
 
+from benchmarks.ferry_side import HERE
 from benchmarks.scale.played import played
 from ferry.config import load_config
 
@@ -56,7 +57,7 @@ def _measure(config: Path, partitions: int, changed: int) -> None:
         if playing.stdout is None or not playing.stdout.readline():
             raise SystemExit("the played brokers did not start")
         began = time.monotonic()
-        command = [str(Path(sys.executable).with_name("ferry")), "plan", str(config), "--flow", FLOW]
+        command = [str(HERE), "plan", str(config), "--flow", FLOW]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as planning:
             _, status, used = os.wait4(planning.pid, 0)
             planning.returncode = os.waitstatus_to_exitcode(status)

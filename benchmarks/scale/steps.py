@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import psutil
 
+from benchmarks.ferry_side import HERE
 from benchmarks.process_tree import ProcessTree
 from benchmarks.scale.landscape import Landscape
 
@@ -67,11 +67,10 @@ def measured(found: Landscape, name: str, *arguments: str, limit: float | None =
     """Run `ferry` with `arguments` (which make it print JSON); the step and the document. StepFailed when it does not end with 0."""
     log = found.directory / f"{name.replace(' ', '-')}.log"
     out = log.with_suffix(".json")
-    ferry = Path(sys.executable).with_name("ferry")
     brokers = [psutil.Process(cluster.pid) for cluster in (found.source, found.target)]
     before = sum(map(_cpu, brokers))
     # stdout is the document; the tree's own output goes to the log.
-    command = ["/bin/sh", "-c", 'out="$1"; shift; exec "$@" >"$out"', "sh", str(out), str(ferry), *arguments, "--json"]
+    command = ["/bin/sh", "-c", 'out="$1"; shift; exec "$@" >"$out"', "sh", str(out), str(HERE), *arguments, "--json"]
     tree = ProcessTree(command, log)
     deadline = time.monotonic() + STEP_SECONDS
     try:

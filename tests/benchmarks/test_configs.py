@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from benchmarks.flow import Clusters, Flow
-from benchmarks.results import FERRY, MM2_DEFAULTS, MM2_TUNED
+from benchmarks.results import FERRY, FERRY_BESIDE, MM2_DEFAULTS, MM2_TUNED
 from benchmarks.run import copiers, parse
 from tools.kafka.properties_file import write_properties
 
@@ -62,3 +62,21 @@ def test_remote_names_carry_the_rounds_alias(flow):
 )
 def test_who_is_measured(arguments, expected):
     assert copiers(parse(arguments)) == expected
+
+
+def test_the_ferry_of_another_checkout_runs_its_own_code(flow, tmp_path, monkeypatch):
+    ferry = tmp_path / "other" / ".venv" / "bin" / "ferry"
+    ferry.parent.mkdir(parents=True)
+    ferry.touch()
+    monkeypatch.setenv("PYTHONPATH", "include")
+    options = parse(["--beside", str(tmp_path / "other")])
+    assert copiers(options) == (FERRY, FERRY_BESIDE)
+    job = ferry_side.job(flow, tmp_path, ferry=options.beside)
+    assert job.command[0] == str(ferry)
+    assert "PYTHONPATH" not in job.environment
+
+
+def test_another_checkout_must_be_set_up(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        parse(["--beside", str(tmp_path)])
+    assert "run `make setup`" in capsys.readouterr().err
