@@ -72,8 +72,8 @@ migration: setup ## From MirrorMaker 2 to Ferry and back, with MirrorMaker 2 its
 faults: setup ## A long series of kills: make faults SEED=7 ROUNDS=40, of runs that follow with FOLLOW=--follow
 	python -m tests.faults.run --seed $(SEED) --rounds $(ROUNDS) $(FOLLOW)
 
-soak: setup ## Two clusters under load while everything breaks: make soak MINUTES=30 SEED=7
-	python -m tests.soak.run --minutes $(MINUTES) --seed $(SEED)
+soak: setup ## Two clusters under load while everything breaks: make soak MINUTES=30 SEED=7, with runs that follow with FOLLOW=--follow
+	python -m tests.soak.run --minutes $(MINUTES) --seed $(SEED) $(FOLLOW)
 
 hours: setup ## Memory, files and disk over many hours, in pieces that go on where the last one ended: make hours MINUTES=60
 	python -m tests.hours.run --minutes $(MINUTES)

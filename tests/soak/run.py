@@ -50,7 +50,7 @@ PAGES = Path(__file__).parents[2] / "docs" / "evidence"
 class Soak:
     """One soak over one stage."""
 
-    def __init__(self, stage: Stage, log: Log) -> None:
+    def __init__(self, stage: Stage, log: Log, *, follow: bool) -> None:
         chance = random.Random(log.seed)
         seeds = [chance.randrange(2**32) for _ in range(8)]
         self._stage, self._log = stage, log
@@ -61,7 +61,7 @@ class Soak:
         self._writers += [Writer(source, self.topics, self.recorder, seeds[2 + n], RATE, f"soak-writer-{n}") for n in range(2)]
         self._readers: list[Reader] = []
         self._witness = Reader("witness", stage.source.bootstrap, "", self.recorder.source_polls)
-        self._schedule = Schedule(stage.config, log, seeds[4])
+        self._schedule = Schedule(stage.config, log, seeds[4], follow=follow)
         self._changes = Changes(stage, self.topics, self.recorder, log, seeds[5], self._schedule.disturbed)
         self.faults = Faults(stage, self._schedule, log, seeds[6])
         self.operator = Operator(stage, self.faults, self.recorder, log, seeds[7])
@@ -139,7 +139,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
-    parser.add_argument("--page", type=Path, help="default: docs/evidence/soak-seed-SEED.md")
+    parser.add_argument("--follow", action="store_true", help="runs that follow, and take over from each other")
+    parser.add_argument("--page", type=Path, help="default: docs/evidence/soak-seed-SEED.md, or soak-following-seed-SEED.md")
     options = parser.parse_args()
     # Asked to end, it stops what it started; asked by SIGUSR1, it says what it waits for.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
@@ -147,13 +148,14 @@ def main() -> int:
     log = Log(options.seed)
     log.say(f"{options.minutes:g} minutes")
     with TemporaryDirectory(prefix=f"ferry-soak-{options.seed}-") as directory, Stage(Path(directory), options.seed) as stage:
-        soak = Soak(stage, log)
+        soak = Soak(stage, log, follow=options.follow)
         soak.go(options.minutes)
         versions = (
             f"Ferry {__version__}, Kafka {KAFKA_VERSION}, librdkafka {confluent_kafka.libversion()[0]}, Python {platform.python_version()}"
         )
         figures = Figures(
             options.minutes,
+            options.follow,
             f"{datetime.now(UTC):%Y-%m-%d}, {versions}; one broker a cluster, two cores",
             soak.recorder.sent,
             soak.recorder.transactions(),
@@ -161,7 +163,7 @@ def main() -> int:
             (soak.operator.settled_source, soak.operator.settled_target),
             soak.orphans,
         )
-    path = options.page or PAGES / f"soak-seed-{options.seed}.md"
+    path = options.page or PAGES / f"soak-{'following-' if options.follow else ''}seed-{options.seed}.md"
     text = page(log, figures)
     path.write_text(text, encoding="utf-8")
     print(text, flush=True)  # noqa: T201 - the report

@@ -1,4 +1,7 @@
-"""`ferry run` on a schedule, as real processes: one after the other, now and then two at once, as a second scheduler would."""
+"""`ferry run` on a schedule, as real processes: one after the other, now and then two at once, as a second scheduler would.
+
+Runs that follow take over from each other: the next one starts while the last one copies.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from tests.faults.processes import send, tree_of
@@ -19,6 +23,9 @@ from tests.soak.stage import FLOW
 
 PAUSE_SECONDS = (0.5, 4.0)
 TWICE = 0.2
+# How long a run follows, and when the next one starts: mostly before that.
+FOLLOW_SECONDS = 60
+HAND_OVER_SECONDS = (5.0, 70.0)
 # A run that neither ends nor makes headway is a finding.
 RUN_SECONDS = 420.0
 # A run may meet what was broken shortly before it began.
@@ -64,9 +71,10 @@ def start_run(config: Path, *options: str) -> Run:
 class Schedule(threading.Thread):
     """Starts runs until told to stop, and judges how each ended."""
 
-    def __init__(self, config: Path, log: Log, seed: int) -> None:
+    def __init__(self, config: Path, log: Log, seed: int, *, follow: bool) -> None:
         super().__init__(name="schedule", daemon=True)
-        self._config, self._log = config, log
+        self._config, self._log, self._follow = config, log, follow
+        self._followers: list[threading.Thread] = []
         self._chance = random.Random(seed)
         self._stopped = threading.Event()
         self._disturbed: deque[float] = deque(maxlen=1)
@@ -81,12 +89,21 @@ class Schedule(threading.Thread):
                 runs.append(self._start())
                 self._log.event("two runs at once", "a second scheduler starts the flow too")
             for run in runs:
-                self._end(run, overlapped=len(runs) > 1)
+                if self._follow:
+                    ending = partial(self._end, run, overlapped=len(runs) > 1)
+                    self._followers.append(threading.Thread(target=ending, daemon=True))
+                    self._followers[-1].start()
+                else:
+                    self._end(run, overlapped=len(runs) > 1)
+            if self._follow:
+                self._stopped.wait(self._chance.uniform(*HAND_OVER_SECONDS))
 
     def finish(self) -> None:
         """Let what runs end."""
         self._stopped.set()
         self.join()
+        for follower in self._followers:
+            follower.join()
 
     def disturbed(self) -> None:
         """Something was broken that any run may meet."""
@@ -108,7 +125,7 @@ class Schedule(threading.Thread):
 
     def _start(self) -> Run:
         master = self._chance.choice(["local[2]", "local[2]", "local[2]", "inline"])
-        run = start_run(self._config, "--master", master)
+        run = start_run(self._config, "--master", master, *(("--follow", f"{FOLLOW_SECONDS}s") if self._follow else ()))
         self.running.append(run)
         return run
 

@@ -44,6 +44,8 @@ A->B.sync.topic.acls.interval.seconds = 0
 A->B.emit.checkpoints.interval.seconds = 0
 A->B.sync.group.offsets.enabled = true
 A->B.sync.group.offsets.interval.seconds = 0
+# Runs that follow copy a new topic at once.
+A->B.refresh.topics.interval.seconds = 5
 A->B.ferry.sync.acls.remove = true
 """
 BROKER = {

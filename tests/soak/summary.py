@@ -15,6 +15,7 @@ class Figures:
     """What is counted elsewhere. `made`: date and versions; `inside`: strikes inside an open transaction of Ferry's."""
 
     minutes: float
+    follow: bool
     made: str
     sent: int
     transactions: Mapping[Outcome, int]
@@ -29,10 +30,12 @@ def page(log: Log, figures: Figures) -> str:
     verdict = "No record was lost, duplicated, reordered or altered." if not log.problems else f"{len(log.problems)} problems, below."
     ended = f"{ends[Outcome.OK]:,} committed, {ends[Outcome.FAILED]:,} aborted, {ends[Outcome.UNKNOWN]:,} of unknown outcome"
     settled = f"{figures.settled[0]} at the source, {figures.settled[1]} at the target"
+    title = f"# A soak of {figures.minutes:.0f} minutes" + (" with runs that follow" if figures.follow else "")
+    command = f"make soak MINUTES={figures.minutes:g} SEED={log.seed}" + (" FOLLOW=--follow" if figures.follow else "")
     lines = [
-        f"# A soak of {figures.minutes:.0f} minutes, seed {log.seed}",
+        f"{title}, seed {log.seed}",
         "",
-        f"`make soak MINUTES={figures.minutes:g} SEED={log.seed}`, {figures.made}. {log.seconds / 60:.0f} minutes with start and verdict.",
+        f"`{command}`, {figures.made}. {log.seconds / 60:.0f} minutes with start and verdict.",
         "",
         f"**{verdict}**",
         "",

@@ -99,7 +99,7 @@ def test_the_page_says_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None
     log.fault("kill whole tree", "3 processes")
     log.verdict("history", "2 sends", [])
     log.exits["struck"][-9] += 1
-    figures = Figures(1.0, "today", 2, dict.fromkeys(Outcome, 0), 1, (0, 0), 0)
+    figures = Figures(1.0, False, "today", 2, dict.fromkeys(Outcome, 0), 1, (0, 0), 0)
     assert "**No record was lost" in page(log, figures)
     log.verdict("groups", "1 position", ["g is elsewhere"])
     text = page(log, figures)
