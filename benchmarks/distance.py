@@ -56,6 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--milliseconds", type=float, default=100.0, help="round trip (default 100)")
     parser.add_argument("--megabits", type=float, default=100.0, help="the line (default 100 Mbit/s)")
     parser.add_argument("--loss", type=float, default=0.0, help="chance of a lost packet (default 0; 0.01 is 1 %%)")
+    parser.add_argument("--without-mm2", action="store_true")
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.serve:
@@ -69,7 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
     for far in options.far or ("source", "target"):
         directory = WORK / f"distance-{far}-{time.time_ns()}"
         with tun_link() as link, _clusters(directory, far) as clusters, source_topics(clusters, SHAPE) as names:
-            _measure(Side(far, link, line), clusters, names, directory)
+            _measure(Side(far, link, line), clusters, names, directory, mirror_maker=not options.without_mm2)
     return 0
 
 
@@ -100,9 +101,11 @@ def _serve(directory: Path) -> int:
     return 0
 
 
-def _measure(side: Side, clusters: Clusters, names: tuple[str, ...], directory: Path) -> None:
+def _measure(side: Side, clusters: Clusters, names: tuple[str, ...], directory: Path, *, mirror_maker: bool) -> None:
     flow = Flow.fresh(clusters, names, SHAPE.partitions)
-    for copier, job in (("Ferry", ferry_side.job(flow, directory)), ("MirrorMaker 2", mm2.job(flow, SHAPE.codec, directory, tuned=False))):
+    jobs = [("Ferry", ferry_side.job(flow, directory))]
+    jobs += [("MirrorMaker 2", mm2.job(flow, SHAPE.codec, directory, tuned=False))] if mirror_maker else []
+    for copier, job in jobs:
         side.link.line(side.line)
         sample = measure(job, SHAPE)
         rate = side.link.carried(away=side.far == "target")
