@@ -140,9 +140,10 @@ quiet: setup ## What a run costs that follows and has nothing to copy: a table
 width: setup ## Throughput with 1, 2 and 4 Spark tasks on each kind of Spark master: a table
 	python -m benchmarks.width
 
-scale: setup ## 10,000 partitions and 2,000 groups, a plan of 100,000 partitions, the ledger of a year of runs, and of a day of runs that follow: tables
+scale: setup ## 10,000 partitions and 2,000 groups, a plan of 100,000 partitions, one large partition, the ledger of a year of runs, and of a day of runs that follow: tables
 	python -m benchmarks.scale
 	python -m benchmarks.scale.many
+	python -m benchmarks.scale.tail
 	python -m benchmarks.scale.year
 	python -m benchmarks.scale.day
 

@@ -107,7 +107,7 @@ def _measure(side: Side, clusters: Clusters, names: tuple[str, ...], directory: 
     jobs += [("MirrorMaker 2", mm2.job(flow, SHAPE.codec, directory, tuned=False))] if mirror_maker else []
     for copier, job in jobs:
         side.link.line(side.line)
-        sample = measure(job, SHAPE)
+        sample = measure(job, SHAPE.records)
         rate = side.link.carried(away=side.far == "target")
         side.link.line(Line())
         part = rate / (side.line.bytes_per_second or rate)

@@ -108,7 +108,7 @@ def _after_the_last_record(clusters: Clusters, names: tuple[str, ...], command: 
     write_properties(properties(flow), config)
     log = directory / f"{flow.mark}.log"
     job = Job(command.run(config, flow, master), log, clusters.target, flow.remote_partitions, True, environment())
-    sample = measure(job, LARGE)
+    sample = measure(job, LARGE.records)
     flow.remove()
     return (sample.exit_seconds or 0.0) - sample.caught_up_seconds
 

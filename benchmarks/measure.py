@@ -10,7 +10,6 @@ from pathlib import Path
 from benchmarks.counting import count_records
 from benchmarks.process_tree import Cost, ProcessTree
 from benchmarks.progress import CopyFailed, Progress, watch
-from benchmarks.shapes import Shape
 from benchmarks.topics import Partition
 
 # MM2 never ends by itself: it has caught up when nothing came for this long. Longer than its slowest poll-to-commit cycle.
@@ -45,8 +44,8 @@ class Job:
     environment: Mapping[str, str] | None = None
 
 
-def measure(job: Job, shape: Shape) -> Sample:
-    """Run it once. CopyFailed names the log when the copier failed, got stuck, or copied another number of records than there are."""
+def measure(job: Job, records: int) -> Sample:
+    """Run it once: `records` must arrive. CopyFailed names the log when the copier failed, got stuck, or copied another number."""
     tree = ProcessTree(job.command, job.log, job.environment)
     costs: list[Cost] = []
     exit_seconds = None
@@ -54,7 +53,7 @@ def measure(job: Job, shape: Shape) -> Sample:
         progress = watch(
             job.target,
             job.partitions,
-            shape.records,
+            records,
             running=lambda: tree.running,
             on_change=lambda: costs.append(tree.cost()),
             settle=EXIT_SECONDS if job.ends else SETTLE_SECONDS,
@@ -65,7 +64,7 @@ def measure(job: Job, shape: Shape) -> Sample:
         raise CopyFailed(f"{failure}; see {job.log}") from failure
     finally:
         tree.finish()
-    _check_count(job, progress, shape)
+    _check_count(job, progress, records)
     # What MM2 costs after it caught up is not held against it; a run of Ferry costs what it costs until its end.
     return _sample(tree, progress, tree.cost() if job.ends else costs[-1], exit_seconds)
 
@@ -86,10 +85,10 @@ def _until(condition: Callable[[], bool], seconds: float) -> None:
         time.sleep(0.01)
 
 
-def _check_count(job: Job, progress: Progress, shape: Shape) -> None:
+def _check_count(job: Job, progress: Progress, records: int) -> None:
     found = count_records(job.target, progress.ends)
-    if found != shape.records:
-        raise CopyFailed(f"{found} records arrived, {shape.records} are there; see {job.log}")
+    if found != records:
+        raise CopyFailed(f"{found} records arrived, {records} are there; see {job.log}")
 
 
 def _sample(tree: ProcessTree, progress: Progress, cost: Cost, exit_seconds: float | None) -> Sample:

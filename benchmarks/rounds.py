@@ -66,7 +66,7 @@ def _limit(plan: Plan, result: ShapeResult) -> None:
 def _measure(plan: Plan, result: ShapeResult, copier: str, topics: tuple[str, ...]) -> None:
     flow = Flow.fresh(plan.clusters, topics, result.shape.partitions)
     try:
-        sample = measure(_job(plan, flow, copier, result.shape), result.shape)
+        sample = measure(_job(plan, flow, copier, result.shape), result.shape.records)
     except CopyFailed as failure:
         result.failures.append(f"{copier}: {failure}")
         plan.say(f"  {copier}: FAILED: {failure}")
@@ -100,7 +100,7 @@ def _warm_by_copying(plan: Plan, shape: Shape, topics: tuple[str, ...]) -> None:
         if copier != MM2_DEFAULTS:
             flow = Flow.fresh(plan.clusters, topics, shape.partitions)
             try:
-                sample = measure(_job(plan, flow, copier, shape), shape)
+                sample = measure(_job(plan, flow, copier, shape), shape.records)
                 plan.say(f"  warming up, {copier}: {_line(sample, shape)}")
             except CopyFailed as failure:
                 plan.say(f"  warming up, {copier}: FAILED: {failure}")

@@ -42,7 +42,7 @@ def main() -> int:
                 flow = Flow.fresh(clusters, names, SHAPE.partitions)
                 jobs = (("Ferry", ferry_side.job(flow, directory)), ("MirrorMaker 2", mm2.job(flow, SHAPE.codec, directory, tuned=False)))
                 for copier, job in jobs:
-                    found = measure(job, SHAPE)
+                    found = measure(job, SHAPE.records)
                     speed = found.records * SHAPE.record_bytes / (found.caught_up_seconds - found.first_seconds) / 1e6
                     print(f"{where} ({share:.0%} remote), {copier}: {speed:.1f} MB/s, CPU {found.cpu_seconds:.1f} s", flush=True)
                     flow.remove()

@@ -130,7 +130,7 @@ def _row(spark: Spark, tasks: int, shape: Shape, flow: Flow, brokers: tuple[Sand
     processes = [psutil.Process(broker.pid) for broker in brokers]
     before, began = sum(map(_cpu, processes)), time.perf_counter()
     with Machine() as machine:
-        sample = measure(replace(job, environment={**os.environ, **conf, **spark.environment}), shape)
+        sample = measure(replace(job, environment={**os.environ, **conf, **spark.environment}), shape.records)
     by_brokers = sum(map(_cpu, processes)) - before
     copying = (began + sample.first_seconds, began + sample.caught_up_seconds)
     speed = sample.records * shape.record_bytes / (copying[1] - copying[0]) / 1e6

@@ -88,7 +88,7 @@ def test_a_copier_that_copies_too_little_fails(topics, tmp_path):
     topics.create([name], SHAPES[0].partitions)
     job = Job([sys.executable, "-c", "pass"], tmp_path / "log", topics.bootstrap, [(name, 0), (name, 1)], ends=True)
     with pytest.raises(CopyFailed, match="ended at 0 of"):
-        measure(job, small(SHAPES[0]))
+        measure(job, small(SHAPES[0]).records)
 
 
 def test_a_copier_that_fails_at_its_end_fails(topics, tmp_path):
@@ -98,4 +98,4 @@ def test_a_copier_that_fails_at_its_end_fails(topics, tmp_path):
     append(topics.bootstrap, [name], shape)
     job = Job([sys.executable, "-c", "raise SystemExit(5)"], tmp_path / "log", topics.bootstrap, [(name, 0), (name, 1)], ends=True)
     with pytest.raises(CopyFailed, match="ended with 5"):
-        measure(job, shape)
+        measure(job, shape.records)
