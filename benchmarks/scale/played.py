@@ -57,7 +57,7 @@ REQUESTS = {
 # Requests that Ferry must know to be there, although a plan sends none of them: the key and the version.
 ALSO_THERE = {0: 9, 22: 4, 24: 3, 25: 3, 26: 3, 28: 3, 61: 0, 65: 0, 66: 0}
 RECORDS, EPOCH = 3, 0
-CONFIG = {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime", "max.message.bytes": "1048588"}
+CONFIG = {"message.timestamp.type": "CreateTime", "max.message.bytes": "1048588"}
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ class Topic:
     number: int
     ends: tuple[int, ...]
     batches: tuple[tuple[int, bytes], ...] = ()
+    cleanup_policy: str = "delete"
 
     @property
     def topic_id(self) -> UUID:
@@ -217,10 +218,15 @@ class PlayedCluster:
     def _configs(self, request: Any, version: int) -> Any:
         found = DescribeConfigsResponse.DescribeConfigsResult
         entry = found.DescribeConfigsResourceResult
-        entries = [entry(name=key, value=value, read_only=False, config_source=5, is_sensitive=False) for key, value in CONFIG.items()]
+
+        def entries(name: str) -> list[Any]:
+            policy = {"cleanup.policy": self.topics[name].cleanup_policy} if name in self.topics else {}
+            configs = {**CONFIG, **policy}.items()
+            return [entry(name=key, value=value, read_only=False, config_source=5, is_sensitive=False) for key, value in configs]
+
         return DescribeConfigsResponse[version](
             results=[
-                found(error_code=0, resource_type=one.resource_type, resource_name=one.resource_name, configs=entries)
+                found(error_code=0, resource_type=one.resource_type, resource_name=one.resource_name, configs=entries(one.resource_name))
                 for one in request.resources
             ]
         )
@@ -253,7 +259,7 @@ def played(flow: Flow, topics: int, width: int, changed: int) -> tuple[PlayedClu
     rules = flow.topic_rules
     copies = [rules.remote_topic(name) for name in names]
     remote = {name: Topic(name, topics + number, (RECORDS,) * width) for number, name in enumerate(copies, 1)}
-    ledger = Topic(flow.ledger_topic, 3 * topics + 1, (0,) * flow.ledger_partitions)
+    ledger = Topic(flow.ledger_topic, 3 * topics + 1, (0,) * flow.ledger_partitions, cleanup_policy="compact")
     heads = [
         encode_state(
             Head(
@@ -276,7 +282,7 @@ def played(flow: Flow, topics: int, width: int, changed: int) -> tuple[PlayedClu
     state = _log([encode_state(FlowRecord(flow.name, 8)), *heads])
     own = {
         flow.ledger_topic: ledger,
-        flow.state_topic: Topic(flow.state_topic, 3 * topics + 2, (1 + len(heads),), state),
+        flow.state_topic: Topic(flow.state_topic, 3 * topics + 2, (1 + len(heads),), state, "compact"),
         flow.runs_topic: Topic(flow.runs_topic, 3 * topics + 3, (0,)),
     }
     positions = dict.fromkeys(remote, (RECORDS,) * width)
