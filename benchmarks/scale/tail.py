@@ -24,7 +24,7 @@ from benchmarks.shapes import Shape
 from benchmarks.sources import source_topics
 from benchmarks.table import put_between_markers
 
-PART = 10.0
+PART = 20.0
 LARGE = Shape("large", "1 KB, uncompressed, 110-record batches", 1_000, "none", 110, 10 * PART, partitions=1)
 SMALL = Shape("small", LARGE.title, 1_000, "none", 110, 15 * PART, partitions=15)
 MEGABYTES = LARGE.megabytes + SMALL.megabytes
