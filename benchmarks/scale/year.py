@@ -19,7 +19,7 @@ from confluent_kafka import Producer
 from tools.kafka import SandboxCluster
 
 from benchmarks.scale.steps import disk_bytes
-from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.config_changes import ConfigAdmin
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow, load_config
 from ferry.copying import ledger_compaction
@@ -114,7 +114,7 @@ def flow_with_topics(cluster: SandboxCluster, directory: Path, **configs: str) -
     config.write_text("\n".join([*lines, "ferry.internal.topics.replication.factor = 1"]) + "\n", encoding="latin-1")
     flow = load_config(config).flows[0]
     changes = {key.replace("_", "."): value for key, value in configs.items()}
-    with ClusterAdmin(flow.target) as admin:
+    with ConfigAdmin(flow.target) as admin:
         ensure_internal_topics(flow, admin)
         admin.alter_topic_configs(dict.fromkeys((flow.ledger_topic, flow.state_topic), changes))
     return flow
@@ -152,7 +152,7 @@ def _year(cluster: SandboxCluster, directory: Path, partitions: int, runs: int) 
             written = (number + 1) * partitions
             yield f"| {number + 1:,} | {written:,} | {len(found):,} | {made.peak:,} | {made.compactions} | {used:.1f} | {seconds:.2f} |"
     wait_for_compaction(cluster, state)
-    with ClusterAdmin(flow.target) as admin:
+    with ConfigAdmin(flow.target) as admin:
         topics = admin.topics()
     began = time.perf_counter()
     heads = read_state(flow, topics, stable=True).heads
