@@ -40,6 +40,7 @@ from benchmarks.topics import Topics
 START_SECONDS = 60.0
 # After the load. A copier that has not brought all records by then does not keep up with it.
 LAST_SECONDS = 60.0
+MISSING = "did not arrive in time"
 HEAD = "| copier | commit ms | p50 s | p90 s | p99 s | max s | longest pause s | copier, % of a core | target broker, % of a core |"
 
 
@@ -166,7 +167,10 @@ def main(arguments: list[str] | None = None) -> int:
                 job = mm2.job(replace(flow, clusters=seen), "none", directory, tuned=False)
                 copier = Copier("MirrorMaker 2, exactly-once", "", lambda: ProcessTree(job.command, job.log))
                 rows.append(_measure(copier, flow, load, target_pid))
-    shutil.rmtree(directory, ignore_errors=True)
+    if any(MISSING in row for row in rows):
+        print(f"logs: {directory}", flush=True)
+    else:
+        shutil.rmtree(directory, ignore_errors=True)
     what = f"{load.rate:,} records/s of {load.size:,} B over {load.partitions} partitions, {options.minutes:g} minutes each"
     runs = f"Ferry's runs with {options.master}, hand-over every {options.handover:g} s"
     runs += f"; the {options.far} is {options.round_trip_ms:g} ms away" if options.far else ""
@@ -220,7 +224,7 @@ def _measure(copier: Copier, flow: Flow, load: Load, target_pid: int) -> str:
     delays = observed.delays()
     figures = [delays[min(len(delays) - 1, int(len(delays) * part))] for part in (0.5, 0.9, 0.99, 1.0)]
     cells = (*(f"{one:.2f}" for one in (*figures, observed.longest_pause())), *(f"{share:.0%}" for share in shares))
-    name = f"{copier.name}; {missing:,} of {len(observed.sent):,} records did not arrive in time" if missing else copier.name
+    name = f"{copier.name}; {missing:,} of {len(observed.sent):,} records {MISSING}" if missing else copier.name
     row = f"| {name} | {copier.commit} | {' | '.join(cells)} |"
     print(row, flush=True)
     return row
