@@ -82,6 +82,8 @@ def _settings(directory: Path, ports: Mapping[str, int], memory_mib: int, cores:
         "nodemanager.resource.cpu-vcores": str(cores),
         "nodemanager.local-dirs": str(directory / "local"),
         "nodemanager.log-dirs": str(directory / "logs"),
+        # By default a node whose disk is 90 % full runs no containers.
+        "nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100",
         "nodemanager.vmem-check-enabled": "false",
         # The disk of a developer may be nearly full.
         "nodemanager.disk-health-checker.enable": "false",
