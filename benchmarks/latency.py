@@ -10,6 +10,7 @@ into docs/benchmarks.md.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shutil
 import signal
@@ -113,7 +114,7 @@ class Observed:
     def longest_pause(self) -> float:
         """Between two records on the target."""
         moments = sorted(self.read.values())
-        return max(after - before for before, after in pairwise(moments))
+        return max((after - before for before, after in pairwise(moments)), default=math.nan)
 
     def _write(self) -> None:
         producer = Producer({"bootstrap.servers": self._flow.clusters.source, "acks": "all", "enable.idempotence": True, "linger.ms": 5})
@@ -221,7 +222,7 @@ def _measure(copier: Copier, flow: Flow, load: Load, target_pid: int) -> str:
     finally:
         for tree in copier.trees:
             tree.finish()
-    delays = observed.delays()
+    delays = observed.delays() or [math.nan]
     figures = [delays[min(len(delays) - 1, int(len(delays) * part))] for part in (0.5, 0.9, 0.99, 1.0)]
     cells = (*(f"{one:.2f}" for one in (*figures, observed.longest_pause())), *(f"{share:.0%}" for share in shares))
     name = f"{copier.name}; {missing:,} of {len(observed.sent):,} records {MISSING}" if missing else copier.name

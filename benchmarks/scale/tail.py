@@ -62,7 +62,7 @@ def _seconds(clusters: Clusters, large: tuple[str, ...], small: tuple[str, ...],
     write_properties({**ferry_side.properties(flow), "ferry.lanes": str(LANES), "ferry.max.rate.mb": f"{RATE:g}"}, config)
     command = [str(ferry_side.HERE), "run", str(config), "--flow", flow.name, "--master", f"local[{tasks}]"]
     there = [(topic, number) for topic, number in flow.remote_partitions if number == 0 or not topic.endswith(large[0])]
-    sample = measure(Job(command, log, clusters.target, there, True, ferry_side.environment()), LARGE.records + SMALL.records)
+    sample = measure(Job(command, log, clusters.target, there, ends=True), LARGE.records + SMALL.records)
     flow.remove()
     return sample.caught_up_seconds - sample.first_seconds
 
