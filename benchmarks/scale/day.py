@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 from confluent_kafka import Producer
 from tools.kafka import SandboxCluster
@@ -25,11 +26,19 @@ from ferry.ledger.counters import Counters
 from ferry.ledger.reading import read_receipts, read_state
 from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt
 from ferry.ledger.state import Head, encode_state
+from ferry.translation.offset_map import LogBounds, OffsetMap
+from ferry.verify.model import PartitionEvidence
+from ferry.verify.plan import plan_partition
 
 DAY_SECONDS, RUN_SECONDS = 24 * 3600, 600
 # Records of a commit; its marker takes one more offset of the target.
 RECORDS, STEP = 10, 11
 WORK = Path(__file__).resolve().parents[2] / ".ferry" / "day"
+SOURCE, REMOTE = UUID(int=1), UUID(int=2)
+HEAD = (
+    "| a commit every | commits | live receipts | ledger on disk, MiB | to read it, s | then to translate an offset of each partition, s "
+    "| to plan a verify, s | state on disk, MiB | to read it, s |"
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -39,8 +48,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--hours", type=float, default=24.0)
     parser.add_argument("--directory", type=Path, default=WORK)
     options = parser.parse_args(arguments)
-    print("| a commit every | commits | live receipts | ledger on disk, MiB | to read it, s | state on disk, MiB | to read it, s |")
-    print(f"|{' --- |' * 7}", flush=True)
+    print(HEAD)
+    print(f"|{' --- |' * HEAD.count(' |')}", flush=True)
     for seconds in (10, 1):
         directory: Path = options.directory / str(seconds)
         with SandboxCluster.start(directory / "B", "B", properties={"log.cleaner.backoff.ms": "500"}) as cluster:
@@ -58,7 +67,7 @@ def _day(cluster: SandboxCluster, directory: Path, partitions: int, length: int,
         live[key] = receipt
         share = TopicPartition(receipt.topic, receipt.partition).share(flow.ledger_partitions)
         producer.produce(flow.ledger_topic, value, key, share)
-        head = Head("t", receipt.partition, receipt.upstream_end, "s", "A.t", "r", "l", 1, receipt.run_id)
+        head = Head("t", receipt.partition, receipt.upstream_end, str(SOURCE), "A.t", str(REMOTE), "l", 1, receipt.run_id)
         producer.produce(flow.state_topic, *reversed(encode_state(head)), 0)
         producer.poll(0)
     producer.flush()
@@ -69,6 +78,15 @@ def _day(cluster: SandboxCluster, directory: Path, partitions: int, length: int,
     read = time.perf_counter() - began
     if sorted(found, key=repr) != sorted(live.values(), key=repr):
         raise SystemExit("the broker holds other receipts than were written")
+    own = [[receipt for receipt in found if receipt.partition == partition] for partition in range(partitions)]
+    began = time.perf_counter()
+    for receipts in own:
+        OffsetMap(receipts, LogBounds(target_end=receipts[-1].downstream_end)).translate(receipts[-1].upstream_end // 2)
+    translated = time.perf_counter() - began
+    began = time.perf_counter()
+    for partition, receipts in enumerate(own):
+        plan_partition(_evidence(partition, receipts))
+    planned = time.perf_counter() - began
     with ClusterAdmin(flow.target) as admin:
         topics = admin.topics()
     began = time.perf_counter()
@@ -77,7 +95,12 @@ def _day(cluster: SandboxCluster, directory: Path, partitions: int, length: int,
     sizes = [sum(disk_bytes(path) for path in data.glob(f"{name}-*")) / 2**20 for name in (flow.ledger_topic, flow.state_topic)]
     commits = length // seconds * partitions
     state = f"{sizes[1]:.1f} | {time.perf_counter() - began:.2f}"
-    return f"| {seconds} s | {commits:,} | {len(live):,} | {sizes[0]:.1f} | {read:.2f} | {state} |"
+    return f"| {seconds} s | {commits:,} | {len(live):,} | {sizes[0]:.1f} | {read:.2f} | {translated:.2f} | {planned:.2f} | {state} |"
+
+
+def _evidence(partition: int, receipts: list[Receipt]) -> PartitionEvidence:
+    ends = max(receipt.upstream_end for receipt in receipts), max(receipt.downstream_end for receipt in receipts)
+    return PartitionEvidence("t", partition, SOURCE, "A.t", REMOTE, 0, ends[0], 0, ends[1], tuple(receipts), ends[0])
 
 
 def _commits(partitions: int, length: int, seconds: int) -> Iterator[Receipt]:
@@ -97,9 +120,9 @@ def _receipt(number: int, partition: int, run: int) -> Receipt:
         ReceiptKind.COPIED,
         "t",
         partition,
-        "s",
+        str(SOURCE),
         "A.t",
-        "r",
+        str(REMOTE),
         start,
         start + RECORDS,
         downstream_end=there + RECORDS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Mapping
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from ferry.clusters.leaders import Leader
 from ferry.copying.buffer_limits import BufferLimits, RateLimiter
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.cursor_groups import CursorGroups
+from ferry.copying.following import Following
 from ferry.copying.model import PartitionTask, Segment
 from ferry.copying.source_feed import SourceFeed
 from ferry.errors import NotAuthorized
@@ -130,16 +132,23 @@ class Source:
 
 
 class Bench:
-    """A feed of some partitions of topic t, and its source."""
+    """A feed of some partitions of topic t, and its source. `beat`: as Following.commit_seconds."""
 
     def __init__(
-        self, *tasks: PartitionTask, limits: BufferLimits = LIMITS, rate: float | None = None, handle: Any = None, guard: Any = None
+        self,
+        *tasks: PartitionTask,
+        limits: BufferLimits = LIMITS,
+        rate: float | None = None,
+        handle: Any = None,
+        guard: Any = None,
+        beat: float = 0.0,
     ) -> None:
         self.source = Source()
         self.cursors = [PartitionCursor(task) for task in tasks]
         source: Any = self.source
         rate_limiter = RateLimiter(rate, self.source.now)
-        self.feed = SourceFeed(source, source, source, source, CursorGroups(self.cursors), handle, limits, rate_limiter, guard)
+        following = Following(math.inf if any(task.follows for task in tasks) else None, beat)
+        self.feed = SourceFeed(source, source, source, source, CursorGroups(self.cursors), handle, limits, rate_limiter, following, guard)
 
     def asked(self) -> list[tuple[int, list[tuple[int, int]]]]:
         """Of every request: the broker, and (partition, offset)."""

@@ -9,7 +9,7 @@ from tests.copying.cursors import COPIED, task
 
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.cursor_groups import CursorGroups
-from ferry.copying.following import AT_THE_END_SECONDS, IDLE_SECONDS, Following
+from ferry.copying.following import AT_THE_END_SECONDS, GATHERING, IDLE_SECONDS, Following
 from ferry.copying.model import Segment
 from ferry.copying.transaction import TransactionState
 from ferry.errors import PartitionUnavailable
@@ -26,55 +26,101 @@ def cursor(*, behind: bool = False, troubled: bool = False) -> PartitionCursor:
     return made
 
 
-def pause(state: TransactionState, age: float = 0.0, *, waits: bool = False, left: float | None = 600.0, **how: bool) -> float:
-    following = Following(None if left is None else NOW + left, COMMIT_SECONDS)
-    return following.pause(state, NOW - age, NOW, CursorGroups([cursor(**how)]), waits=waits)
+def following(left: float | None = 600.0, *, due: float = 0.0, beat: float = 0.0) -> Following:
+    """`due`: seconds from now to the moment at which the transaction is due; `beat`: to the next beat."""
+    return Following(None if left is None else NOW + left, COMMIT_SECONDS, NOW + beat, NOW + due)
 
 
-def test_at_the_end_of_all_partitions_a_lane_rests_until_something_arrives() -> None:
-    assert pause(READY) == AT_THE_END_SECONDS
-    assert pause(READY, left=0.2) == pytest.approx(0.2)
-    assert pause(OPEN, COMMIT_SECONDS - 0.02) == pytest.approx(0.02), "until the transaction is old enough"
-    assert pause(OPEN, COMMIT_SECONDS - IDLE_SECONDS - 0.02) == IDLE_SECONDS
+def pause(state: TransactionState, of: Following, *, waits: bool = False, **how: bool) -> float:
+    return of.pause(state, NOW, CursorGroups([cursor(**how)]), waits=waits)
+
+
+def test_at_the_end_of_all_partitions_a_lane_pauses_until_something_arrives() -> None:
+    assert pause(READY, following()) == AT_THE_END_SECONDS
+    assert pause(READY, following(0.2)) == pytest.approx(0.2)
+
+
+def test_a_lane_that_rests_pauses_until_the_next_beat() -> None:
+    assert pause(READY, following(beat=0.08)) == pytest.approx(0.08)
+    assert pause(OPEN, following(beat=0.03, due=0.04)) == pytest.approx(0.03)
+
+
+def test_a_lane_with_a_transaction_pauses_until_it_is_due() -> None:
+    assert pause(OPEN, following(due=0.02)) == pytest.approx(0.02)
+    assert pause(OPEN, following(due=-0.01)) == pytest.approx(COMMIT_SECONDS * GATHERING - 0.01), "for fetches that are not answered"
+    assert pause(OPEN, following(due=0.2, beat=0.2)) == IDLE_SECONDS
 
 
 @pytest.mark.parametrize("state", [READY, OPEN])
-@pytest.mark.parametrize("age", [0.0, COMMIT_SECONDS - 0.01, COMMIT_SECONDS, 5.0])
-@pytest.mark.parametrize("how", [{"waits": True}, {"behind": True}, {"troubled": True}, {"left": None}])
-def test_what_waits_is_looked_at_soon_and_not_at_once(state: TransactionState, age: float, how: dict[str, Any]) -> None:
+@pytest.mark.parametrize("due", [0.01, 0.0, -5.0])
+@pytest.mark.parametrize("how", [{"waits": True}, {"behind": True}, {"troubled": True}])
+def test_what_waits_is_looked_at_soon_and_not_at_once(state: TransactionState, due: float, how: dict[str, Any]) -> None:
     """Batches may wait for a leader, or until a pause is over: of a quota, or of a rate limit."""
-    assert pause(state, age, **how) == IDLE_SECONDS
+    assert pause(state, following(due=due), **how) == IDLE_SECONDS
 
 
-def test_a_transaction_that_is_old_and_has_nothing_to_commit_yet_does_not_keep_the_lane_busy() -> None:
-    assert pause(OPEN, COMMIT_SECONDS) == IDLE_SECONDS
-    assert pause(OPEN, 5.0) == IDLE_SECONDS
+def test_a_lane_that_does_not_follow_looks_soon() -> None:
+    assert pause(OPEN, following(None, due=0.01)) == IDLE_SECONDS
+
+
+def test_a_transaction_that_is_due_and_has_nothing_to_commit_yet_does_not_keep_the_lane_busy() -> None:
+    assert pause(OPEN, following(due=-COMMIT_SECONDS)) == IDLE_SECONDS
+    assert pause(OPEN, following(due=-5.0)) == IDLE_SECONDS
 
 
 @pytest.mark.parametrize(
-    ("age", "cursors", "due"),
+    ("due", "beat", "more", "cursors", "expected"),
     [
-        (COMMIT_SECONDS, [cursor()], True),
-        (COMMIT_SECONDS - 0.01, [cursor()], False),
-        (COMMIT_SECONDS, [cursor(), cursor(behind=True)], False),
-        (COMMIT_SECONDS, [cursor(behind=True, troubled=True)], True),
+        (0.0, 0.05, False, [cursor()], True),
+        (0.01, 0.05, False, [cursor()], False),
+        (0.0, 0.05, False, [cursor(), cursor(behind=True)], False),
+        (0.0, 0.05, False, [cursor(behind=True, troubled=True)], False),
+        (-COMMIT_SECONDS * GATHERING, 0.05, False, [cursor(behind=True, troubled=True)], True),
+        (0.0, 0.05, True, [cursor()], False),
+        (-COMMIT_SECONDS * GATHERING, 0.05, True, [cursor()], True),
+        (0.0, 0.0, False, [cursor()], False),
     ],
+    ids=["all", "early", "one is behind", "one cannot be read", "but not for long", "answers to come", "late answers", "a beat begins"],
 )
-def test_a_transaction_is_due_when_nothing_more_is_at_hand(age: float, cursors: list[PartitionCursor], due: bool) -> None:
-    assert Following(NOW + 1, COMMIT_SECONDS).is_due(NOW - age, NOW, CursorGroups(cursors)) == due
-    assert not Following(None, COMMIT_SECONDS).is_due(NOW - age, NOW, CursorGroups(cursors))
+def test_a_transaction_is_due_when_nothing_more_is_at_hand(
+    due: float, beat: float, more: bool, cursors: list[PartitionCursor], expected: bool
+) -> None:
+    assert following(due=due, beat=beat).is_due(NOW, CursorGroups(cursors), more=more) == expected
+    assert not following(None, due=due, beat=beat).is_due(NOW, CursorGroups(cursors), more=more)
+
+
+@pytest.mark.parametrize("how", [{"behind": True}, {"troubled": True}])
+def test_a_lane_that_is_behind_or_cannot_read_does_not_rest(how: dict[str, Any]) -> None:
+    """A beat may be longer than Ferry tries to read a partition."""
+    assert following(beat=0.05).rests(NOW, CursorGroups([cursor()]))
+    assert not following(beat=0.05).rests(NOW, CursorGroups([cursor(), cursor(**how)]))
 
 
 def test_a_partition_that_failed_is_not_waited_for() -> None:
     failed = cursor(behind=True)
     failed.stop(PartitionUnavailable, "gone")
-    assert Following(NOW + 1, COMMIT_SECONDS).is_due(NOW - 1, NOW, CursorGroups([failed]))
+    assert following(beat=0.05).is_due(NOW, CursorGroups([failed]), more=False)
+
+
+def test_a_lane_has_one_transaction_a_beat() -> None:
+    """However many brokers answer at moments of their own."""
+    at_the_end, made = CursorGroups([cursor()]), following(due=-5.0)
+    made.fetches(NOW)
+    made.opens(NOW)
+    assert made.is_due(NOW, at_the_end, more=False)
+    made.opens(NOW + 0.03)
+    assert not made.is_due(NOW + 0.09, at_the_end, more=False)
+    made.fetches(NOW + 0.1)
+    assert made.is_due(NOW + 0.101, at_the_end, more=False)
+    made.opens(NOW + 5)
+    made.fetches(NOW + 5)
+    assert made.is_due(NOW + 5, at_the_end, more=False), "after a silence at once"
 
 
 def test_a_lane_ends_once() -> None:
     for now, failed in ((NOW + 1, False), (NOW - 1, True)):
-        following = Following(NOW, COMMIT_SECONDS)
-        assert not following.ends(NOW - 2, failed=False)
-        assert following.ends(now, failed=failed)
-        assert not following.goes_on
-        assert not following.ends(now, failed=failed)
+        made = following(0.0)
+        assert not made.ends(NOW - 2, failed=False)
+        assert made.ends(now, failed=failed)
+        assert not made.goes_on
+        assert not made.ends(now, failed=failed)

@@ -275,6 +275,29 @@ def test_a_lane_that_follows_asks_for_leaders_although_nothing_fails(bench: Call
     assert (made.cursors[0].failure is not None) == follows, "a topic that was created again is noticed too"
 
 
+def test_a_lane_that_follows_and_has_everything_fetches_once_a_beat(bench: Callable[..., Bench]) -> None:
+    made = bench(replace(task(), follows=True), beat=0.1)
+    made.feed.pump(0)
+    made.answer(records=batch(0, 1), lso=3)
+    made.feed.pump(0)
+    assert made.asked() == [(1, [(0, 2)])], "the source has more"
+    made.answer(records=batch(2), lso=3)
+    made.feed.pump(0)
+    assert (made.asked(), made.feed.asking) == ([], False)
+    made.source.now += 0.11
+    made.feed.pump(0)
+    assert (made.asked(), made.feed.asking) == ([(1, [(0, 3)])], True)
+
+
+def test_after_a_silence_nothing_waits_for_a_beat(bench: Callable[..., Bench]) -> None:
+    made = bench(replace(task(), follows=True), beat=0.1)
+    made.feed.pump(0)
+    made.source.now += 0.9
+    made.answer(records=batch(0), lso=1)
+    made.feed.pump(0)
+    assert made.asked() == [(1, [(0, 1)])]
+
+
 def test_nobody_waits_for_a_leader_that_was_replaced(bench: Callable[..., Bench]) -> None:
     made = bench(task(0), task(1))
     made.source.leaders[1] = Leader(2, 0)

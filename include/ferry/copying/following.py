@@ -1,4 +1,10 @@
-"""When a lane commits, rests and ends while it follows (pure). Times are monotonic seconds."""
+"""When a lane fetches, commits, pauses and ends while it follows (pure). Times are monotonic seconds.
+
+At the end of all its partitions a lane works in beats, `commit_seconds` apart: it fetches what has arrived since the last beat, from all
+brokers at the same time, and commits it at once. So a record waits for half a beat on average, and a beat costs one fetch a broker and one
+transaction, whatever the number of records. After a silence nothing waits: the fetches are at the brokers already, and the first record
+begins a beat. A lane that is behind, or cannot read a partition, does not wait for a beat.
+"""
 
 from dataclasses import dataclass
 
@@ -9,15 +15,19 @@ from ferry.copying.transaction import TransactionState
 IDLE_SECONDS = 0.05
 # A following lane that is at the end of all its partitions has no pause to watch, only the time at which it ends.
 AT_THE_END_SECONDS = 1.0
+# For this part of a beat, a transaction waits for fetches that are not answered yet: brokers do not all answer at the same moment.
+GATHERING = 0.25
 
 
 @dataclass
 class Following:
-    """`until`: when the lane ends (None: it ends with its segments). `commit_seconds`: age of a transaction that is committed when nothing
-    more is at hand."""
+    """`until`: when the lane ends (None: it ends with its segments). `commit_seconds`: the length of a beat."""
 
     until: float | None
     commit_seconds: float
+    # When the next beat begins, and when the last transaction was due.
+    _beat: float = 0.0
+    _due: float = 0.0
 
     @property
     def goes_on(self) -> bool:
@@ -32,16 +42,39 @@ class Following:
         self.until = None if over else self.until
         return over
 
-    def pause(self, state: TransactionState, opened: float, now: float, cursors: CursorGroups, *, waits: bool) -> float:
-        """Until the loop must look without an answer. `opened`: when the transaction began. `waits`: batches are not accepted yet."""
+    def fetches(self, now: float) -> None:
+        """The lane sends fetches: the next beat begins that much later."""
+        self._beat = now + self.commit_seconds
+
+    def rests(self, now: float, cursors: CursorGroups) -> bool:
+        """Whether the lane leaves what arrives now for the next beat."""
+        return self.goes_on and now < self._beat and not cursors.behind and not cursors.troubled
+
+    def opens(self, now: float) -> None:
+        """A transaction begins. If the last one began less than a beat before, this one takes in what the next beat brings."""
+        self._due = max(now, self._due + self.commit_seconds)
+
+    def is_due(self, now: float, cursors: CursorGroups, *, more: bool) -> bool:
+        """Whether the transaction has all that the source has committed and gives.
+
+        `more`: fetches are not answered, or batches wait to be sent.
+        """
+        gathers = more or not self.rests(now, cursors)
+        return self.goes_on and not cursors.behind and now >= self._due + self._gathering * gathers
+
+    def pause(self, state: TransactionState, now: float, cursors: CursorGroups, *, waits: bool) -> float:
+        """Until the loop must look without an answer. `waits`: batches are not accepted yet."""
         if self.until is None or waits or cursors.troubled or cursors.behind:
             return IDLE_SECONDS
         if state is TransactionState.READY:
-            return min(AT_THE_END_SECONDS, max(0.0, self.until - now))
-        left = opened + self.commit_seconds - now
-        return left if 0 < left < IDLE_SECONDS else IDLE_SECONDS
+            return min((AT_THE_END_SECONDS, max(0.0, self.until - now), *self._left(now, self._beat)))
+        return min((IDLE_SECONDS, *self._left(now, self._beat, self._due, self._due + self._gathering)))
 
-    def is_due(self, opened: float, now: float, cursors: CursorGroups) -> bool:
-        """Whether the lane has all that the source has committed and gives, and its transaction is old enough."""
-        old = self.until is not None and now - opened >= self.commit_seconds
-        return old and not cursors.behind
+    @property
+    def _gathering(self) -> float:
+        return self.commit_seconds * GATHERING
+
+    @staticmethod
+    def _left(now: float, *moments: float) -> list[float]:
+        """Seconds to each of the `moments` that is not over."""
+        return [moment - now for moment in moments if moment > now]

@@ -95,7 +95,9 @@ class Lane:
         self._news = self._groups.news()
         guard = GuardTail.of(shared_source or source, job.flow, task.partitions)
         codec, from_source = codec_named(job.flow.compression_type), (loop, source, self._source_leaders, self._wakeup, self._groups)
-        self._feed = SourceFeed(*from_source, handle, self._limits, reading, guard, codec, job.reroute)
+        until = None if job.follow_until is None else time.monotonic() + job.follow_until - time.time()
+        self._following = Following(until, job.flow.follow_commit_ms / 1000)
+        self._feed = SourceFeed(*from_source, handle, self._limits, reading, self._following, guard, codec, job.reroute)
         self._identity, self._state = task.identity, TransactionState.READY
         self._mark, self._in_doubt, self._opened, self._sent_bytes = "", False, 0.0, 0
         self._registered: set[TopicPartition] = set()
@@ -104,8 +106,6 @@ class Lane:
         # Partitions whose leader has not said yet whether an older transaction hangs there.
         self._unchecked: set[TopicPartition] = set()
         self._blamed: Counter[tuple[TopicPartition, int]] = Counter()
-        until = None if job.follow_until is None else time.monotonic() + job.follow_until - time.time()
-        self._following = Following(until, job.flow.follow_commit_ms / 1000)
         self._transactions_v2 = True
         self._records: Appender
         self._ending: SegmentEnd
@@ -263,8 +263,7 @@ class Lane:
                 cursor.end_here(at_once=failed)
 
     def _pause(self) -> float:
-        waits = bool(self._records.unanswered or self._records.waiting_bytes)
-        return self._following.pause(self._state, self._opened, time.monotonic(), self._groups, waits=waits)
+        return self._following.pause(self._state, time.monotonic(), self._groups, waits=not self._records.idle)
 
     def _settle_fetched(self) -> None:
         self._groups.sort()
@@ -323,10 +322,10 @@ class Lane:
             self._state = advance(self._state, TransactionEvent.CLOSE)
 
     def _due(self) -> bool:
-        flow, now = self._job.flow, time.monotonic()
+        flow, now, more = self._job.flow, time.monotonic(), self._feed.asking or self._records.waiting_bytes > 0
         if self._sent_bytes >= flow.transaction_bytes or now - self._opened >= flow.transaction_seconds:
             return True
-        if self._following.is_due(self._opened, now, self._groups) or self._groups.full or self._groups.runs >= RUNS_PER_TRANSACTION:
+        if self._following.is_due(now, self._groups, more=more) or self._groups.full or self._groups.runs >= RUNS_PER_TRANSACTION:
             return True
         if self._transaction_partitions.full and not any(map(self._records.busy, self._transaction_partitions.keys)):
             return True
@@ -335,6 +334,7 @@ class Lane:
     def _open(self) -> None:
         self._state = advance(self._state, TransactionEvent.APPEND)
         self._opened, self._sent_bytes = time.monotonic(), 0
+        self._following.opens(self._opened)
         self._epochs.begin()
         self._mark = secrets.token_hex(8)
 

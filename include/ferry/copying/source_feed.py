@@ -32,6 +32,7 @@ from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.copying.buffer_limits import BufferLimits, RateLimiter
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.cursor_groups import CursorGroups
+from ferry.copying.following import Following
 from ferry.copying.guard_tail import GuardTail
 from ferry.copying.model import OPEN_END, Segment
 from ferry.errors import (
@@ -60,7 +61,7 @@ log = logging.getLogger(__name__)
 PAUSE_SECONDS = 0.1
 # A lane that follows asks again so often where nothing arrives. What arrives is answered at once, except in a partition that was not among
 # those that were asked for, because its leader had changed.
-FOLLOW_WAIT_MILLISECONDS = 1_000
+FOLLOW_WAIT_MILLISECONDS = 2_500
 # A lane that follows asks for leaders so often. A broker that is cut off from the others but not from Ferry goes on as leader: in its log
 # nothing arrives, and no answer of it says so.
 LOOK_SECONDS = 10.0
@@ -79,12 +80,13 @@ class SourceFeed:
         handle: Handle | None,
         limits: BufferLimits,
         rate_limiter: RateLimiter,
+        following: Following,
         guard: GuardTail | None = None,
         codec: int | None = None,
         reroute: Mapping[str, int] | None = None,
     ) -> None:
         """`codec`: of the batches that are handed on (None: each keeps its own). `reroute`: as of PartitionHandling."""
-        self._loop, self._guard, self._codec = loop, guard, codec
+        self._loop, self._following, self._guard, self._codec = loop, following, guard, codec
         self._connection = connection
         self._leaders = leaders
         self._wakeup = wakeup
@@ -97,7 +99,6 @@ class SourceFeed:
         self._limits, self._rate_limiter = limits, rate_limiter
         # Bytes that a response may have: it holds one whole batch, however little was asked for.
         self._largest = max((cursor.task.batch_limit for cursor in self._cursors.values()), default=0)
-        self._follows = any(cursor.task.follows for cursor in self._cursors.values())
         self._fetching: dict[int, list[PartitionCursor]] = {}
         # The third: whether the guard knows what the other flow wrote among these records.
         self._arrived: deque[tuple[list[FetchPosition], Future, bool]] = deque()
@@ -111,6 +112,8 @@ class SourceFeed:
         """
         now, least = time.monotonic(), self._fetch_bytes(len(self._cursors))  # there are no more brokers than partitions
         if not self._rate_limiter.allows(now) or not self._has_room(held, least):
+            return
+        if self._following.rests(now, self._groups):
             return
         by_node: dict[int, list[PartitionCursor]] = {}
         self._groups.sort()
@@ -128,6 +131,12 @@ class SourceFeed:
         for node, wanted in by_node.items():
             if self._has_room(held, size):
                 self._submit(node, wanted, size)
+                self._following.fetches(now)
+
+    @property
+    def asking(self) -> bool:
+        """Whether brokers have not answered yet."""
+        return bool(self._fetching)
 
     def _fetch_bytes(self, brokers: int) -> int:
         """What a fetch asks for.
@@ -135,7 +144,7 @@ class SourceFeed:
         The brokers of lanes that follow wait until something arrives: so each has a response of each lane at the same time.
         """
         lanes = max(1, len(self._connection.meter.own))
-        waiting = 2 * brokers * lanes if self._follows else 1
+        waiting = 2 * brokers * lanes if self._following.goes_on else 1
         return min(self._limits.fetch, self._limits.held // max(1, waiting))
 
     def _has_room(self, held: int, size: int) -> bool:
@@ -185,7 +194,7 @@ class SourceFeed:
 
     async def mend(self, idle: Iterable[PartitionCursor]) -> None:
         """Refresh leaders if needed, and check offsets that the source contradicts. `idle`: cursors with nothing in flight."""
-        old = self._follows and self._leaders.age > LOOK_SECONDS
+        old = self._following.goes_on and self._leaders.age > LOOK_SECONDS
         if (self._stale or old) and self._leaders.rested and not self._connection.all_throttled():
             with suppress(RequestNotSent, RequestLost):  # the next round asks again
                 await self._leaders.refresh()
@@ -216,7 +225,7 @@ class SourceFeed:
             self._leaders,
             total_bytes=size,
             partition_bytes=min(limits.partition_fetch, size),
-            wait_milliseconds=FOLLOW_WAIT_MILLISECONDS if self._follows else FETCH_WAIT_MILLISECONDS,
+            wait_milliseconds=FOLLOW_WAIT_MILLISECONDS if self._following.goes_on else FETCH_WAIT_MILLISECONDS,
         )
         self._fetching[node] = cursors
         meter.reserved += needed

@@ -41,7 +41,7 @@ FERRY: tuple[Property, ...] = (
     Property("ferry.follow.seconds", kinds.integer(0, MOST_FOLLOW_SECONDS), "0",
         "a run copies what arrives for this many seconds, or until the next run takes over. 0: a run ends at the ends that it saw"),
     Property("ferry.follow.commit.ms", kinds.integer(1, 1000 * LONGEST_TRANSACTION), "100",
-        "a run that follows commits a transaction at this age, in ms, if it has copied everything that is there"),
+        "a run that follows fetches what has arrived this often, in ms, and commits it. While it is behind, it does not wait"),
     Property("ferry.transaction.seconds", kinds.integer(SHORTEST_TRANSACTION, LONGEST_TRANSACTION), "10",
         "Ferry commits a transaction at this age, in seconds. The broker aborts a transaction after 60 s"),
     Property("ferry.open.transaction.warn.ms", kinds.AT_LEAST_1, "900000",
