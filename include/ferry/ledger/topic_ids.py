@@ -6,6 +6,7 @@ name another id are void.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 from uuid import UUID
 
@@ -43,7 +44,7 @@ class PartitionPair:
     def remote(self) -> TopicPartition:
         return TopicPartition(self.remote_topic, self.partition)
 
-    @property
+    @cached_property
     def topic_ids(self) -> TopicIds:
         return TopicIds(str(self.topic_id), str(self.remote_topic_id))
 
