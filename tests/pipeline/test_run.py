@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ferry.clusters.internal_batches import KeyValue
+from ferry.clusters.partitions import TopicPartition
 from ferry.copying.request import RunRequest
 from ferry.errors import ClusterUnreachable
 from ferry.ledger.sync_outcome import SyncOutcome
@@ -92,3 +93,23 @@ def test_an_error_is_told_also_when_the_target_takes_nothing(target: Target) -> 
 def test_syncs_of_a_few_seconds_are_written_together(target: Target) -> None:
     assert len(list(target.run.sync(NAMES))) == len(NAMES)
     assert target.taken == [("runs", 3), ("state", 3)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "failed", "expected"),
+    [(899.0, [], {("t", 1)}), (901.0, [], None), (1.0, ["t-0"], None)],
+    ids=["the plan has seen everything", "the plan is old", "the plan has not seen everything"],
+)
+def test_after_the_copy_only_old_transactions_are_looked_for(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, failed: list[str], expected: set[tuple[str, int]] | None
+) -> None:
+    flow: Any = SimpleNamespace(open_transaction_warn_ms=900_000)
+    planned = SimpleNamespace(last_stable_lags=[SimpleNamespace(held=TopicPartition("t", 1))], failed=failed)
+    now = 1_000.0
+    monkeypatch.setattr(module, "plan_run", lambda *_: planned)
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    run = Run(flow, RunRequest("A->B", "one"))
+    assert run._lagging() is None, "nothing was planned here"
+    assert run.plan is planned
+    now += seconds
+    assert run._lagging() == expected

@@ -5,13 +5,13 @@ It runs in the Spark driver or, for small jobs, in the caller's process. It read
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ferry.clusters.admin import ClusterAdmin, require_contact
+from ferry.clusters.admin import require_contact
 from ferry.clusters.coordination import COORDINATION_SECONDS, ProducerIdentity
 from ferry.clusters.kept import kept_clients
 from ferry.clusters.log_sizes import log_sizes
@@ -24,7 +24,7 @@ from ferry.copying.lane_assignment import LaneAssignment, partition_task
 from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import number_of_lanes
 from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut, until_clusters_answer
-from ferry.copying.last_stable_lag import last_stable_lags, overdue
+from ferry.copying.last_stable_lag import hanging
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.plan import PartitionPlan
 from ferry.copying.progress import Progress, ProgressObserver, beside, named_when_slow
@@ -48,20 +48,28 @@ FIRST_PAUSE_SECONDS = 1.0
 LOOK_SECONDS = 10.0
 
 Log = Callable[[str], None]
-Watch = Callable[[threading.Event], None]
 
 
 class CopyDriver:
     """One try of one run."""
 
-    def __init__(
-        self, flow: Flow, request: RunRequest, runner: LaneRunner, say: Log, meanwhile: Watch = lambda _: None, *, cpu_told: float = 0.0
+    def __init__(  # noqa: PLR0917 - the run, who copies, then what is called
+        self,
+        flow: Flow,
+        request: RunRequest,
+        runner: LaneRunner,
+        say: Log,
+        meanwhile: Callable[[threading.Event], None] = lambda _: None,
+        lagging: Callable[[], Collection[TopicPartition] | None] = lambda: None,
+        *,
+        cpu_told: float = 0.0,
     ) -> None:
         """`meanwhile`: called in a thread when this run holds the flow, with an event that says that the copy is over.
 
-        `cpu_told`: as of TryRecords.
+        `cpu_told`: as of TryRecords. `lagging`: called after the copy; in which partitions a transaction may be overdue (None: in all).
         """
-        self._flow, self._request, self._runner, self._say, self._meanwhile = flow, request, runner, say, meanwhile
+        self._flow, self._request, self._runner, self._say = flow, request, runner, say
+        self._meanwhile, self._lagging = meanwhile, lagging
         self._ledger = flow.ledger_topic
         self._plans, self._records = FencedPlans(flow, request), TryRecords(flow, request, cpu_told)
         self._skipped: tuple[Skipped, ...] = ()
@@ -185,7 +193,8 @@ class CopyDriver:
         if self._upkeep is not None:
             self._upkeep.end(lease)
         held_ever = ask_held_ever(self._flow)
-        self._name_last_stable_lags(seen)
+        for failure in hanging(self._flow, seen, self._lagging()):  # no transaction of this flow is open any more
+            self._plans.failures.setdefault((failure.topic, failure.partition), failure)
         keep_up(self._flow, lease, job.ledger_topic_id, held_ever.answer(), self._say)
 
     def _taken_back(
@@ -353,12 +362,6 @@ class CopyDriver:
                 raise
             raise ClusterUnreachable(f"{self._unreachable}; asked once more: {problem}") from problem
         self._unreachable = ""
-
-    def _name_last_stable_lags(self, seen: FlowSnapshot) -> None:
-        """After the copy no transaction of this flow is open: if a last stable offset lags now, the transaction is somebody else's."""
-        with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
-            for failure in overdue(last_stable_lags(self._flow, seen, source, target)):
-                self._plans.failures.setdefault((failure.topic, failure.partition), failure)
 
     def _lane_tasks(
         self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity], *, lane: int | None = None

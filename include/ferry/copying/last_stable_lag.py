@@ -8,7 +8,7 @@ High watermarks are read before last stable offsets, so that records produced in
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -95,10 +95,13 @@ class LastStableLag:
         }
 
 
-def last_stable_lags(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin) -> tuple[LastStableLag, ...]:
+def last_stable_lags(
+    flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin, among: Collection[TopicPartition] | None = None
+) -> tuple[LastStableLag, ...]:
     """Every source and remote partition of the flow, and every partition of Ferry's own topics, with an open transaction.
 
     The flow's own transactions on the target count only if their coordinator has forgotten them: the next run ends the others.
+    `among`: look only at these partitions of both clusters (None: at all).
     """
     sources = {entry.key: entry.key for entry in seen.facts}
     there = [entry for entry in seen.facts if entry.has_remote]
@@ -107,10 +110,21 @@ def last_stable_lags(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, targe
         description = seen.target_topics.get(topic)
         own_topic = [TopicPartition(topic, number) for number in range(description.partitions if description else 0)]
         remotes |= {key: key for key in own_topic}
+    if among is not None:
+        sources = {held: key for held, key in sources.items() if held in among}
+        remotes = {held: key for held, key in remotes.items() if held in among}
     behind = _of_cluster(flow, flow.target, target, remotes)
     stable = {entry.key: entry.stable_end for entry in seen.facts}
     own = flow.transactional_id("")
     return (*_of_cluster(flow, flow.source, source, sources, stable), *(entry for entry in behind if not _at_work(entry.transaction, own)))
+
+
+def hanging(flow: Flow, seen: FlowSnapshot, among: Collection[TopicPartition] | None) -> list[PartitionFailure]:
+    """One failure for each partition whose transaction has been open for too long. `among`: as of `last_stable_lags`."""
+    if among is not None and not among:
+        return []
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        return overdue(last_stable_lags(flow, seen, source, target, among))
 
 
 def overdue(found: Iterable[LastStableLag]) -> list[PartitionFailure]:

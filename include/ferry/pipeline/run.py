@@ -6,6 +6,7 @@ Airflow's tasks do, and may be repeated.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.kept import kept_clients
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import take_snapshot
@@ -46,6 +48,7 @@ class Run:
     def __init__(self, flow: Flow, request: RunRequest) -> None:
         self.flow, self.request = flow, request
         self._prepared = False
+        self._planned = 0.0  # when
         self._ledger_ends: Mapping[int, int] | None = None  # where this process opened the run
         self._scope = ExitStack()
 
@@ -59,7 +62,13 @@ class Run:
     @cached_property
     def plan(self) -> RunPlan:
         """What the run does, decided when it is first asked for."""
+        self._planned = time.monotonic()
         return plan_run(self.flow, self.request)
+
+    def _lagging(self) -> set[TopicPartition] | None:
+        """Where a transaction may be overdue; None: anywhere. Where the plan saw none, one that is open now is still too young."""
+        young = self._planned and time.monotonic() - self._planned < self.flow.open_transaction_warn_ms / 1000
+        return {entry.held for entry in self.plan.last_stable_lags} if young and not self.plan.failed else None
 
     @property
     def is_idle(self) -> bool:
@@ -102,7 +111,7 @@ class Run:
             meanwhile = partial(sync_meanwhile, self.flow, self.request.run_id, log)
         cpu_told, goes_on = 0.0, True
         while goes_on:
-            driver = CopyDriver(self.flow, self.request, runner, log, meanwhile, cpu_told=cpu_told)
+            driver = CopyDriver(self.flow, self.request, runner, log, meanwhile, self._lagging, cpu_told=cpu_told)
             driver.run()
             self._ledger_ends, cpu_told = driver.ledger_ends, cpu_of_process()
             goes_on = bool(driver.gave_way_to) and waited_for(self.flow, self.request, driver.gave_way_to, log)
