@@ -86,7 +86,7 @@ def test_own_topics_of_a_cluster_that_does_not_compact_are_not_created(
     proxied: tuple[SandboxCluster, BrokerProxy], flow_factory: FlowFactory
 ) -> None:
     with refusing(proxied, flow_factory, topic_configs=frozenset()) as (flow, target):
-        with pytest.raises(ChangeRefused, match=r"cleanup\.policy"):
+        with pytest.raises(ConfigError, match=r"create the topic beforehand, with cleanup\.policy=compact and partitions: \d"):
             ensure_internal_topics(flow, target)
         assert not target.topics([flow.ledger_topic, flow.state_topic, flow.runs_topic])
 

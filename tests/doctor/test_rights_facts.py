@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
+from ferry.clusters.service_profiles import MSK_SERVERLESS
 from ferry.config import Cluster, Flow, load_config
 from ferry.doctor import flow_facts
 from ferry.doctor.cluster_facts import RightsFacts, names_certificates
@@ -105,3 +106,11 @@ def test_the_name_that_brokers_make_of_a_certificate_is_not_known(flow: Flow) ->
 )
 def test_brokers_that_name_certificates_otherwise(configs: dict[str, str | None], renames: bool) -> None:
     assert names_certificates(configs) is renames
+
+
+def test_where_a_service_decides_nobody_may_do_everything(flow: Flow) -> None:
+    unseen, needed = RightsFacts(False, None, None), required_rights(flow).target
+    (plain,) = rights_findings("rights", flow, flow.target, needed, unseen)
+    (hidden,) = rights_findings("rights", flow, flow.target, needed, unseen, [MSK_SERVERLESS])
+    assert (plain.verdict, hidden.verdict) == (Verdict.OK, Verdict.WARNING)
+    assert "Amazon MSK Serverless decides by IAM policies" in hidden.found

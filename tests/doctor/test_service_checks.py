@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +12,13 @@ from ferry.clusters.api_versions import Capabilities
 from ferry.config import Flow, load_config
 from ferry.doctor.cluster_facts import ClusterFacts
 from ferry.doctor.finding import Finding, Verdict
-from ferry.doctor.service_checks import service_findings
+from ferry.doctor.service_checks import service_findings, topics_beforehand
 
 pytestmark = pytest.mark.unit
 
 PLAIN = ClusterFacts("A", "a:9092", "ANONYMOUS", None, "id", 3, 3, Capabilities({3: 13}))
 EVENT_HUBS = replace(PLAIN, alias="B", bootstrap="shop.servicebus.windows.net:9093")
+SERVERLESS = replace(PLAIN, alias="B", bootstrap="boot-x.c1.kafka-serverless.eu-west-1.amazonaws.com:9098")
 CONFLUENT = replace(PLAIN, alias="B", cluster_id="lkc-1")
 
 
@@ -32,8 +33,8 @@ def flow_of(tmp_path: Path) -> Callable[..., Flow]:
     return make
 
 
-def warned(findings: list[Finding]) -> list[str]:
-    return [entry.fix for entry in findings if entry.verdict is Verdict.WARNING]
+def fixes(findings: Iterable[Finding], *verdicts: Verdict) -> list[str]:
+    return [entry.fix for entry in findings if entry.verdict in (verdicts or (Verdict.WARNING, Verdict.FAILURE))]
 
 
 def test_plain_clusters_have_none(flow_of: Callable[..., Flow]) -> None:
@@ -41,33 +42,55 @@ def test_plain_clusters_have_none(flow_of: Callable[..., Flow]) -> None:
 
 
 def test_a_missing_setting_is_named_with_its_key(flow_of: Callable[..., Flow]) -> None:
+    found = list(service_findings(flow_of("A->B.sync.topic.acls.enabled = true"), PLAIN, SERVERLESS))
+    assert fixes(found, Verdict.FAILURE) == ["set A->B.sync.topic.acls.enabled = false"]
+    assert any(entry.found.startswith("B is Amazon MSK Serverless: Users log in with IAM") for entry in found)
+    assert fixes(service_findings(flow_of("A->B.sync.topic.acls.enabled = false"), PLAIN, SERVERLESS)) == []
+
+
+def test_what_a_service_decides_by_itself_needs_no_setting(flow_of: Callable[..., Flow]) -> None:
     found = list(service_findings(flow_of("A->B.replication.factor = 2"), PLAIN, CONFLUENT))
-    assert warned(found) == ["set A->B.replication.factor = -1"]
-    assert found[0].found.startswith("B is Confluent Cloud: Every topic has three replicas. Another number is refused")
-    assert warned(list(service_findings(flow_of("A->B.replication.factor = 3"), PLAIN, CONFLUENT))) == []
+    assert found[0].found.startswith("B is Confluent Cloud: Every topic has three replicas. Where replication.factor is lower")
+    assert fixes(found) == []
 
 
 def test_settings_of_clients_count_too(flow_of: Callable[..., Flow]) -> None:
     keys = ["A->B.transaction.producer = false", "A->B.sync.topic.configs.enabled = false"]
-    before = warned(list(service_findings(flow_of(), PLAIN, EVENT_HUBS)))
+    before = fixes(service_findings(flow_of(), PLAIN, EVENT_HUBS))
     assert "set B.producer.max.request.size = 1000000" in before
-    after = warned(list(service_findings(flow_of(*keys, "B.producer.max.request.size = 1000000"), PLAIN, EVENT_HUBS)))
+    after = fixes(service_findings(flow_of(*keys, "B.producer.max.request.size = 1000000"), PLAIN, EVENT_HUBS))
     assert set(before) - set(after) == {
         "set A->B.transaction.producer = false",
         "set A->B.sync.topic.configs.enabled = false",
         "set B.producer.max.request.size = 1000000",
     }
-    assert "set B.producer.max.request.size = 1000000" in warned(
-        list(service_findings(flow_of("B.producer.max.request.size = 2000000"), PLAIN, EVENT_HUBS))
-    )
+    too_large = flow_of("B.producer.max.request.size = 2000000")
+    assert "set B.producer.max.request.size = 1000000" in fixes(service_findings(too_large, PLAIN, EVENT_HUBS))
 
 
-def test_what_cannot_be_told_apart_is_told_of_all(flow_of: Callable[..., Flow]) -> None:
-    told = [entry.found.partition(":")[0] for entry in service_findings(flow_of(), PLAIN, EVENT_HUBS)]
-    assert set(told) == {"B may be Azure Event Hubs, Standard", "B may be Azure Event Hubs, Premium and Dedicated"}
+def test_what_cannot_be_told_apart_has_one_list_of_settings(flow_of: Callable[..., Flow]) -> None:
+    """A limit of both is told once, and is a failure; of the others nobody knows. A setting is named with a value that suits both."""
+    found = list(service_findings(flow_of(), PLAIN, EVENT_HUBS))
+    both = "B is Azure Event Hubs, Standard or Azure Event Hubs, Premium and Dedicated"
+    told = [(entry.found.partition(":")[0], entry.verdict) for entry in found]
+    assert told.count((both, Verdict.FAILURE)) == 2
+    assert {where for where, _ in told} == {both, "B may be Azure Event Hubs, Standard", "B may be Azure Event Hubs, Premium and Dedicated"}
+    assert {fix for fix in fixes(found) if "compression" in fix} == {"set A->B.ferry.compression.type = none"}
+    given = [fix.removeprefix("set ") for fix in fixes(found)]
+    assert fixes(service_findings(flow_of(*given), PLAIN, EVENT_HUBS)) == []
+
+
+def test_topics_that_ferry_cannot_create_are_named(flow_of: Callable[..., Flow]) -> None:
+    flow = flow_of()
+    (found,) = topics_beforehand(flow, EVENT_HUBS, {flow.ledger_topic, "heartbeats"})
+    assert (found.verdict, found.check) == (Verdict.FAILURE, "internal topics")
+    assert found.found.endswith(f"heartbeats (1, compact), {flow.ledger_topic} ({flow.ledger_partitions}, compact)")
+    assert list(topics_beforehand(flow, EVENT_HUBS, set())) == []
+    assert list(topics_beforehand(flow, CONFLUENT, {flow.ledger_topic})) == []
+    assert list(topics_beforehand(flow, replace(PLAIN, alias="B"), {flow.ledger_topic})) == []
 
 
 def test_a_source_has_limits_of_its_own(flow_of: Callable[..., Flow]) -> None:
     redpanda = replace(PLAIN, cluster_id="redpanda.1")
     (found,) = service_findings(flow_of(), redpanda, replace(PLAIN, alias="B"))
-    assert (found.verdict, "Stop the flow when you recreate a topic" in found.found) == (Verdict.OK, True)
+    assert (found.verdict, "stop the flow; afterwards say with ferry seed" in found.found) == (Verdict.OK, True)

@@ -137,7 +137,7 @@ def lack(feature: Feature, offered: Mapping[int, int], service: str) -> str:
     if not service and _is_older(feature.since, offered):
         return f"is older than Kafka {feature.since}"
     request = feature.request.__name__.removesuffix("Request")
-    return f"{f'is {service}, and ' if service else ''}does not offer {request} in version {feature.version}, as Kafka {feature.since} does"
+    return f"{f'is {service}: it ' if service else ''}does not offer {request} in version {feature.version}, as Kafka {feature.since} does"
 
 
 def mending(feature: Feature, offered: Mapping[int, int], service: str) -> str:
@@ -146,7 +146,7 @@ def mending(feature: Feature, offered: Mapping[int, int], service: str) -> str:
     return (
         f"upgrade the cluster to {feature.since} or newer"
         if old
-        else "ask its provider; docs/compatibility.md says what is known of services"
+        else "nothing to do if you accept this; only the provider of the cluster can change it"
     )
 
 

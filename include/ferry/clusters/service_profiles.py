@@ -17,11 +17,9 @@ from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
 from ferry.clusters.services import Limit, ManagedService, Setting, Side
-from ferry.config.settings import CHECKPOINTS, HEARTBEATS, OFFSET_SYNCS, OWN_TOPICS, REMOTE_TOPICS
 
 READ = "2026-11-26"
-LEFT_OUT = "Ferry leaves out the other configs of a remote topic, and names them"
-_FACTORS = tuple(Setting(key, ("-1", "3")) for key in (REMOTE_TOPICS, OWN_TOPICS, HEARTBEATS, CHECKPOINTS, OFFSET_SYNCS))
+LEFT_OUT = "Ferry leaves out the other configs of a remote topic; ferry plan and each run name them"
 _WITHOUT_TRANSACTIONS = Setting("transaction.producer", ("false",))
 _CONFIG_LIST = "https://github.com/confluentinc/terraform-provider-confluent/blob/master/docs/resources/confluent_kafka_topic.md"
 _FACTOR_ERROR = "https://github.com/confluentinc/ksql/issues/3942"
@@ -37,22 +35,24 @@ _MSK_HOSTS = (r"\.kafka\.[a-z0-9-]+\.amazonaws\.com(\.cn)?(:|$)",)
 
 
 def _three_replicas(source: str) -> Limit:
-    return Limit("Every topic has three replicas.", "another number is refused when a topic is created", source, _FACTORS)
+    return Limit(
+        "Every topic has three replicas.", "where replication.factor is lower, Ferry creates topics with the brokers' default", source
+    )
 
 
 def _azure(codecs: str, compression: tuple[Setting, ...]) -> tuple[Limit, ...]:
     """What all tiers of Event Hubs have in common."""
     return (
-        Limit(codecs, "Ferry forwards batches as they are, unless it is told to compress them again", _AZURE_OVERVIEW, compression),
+        Limit(codecs, "Ferry writes batches as they are, or with ferry.compression.type", _AZURE_OVERVIEW, compression),
         Limit(
             "A request may have at most 1,046,528 bytes; the connection is closed after a larger one.",
-            "Ferry sends as much in a request as it is told",
+            "Ferry sends at most max.request.size of the producer",
             _AZURE_CONFIGURATIONS,
             (Setting("max.request.size", ("1000000",)),),
         ),
         Limit(
             "Topic configs are set in Azure, not through Kafka.",
-            "an administrator creates Ferry's own topics and the remote topics beforehand; switch off the sync of configs",
+            "an administrator creates Ferry's own topics, and remote topics that are compacted, beforehand; configs cannot be synced",
             _AZURE_CONFIGURATIONS,
             (Setting("sync.topic.configs.enabled", ("false",)),),
         ),
@@ -88,7 +88,7 @@ CONFLUENT_CLOUD = ManagedService(
 )
 MSK_PROVISIONED = ManagedService(
     "Amazon MSK, Standard brokers",
-    (Limit("It runs Apache Kafka; its brokers' configs are set in AWS.", "as with any Kafka", f"{_MSK}msk-configuration.md"),),
+    (Limit("It runs Apache Kafka.", "no limits are known; brokers' configs are set in AWS", f"{_MSK}msk-configuration.md"),),
     READ,
     hosts=_MSK_HOSTS,
 )
@@ -119,7 +119,7 @@ MSK_SERVERLESS = ManagedService(
         ),
         Limit(
             "Users log in with IAM, and there are no ACLs of Kafka.",
-            "switch off the sync of ACLs",
+            "ACLs cannot be synced",
             f"{_MSK}msk-replicator-requirements.html",
             (Setting("sync.topic.acls.enabled", ("false",)),),
         ),
@@ -127,6 +127,7 @@ MSK_SERVERLESS = ManagedService(
     READ,
     hosts=(r"\.kafka-serverless\.[a-z0-9-]+\.amazonaws\.com(\.cn)?(:|$)",),
     topic_configs=MSK_EXPRESS.topic_configs,
+    access="IAM policies",
 )
 EVENT_HUBS_STANDARD = ManagedService(
     "Azure Event Hubs, Standard",
@@ -145,11 +146,12 @@ EVENT_HUBS_STANDARD = ManagedService(
     codecs=("none",),
     transactions=False,
     request_bytes=1_046_528,
+    access="Azure's roles and access policies",
 )
 EVENT_HUBS_PREMIUM = ManagedService(
     "Azure Event Hubs, Premium and Dedicated",
     (
-        Limit("Transactions are a public preview.", "Ferry copies exactly once if they work as in Kafka", _AZURE_OVERVIEW),
+        Limit("Transactions are a public preview.", "with them Ferry copies exactly once, if they work as in Kafka", _AZURE_OVERVIEW),
         *_azure("Records are compressed with gzip, or not at all.", (Setting("ferry.compression.type", ("gzip", "none")),)),
     ),
     READ,
@@ -157,18 +159,19 @@ EVENT_HUBS_PREMIUM = ManagedService(
     topic_configs=frozenset(),
     codecs=("none", "gzip"),
     request_bytes=1_046_528,
+    access="Azure's roles and access policies",
 )
 REDPANDA = ManagedService(
     "Redpanda",
     (
         Limit(
             "Metadata is answered up to version 8, so there are no topic ids.",
-            "remote topics that are deleted and created again look to Ferry like the topics before",
+            "if you delete a remote topic and create it again, Ferry does not notice; do not delete remote topics",
             f"{_REDPANDA}/metadata.h",
         ),
         Limit(
             "Metadata is answered up to version 8, so there are no topic ids.",
-            "stop the flow when you recreate a topic, and seed it",
+            "before you create a source topic again, stop the flow; afterwards say with ferry seed where copying begins",
             f"{_REDPANDA}/metadata.h",
             side=Side.SOURCE,
         ),
@@ -194,11 +197,19 @@ REDPANDA = ManagedService(
 WARPSTREAM = ManagedService(
     "WarpStream",
     (
-        Limit("It has AlterConfigs, and not IncrementalAlterConfigs.", "Ferry sets all configs of a topic at once", _WARPSTREAM),
-        Limit("It has no DescribeProducers.", "Ferry does not look for transactions that a broker forgot to end", _WARPSTREAM),
+        Limit(
+            "It has AlterConfigs, and not IncrementalAlterConfigs.",
+            "Ferry sets all configs of a remote topic at once, and writes those that it does not sync as they are",
+            _WARPSTREAM,
+        ),
+        Limit(
+            "It has no DescribeProducers.",
+            "Ferry does not find transactions that a broker forgot to end; readers with read_committed wait for them",
+            _WARPSTREAM,
+        ),
         Limit(
             "It has no OffsetForLeaderEpoch.",
-            "Ferry does not recognise a log that lost its end and grew again",
+            "after an unclean leader election Ferry does not notice that other records have taken the place of those that it copied",
             _WARPSTREAM,
             side=Side.SOURCE,
         ),
@@ -220,7 +231,7 @@ AUTOMQ = ManagedService(
     (
         Limit(
             "Offsets of groups are kept for seven days.",
-            "if no run comes for longer, the ledger's heads are the positions",
+            "if no run comes for longer, Ferry reads its positions from its own topics",
             _AUTOMQ,
         ),
     ),
@@ -233,7 +244,7 @@ AIVEN = ManagedService(
     (
         Limit(
             "ACLs of Aiven apply too, and Kafka does not show them.",
-            "what ferry doctor says of rights may be less than the user has",
+            "a right that ferry doctor calls missing may exist",
             "https://aiven.io/docs/products/kafka/howto/manage-acls",
         ),
     ),

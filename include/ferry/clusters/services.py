@@ -53,6 +53,7 @@ class ManagedService:
     The rest is what the words of `limits` mean, for programs. topic_configs: names that may be set; None: all. `factors`: replication
     factors of new topics; empty: all. codecs: of record batches; None: all. newest: newest versions of requests by API key. missing:
     requests that it does not have. request_bytes: the largest request; 0: no limit. refused: why Ferry cannot copy to it; empty: it can.
+    access: what decides instead of Kafka's ACLs; empty: nothing.
     """
 
     name: str
@@ -69,6 +70,7 @@ class ManagedService:
     missing: frozenset[int] = frozenset()
     request_bytes: int = 0
     refused: str = ""
+    access: str = ""
 
     def is_at(self, bootstrap: str, cluster_id: str, offered: Iterable[int]) -> bool:
         """Whether a cluster that says this of itself is one of the service. `offered`: the API keys of its requests."""

@@ -36,7 +36,8 @@ def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool, transac
         yield warning(where, "release", *_lack(wish, facts))
     if not target or not transactions or needs:
         return
-    yield _protocol(where, facts)
+    if all(service.transactions for service in services_of(facts)):  # otherwise the limits of the service say so
+        yield _protocol(where, facts)
     if facts.configs:
         yield from _transaction_log(where, facts)
     else:
@@ -61,7 +62,7 @@ def _version(where: str, facts: ClusterFacts) -> Finding:
         return ok(
             where,
             "version",
-            "not told; Kafka with KRaft tells its metadata.version, and Kafka with ZooKeeper has a config of brokers for it",
+            "the cluster does not say which release it is of; Ferry looks at what it offers, and names what is missing",
         )
     return ok(where, "version", f"Kafka {told}, with ZooKeeper")
 
@@ -85,7 +86,7 @@ def _service(where: str, facts: ClusterFacts) -> Iterator[Finding]:
 def _clock(where: str, facts: ClusterFacts) -> Finding:
     clock = facts.capabilities.clock
     if clock is None:
-        fix = f"compare `date` on {facts.bootstrap} and here; or grant Describe on the cluster, where it runs KRaft"
+        fix = "let NTP (chrony, systemd-timesyncd) set the clock here; Kafka's brokers tell theirs to users with Describe on the cluster"
         return warning(where, "clock", f"not known: {facts.capabilities.no_clock}", fix)
     surely = max(0, abs(clock.ahead_ms) - clock.within_ms)
     where_to = "ahead of" if clock.ahead_ms > 0 else "behind"
@@ -107,7 +108,7 @@ def _protocol(where: str, facts: ClusterFacts) -> Finding:
         servers = facts.bootstrap.replace(" ", "")
         fix = f"kafka-features.sh --bootstrap-server {servers} upgrade --feature transaction.version=2"
         return warning(where, "exactly-once", f"transaction.version {level}: the older protocol can leave hanging transactions", fix)
-    return ok(where, "exactly-once", "transactions by the older protocol (KIP-890's needs Kafka 4.0)")
+    return ok(where, "exactly-once", "yes, with the protocol of transactions before Kafka 4.0")
 
 
 def _transaction_log(where: str, facts: ClusterFacts) -> Iterator[Finding]:

@@ -3,15 +3,17 @@
 from collections.abc import Iterable, Iterator
 
 from ferry.clusters.partitions import grouped
+from ferry.clusters.services import ManagedService
 from ferry.config import Cluster, Flow
 from ferry.config.settings import OWN_TOPICS, REMOTE_TOPICS
 from ferry.copying.lanes import number_of_lanes
+from ferry.doctor.cluster_checks import services_of
 from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts
 from ferry.doctor.finding import Finding, Verdict, failure, ok, warning
 from ferry.doctor.flow_facts import FlowFacts
 from ferry.doctor.granted import Granted, granted
 from ferry.doctor.machine import MachineFacts
-from ferry.doctor.service_checks import service_findings
+from ferry.doctor.service_checks import service_findings, topics_beforehand
 from ferry.errors import ExitCode, NotAuthorized, count_of, error_named, some_of, span
 from ferry.monitoring.status import FlowStatus
 from ferry.permissions.commands import commands
@@ -43,9 +45,10 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
     else:
         yield ok(where, "topics", f"{facts.selected} to copy")
     yield from service_findings(flow, source, target)
+    yield from topics_beforehand(flow, target, facts.missing_topics)
     needed = required_rights(flow)
-    yield from rights_findings("rights at the source", flow, flow.source, needed.source, facts.source_rights)
-    yield from rights_findings("rights at the target", flow, flow.target, needed.target, facts.target_rights)
+    yield from rights_findings("rights at the source", flow, flow.source, needed.source, facts.source_rights, services_of(source))
+    yield from rights_findings("rights at the target", flow, flow.target, needed.target, facts.target_rights, services_of(target))
     yield _replicas(where, flow, target)
     yield from _few_replicas(where, flow, facts)
     for wrong in facts.wrong_topics:
@@ -56,11 +59,18 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
     yield from _standing(where, facts, pause)
 
 
-def rights_findings(check: str, flow: Flow, cluster: Cluster, needed: Iterable[Right], facts: RightsFacts) -> Iterator[Finding]:
-    """Missing rights, each with the command that grants it, and rights that could not be checked."""
+def rights_findings(
+    check: str, flow: Flow, cluster: Cluster, needed: Iterable[Right], facts: RightsFacts, services: Iterable[ManagedService] = ()
+) -> Iterator[Finding]:
+    """Missing rights, each with the command that grants it, and rights that could not be checked. `services`: that `cluster` may be of."""
     where = f"flow {flow.name}"
+    compare = f"compare with: ferry acls {flow.source.path} --flow '{flow.name}'"
     if facts.enforced is False:
-        yield ok(where, check, f"{cluster.alias} has no authorizer: everybody may do everything")
+        hidden = [f"{service.name} decides by {service.access}" for service in services if service.access]
+        if hidden:
+            yield warning(where, check, f"not checked: {' or '.join(hidden)}, and Kafka's protocol does not show them", compare)
+        else:
+            yield ok(where, check, f"{cluster.alias} has no authorizer: everybody may do everything")
         return
     rights, principal = list(needed), _principal(cluster, facts)
     answers = [(right, granted(right, facts, principal)) for right in rights]
@@ -74,10 +84,9 @@ def rights_findings(check: str, flow: Flow, cluster: Cluster, needed: Iterable[R
         yield failure(where, check, rest, f"ferry acls {flow.source.path} --flow '{flow.name}'")
     if unknown:
         names = some_of(sorted({f"{right.operation.value} on {right.resource}" for right in unknown}), NAMES_SHOWN)
-        fix = f"compare with: ferry acls {flow.source.path} --flow '{flow.name}'"
-        yield warning(where, check, f"could not be checked, {_why_unknown(principal, facts)}: {names}", fix)
+        yield warning(where, check, f"could not be checked, {_why_unknown(principal, facts)}: {names}", compare)
     if not missing and not unknown:
-        yield ok(where, check, f"all {len(rights)} granted to {principal or cluster.user_name}")
+        yield ok(where, check, f"all {len(rights)} rights are granted to {principal or cluster.user_name}")
 
 
 def _principal(cluster: Cluster, facts: RightsFacts) -> str | None:
@@ -139,7 +148,7 @@ def _expirations(where: str, target: ClusterFacts, pause: float | None) -> Itera
     if ids is None or offsets is None:
         return
     if pause is None:
-        kept = f"positions are kept {offsets // 1440} days without a run, then the ledger's heads count"
+        kept = f"the target keeps positions {offsets // 1440} days without a run; later Ferry reads them from its own topics"
         yield ok(where, "expiration", f"no schedule; {kept}")
         return
     if ids / 1000 <= pause:
@@ -147,7 +156,7 @@ def _expirations(where: str, target: ClusterFacts, pause: float | None) -> Itera
         yield warning(where, "expiration", f"{span(pause)} between runs, and transactional ids are forgotten after {span(ids / 1000)}", fix)
     if offsets * 60 <= pause:
         fix = f"raise offsets.retention.minutes of the brokers of {target.alias} above {round(pause / 60)}"
-        found = f"{span(pause)} between runs, and group offsets are forgotten after {span(offsets * 60)}: the ledger's heads count then"
+        found = f"{span(pause)} between runs, and the target forgets positions after {span(offsets * 60)}: then Ferry reads its own topics"
         yield warning(where, "expiration", found, fix)
     if min(ids / 1000, offsets * 60) > pause:
         yield ok(where, "expiration", f"at most {span(pause)} between runs; ids are kept {span(ids / 1000)}, offsets {span(offsets * 60)}")
@@ -190,6 +199,7 @@ def _headroom(where: str, status: FlowStatus, next_run: float, *, scheduled: boo
     if least <= next_run:
         verdict = Verdict.FAILURE if scheduled else Verdict.WARNING
         fix = f"run now; then run more often, or raise retention.ms of {place.rpartition('-')[0]} at the source"
-        yield Finding(where, "headroom", verdict, f"{place}: the source drops records in {span(max(0.0, least))}, before {until}", fix)
+        when = f"in {span(least)}, before {until}" if least > 0 else "now"
+        yield Finding(where, "headroom", verdict, f"{place}: the source may drop records that are not copied {when}", fix)
     else:
         yield ok(where, "headroom", f"{span(least)} left for {place}, the partition with the least")

@@ -22,7 +22,7 @@ class FlowFacts:
     """A flow whose clusters both answer. `compared`: how many remote topics exist, and `differences` from their source topics.
 
     `few_replicas`: topics of the target with fewer replicas than the config wants; `brokers`: ids of the target's brokers.
-    `wrong_topics`: internal topics of both clusters that are not as Ferry would create them.
+    `wrong_topics`: internal topics of both clusters that are not as Ferry would create them. `missing_topics`: those that the target lacks.
     `problem`: why there is no `status`. `selected`: how many topics of the source the flow copies.
     """
 
@@ -38,6 +38,7 @@ class FlowFacts:
     few_replicas: tuple[FewReplicas, ...] = ()
     brokers: frozenset[int] = frozenset()
     wrong_topics: tuple[WrongTopic, ...] = ()
+    missing_topics: frozenset[str] = frozenset()
 
 
 def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFacts) -> FlowFacts:
@@ -74,6 +75,7 @@ def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: Cluste
         few,
         brokers.known,
         wrong,
+        names_on(flow, flow.target).difference(target_names),
     )
 
 

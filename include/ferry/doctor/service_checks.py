@@ -1,33 +1,59 @@
 """Findings about the limits of managed services that a flow meets (pure)."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
-from ferry.clusters.services import Limit, Setting, Side
+from ferry.clusters.service_profiles import named
+from ferry.clusters.services import Limit, ManagedService, Setting, Side
 from ferry.config import ClientRole, Flow
+from ferry.config.mm2_topics import mm2_topics
 from ferry.config.registry.clients import CLIENTS
 from ferry.doctor.cluster_checks import services_of
 from ferry.doctor.cluster_facts import ClusterFacts
-from ferry.doctor.finding import Finding, ok, warning
+from ferry.doctor.finding import Finding, failure, ok, warning
+from ferry.ledger.topics import POLICY, OwnTopic, own_topics
 
 _OF_CLIENTS = frozenset(known.name for known in CLIENTS)
 
 
 def service_findings(flow: Flow, source: ClusterFacts, target: ClusterFacts) -> Iterator[Finding]:
-    """One for each limit of a service that the flow reads from or writes to; a warning where a setting is missing."""
+    """One for each limit of a service that the flow reads from or writes to.
+
+    Where a setting is missing, it is a failure; a warning if only some of the services that the cluster may be of need it.
+    """
     for side, facts in ((Side.SOURCE, source), (Side.TARGET, target)):
         services = services_of(facts)
-        for service in services:
-            # What cannot be told apart is told of all.
-            cluster = f"{facts.alias} {'is' if len(services) == 1 else 'may be'} {service.name}"
-            yield from (_finding(flow, cluster, limit) for limit in service.limits if limit.side is side)
+        for limit in dict.fromkeys(limit for service in services for limit in service.limits if limit.side is side):
+            yield _finding(flow, facts.alias, limit, services)
 
 
-def _finding(flow: Flow, cluster: str, limit: Limit) -> Finding:
-    where, told = f"flow {flow.name}", f"{cluster}: {limit.what} {_sentence(limit.ferry)}"
-    unset = [setting for setting in limit.settings if not _is_set(flow, setting)]
+def _finding(flow: Flow, alias: str, limit: Limit, services: Sequence[ManagedService]) -> Finding:
+    having = [service for service in services if limit in service.limits]
+    surely = len(having) == len(services)
+    told = f"{alias} {'is' if surely else 'may be'} {named(having)}: {limit.what} {_sentence(limit.ferry)}"
+    unset = [_agreed(setting, services) for setting in limit.settings if not _is_set(flow, setting)]
     if not unset:
-        return ok(where, "service", told)
-    return warning(where, "service", told, f"set {', '.join(_line(flow, setting) for setting in unset)}")
+        return ok(f"flow {flow.name}", "service", told)
+    fix = f"set {', '.join(_line(flow, setting) for setting in unset)}"
+    return (failure if surely else warning)(f"flow {flow.name}", "service", told, fix)
+
+
+def _agreed(setting: Setting, services: Sequence[ManagedService]) -> Setting:
+    """With the values that suit all services that the cluster may be of."""
+    others = [other.values for service in services for other in service.settings if other.key == setting.key]
+    values = tuple(value for value in setting.values if all(value in other for other in others))
+    return Setting(setting.key, values or setting.values)
+
+
+def topics_beforehand(flow: Flow, target: ClusterFacts, missing: Collection[str]) -> Iterator[Finding]:
+    """A failure if the target is a service that does not let Ferry create the flow's internal topics, and some are `missing`."""
+    services = services_of(target)
+    if not missing or not services or any(service.topic_configs is None or POLICY in service.topic_configs for service in services):
+        return
+    mm2 = {topic.name: OwnTopic(1, "compact") for topic in mm2_topics(flow) if topic.cluster is flow.target}
+    wanted = {name: own for name, own in {**own_topics(flow), **mm2}.items() if name in missing}
+    told = ", ".join(f"{name} ({own.partitions}, {own.policy})" for name, own in sorted(wanted.items()))
+    found = f"{target.alias} is {named(services)}: Ferry cannot set {POLICY} there. These topics are missing (partitions, {POLICY}): {told}"
+    yield failure(f"flow {flow.name}", "internal topics", found, "create them with the tools of the service before the first run")
 
 
 def _is_set(flow: Flow, setting: Setting) -> bool:

@@ -16,7 +16,7 @@ from ferry.clusters.describe import ConfigValue, WantedTopic
 from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
 from ferry.config import Flow
 from ferry.config.settings import OWN_TOPICS
-from ferry.errors import ConfigError
+from ferry.errors import ChangeRefused, ConfigError
 from ferry.ledger.run_summary import DAYS_KEPT
 from ferry.permissions.required import rights_on_topic
 
@@ -95,6 +95,9 @@ def _create(flow: Flow, target: ClusterAdmin, missing: Iterable[str]) -> None:
     replicas = flow.wanted_replicas(OWN_TOPICS)
     factor, rights = replicas_for(replicas, target, list(wanted)), partial(rights_on_topic, flow)
     topics = [WantedTopic(name, own.partitions, factor, {POLICY: own.policy}, rights, own.more) for name, own in wanted.items()]
-    for problem in create_topics(target, topics).problems.values():
+    for name, problem in create_topics(target, topics).problems.items():
+        if isinstance(problem, ChangeRefused) and POLICY in str(problem):
+            own = wanted[name]
+            raise ConfigError(f"{problem}; create the topic beforehand, with {POLICY}={own.policy} and partitions: {own.partitions}")
         raise with_key(problem, replicas, target)
     wait_for_leaders(target, {name: own.partitions for name, own in wanted.items()})
