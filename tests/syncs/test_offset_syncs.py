@@ -5,14 +5,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import pytest
 from confluent_kafka import Producer
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tools.kafka import SandboxCluster, read_all
 
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
@@ -22,7 +23,7 @@ from ferry.wire.internal_records import OffsetSync
 from ferry.wire.runs import OffsetRun
 
 FlowFactory = Callable[..., Flow]
-KEY = ("t", 0)
+KEY = TopicPartition("t", 0)
 MOST = 66
 
 
@@ -105,7 +106,24 @@ def test_only_what_was_copied_in_order_between_todays_topics_counts() -> None:
         replace(copied, upstream_start=12, upstream_end=22, runs=((12, 30, 10),)),  # copied again
         replace(copied, partition=1),
     ]
-    assert copied_runs(receipts, {("t", 0): head}) == {("t", 0): ((10, 0, 5), (16, 5, 4), (20, 38, 2), (22, 42, 8))}
+    assert copied_runs(receipts, {KEY: head}, {}) == {KEY: ((10, 0, 5), (16, 5, 4), (20, 38, 2), (22, 42, 8))}
+
+
+@pytest.mark.unit
+@given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=9), upstream=st.integers(0, 99), downstream=st.integers(0, 99))
+@example(lengths=[5, 5, 5], upstream=7, downstream=8)
+def test_what_is_before_the_last_sync_does_not_matter(lengths: list[int], upstream: int, downstream: int) -> None:
+    ends = list(accumulate(lengths, initial=0))
+    heads = {KEY: Head("t", 0, ends[-1], "s", "A.t", "r")}
+    last = OffsetSync(*KEY, upstream, downstream)
+    receipts = [
+        Receipt(ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", start, end, end + number, ((start, start + number, end - start),))
+        for number, (start, end) in enumerate(pairwise(ends))
+    ]
+    everything, later = copied_runs(receipts, heads, {})[KEY], copied_runs(receipts, heads, {KEY: last})[KEY]
+    assert new_syncs(KEY, later, last, 1) == new_syncs(KEY, everything, last, 1)
+    if everything == ((0, 0, 5), (5, 6, 5), (10, 12, 5)) and (upstream, downstream) == (7, 8):
+        assert later == everything[1:]
 
 
 @pytest.mark.long

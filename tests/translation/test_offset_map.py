@@ -269,7 +269,9 @@ def test_a_partition_that_was_seeded_again(reasons: list[str], again: bool) -> N
 
 
 def test_a_consumer_between_several_outputs_of_one_record_reads_that_record_again() -> None:
-    handled = receipt(ReceiptKind.COPIED, 0, 3, runs=((0, 0, 1), (1, 3, 1)), counters=Counters(5, transactions=1), downstream_end=5)
+    handled = receipt(
+        ReceiptKind.COPIED, 0, 3, runs=((0, 0, 1), (1, 3, 1)), counters=Counters(5, transactions=1, added=3), downstream_end=5
+    )
     found = OffsetMap([receipt(ReceiptKind.SEED, 0, 0), handled], LogBounds(target_end=6))
     assert [found.translate(offset).image for offset in range(4)] == [0, 3, 5, 5]
     assert [found.invert(place).image for place in range(7)] == [0, 0, 0, 1, 1, 3, 3]

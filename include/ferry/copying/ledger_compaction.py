@@ -84,7 +84,7 @@ def _chains(ordered: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -
         else:
             chains.append([receipt])
             runs, downstream = len(kept), 0
-        downstream = kept[-1][1] + kept[-1][2] if kept else downstream
+        downstream = receipt.downstream_end if kept else downstream
     return chains
 
 

@@ -59,7 +59,7 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
     yield from _standing(where, facts, pause)
 
 
-def rights_findings(
+def rights_findings(  # noqa: PLR0917 - whose rights, those that it needs, then what is known
     check: str, flow: Flow, cluster: Cluster, needed: Iterable[Right], facts: RightsFacts, services: Iterable[ManagedService] = ()
 ) -> Iterator[Finding]:
     """Missing rights, each with the command that grants it, and rights that could not be checked. `services`: that `cluster` may be of."""

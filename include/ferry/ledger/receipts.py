@@ -10,7 +10,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -19,9 +19,10 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.errors import UnreadableRecord
 from ferry.ledger.counters import ONE_TRANSACTION, ZERO, Counters
 from ferry.ledger.formats import FORMAT_VERSION, compact, require_version
+from ferry.wire.coded_runs import coded_runs
 from ferry.wire.documents import number, read_document, text
 from ferry.wire.ranges import Ranges, size, union, within
-from ferry.wire.runs import DOWNSTREAM, OffsetRun, decode_runs, encode_runs, offsets_of
+from ferry.wire.runs import DOWNSTREAM, OffsetRun, encode_runs, offsets_of
 
 # At most about 100 KB of coded runs: a receipt stays far below the default max.message.bytes of 1 MiB.
 RUNS_PER_RECEIPT = 10_000
@@ -69,7 +70,7 @@ class Receipt:
     upstream_start: int
     upstream_end: int
     downstream_end: int = -1
-    runs: tuple[OffsetRun, ...] = ()
+    runs: Sequence[OffsetRun] = ()
     counters: Counters = ONE_TRANSACTION
     written: Ranges = ()
     found: int = -1
@@ -156,7 +157,7 @@ def decode_receipt(key: bytes, value: bytes, where: str = "the ledger") -> Recei
             upstream_start=number(name["start"]),
             upstream_end=number(what["end"]),
             downstream_end=number(what["downstream_end"]),
-            runs=decode_runs(base64.b64decode(what["runs"], validate=True)) if what["runs"] else (),
+            runs=coded_runs(base64.b64decode(what["runs"], validate=True)) if what["runs"] else (),
             counters=Counters.of_document(what),
             written=_ranges(what.get("written", ())),
             repeated=_ranges(what.get("repeated", ())),

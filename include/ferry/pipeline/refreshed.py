@@ -115,7 +115,7 @@ def _topic(name: str, receipts: Sequence[Receipt], run_id: str) -> RefreshedTopi
 
 def _first_place(receipt: Receipt) -> int:
     """The first downstream offset that the receipt names; its downstream end if it names no other."""
-    return min((*(run[1] for run in receipt.runs), *(span[0] for span in receipt.written)), default=receipt.downstream_end)
+    return min((*(run[1] for run in receipt.runs[:1]), *(span[0] for span in receipt.written)), default=receipt.downstream_end)
 
 
 def _partition(number: int, receipts: Sequence[Receipt]) -> RefreshedPartition:

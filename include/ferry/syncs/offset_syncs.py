@@ -44,7 +44,7 @@ def sync_offset_syncs(context: SyncContext) -> SyncOutcome:
     # Nothing is new where the position follows the last sync, so most runs do not read the ledger here.
     behind = {key: head for key, head in heads.items() if key not in last or head.position != last[key].upstream_offset + 1}
     identity = ask_identity(topic.cluster) if behind and not dry_run else None
-    copied = copied_runs(read_receipts(flow, behind), behind) if behind else {}
+    copied = copied_runs(read_receipts(flow, behind), behind, last) if behind else {}
     spacing = flow.mirroring.offset_lag_max
     new = [sync for key, runs in sorted(copied.items()) for sync in new_syncs(key, runs, last.get(key), spacing)]
     if new and identity is not None:
@@ -54,12 +54,28 @@ def sync_offset_syncs(context: SyncContext) -> SyncOutcome:
     return SyncOutcome((*changes, *_changes(new, last)), notices=contents.notices(), counts=counts)
 
 
-def copied_runs(receipts: Iterable[Receipt], heads: Mapping[TopicPartition, Head]) -> dict[TopicPartition, tuple[OffsetRun, ...]]:
-    """What was copied in order, by partition, between the topics that the heads name; increasing on both sides (pure)."""
+def copied_runs(
+    receipts: Iterable[Receipt], heads: Mapping[TopicPartition, Head], last: Mapping[TopicPartition, OffsetSync]
+) -> dict[TopicPartition, tuple[OffsetRun, ...]]:
+    """What was copied in order, by partition, between the topics that the heads name; increasing on both sides (pure).
+
+    Without what is before the `last` sync, if that is the pair of a copied record: most runs are, and are not even decoded.
+    """
     copied = (receipt for receipt in receipts if receipt.kind is ReceiptKind.COPIED)
     valid = valid_receipts(copied, {key: head.topic_ids for key, head in heads.items()})
-    in_order = {key: sorted((run for receipt in found for run in receipt.runs), key=itemgetter(DOWNSTREAM)) for key, found in valid.items()}
-    return {key: tuple(once(runs, UPSTREAM)) for key, runs in in_order.items()}
+    return {key: _since(found, last.get(key)) or _in_order(found) for key, found in valid.items()}
+
+
+def _since(receipts: Iterable[Receipt], last: OffsetSync | None) -> tuple[OffsetRun, ...]:
+    """The runs from the receipt of the last sync on; none if it is not the pair of a record there."""
+    if last is None:
+        return ()
+    runs = _in_order(receipt for receipt in receipts if receipt.upstream_end > last.upstream_offset)
+    return runs if runs and runs[0][0] <= last.upstream_offset and _about_these_records(runs, last) else ()
+
+
+def _in_order(receipts: Iterable[Receipt]) -> tuple[OffsetRun, ...]:
+    return tuple(once(sorted((run for receipt in receipts for run in receipt.runs), key=itemgetter(DOWNSTREAM)), UPSTREAM))
 
 
 def new_syncs(key: TopicPartition, runs: Sequence[OffsetRun], last: OffsetSync | None, spacing: int) -> tuple[OffsetSync, ...]:

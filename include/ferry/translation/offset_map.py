@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind, covered
 from ferry.translation.model import Inexact, Translation
-from ferry.translation.run_index import RunIndex
+from ferry.translation.run_index import Piece, RunIndex
 from ferry.translation.unexplained import ExternalRecords, unexplained_ranges
 from ferry.wire.ranges import NO_END, Range, union
 
@@ -54,7 +54,7 @@ class OffsetMap:
         # Compaction of the ledger drops the runs of receipts whose records have left the target's log.
         self._forgotten = [receipt for receipt in copies if receipt.counters.records and not receipt.runs]
         self._forgotten_to = max((receipt.upstream_end for receipt in self._forgotten), default=0)
-        self._index = RunIndex(run for receipt in copies for run in receipt.runs)
+        self._index = RunIndex(Piece(one.runs, one.upstream_end, one.downstream_end) for one in copies if one.runs)
         self._multiplied = _multiplied(copies)
         ends = [receipt.downstream_end for receipt in entries if receipt.downstream_end >= 0]
         self.copied_end = max(ends, default=0)
@@ -187,7 +187,7 @@ def _multiplied(copies: Iterable[Receipt]) -> list[tuple[int, int, int]]:
     """Where one source record became several, as (start, end, upstream offset): downstream [start, end) may hold more records of it."""
     found = []
     for receipt in copies:
-        if sum(run[2] for run in receipt.runs) >= receipt.counters.records:
+        if not receipt.counters.added:
             continue
         starts = [*(run[1] for run in receipt.runs[1:]), receipt.downstream_end]
         for (upstream, downstream, count), end in zip(receipt.runs, starts, strict=False):

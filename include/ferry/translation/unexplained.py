@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ferry.ledger.receipts import Receipt, ReceiptKind, declared_ends
+from ferry.wire.coded_runs import tight
 from ferry.wire.ranges import Range, Ranges, outside
 from ferry.wire.runs import DOWNSTREAM, OffsetRun, offsets_of
 
@@ -112,6 +113,8 @@ def _is_whole(receipt: Receipt, *, marked: bool) -> bool:
     markers = max(0, receipt.counters.transactions - 1) if marked else 0
     if receipt.downstream_end - receipt.runs[0][1] - receipt.counters.records != markers:
         return False
+    if not receipt.counters.added:
+        return not markers or tight(receipt.runs)
     return not markers or all(high - low == 1 for low, high in _between(receipt.runs, receipt.downstream_end))
 
 
