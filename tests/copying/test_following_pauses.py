@@ -9,7 +9,7 @@ from tests.copying.cursors import COPIED, task
 
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.cursor_groups import CursorGroups
-from ferry.copying.following import AT_THE_END_SECONDS, GATHERING, IDLE_SECONDS, Following
+from ferry.copying.following import AT_THE_END_SECONDS, GATHERING, IDLE_SECONDS, SENDING_SECONDS, Following
 from ferry.copying.model import Segment
 from ferry.copying.transaction import TransactionState
 from ferry.errors import PartitionUnavailable
@@ -33,6 +33,10 @@ def following(left: float | None = 600.0, *, due: float = 0.0, beat: float = 0.0
 
 def pause(state: TransactionState, of: Following, *, waits: bool = False, **how: bool) -> float:
     return of.pause(state, NOW, CursorGroups([cursor(**how)]), waits=waits)
+
+
+def is_due(of: Following, now: float, cursors: CursorGroups, waits: str = "") -> bool:
+    return of.is_due(now, cursors, asking=waits == "asking", sending=waits == "sending")
 
 
 def test_at_the_end_of_all_partitions_a_lane_pauses_until_something_arrives() -> None:
@@ -69,24 +73,37 @@ def test_a_transaction_that_is_due_and_has_nothing_to_commit_yet_does_not_keep_t
 
 
 @pytest.mark.parametrize(
-    ("due", "beat", "more", "cursors", "expected"),
+    ("due", "beat", "waits", "cursors", "expected"),
     [
-        (0.0, 0.05, False, [cursor()], True),
-        (0.01, 0.05, False, [cursor()], False),
-        (0.0, 0.05, False, [cursor(), cursor(behind=True)], False),
-        (0.0, 0.05, False, [cursor(behind=True, troubled=True)], False),
-        (-COMMIT_SECONDS * GATHERING, 0.05, False, [cursor(behind=True, troubled=True)], True),
-        (0.0, 0.05, True, [cursor()], False),
-        (-COMMIT_SECONDS * GATHERING, 0.05, True, [cursor()], True),
-        (0.0, 0.0, False, [cursor()], False),
+        (0.0, 0.05, "", [cursor()], True),
+        (0.01, 0.05, "", [cursor()], False),
+        (0.0, 0.05, "", [cursor(), cursor(behind=True)], False),
+        (0.0, 0.05, "", [cursor(behind=True, troubled=True)], False),
+        (-COMMIT_SECONDS * GATHERING, 0.05, "", [cursor(behind=True, troubled=True)], True),
+        (0.0, 0.05, "asking", [cursor()], False),
+        (-COMMIT_SECONDS * GATHERING, 0.05, "asking", [cursor()], True),
+        (0.0, 0.0, "", [cursor()], False),
+        (-COMMIT_SECONDS, 0.05, "sending", [cursor()], False),
+        (-SENDING_SECONDS, 0.05, "sending", [cursor()], True),
     ],
-    ids=["all", "early", "one is behind", "one cannot be read", "but not for long", "answers to come", "late answers", "a beat begins"],
+    ids=[
+        "all",
+        "early",
+        "one is behind",
+        "one cannot be read",
+        "but not for long",
+        "answers to come",
+        "late answers",
+        "a beat begins",
+        "far",
+        "no leader",
+    ],
 )
 def test_a_transaction_is_due_when_nothing_more_is_at_hand(
-    due: float, beat: float, more: bool, cursors: list[PartitionCursor], expected: bool
+    due: float, beat: float, waits: str, cursors: list[PartitionCursor], expected: bool
 ) -> None:
-    assert following(due=due, beat=beat).is_due(NOW, CursorGroups(cursors), more=more) == expected
-    assert not following(None, due=due, beat=beat).is_due(NOW, CursorGroups(cursors), more=more)
+    assert is_due(following(due=due, beat=beat), NOW, CursorGroups(cursors), waits) == expected
+    assert not is_due(following(None, due=due, beat=beat), NOW, CursorGroups(cursors), waits)
 
 
 @pytest.mark.parametrize("how", [{"behind": True}, {"troubled": True}])
@@ -99,7 +116,7 @@ def test_a_lane_that_is_behind_or_cannot_read_does_not_rest(how: dict[str, Any])
 def test_a_partition_that_failed_is_not_waited_for() -> None:
     failed = cursor(behind=True)
     failed.stop(PartitionUnavailable, "gone")
-    assert following(beat=0.05).is_due(NOW, CursorGroups([failed]), more=False)
+    assert is_due(following(beat=0.05), NOW, CursorGroups([failed]))
 
 
 def test_a_lane_has_one_transaction_a_beat() -> None:
@@ -107,14 +124,14 @@ def test_a_lane_has_one_transaction_a_beat() -> None:
     at_the_end, made = CursorGroups([cursor()]), following(due=-5.0)
     made.fetches(NOW)
     made.opens(NOW)
-    assert made.is_due(NOW, at_the_end, more=False)
+    assert is_due(made, NOW, at_the_end)
     made.opens(NOW + 0.03)
-    assert not made.is_due(NOW + 0.09, at_the_end, more=False)
+    assert not is_due(made, NOW + 0.09, at_the_end)
     made.fetches(NOW + 0.1)
-    assert made.is_due(NOW + 0.101, at_the_end, more=False)
+    assert is_due(made, NOW + 0.101, at_the_end)
     made.opens(NOW + 5)
     made.fetches(NOW + 5)
-    assert made.is_due(NOW + 5, at_the_end, more=False), "after a silence at once"
+    assert is_due(made, NOW + 5, at_the_end), "after a silence at once"
 
 
 def test_a_lane_ends_once() -> None:

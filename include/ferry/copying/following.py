@@ -17,6 +17,9 @@ IDLE_SECONDS = 0.05
 AT_THE_END_SECONDS = 1.0
 # For this part of a beat, a transaction waits for fetches that are not answered yet: brokers do not all answer at the same moment.
 GATHERING = 0.25
+# So long a transaction waits for its batches to be sent: after the first one of a partition, the others wait for its answer, and the target
+# may be far away. It does not wait longer, because a partition may have no leader.
+SENDING_SECONDS = 1.0
 
 
 @dataclass
@@ -54,13 +57,13 @@ class Following:
         """A transaction begins. If the last one began less than a beat before, this one takes in what the next beat brings."""
         self._due = max(now, self._due + self.commit_seconds)
 
-    def is_due(self, now: float, cursors: CursorGroups, *, more: bool) -> bool:
+    def is_due(self, now: float, cursors: CursorGroups, *, asking: bool, sending: bool) -> bool:
         """Whether the transaction has all that the source has committed and gives.
 
-        `more`: fetches are not answered, or batches wait to be sent.
+        `asking`: fetches are not answered. `sending`: batches wait to be sent.
         """
-        gathers = more or not self.rests(now, cursors)
-        return self.goes_on and not cursors.behind and now >= self._due + self._gathering * gathers
+        gathers = self._gathering if asking or not self.rests(now, cursors) else 0.0
+        return self.goes_on and not cursors.behind and now >= self._due + (SENDING_SECONDS if sending else gathers)
 
     def pause(self, state: TransactionState, now: float, cursors: CursorGroups, *, waits: bool) -> float:
         """Until the loop must look without an answer. `waits`: batches are not accepted yet."""

@@ -322,10 +322,10 @@ class Lane:
             self._state = advance(self._state, TransactionEvent.CLOSE)
 
     def _due(self) -> bool:
-        flow, now, more = self._job.flow, time.monotonic(), self._feed.asking or self._records.waiting_bytes > 0
+        flow, now, last = self._job.flow, time.monotonic(), {"asking": self._feed.asking, "sending": self._records.waiting_bytes > 0}
         if self._sent_bytes >= flow.transaction_bytes or now - self._opened >= flow.transaction_seconds:
             return True
-        if self._following.is_due(now, self._groups, more=more) or self._groups.full or self._groups.runs >= RUNS_PER_TRANSACTION:
+        if self._following.is_due(now, self._groups, **last) or self._groups.full or self._groups.runs >= RUNS_PER_TRANSACTION:
             return True
         if self._transaction_partitions.full and not any(map(self._records.busy, self._transaction_partitions.keys)):
             return True
