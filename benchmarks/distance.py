@@ -1,7 +1,8 @@
 """`python -m benchmarks.distance`: Ferry and MirrorMaker 2 over a line with a long round trip, the source far away, then the target.
 
 The far broker runs in a network namespace behind a link of TUN devices (tun_link.py). Prints what part of the line each copier fills with
-its defaults and with lanes one after the other, and how long `plan`, `status` and a run with nothing new take. Needs root and iproute2.
+its defaults and with lanes one after the other, and how long `plan`, `status`, and runs with one heartbeat and with nothing to copy take.
+Needs root and iproute2.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from benchmarks.sources import source_topics
 from benchmarks.tun_link import THERE, Line, Link, in_namespace, tun_link
 
 SHAPE = Shape("distance", "1 KB, uncompressed, 110-record batches", 1_000, "none", 110, 120.0, 1, 16)
-COMMANDS = (("plan",), ("status",), ("run", "--master", "inline"))
+RUN = ("run", "--master", "inline")
+# With a heartbeat, a run has one record to copy.
+COMMANDS = (("plan", ("plan",), "true"), ("status", ("status",), "true"), ("one heartbeat", RUN, "true"), ("nothing", RUN, "false"))
 ROUNDS = 3
 FAR_LISTENERS = {
     "listeners": f"PLAINTEXT://127.0.0.1:{{port}},FAR://{THERE}:19092,CONTROLLER://127.0.0.1:{{controller_port}}",
@@ -120,17 +123,22 @@ def _measure(side: Side, clusters: Clusters, names: tuple[str, ...], directory: 
 
 def _commands(side: Side, flow: Flow, directory: Path) -> None:
     config = directory / f"{flow.mark}-again.properties"
+
+    def ferry(command: str, *more: str) -> None:
+        subprocess.run([str(ferry_side.HERE), command, str(config), "--flow", flow.name, *more], check=True, capture_output=True)
+
     write_properties(ferry_side.properties(flow), config)
-    subprocess.run([str(ferry_side.HERE), "run", str(config), "--flow", flow.name, "--master", "inline"], check=True, capture_output=True)
+    ferry(*RUN)
     side.link.line(side.line)
     found = {}
-    for command, *more in COMMANDS:
+    for name, command, heartbeats in COMMANDS:
+        write_properties(ferry_side.properties(flow) | {"emit.heartbeats.enabled": heartbeats}, config)
         seconds = []
         for _ in range(ROUNDS):
             began = time.perf_counter()
-            subprocess.run([str(ferry_side.HERE), command, str(config), "--flow", flow.name, *more], check=True, capture_output=True)
+            ferry(*command)
             seconds.append(time.perf_counter() - began)
-        found[command] = round(min(seconds), 2)
+        found[name] = round(min(seconds), 2)
     side.link.line(Line())
     print(f"{side.far} far, seconds: {json.dumps(found)}", flush=True)
 
