@@ -100,7 +100,7 @@ T = TypeVar("T")
 
 
 class _Noted(Generic[T]):
-    """A field of a cursor. Whoever sets it notes that the cursor has changed."""
+    """A field of a cursor. Whoever gives it another value notes that the cursor has changed."""
 
     def __set_name__(self, _: type, name: str) -> None:
         self._name = f"_{name}"
@@ -110,8 +110,9 @@ class _Noted(Generic[T]):
         return value
 
     def __set__(self, cursor: "PartitionCursor", value: T) -> None:
-        setattr(cursor, self._name, value)
-        cursor.changes[cursor] = None
+        if getattr(cursor, self._name, None) != value:  # a poll without records sets the same values in all partitions
+            setattr(cursor, self._name, value)
+            cursor.changes[cursor] = None
 
 
 class PartitionCursor:

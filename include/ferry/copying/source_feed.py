@@ -281,7 +281,7 @@ class SourceFeed:
         segment = cursor.segment
         self._rate_limiter.spend(len(fetched.records))
         self._largest = max(self._largest, len(fetched.records))
-        if segment is None or cursor.failure is not None or fetched.asked.offset != cursor.fetched:
+        if segment is None or cursor.failure is not None or fetched.asked.offset != cursor.fetched or _is_quiet(cursor, segment, fetched):
             return []
         task = cursor.task
         if fetched.error:
@@ -327,9 +327,9 @@ class SourceFeed:
         return transformed.batches
 
     def _note_nothing(self, cursor: PartitionCursor, segment: Segment, fetched: Fetched) -> None:
-        """A response without a whole batch: in a run that follows, perhaps nothing has arrived."""
+        """A response without a whole batch."""
         if segment.end == OPEN_END and fetched.last_stable_offset == cursor.fetched:
-            cursor.troubled_since = 0.0  # nothing has arrived
+            cursor.troubled_since = 0.0
         elif not len(fetched.records) and fetched.last_stable_offset <= cursor.fetched:
             self._postpone(cursor, f"its last stable offset went back to {fetched.last_stable_offset}")
             cursor.doubted = fetched.last_stable_offset < cursor.fetched
@@ -414,3 +414,12 @@ class SourceFeed:
             cursor.forget_epoch()
         else:
             self._postpone(cursor, f"the source does not give offset {cursor.fetched}, although its log goes from {start} to {end}")
+
+
+def _is_quiet(cursor: PartitionCursor, segment: Segment, fetched: Fetched) -> bool:
+    """Whether nothing has arrived in a partition whose lane follows. Most answers of a quiet flow say only that, of all its partitions."""
+    quiet = segment.end == OPEN_END and not (fetched.error or fetched.diverged or len(fetched.records))
+    if not quiet or fetched.last_stable_offset != cursor.fetched:
+        return False
+    cursor.troubled_since, cursor.is_behind = 0.0, False
+    return True
