@@ -127,7 +127,7 @@ def _receipt(number: int, partition: int, run: int) -> Receipt:
         start + RECORDS,
         downstream_end=there + RECORDS,
         runs=((start, there, RECORDS),),
-        counters=Counters(records=RECORDS, bytes=1_000, forwarded=1),
+        counters=Counters(records=RECORDS, bytes=1_000, forwarded=1, transactions=1),
         run_id=f"run-{run}",
     )
 
