@@ -134,6 +134,15 @@ def test_a_lane_has_one_transaction_a_beat() -> None:
     assert is_due(made, NOW + 5, at_the_end), "after a silence at once"
 
 
+def test_transactions_that_were_full_early_delay_no_later_one() -> None:
+    """A lane that catches up may commit many in a beat."""
+    at_the_end, made = CursorGroups([cursor()]), following(due=-5.0)
+    for _ in range(100):
+        made.opens(NOW)
+    made.fetches(NOW + 0.1)
+    assert is_due(made, NOW + 0.101, at_the_end)
+
+
 def test_a_lane_ends_once() -> None:
     for now, failed in ((NOW + 1, False), (NOW - 1, True)):
         made = following(0.0)

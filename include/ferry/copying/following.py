@@ -55,7 +55,7 @@ class Following:
 
     def opens(self, now: float) -> None:
         """A transaction begins. If the last one began less than a beat before, this one takes in what the next beat brings."""
-        self._due = max(now, self._due + self.commit_seconds)
+        self._due = max(now, min(self._due, now) + self.commit_seconds)
 
     def is_due(self, now: float, cursors: CursorGroups, *, asking: bool, sending: bool) -> bool:
         """Whether the transaction has all that the source has committed and gives.

@@ -322,14 +322,14 @@ class Lane:
             self._state = advance(self._state, TransactionEvent.CLOSE)
 
     def _due(self) -> bool:
-        flow, now, last = self._job.flow, time.monotonic(), {"asking": self._feed.asking, "sending": self._records.waiting_bytes > 0}
-        if self._sent_bytes >= flow.transaction_bytes or now - self._opened >= flow.transaction_seconds:
+        flow, now = self._job.flow, time.monotonic()
+        full = self._sent_bytes >= flow.transaction_bytes or self._groups.full or self._groups.runs >= RUNS_PER_TRANSACTION
+        if full or now - self._opened >= flow.transaction_seconds:
             return True
-        if self._following.is_due(now, self._groups, **last) or self._groups.full or self._groups.runs >= RUNS_PER_TRANSACTION:
+        if self._following.is_due(now, self._groups, asking=self._feed.asking, sending=self._records.waiting_bytes > 0):
             return True
-        if self._transaction_partitions.full and not any(map(self._records.busy, self._transaction_partitions.keys)):
-            return True
-        return not self._groups.unfinished and self._records.idle
+        closed = self._transaction_partitions.full and not any(map(self._records.busy, self._transaction_partitions.keys))
+        return closed or (not self._groups.unfinished and self._records.idle)
 
     def _open(self) -> None:
         self._state = advance(self._state, TransactionEvent.APPEND)
