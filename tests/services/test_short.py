@@ -1,4 +1,4 @@
-"""Two services of `make services`: one that Ferry recognises and copies to, and a file that the other one cannot take as it is."""
+"""Two services of `make services`: one that Ferry recognises, and one that refuses what the file asks for."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ def test_redpanda(stage: Stage, tmp_path: Path) -> None:
 
 
 def test_one_replica_at_confluent_cloud(stage: Stage, tmp_path: Path) -> None:
+    """The service refuses one replica; Ferry then leaves the number to its brokers, so nothing is asked of the user."""
     stage.play(CONFLUENT_CLOUD)
     replicas = ("replication.factor = 1", "ferry.internal.topics.replication.factor = 1")
     pair = pair_for(stage, CONFLUENT_CLOUD, tmp_path, (*OTHER_LINES, *replicas), "short")
-    refused_or_exact(pair)
-    (fix,) = [entry["fix"] for entry in pair.diagnosed() if entry["check"] == "service" and entry["verdict"] == "warning"]
-    assert f"{pair.flow}.replication.factor = -1" in fix
+    assert refused_or_exact(pair) == ""
+    (service,) = [entry for entry in pair.diagnosed() if (entry["where"], entry["check"]) == ("cluster B", "service")]
+    assert (service["verdict"], service["fix"]) == ("ok", "")
