@@ -208,6 +208,7 @@ def test_a_viewer_gets_every_answer_and_no_action(page: Page, user: str, acts: b
         assert answer.headers.get("cache-control") == "no-store" or "/api/" not in path
     assert page.get("whoami", user) == {"version": 1, "name": user, "flows_with_trigger": ["A->B", "C->B"] if acts else []}
     assert {flow["may_trigger"] for flow in page.get("overview", user)["flows"]} == {acts}
+    assert {flow["may_verify"] for flow in page.get("overview", user)["flows"]} == {acts}
     assert page.get("coverage", user, flow="A->B", topic=TOPIC)["may_trigger"] is acts
 
 
@@ -291,6 +292,33 @@ def test_the_views_tell_what_the_flow_did(page: Page) -> None:
     losses = page.get("losses", flow="A->B")
     assert (losses["losses"], losses["command"]) == ([], "ferry ack-loss $FERRY_CONFIG --flow 'A->B'")
     assert page.get("transactions", flow="A->B")["open_transactions"] == []
+
+
+@pytest.mark.parametrize(
+    ("run_type", "conf", "state", "fills"),
+    [
+        (DagRunType.MANUAL, {"bound": "interval", "topics": [TOPIC]}, DagRunState.QUEUED, True),
+        (DagRunType.BACKFILL_JOB, None, DagRunState.QUEUED, True),
+        (DagRunType.MANUAL, {"bound": "interval", "topics": ["others"]}, DagRunState.QUEUED, False),
+        (DagRunType.MANUAL, {"topics": [TOPIC]}, DagRunState.QUEUED, False),
+        (DagRunType.MANUAL, {"bound": "interval"}, DagRunState.SUCCESS, False),
+    ],
+)
+def test_the_runs_that_copy_what_is_missing(page: Page, run_type: DagRunType, conf: Any, state: DagRunState, fills: bool) -> None:
+    now = datetime.now(UTC)
+    ended = now if state == DagRunState.SUCCESS else None
+    with create_session() as session:
+        session.add(
+            DagRun(dag_id=DAG, run_id="filling", run_type=run_type, state=state, conf=conf, queued_at=now, run_after=now, end_date=ended)
+        )
+    try:
+        filling = page.get("coverage", flow="A->B", topic=TOPIC)["filling"]
+    finally:
+        with create_session() as session:
+            session.execute(delete(DagRun).where(DagRun.run_id == "filling"))
+    told = {"run_id": "filling", "state": "queued", "url": f"/dags/{DAG}/runs/filling"}
+    assert [{**told, **run} for run in filling] == filling
+    assert bool(filling) is fills
 
 
 def test_dag_runs_are_in_the_list(page: Page) -> None:

@@ -11,8 +11,9 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from ferry.airflow import steps
 from ferry.airflow.flows import FlowReference
-from ferry.airflow.params import run_params
-from ferry.airflow.verifying import verify_request_of
+from ferry.airflow.params import run_params, trigger_params
+from ferry.airflow.verifying import verify_params, verify_request_of
+from ferry.config import load_config
 from ferry.errors import ArgumentError
 
 pytestmark = pytest.mark.airflow
@@ -101,6 +102,23 @@ def test_the_first_task_refuses_before_it_reads_anything(monkeypatch: pytest.Mon
     monkeypatch.setattr(steps, "get_current_context", lambda: {"params": {"topics": [HOSTILE]}, "dag_run": None})
     with pytest.raises(AirflowFailException, match="ArgumentError: parameter topics of the run must be a list of topic names"):
         steps.plan(FlowReference(Path("/no/such/file"), "A->B"))  # reading the config would be another error
+
+
+@pytest.mark.parametrize(("topics", "offered"), [("orders, pay.ments", ["orders", "pay.ments"]), ("orders, pay.*", None), (".*", None)])
+def test_the_form_offers_the_topics_that_the_config_names(tmp_path: Path, topics: str, offered: list[str] | None) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text(f"{CONFIG}A->B.topics = {topics}\n")
+    flow = load_config(path).flow("A->B")
+    for form in (trigger_params(flow), verify_params(flow)):
+        assert form["topics"].schema.get("examples") == offered
+
+
+@pytest.mark.parametrize("schedule", ["", "A->B.ferry.schedule = 0 3 * * *\n"])
+def test_the_form_says_why_airflow_offers_no_backfill(tmp_path: Path, schedule: str) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text(CONFIG + schedule)
+    form = trigger_params(load_config(path).flow("A->B"))
+    assert ("Airflow's Backfill is off because the flow has no ferry.schedule" in form["bound"].description) is not bool(schedule)
 
 
 def test_good_values_are_taken() -> None:

@@ -166,6 +166,18 @@ def test_a_line_says_all_of_it(signs: Signs, line: str) -> None:
     assert str(verdict_of(signs, NOW)) == line
 
 
+@pytest.mark.parametrize(
+    ("signs", "line"),
+    [
+        (HEALTHY, "A->B is up to date"),
+        (seen(lagging()), "A->B is 10 records behind, the oldest 30 s old"),
+        (seen(Overview((IDLE,)), losses=["orders-0 [5, 9)"], losses_total=1), "A->B has lost records: 1 range lost"),
+    ],
+)
+def test_a_run_says_how_far_the_flow_is_and_never_that_it_is_healthy(signs: Signs, line: str) -> None:
+    assert verdict_of(signs, NOW).after_run.startswith(line)
+
+
 def test_a_status_and_the_page_judge_alike() -> None:
     status = FlowStatus("A->B", (IDLE, replace(IDLE, topic="heartbeats", lag_records=1, lag_seconds=1e9, heartbeats=True)), ())
     assert str(status.verdict(NOW)) == "A->B is healthy, up to date"

@@ -76,9 +76,9 @@ class StagedFlows:
 class StagedService:
     """As PageService."""
 
-    def look(self, flow: str, name: ReadName, argument: str = "") -> Outcome:
+    def look(self, flow: str, name: ReadName, argument: str = "", *, again: bool = False) -> Outcome:
         """What is known now."""
-        return stage().look(flow, name, argument)
+        return stage().look(flow, name, argument, again=again)
 
 
 app = FastAPI()

@@ -65,11 +65,15 @@ class Stage:
     ages: dict[str, float] = field(default_factory=dict)
     unread: bool = False
     posted: list[dict[str, Any]] = field(default_factory=list)
+    run_seconds: float = RUN_SECONDS
 
-    def look(self, flow: str, name: ReadName, argument: str = "") -> Outcome:
-        """As PageService.look: what is known now."""
+    def look(self, flow: str, name: ReadName, argument: str = "", *, again: bool = False) -> Outcome:
+        """As PageService.look: what is known now. When it is read again, the clusters answer."""
         if self.unread:
             return Snapshot(refreshing=True), None
+        if again:
+            self.problems.pop(flow, None)
+            self.ages.pop(flow, None)
         data = self.reads[flow][name](argument)
         if name is ReadName.COVERAGE and self._closed(argument):
             data = made_up.coverage(argument, closed=True)
@@ -79,13 +83,21 @@ class Stage:
         """Runs that were posted, as Airflow's database would tell."""
         found = [run for run in self.posted if run["dag_id"] == dag_id][-limit:]
         return tuple(
-            DagRunFacts(run["dag_run_id"], self.state(run), run["logical_date"], None, f"/dags/{dag_id}/runs/{run['dag_run_id']}")
+            DagRunFacts(
+                run["dag_run_id"],
+                self.state(run),
+                run["logical_date"],
+                run["logical_date"] if self.state(run) == "success" else None,
+                f"/dags/{dag_id}/runs/{run['dag_run_id']}",
+                backfill=(run["conf"] or {}).get("bound") == "interval",
+                topics=tuple((run["conf"] or {}).get("topics", ())),
+            )
             for run in found
         )
 
     def state(self, run: dict[str, Any]) -> str:
         """How far a posted run is."""
-        return "success" if time.monotonic() - run["posted"] > RUN_SECONDS else "running"
+        return "success" if time.monotonic() - run["posted"] > self.run_seconds else "running"
 
     def _closed(self, topic: str) -> bool:
         return any(topic in (run["conf"] or {}).get("topics", ()) and self.state(run) == "success" for run in self.posted)
@@ -190,7 +202,14 @@ def slow() -> Stage:
     return replace(healthy(), unread=True)
 
 
+def filling() -> Stage:
+    """A colleague has started a backfill that takes long."""
+    conf = {"bound": "interval", "topics": ["orders"]}
+    run = {"dag_id": "ferry.A.B", "dag_run_id": "manual__colleague", "conf": conf, "logical_date": made_up.iso(90)}
+    return replace(healthy(), posted=[{**run, "posted": time.monotonic()}], run_seconds=3_600.0)
+
+
 SCENARIOS: dict[str, Callable[[], Stage]] = {
     made.__name__: made
-    for made in (healthy, lagging, following, loss, missing, failing, unreachable, nothing, idle, config, many, hostile, slow)
+    for made in (healthy, lagging, following, loss, missing, failing, unreachable, nothing, idle, config, many, hostile, slow, filling)
 }

@@ -78,6 +78,18 @@ def test_a_fresh_snapshot_is_served_and_a_stale_one_is_read_again_behind(source:
     assert source.calls == 3
 
 
+def test_what_is_fresh_or_has_just_failed_is_read_again_when_somebody_asks_for_it(source: Source) -> None:
+    cache, key = Snapshots(2), ReadKey("A->B", "overview")
+    source.answers = [("good", None, 4), (None, DEAD, 0), ("better", None, 4)]
+    assert settled(cache, key, source).data == "good"
+    for data, problem in (("good", DEAD), ("better", None)):
+        assert cache.get(key, source, 60.0)[1] is None
+        future = cache.get(key, source, 60.0, again=True)[1]
+        assert future is not None
+        seen = future.result(NEVER_SECONDS)
+        assert (seen.data, seen.problem) == (data, problem)
+
+
 def test_the_last_good_data_stays_and_a_dead_cluster_is_asked_less_and_less(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0], time=lambda: now[0]))

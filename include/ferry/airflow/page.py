@@ -104,8 +104,8 @@ async def whoami(user: User, flows: ReadableFlows) -> dict[str, Any]:
 @api.get("/overview")
 async def overview(request: Request, user: User, flows: ReadableFlows, known: Annotated[Known, Depends(known_flows)]) -> dict[str, Any]:
     """The map: every flow with its health."""
-    asked = [(facts, _look(request, facts, ReadName.OVERVIEW), _look(request, facts, ReadName.RUNS)) for facts in flows]
-    await _reads([outcome for _, *outcomes in asked for outcome in outcomes], MAP_WAIT_SECONDS)
+    asked = [(facts, _ask(request, facts, ReadName.OVERVIEW), _ask(request, facts, ReadName.RUNS)) for facts in flows]
+    await _reads(request, [outcome for _, *outcomes in asked for outcome in outcomes], MAP_WAIT_SECONDS)
 
     def answer() -> dict[str, Any]:
         views = [_view(request, user, facts, NEWEST_RUNS) for facts, *_ in asked]
@@ -145,8 +145,7 @@ async def partitions(request: Request, facts: ReadableFlow, topic: TopicName) ->
 async def coverage(request: Request, user: User, facts: ReadableFlow, topic: TopicName) -> dict[str, Any]:
     """What the ledger covers of one topic, and what is missing."""
     snapshot = await _read(request, facts, ReadName.COVERAGE, topic)
-    allowed = await run_in_threadpool(may_trigger, user, facts.dag_id)
-    return documents.coverage(snapshot, time.time(), facts, may_trigger=allowed)
+    return await run_in_threadpool(lambda: documents.coverage(_view(request, user, facts, NEWEST_RUNS), snapshot, time.time(), topic))
 
 
 @api.get("/history")
@@ -214,18 +213,27 @@ def _look(request: Request, facts: PageFlow, name: ReadName, argument: str = "")
     return service.look(facts.flow, name, argument)
 
 
+def _ask(request: Request, facts: PageFlow, name: ReadName, argument: str = "") -> Outcome:
+    """As _look; what the browser wants from no cache is read again."""
+    service: PageService = request.app.state.service
+    return service.look(facts.flow, name, argument, again=_wants_news(request))
+
+
+def _wants_news(request: Request) -> bool:
+    return request.headers.get("Cache-Control") == "no-cache"
+
+
 async def _read(request: Request, facts: PageFlow, name: ReadName, argument: str = "") -> Snapshot[Any]:
-    """What is known; if that is nothing or old, waits for the read."""
-    outcome = _look(request, facts, name, argument)
-    if _is_news(outcome):
-        return outcome[0]
-    await _reads([outcome], FIRST_WAIT_SECONDS if outcome[0].read_at is None else MAP_WAIT_SECONDS)
+    """What is known; if that is nothing or old, or the browser wants news, waits for the read."""
+    outcome = _ask(request, facts, name, argument)
+    await _reads(request, [outcome], FIRST_WAIT_SECONDS if outcome[0].read_at is None else MAP_WAIT_SECONDS)
     return _look(request, facts, name, argument)[0]
 
 
-async def _reads(outcomes: Iterable[Outcome], seconds: float) -> None:
-    """Wait for the reads of data that is missing or old."""
-    waiting = [asyncio.wrap_future(future) for outcome in outcomes if not _is_news(outcome) and (future := outcome[1]) is not None]
+async def _reads(request: Request, outcomes: Iterable[Outcome], seconds: float) -> None:
+    """Wait for the reads of data that is missing or old; for every read if the browser wants news."""
+    news = _wants_news(request)
+    waiting = [asyncio.wrap_future(outcome[1]) for outcome in outcomes if outcome[1] is not None and (news or not _is_news(outcome))]
     if waiting:
         await asyncio.wait([asyncio.shield(future) for future in waiting], timeout=seconds)
 
@@ -240,4 +248,4 @@ def _view(request: Request, user: BaseUser, facts: PageFlow, runs_of_airflow: in
     seen, _ = _look(request, facts, ReadName.OVERVIEW)
     found, _ = _look(request, facts, ReadName.RUNS)
     of_airflow = dag_runs(facts.dag_id, runs_of_airflow) if may_read_runs(user, facts.dag_id) else ()
-    return FlowView(facts, seen, found, of_airflow, may_trigger(user, facts.dag_id))
+    return FlowView(facts, seen, found, of_airflow, may_trigger(user, facts.dag_id), may_trigger(user, facts.verify_dag_id))

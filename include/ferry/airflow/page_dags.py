@@ -15,6 +15,7 @@ from airflow.models.dagrun import DagRun
 from airflow.models.taskinstance import TaskInstance
 from airflow.utils.session import create_session
 from airflow.utils.state import DagRunState, TaskInstanceState
+from airflow.utils.types import DagRunType
 from sqlalchemy import select
 
 from ferry.airflow.flows import TAG
@@ -60,7 +61,7 @@ def ferry_dags() -> dict[str, str]:
 
 def dag_runs(dag_id: str, limit: int) -> tuple[DagRunFacts, ...]:
     """The newest `limit` runs of a DAG, newest first, from the metadata database."""
-    columns = (DagRun.run_id, DagRun.state, DagRun.start_date, DagRun.queued_at, DagRun.end_date, DagRun.conf)
+    columns = (DagRun.run_id, DagRun.state, DagRun.start_date, DagRun.queued_at, DagRun.end_date, DagRun.run_type, DagRun.conf)
     wanted = select(*columns).where(DagRun.dag_id == dag_id).order_by(DagRun.id.desc()).limit(limit)
     with create_session(scoped=False) as session:
         rows = session.execute(wanted).all()
@@ -78,6 +79,8 @@ def dag_runs(dag_id: str, limit: int) -> tuple[DagRunFacts, ...]:
             url=f"/dags/{quote(dag_id)}/runs/{quote(row.run_id, safe='')}",
             dry=bool((row.conf or {}).get("dry_run")),
             failed_tasks=tuple(task for run_id, task in failed if run_id == row.run_id),
+            backfill=row.run_type == DagRunType.BACKFILL_JOB or (row.conf or {}).get("bound") == "interval",
+            topics=tuple((row.conf or {}).get("topics") or ()),
         )
         for row in rows
     )

@@ -26,7 +26,7 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
         catchup=False,
         is_paused_upon_creation=True,
         max_active_runs=flows.runs_at_a_time(flow),
-        params=params.trigger_params(),
+        params=params.trigger_params(flow),
         tags=options.tags_of(flow),
         doc_md=flows.runbook(flow, reference.config),
         default_args=options.default_args_of(reference, RETRY_SECONDS),

@@ -1,5 +1,6 @@
 """The bodies of the tasks of a flow's DAG: the steps of a run, with Airflow's run id, interval and params."""
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -169,11 +170,10 @@ def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict
         if trouble := keep_lag(settings, request.run_id, status.lag.of_run):
             say(trouble)
         emit(status_measurements(status, settings.source.alias, settings.target.alias))
-        totals, headroom = status.lag.totals, status.lag.headroom_seconds
-        say(f"lag after the run: {totals}; least headroom: {'unlimited' if headroom is None else f'{headroom:.0f} s'}")
+        say(status.verdict(time.time()).after_run)
         if status.broken:
             raise limits_broken(flow.name, status.broken)
-    return {**totals, "headroom_seconds": headroom}
+    return {**status.lag.totals, "headroom_seconds": status.lag.headroom_seconds}
 
 
 def with_unended_syncs(found: RunReport, tasks: Mapping[str, str]) -> RunReport:

@@ -24,7 +24,7 @@ def verify_dag(flow: Flow, reference: FlowReference, options: DagOptions) -> DAG
         catchup=False,
         is_paused_upon_creation=False,
         max_active_runs=1,
-        params=verifying.verify_params(),
+        params=verifying.verify_params(flow),
         tags=options.tags_of(flow, "verify"),
         doc_md=verifying.verify_runbook(flow, reference.config),
         default_args=options.default_args_of(reference, RETRY_SECONDS),

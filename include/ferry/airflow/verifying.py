@@ -18,9 +18,10 @@ from ferry.verify.results_topic import read_report
 LISTED = 100
 
 
-def verify_params() -> dict[str, Param]:
+def verify_params(flow: Flow | None = None) -> dict[str, Param]:
+    """`flow`: the one whose form it is."""
     return {
-        "topics": topics_param(),
+        "topics": topics_param(flow),
         "from": time_param("Only records with this timestamp or a later one."),
         "until": time_param("Only records with an earlier timestamp."),
         "digest": Param(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from time import time_ns
+from time import time, time_ns
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -215,6 +215,7 @@ def _look_back(run: Run, outcome: RunReport, measured: list[Measurement], *, jud
         status = status_after_run(flow, outcome, run.plan if run.lag_is_as_planned else None)
         lag = status.lag.of_run
         measured += status_measurements(status, *aliases)
+        notice(status.verdict(time()).after_run)
         if judge and status.broken:
             code = _tell_limits(flow, outcome, status.broken)
     except FerryError as problem:

@@ -26,7 +26,10 @@ _AIRFLOW_RUNS, _AIRFLOW_FAILED = frozenset({"queued", "running"}), "failed"
 
 @dataclass(frozen=True)
 class DagRunFacts:
-    """One DAG run in Airflow. Times in ISO 8601, None: not yet. `failed_tasks`: names, if the run failed. `dry`: it was a dry run."""
+    """One DAG run in Airflow. Times in ISO 8601, None: not yet. `failed_tasks`: names, if the run failed. `dry`: it was a dry run.
+
+    `backfill`: it copies what the ledger lacks in an interval. `topics`: it copies only these; empty: all.
+    """
 
     run_id: str
     state: str
@@ -35,6 +38,12 @@ class DagRunFacts:
     url: str
     failed_tasks: tuple[str, ...] = ()
     dry: bool = False
+    backfill: bool = False
+    topics: tuple[str, ...] = ()
+
+    def is_filling(self, topic: str) -> bool:
+        """Whether it copies what the ledger lacks of the topic, and has not ended."""
+        return self.backfill and self.finished is None and (not self.topics or topic in self.topics)
 
 
 def tells_health(run: Mapping[str, Any]) -> bool:

@@ -128,6 +128,11 @@ class Verdict:
         first = f"{self.flow} {_WORDS[self.health]}{': ' if self.reasons else ''}{self.reasons[0].text if self.reasons else ''}"
         return f"{first}{told and '; '}{told}"
 
+    @property
+    def after_run(self) -> str:
+        """One line for the end of a run. A run does not look for what a seed left out, so it calls no flow healthy."""
+        return f"{self.flow} is {self.behind}" if self.health is Health.HEALTHY else str(self)
+
     def document(self) -> dict[str, Any]:
         """The keys that JSON documents have of it."""
         return {

@@ -60,6 +60,7 @@ class FlowView:
     runs: Snapshot[Mapping[str, Any]]
     dag_runs: tuple[DagRunFacts, ...] = ()
     may_trigger: bool = False
+    may_verify: bool = False
 
 
 def envelope(snapshot: Snapshot[Any], now: float, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,6 +114,7 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         "schedule": facts.schedule,
         "copies": facts.copies,
         "may_trigger": view.may_trigger,
+        "may_verify": view.may_verify,
         **verdict_of(signs, now).document(),
         "totals": None if seen is None else seen.totals,
         "missing": {} if seen is None else dict(islice(seen.missing_by_topic.items(), TOPICS_NAMED)),
@@ -164,9 +166,14 @@ def verify(snapshot: Snapshot[Mapping[str, Any]], now: float) -> dict[str, Any]:
     return envelope(snapshot, now, {"reports": list((snapshot.data or {}).get("verifies", ()))})
 
 
-def coverage(snapshot: Snapshot[Mapping[str, Any]], now: float, facts: PageFlow, *, may_trigger: bool) -> dict[str, Any]:
+def coverage(view: FlowView, snapshot: Snapshot[Mapping[str, Any]], now: float, topic: str) -> dict[str, Any]:
+    """`filling`: the runs that copy what is missing, and have not ended."""
     nothing: Mapping[str, Any] = {"remote_topic": "", "partitions": [], "missing": [], "note": ""}
-    return envelope(snapshot, now, {**(snapshot.data or nothing), "dag_id": facts.dag_id, "may_trigger": may_trigger})
+    filling = [
+        {"run_id": run.run_id, "state": run.state, "started": run.started, "url": run.url} for run in view.dag_runs if run.is_filling(topic)
+    ]
+    facts = {"dag_id": view.facts.dag_id, "may_trigger": view.may_trigger, "filling": filling}
+    return envelope(snapshot, now, {**(snapshot.data or nothing), **facts})
 
 
 def groups(snapshot: Snapshot[Mapping[str, Any]], now: float, *, search: str, offset: int, limit: int) -> dict[str, Any]:

@@ -92,15 +92,17 @@ class Snapshots:
         self._started = 0
         self._idle = 0
 
-    def get(self, key: ReadKey, work: Work, fresh_seconds: float) -> tuple[Snapshot[Any], Future[Snapshot[Any]] | None]:
-        """What is known of `key` now, and the read that runs, if one does.
+    def get(
+        self, key: ReadKey, work: Work, fresh_seconds: float, *, again: bool = False
+    ) -> tuple[Snapshot[Any], Future[Snapshot[Any]] | None]:
+        """What is known of `key` now, and the read that runs, if one does. `again`: read it even if it is fresh, or has just failed.
 
         `work` returns data, or why there is none, and a size in bytes. A thread of this cache calls it, never twice at a time for a key.
         """
         with self._changed:
             entry = self._entries.setdefault(key, _Entry())
             self._entries.move_to_end(key)
-            if entry.job is None and time.monotonic() >= entry.next_read:
+            if entry.job is None and (again or time.monotonic() >= entry.next_read):
                 if self._crowded(key):
                     if entry.seen == NEVER_READ:
                         del self._entries[key]

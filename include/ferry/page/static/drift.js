@@ -35,5 +35,5 @@ export function Drift({ flow }) {
       ${document.left_alone?.length > 0 && html`<h3>Left out on purpose</h3><${Table} label="Left alone" columns=${left} rows=${document.left_alone} />
         ${document.left_alone_total > document.left_alone.length && html`<p class="muted">${exact(document.left_alone_total - document.left_alone.length)} more</p>`}`}
       ${(document.notices ?? []).map((notice) => html`<p class="muted">${notice}</p>`)}
-      <${ReadAt} document=${document} />`}<//>`;
+      <${ReadAt} document=${document} again=${answer.again} />`}<//>`;
 }

@@ -34,8 +34,8 @@ export const Tile = ({ name, exactly, alarming, children }) =>
 
 export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
 
-/** Why there is no newer document, and how old the shown one is. */
-export function Trouble({ failure, document }) {
+/** Why there is no newer document, and how old the shown one is. With `again`, a button that has it read anew. */
+export function Trouble({ failure, document, again }) {
   if (failure) {
     const link = failure.status === 401 ? html` <a href=${new URL(`api/v2/auth/login?${new URLSearchParams({ next: location.href })}`, BASE)} target="_top">Log in again</a>` : null;
     return html`<div class="banner bad" role="alert"><strong>${failure.message}</strong>${link}${document && html` <${Age} document=${document} />`}</div>`;
@@ -45,7 +45,7 @@ export function Trouble({ failure, document }) {
   return html`<div class="banner bad" role="alert">
     <p><strong>${problem.message}</strong>${document.read_at && html`, last seen <${Clock} at=${document.read_at} />`}</p>
     <${Next} step=${problem.next_step} /><p class="muted">${problem.error}</p>
-    ${document.flows?.length !== 0 && html`<${Age} document=${document} />`}
+    ${document.flows?.length !== 0 && html`<${Age} document=${document} />`}${again && html`<${ReadAgain} document=${document} again=${again} />`}
   </div>`;
 }
 
@@ -56,13 +56,16 @@ export function Read({ answer, what, quiet, children }) {
   const { document, failure } = answer;
   const read = document && (document.read_at || !(document.refreshing || document.problem));
   const waiting = !read && !failure && !document?.problem;
-  return html`${!quiet && html`<${Trouble} failure=${failure} document=${document} />`}
+  return html`${!quiet && html`<${Trouble} failure=${failure} document=${document} again=${answer.again} />`}
     ${waiting && html`<p class="waiting" role="status"><span class="spinner" aria-hidden="true"></span> Reading ${what}…</p>`}${read && children(document)}`;
 }
 
-/** When a document was read, below it. */
-export const ReadAt = ({ document }) =>
-  html`<p class="muted read-at" role="status">${document.read_at && html`Read <${When} at=${document.read_at} />`}${document.refreshing && document.read_at ? ", reading again…" : ""}</p>`;
+/** When a document was read, below it, and a button that has it read anew. */
+export const ReadAt = ({ document, again }) =>
+  html`<p class="muted read-at"><span role="status">${document.read_at && html`Read <${When} at=${document.read_at} />`}${document.refreshing && document.read_at ? ", reading again…" : ""}</span>
+    ${!document.problem && html` <${ReadAgain} document=${document} again=${again} />`}</p>`;
+
+const ReadAgain = ({ document, again }) => html`<button class="small" disabled=${document.refreshing} onClick=${again}>Read again</button>`;
 
 /**
  * A table; on a small screen each row is a card. `columns`: {name, title, number, counts, sort, cell(row)}; `counts`: comes second on a

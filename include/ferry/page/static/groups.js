@@ -48,5 +48,5 @@ export function Groups({ flow, place, go }) {
       ${document.groups.length
         ? html`<${Table} label="Groups" columns=${columns} rows=${document.groups} keyOf=${(row) => row.group} more=${more} />`
         : html`<${Empty}>${search ? `No group has “${search}” in its name.` : `${flow.source} has no consumer groups that may be seen.`}<//>`}
-      <${Pages} offset=${offset} limit=${LIMIT} total=${document.total} go=${setOffset} /><${ReadAt} document=${document} />`}<//>`;
+      <${Pages} offset=${offset} limit=${LIMIT} total=${document.total} go=${setOffset} /><${ReadAt} document=${document} again=${answer.again} />`}<//>`;
 }

@@ -3,6 +3,7 @@ import { html } from "./vendor/preact-htm.js";
 import { bytes, count, duration, exact, headroom, oldest, plural } from "./format.js";
 import { Clock, Health, Next, ReadAt, Tile, Trouble, When } from "./elements.js";
 import { BASE } from "./reading.js";
+import { Start } from "./starting.js";
 
 const WIDTH = 720;
 const NODE = { width: 132, height: 44 };
@@ -71,7 +72,7 @@ function behind(totals) {
 // With the path, because Airflow's <base> would resolve a bare query to its home page.
 const address = (flow, view, topic) => `${location.pathname}?${new URLSearchParams({ flow: flow.flow, view, ...(topic ? { topic } : {}) })}`;
 
-function Card({ flow, go }) {
+function Card({ flow, go, again }) {
   const { totals, last_run: run } = flow;
   // Without the reason that the banner shows already.
   const reasons = flow.reasons.filter((reason) => !flow.problem || !reason.includes(flow.problem.message));
@@ -83,7 +84,7 @@ function Card({ flow, go }) {
   };
   return html`<article class="card" aria-label=${`Flow ${flow.flow}`}>
     <div class="card-head"><h2><a href=${address(flow, "runs")} onClick=${open("runs")}>${flow.flow}</a></h2><${Health} state=${flow.health} /></div>
-    <${Trouble} document=${flow.problem ? flow : null} />
+    <${Trouble} document=${flow.problem ? flow : null} again=${again} />
     ${totals?.topics === 0 && html`<p class="banner">No topic of ${flow.source} matches the flow's topics yet.</p>`}
     ${reasons.length > 0 && html`<ul class="reasons">${reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`}
     ${missing.length > 0 && html`<p>Missing: ${missing.map(([topic, records], index) => html`${index ? ", " : ""}<a href=${address(flow, "coverage", topic)} onClick=${open("coverage", topic)}>${topic}</a> (${exact(records)})`)}</p>`}
@@ -101,14 +102,15 @@ function Card({ flow, go }) {
     <p class="links"><a href=${new URL(`dags/${encodeURIComponent(flow.dag_id)}`, BASE)} target="_top">DAG</a>
       <a href=${address(flow, "topics")} onClick=${open("topics")}>Topics</a>
       <a href=${address(flow, "coverage")} onClick=${open("coverage")}>Coverage</a></p>
-    <${ReadAt} document=${flow} />
+    <${ReadAt} document=${flow} again=${again} />
+    ${flow.may_trigger && html`<${Start} dag=${flow.dag_id} name="Run now" note="Started from the Ferry page" ended=${again} />`}
   </article>`;
 }
 
 // In this order cards are shown: first the flows that need a person.
 const URGENCY = ["unreachable", "loss", "failing", "missing", "lagging", "unknown", "healthy"];
 
-export function Overview({ document, go }) {
+export function Overview({ document, go, again }) {
   const flows = [...document.flows].sort((one, other) => URGENCY.indexOf(one.health) - URGENCY.indexOf(other.health));
   const ill = flows.filter((flow) => !["healthy", "unknown"].includes(flow.health));
   const unread = flows.filter((flow) => flow.health === "unknown").length;
@@ -119,5 +121,5 @@ export function Overview({ document, go }) {
       ? html`<p class="verdict" role="status">${plural(unread, "flow")} not read yet.</p>`
       : html`<p class="verdict good" role="status">${flows.length === 1 ? flows[0].verdict : `All ${flows.length} flows are healthy.`}</p>`;
   return html`${verdict}<${ClusterMap} clusters=${document.clusters} flows=${document.flows} go=${go} />
-    <div class="cards">${flows.map((flow) => html`<${Card} key=${flow.flow} flow=${flow} go=${go} />`)}</div>`;
+    <div class="cards">${flows.map((flow) => html`<${Card} key=${flow.flow} flow=${flow} go=${go} again=${again} />`)}</div>`;
 }

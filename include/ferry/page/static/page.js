@@ -47,7 +47,7 @@ const RECOVERIES = ["failover", "failback", "cutover"];
 const flowOf = (dag, flows) =>
   flows.find((one) => [one.dag_id, one.verify_dag_id].includes(dag)) ?? flows.find((one) => RECOVERIES.some((kind) => dag === `${one.dag_id}.${kind}`));
 
-function Loaded({ document, place, go }) {
+function Loaded({ document, place, go, again }) {
   if (!document.flows.length) {
     return html`<${Empty}>You can see no flow. Ferry makes a DAG for each enabled flow of the files that <code>FERRY_CONFIG</code>
       names, and you need the right to read that DAG.<//>`;
@@ -57,7 +57,7 @@ function Loaded({ document, place, go }) {
   const flow = ofDag ?? document.flows.find((one) => one.flow === place.flow) ?? document.flows[0];
   const view = place.view ?? (ofDag ? "runs" : "overview");
   const View = PAGES[view];
-  const content = View ? h(View, { key: flow.flow, flow, place, go }) : html`<${Overview} document=${document} go=${go} />`;
+  const content = View ? h(View, { key: flow.flow, flow, place, go }) : html`<${Overview} document=${document} go=${go} again=${again} />`;
   return html`
     <header>
       <${Tabs} view=${view} go=${go} views=${ofDag ? VIEWS.filter((name) => name !== "overview") : VIEWS} />
@@ -76,7 +76,7 @@ function Page() {
   return html`<div class="ferry">
     <h1>Ferry</h1>
     ${ready
-      ? html`<${Trouble} failure=${failure} document=${document.problem ? document : null} /><${Loaded} document=${document} place=${place} go=${go} />`
+      ? html`<${Trouble} failure=${failure} document=${document.problem ? document : null} /><${Loaded} document=${document} place=${place} go=${go} again=${answer.again} />`
       : html`<${Read} answer=${answer} what="the flows">${() => null}<//>`}
     ${document && html`<footer class="muted">Ferry ${document.release}</footer>`}
   </div>`;

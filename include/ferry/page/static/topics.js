@@ -58,5 +58,5 @@ export function Topics({ flow, place, go }) {
       ${document.topics.length
         ? html`<${Table} label="Topics" columns=${columns} rows=${document.topics} keyOf=${(row) => row.topic} sorted=${sorted} sortBy=${sortBy} more=${more} />`
         : html`<${Empty}>${search ? `No topic has “${search}” in its name.` : "The flow copies no topic yet."}<//>`}
-      <${Pages} offset=${offset} limit=${LIMIT} total=${document.total} go=${setOffset} /><${ReadAt} document=${document} />`}<//>`;
+      <${Pages} offset=${offset} limit=${LIMIT} total=${document.total} go=${setOffset} /><${ReadAt} document=${document} again=${answer.again} />`}<//>`;
 }
