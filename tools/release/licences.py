@@ -123,7 +123,8 @@ def _piece(installed: Distribution, requires: Iterable[str]) -> Piece:
 def _licence(installed: Distribution) -> str:
     told = installed.metadata
     classifiers = [text.split(" :: ")[-1] for text in told.get_all("Classifier") or () if text.startswith("License :: ")]
-    for text in filter(None, (told.get("License-Expression"), told.get("License"), *classifiers)):
+    stated = [text for name in ("License-Expression", "License") for text in told.get_all(name) or ()]
+    for text in (*stated, *classifiers):
         try:
             return str(_SPDX.parse(SPDX.get(text, text), validate=True))
         except ExpressionError:
