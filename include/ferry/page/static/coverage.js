@@ -82,7 +82,7 @@ function Missing({ document, ask }) {
     <p>${plural(document.missing.length, "range")} with ${count(offsets)} offsets ${document.missing.length === 1 ? "is" : "are"} at the source and not on the target.</p>
     ${obstacles.length === 1 && html`<p class="banner">${obstacles[0]}</p>`}
     ${fillable.length > 0 && !document.may_trigger && html`<p class="banner">You may not start runs of ${document.dag_id}. Ask somebody who may.</p>`}
-    ${document.filling.map((run) => html`<p role="status"><span class="spinner" aria-hidden="true"></span> Run <a href=${new URL(run.url.replace(/^\//, ""), BASE)} target="_top">${run.run_id}</a> copies what is missing${run.started && html`, since <${When} at=${run.started} />`}. It is ${run.state}.</p>`)}
+    ${document.filling.map((run) => html`<p role="status"><span class="spinner" aria-hidden="true"></span> Run <a href=${new URL(run.url.replace(/^\//, ""), BASE)} target="_top">${run.run_id}</a> copies what is missing. It is ${run.state}${run.started && html`, started <${When} at=${run.started} />`}.</p>`)}
     ${fillable.length > 1 && offered && html`<p><button onClick=${() => ask(fillable)}>Backfill all of it…</button></p>`}
     <${Table} label="Missing ranges" columns=${columns} rows=${document.missing} keyOf=${(row) => `${row.partition}-${row.start}`} />`;
 }
