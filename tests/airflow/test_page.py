@@ -265,7 +265,7 @@ def test_the_map_shows_every_flow_and_a_dead_cluster_hides_no_other(page: Page) 
     assert (good["last_run"]["run_id"], good["last_run"]["records"]) == ("second", RECORDS)
     assert (dead["health"], dead["totals"], dead["problem"]["error"]) == ("unreachable", None, "ClusterUnreachable")
     assert dead["problem"]["next_step"]
-    assert "C (127.0.0.1:1)" in dead["reasons"][0]
+    assert dead["reasons"][0].startswith("cluster C does not answer (127.0.0.1:1")
 
 
 def test_the_views_tell_what_the_flow_did(page: Page) -> None:
@@ -306,11 +306,10 @@ def test_the_views_tell_what_the_flow_did(page: Page) -> None:
 )
 def test_the_runs_that_copy_what_is_missing(page: Page, run_type: DagRunType, conf: Any, state: DagRunState, fills: bool) -> None:
     now = datetime.now(UTC)
-    ended = now if state == DagRunState.SUCCESS else None
+    run = DagRun(dag_id=DAG, run_id="filling", run_type=run_type, state=state, conf=conf, queued_at=now, run_after=now)
+    run.end_date = now if state == DagRunState.SUCCESS else None
     with create_session() as session:
-        session.add(
-            DagRun(dag_id=DAG, run_id="filling", run_type=run_type, state=state, conf=conf, queued_at=now, run_after=now, end_date=ended)
-        )
+        session.add(run)
     try:
         filling = page.get("coverage", flow="A->B", topic=TOPIC)["filling"]
     finally:

@@ -88,7 +88,7 @@ def test_the_page_shows_the_flows_of_every_file_that_is_named(tmp_path: Path, mo
     flows = ServerFlows()
     assert ([facts.flow for facts in flows.known().flows], flows.known().problem) == (["A->B", "C->B"], None)
     assert flows.resolve("C->B").source.bootstrap == "c:9092"
-    with pytest.raises(ArgumentError, match="no enabled flow D->B"):
+    with pytest.raises(ArgumentError, match="has an enabled flow D->B"):
         flows.resolve("D->B")
     second.unlink()
     flows._read_at = None

@@ -33,7 +33,7 @@ FLAGS = (
     # What asks for another machine fails, rather than leaves.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
-LOOK_MS = 15_000
+LOOK_MS = NEVER_SECONDS * 1000
 STOP_SECONDS = 10.0
 SCREENSHOTS = "FERRY_PAGE_SCREENSHOTS"
 numbers = itertools.count()

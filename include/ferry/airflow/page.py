@@ -226,6 +226,8 @@ def _wants_news(request: Request) -> bool:
 async def _read(request: Request, facts: PageFlow, name: ReadName, argument: str = "") -> Snapshot[Any]:
     """What is known; if that is nothing or old, or the browser wants news, waits for the read."""
     outcome = _ask(request, facts, name, argument)
+    if _is_news(outcome) and not _wants_news(request):
+        return outcome[0]
     await _reads(request, [outcome], FIRST_WAIT_SECONDS if outcome[0].read_at is None else MAP_WAIT_SECONDS)
     return _look(request, facts, name, argument)[0]
 

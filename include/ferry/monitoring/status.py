@@ -32,7 +32,8 @@ from ferry.ledger.run_summary import KEY_PREFIX
 from ferry.ledger.runs_topic import RUN_DAYS, RunOpened
 from ferry.monitoring.lag import Lag, PartitionStatus, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit, broken_limits
-from ferry.monitoring.missing import Missing, read_missing
+from ferry.monitoring.missing import Missing
+from ferry.monitoring.missing_reading import read_missing
 from ferry.monitoring.runs import copy_speed
 from ferry.monitoring.runs_reading import read_recent
 from ferry.monitoring.verdict import Signs, Verdict, verdict_of

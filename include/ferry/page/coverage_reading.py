@@ -26,7 +26,8 @@ from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.errors import ArgumentError
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.topic_ids import valid_receipts
-from ferry.monitoring.missing import COMPACTED, GAPS_LOOKED_AT, First, Gap, first_records
+from ferry.monitoring.missing import COMPACTED
+from ferry.monitoring.missing_reading import GAPS_LOOKED_AT, First, Gap, first_records
 from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, timeline
 
 # For all gaps of a topic together; the page shows the rest without times.
