@@ -108,7 +108,7 @@ ENDED = {
         (
             seen(Overview((IDLE,), broken=(BrokenLimit(LAG_RECORDS, "clicks", 12, 10), BrokenLimit(LAG_RECORDS, "orders", 11, 10)))),
             Health.LAGGING,
-            "2 topics beyond ferry.alert.lag.records=10: clicks; orders",
+            "2 topics are more than 10 records behind (ferry.alert.lag.records): clicks, orders",
         ),
         (
             seen(lagging(records=1000, headroom=500.0), interval_seconds=600.0, records_per_second=100.0),
@@ -141,7 +141,7 @@ def test_the_worst_names_the_flow_and_every_reason_is_told() -> None:
 
 def test_missing_records_name_the_backfill_that_copies_them() -> None:
     verdict = verdict_of(seen(Overview((IDLE,), missing=(GAP, replace(GAP, topic="clicks", end=5)))), NOW)
-    assert (verdict.health, verdict.reasons[0].text) == (Health.MISSING, "1,003 records missing in 2 topics: orders; clicks")
+    assert (verdict.health, verdict.reasons[0].text) == (Health.MISSING, "1,003 records missing in 2 topics (a seed passed over them): orders, clicks")
     command = "ferry backfill $FERRY_CONFIG --flow 'A->B' --topic orders --topic clicks --from 1970-01-01T00:00:01Z"
     assert verdict.next_step.startswith(f"{command} --until 2027-01-15")
     compacted = verdict_of(seen(Overview((IDLE,), missing=(replace(GAP, obstacle=COMPACTED),))), NOW)
@@ -152,12 +152,12 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
     ("signs", "line"),
     [
         (HEALTHY, "A->B is healthy, up to date"),
-        (replace(HEALTHY, last_run=ENDED), "A->B is healthy, up to date; last run 2 min ago, 4,999 records"),
-        (replace(HEALTHY, last_run={**ENDED, "records": 1}), "A->B is healthy, up to date; last run 2 min ago, 1 record"),
+        (replace(HEALTHY, last_run=ENDED), "A->B is healthy, up to date; last run 2 min ago copied 4,999 records"),
+        (replace(HEALTHY, last_run={**ENDED, "records": 1}), "A->B is healthy, up to date; last run 2 min ago copied 1 record"),
         (seen(lagging(records=1)), "A->B is healthy, 1 record behind, the oldest 30 s old"),
         (
             seen(Overview((IDLE,), missing=(GAP,)), last_run=ENDED),
-            "A->B is not complete: 999 records missing in 1 topic: orders; up to date; last run 2 min ago, 4,999 records",
+            "A->B is not complete: 999 records missing in 1 topic (a seed passed over them): orders; otherwise up to date; last run 2 min ago copied 4,999 records",
         ),
         (replace(HEALTHY, problem=UNREACHABLE), "A->B cannot be read: cluster B (b:9092) does not answer"),
     ],

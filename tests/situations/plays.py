@@ -67,8 +67,9 @@ def loss(stage: Stage, keeper: Keeper) -> None:
     stage.copy()
     stage.fill()
     below = [TopicPartition("orders", partition, end - 20) for partition, end in ends(stage.source, "orders").items()]
-    for future in AdminClient(stage.source.client_settings()).delete_records(below).values():
-        future.result(30)
+    client = AdminClient(stage.source.client_settings())
+    for future in client.delete_records(below).values():
+        future.result(60)
     stage.run()
     keeper.keep(stage, "loss")
 
@@ -79,7 +80,8 @@ def failed_topic(stage: Stage, keeper: Keeper) -> None:
     stage.copy()
     remote = f"{stage.aliases[0]}.payments"
     delete_topics(stage.target.client_settings(), remote)
-    AdminClient(stage.target.client_settings()).create_topics([NewTopic(remote, TOPICS["payments"], 1)])[remote].result(30)
+    client = AdminClient(stage.target.client_settings())
+    client.create_topics([NewTopic(remote, TOPICS["payments"], 1)])[remote].result(60)
     stage.fill()
     stage.run()
     keeper.keep(stage, "failed-topic")

@@ -14,7 +14,8 @@ from itertools import groupby
 from typing import Any, Protocol
 
 from ferry.config.flow import flow_command
-from ferry.errors import CopiesDiffer, ExitCode, LimitsBroken, SourceDataLost, count_of, error_named, span
+from ferry.config.settings import HEADROOM_SECONDS, LAG_SECONDS
+from ferry.errors import CopiesDiffer, ExitCode, SourceDataLost, count_of, error_named, span
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.lag import Lag
 from ferry.monitoring.limits import BrokenLimit
@@ -22,6 +23,7 @@ from ferry.monitoring.missing import Missing, backfill_command
 
 # The lag of a flow that runs on time stays below this many intervals of its schedule.
 INTERVALS_BEHIND = 2
+UP_TO_DATE = "up to date"
 # So many names stand in a reason; a number stands for the rest.
 NAMED = 3
 
@@ -122,7 +124,8 @@ class Verdict:
 
     def __str__(self) -> str:
         """One line."""
-        told = "; ".join(text for text in (self.behind, self.last_run) if text)
+        behind = f"otherwise {self.behind}" if self.reasons and self.behind == UP_TO_DATE else self.behind
+        told = "; ".join(text for text in (behind, self.last_run) if text)
         if self.health is Health.HEALTHY:
             return f"{self.flow} is healthy{told and ', '}{told}"
         first = f"{self.flow} {_WORDS[self.health]}{': ' if self.reasons else ''}{self.reasons[0].text if self.reasons else ''}"
@@ -158,7 +161,7 @@ def verdict_of(signs: Signs, now: float) -> Verdict:
 def how_far(lag: Lag) -> str:
     """How far a flow is behind, in words."""
     if not lag.records:
-        return "up to date"
+        return UP_TO_DATE
     return f"{count_of(lag.records, 'record')} behind" + (f", the oldest {span(lag.seconds)} old" if lag.seconds >= 0 else "")
 
 
@@ -168,9 +171,11 @@ def told_run(run: Mapping[str, Any] | None, now: float) -> str:
         return ""
     at = run.get("finished") or run.get("started")
     ago = f" {span(max(0.0, now - datetime.fromisoformat(at).timestamp()))} ago" if at else ""
-    state = "" if run["state"] in {RunState.DONE, RunState.NOTHING_NEW} else f" {run['state']}"
     records = run.get("records")
-    return f"last run{ago}{state}" + (f", {count_of(records, 'record')}" if records is not None else "")
+    copied = "" if records is None else count_of(records, "record")
+    if run["state"] in {RunState.DONE, RunState.NOTHING_NEW}:
+        return f"last run{ago}" + (f" copied {copied}" if copied else "")
+    return f"last run{ago}: {run['state']}" + (f", {copied} copied" if copied else "")
 
 
 def missing_by_topic(missing: Iterable[Missing]) -> dict[str, int]:
@@ -217,10 +222,10 @@ def _missing(signs: Signs, now: float) -> Iterator[Reason]:
     if not signs.missing:
         return
     topics = missing_by_topic(signs.missing)
-    text = f"{count_of(sum(topics.values()), 'record')} missing in {count_of(len(topics), 'topic')}"
+    text = f"{count_of(sum(topics.values()), 'record')} missing in {count_of(len(topics), 'topic')} (a seed passed over them)"
     obstacle = next((entry.obstacle for entry in signs.missing if entry.obstacle), "their times could not be read: try again")
     step = backfill_command(flow_command("backfill", signs.flow), signs.missing, now) or obstacle
-    yield Reason(Health.MISSING, f"{text}: {_named(list(topics), len(topics))}", step)
+    yield Reason(Health.MISSING, f"{text}: {_named(list(topics), len(topics), ', ')}", step)
 
 
 def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
@@ -230,8 +235,7 @@ def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
         if not names:  # the deadline
             yield Reason(Health.LAGGING, str(broken[0]), "look whether the DAG is paused, or the scheduler is down")
             continue
-        text = f"{count_of(len(names), 'topic')} beyond {key}={broken[0].limit}: {_named(names, len(names))}"
-        yield Reason(Health.LAGGING, text, LimitsBroken.next_step)
+        yield Reason(Health.LAGGING, f"{_beyond(broken)} ({key}): {_named(names, len(names), ', ')}", _STEPS.get(key, _CATCH_UP))
     lag, interval = signs.lag, signs.interval_seconds
     if lag is None:
         return
@@ -252,6 +256,8 @@ def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
 _JUDGES: tuple[Callable[[Signs, float], Iterator[Reason]], ...] = (_unreachable, _losses, _failing, _missing, _lagging)
 _RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb"
 _RUN_NOW = "start a run now, and raise the source's retention"
+_CATCH_UP = "start a run now; if the next runs do not catch up, run more often, or raise ferry.max.rate.mb"
+_STEPS = {HEADROOM_SECONDS: _RUN_NOW}
 
 
 def _whole(failure: Mapping[str, Any]) -> str:
@@ -263,6 +269,15 @@ def _step_of(error: str) -> str:
     return error_named(error).next_step
 
 
-def _named(names: Sequence[str], total: int) -> str:
+def _beyond(broken: Sequence[BrokenLimit]) -> str:
+    """What these topics exceed: one limit of lag or headroom."""
+    key, limit = broken[0].key, broken[0].limit
+    topics, be = count_of(len(broken), "topic"), "is" if len(broken) == 1 else "are"
+    if key == HEADROOM_SECONDS:
+        return f"the source deletes uncopied records of {topics} in less than {span(limit)}"
+    return f"{topics} {be} more than {span(limit) if key == LAG_SECONDS else count_of(round(limit), 'record')} behind"
+
+
+def _named(names: Sequence[str], total: int, between: str = "; ") -> str:
     more = total - min(len(names), NAMED)
-    return "; ".join(names[:NAMED]) + (f"; and {more:,} more" if more else "")
+    return between.join(names[:NAMED]) + (f"{between}and {more:,} more" if more else "")

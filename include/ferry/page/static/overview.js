@@ -59,8 +59,11 @@ function ClusterMap({ clusters, flows, go }) {
   </svg>`;
 }
 
+// What the arrow of a flow says instead of its lag.
+const WORSE = { unknown: "not read yet", unreachable: "unreachable", loss: "records lost", missing: "records missing" };
+
 function lagged(flow) {
-  if (flow.health === "unreachable" || flow.health === "unknown") return flow.health === "unknown" ? "not read yet" : "unreachable";
+  if (flow.health in WORSE) return WORSE[flow.health];
   return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : "up to date";
 }
 
@@ -92,9 +95,9 @@ function Card({ flow, go, again }) {
     ${totals && gone && html`<p class="muted">Unknown since <${Clock} at=${flow.read_at} />. It was then:</p>`}
     ${totals && html`<dl class=${`tiles ${gone ? "old" : ""}`}>
       <${Tile} name="Behind" exactly=${`${exact(totals.lag_records)} records`} alarming=${flow.health === "lagging"}>${totals.lag_records ? `${count(totals.lag_records)} records` : "nothing"}<//>
-      <${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>
+      ${totals.lag_records > 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>
       <${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>
-      <${Tile} name="Headroom" exactly="Time until the source drops records that are not copied yet">${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)}<//>
+      <${Tile} name="Headroom" exactly="Time until the source drops records that are not copied yet">${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)}<//>`}
     </dl>
     <p class="muted">${plural(totals.topics, "topic")}, ${plural(totals.partitions, "partition")}${flow.schedule ? html`, runs <code>${flow.schedule}</code>` : ", no schedule"}</p>`}
     <p>${run?.state === "following" ? html`Following since <${When} at=${run.started} />, ${behind(totals)}.` : run ? html`Last run <${When} at=${run.finished || run.started} />: ${run.state}${run.records ? `, ${count(run.records)} records` : ""}` : flow.read_at ? "No run yet." : ""}
