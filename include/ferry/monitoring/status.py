@@ -104,8 +104,10 @@ class FlowStatus:
             self.lag,
             losses=[loss.where for loss in self.losses],
             losses_total=len(self.losses),
+            lost_records=sum(loss.records for loss in self.losses),
+            lost_kinds=frozenset(loss.kind for loss in self.losses),
             missing=self.missing,
-            stopped=[(failure.where, failure.error) for failure in self.stopped],
+            stopped=self.stopped,
             stopped_total=len(self.stopped),
             held=[
                 (f"{held.held.topic}-{held.held.partition} on {held.cluster}", held.remedy)

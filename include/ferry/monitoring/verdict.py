@@ -6,6 +6,7 @@ The word is the worst that applies: unreachable (nothing is known), then loss, f
 reason, the worst first, so that no reason hides another.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,9 +14,11 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any, Protocol
 
+from ferry.clusters.partitions import grouped
 from ferry.config.flow import flow_command
 from ferry.config.settings import HEADROOM_SECONDS, LAG_SECONDS
 from ferry.errors import CopiesDiffer, ExitCode, SourceDataLost, count_of, error_named, span
+from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.lag import Lag
 from ferry.monitoring.limits import BrokenLimit
@@ -73,8 +76,8 @@ class Problem(Protocol):
 class Signs:
     """What is known about a flow.
 
-    `lag` None: nothing was read yet. `losses`: places of losses that nobody acknowledged. `stopped`: (place, error) of partitions that the
-    next run will not copy. `held`: (place, remedy) of transactions that have been open for too long. Lists may be cut; totals count all.
+    `lag` None: nothing was read yet. `losses`: places of losses that nobody acknowledged, with `lost_records` offsets, of `lost_kinds` as in
+    LossReport. `stopped`: partitions that the next run will not copy. `held`: (place, remedy) of transactions that have been open for too long. Lists may be cut; totals count all.
     `problem`: why the last read failed. `last_run`: as of runs.joined_runs; `last_verify`: the newest report. `interval_seconds` of the
     schedule. `records_per_second`: how fast the last runs copied.
     """
@@ -83,8 +86,10 @@ class Signs:
     lag: Lag | None = None
     losses: Sequence[str] = ()
     losses_total: int = 0
+    lost_records: int = 0
+    lost_kinds: frozenset[str] = frozenset()
     missing: Sequence[Missing] = ()
-    stopped: Sequence[tuple[str, str]] = ()
+    stopped: Sequence[PartitionFailure] = ()
     stopped_total: int = 0
     held: Sequence[tuple[str, str]] = ()
     broken: Sequence[BrokenLimit] = ()
@@ -193,29 +198,48 @@ def _unreachable(signs: Signs, _: float) -> Iterator[Reason]:
 
 def _losses(signs: Signs, _: float) -> Iterator[Reason]:
     if total := signs.losses_total:
-        steps = f"{flow_command('ledger', signs.flow)}, then {flow_command('ack-loss', signs.flow)}: {SourceDataLost.remedy}"
-        yield Reason(Health.LOSS, f"{count_of(total, 'range')} lost and not acknowledged: {_named(signs.losses, total)}", steps)
+        told = [_LOST[kind] for kind in sorted(signs.lost_kinds)]
+        what = (told[0][0] if len(told) == 1 else _LOST_IN_ANY_WAY).format(count_of(signs.lost_records, "record"))
+        steps = [*(step for _, step in told), f"when you have noted what is lost: {flow_command('ack-loss', signs.flow)}"]
+        yield Reason(Health.LOSS, f"{what}: {_named(signs.losses, total)}", "; ".join(steps))
 
 
 def _failing(signs: Signs, _: float) -> Iterator[Reason]:
     if signs.problem is not None and not signs.problem.unreachable:
         yield Reason(Health.FAILING, signs.problem.message, signs.problem.next_step)
-    run = signs.last_run
-    if run is not None and run["state"] in {RunState.FAILED, RunState.PARTLY_FAILED}:
-        named = [f"{entry['topic']}: {entry['error']}" if entry["topic"] else _whole(entry) for entry in run["failed"]]
-        named += [f"sync {name}" for name, counts in run["syncs"].items() if counts["failed"]]
-        text = f"run {run['run_id']} {run['state']}" + (f": {_named(named, len(named))}" if named else "")
-        yield Reason(Health.FAILING, text, _step_of(run["failed"][0]["error"] if run["failed"] else ""))
-    if total := signs.stopped_total:
-        stopped = [f"{place}: {error}" for place, error in signs.stopped]
-        text = f"{count_of(total, 'partition')} stopped: {_named(stopped, total)}"
-        yield Reason(Health.FAILING, text, _step_of(signs.stopped[0][1]))
+    yield from _stopped(signs)
+    yield from _failed_run(signs)
     if signs.held:
         held = [place for place, _ in signs.held]
         text = f"{count_of(len(held), 'transaction')} open for too long: {_named(held, len(held))}"
         yield Reason(Health.FAILING, text, signs.held[0][1])
     if signs.last_verify is not None and (found := signs.last_verify["differences_total"]):
         yield Reason(Health.FAILING, f"the last verify found {count_of(found, 'difference')}", CopiesDiffer.next_step)
+
+
+def _stopped(signs: Signs) -> Iterator[Reason]:
+    """A reason for each error: each has its own next step. The problem is that of the first partition."""
+    unseen = signs.stopped_total - len(signs.stopped)
+    for error, found in grouped((failure.error, failure) for failure in signs.stopped).items():
+        total, unseen = len(found) + unseen, 0
+        places = _named([failure.where for failure in found], total, ", ")
+        text = f"{count_of(total, 'partition')} stopped ({error}): {places}: {_gist(found[0].problem)}"
+        yield Reason(Health.FAILING, text, _step_of(error))
+
+
+def _failed_run(signs: Signs) -> Iterator[Reason]:
+    """The last run, unless all that failed in it is stopped: that is told already."""
+    run = signs.last_run
+    if run is None or run["state"] not in {RunState.FAILED, RunState.PARTLY_FAILED}:
+        return
+    told = {(failure.topic, failure.error) for failure in signs.stopped}
+    failed = [entry for entry in run["failed"] if (entry["topic"], entry["error"]) not in told]
+    named = [f"{entry['topic']}: {entry['error']}" if entry["topic"] else _whole(entry) for entry in failed]
+    named = [*dict.fromkeys(named), *(f"sync {name}" for name, counts in run["syncs"].items() if counts["failed"])]
+    if run["failed"] and not named:
+        return
+    text = f"run {run['run_id']} {run['state']}" + (f": {_named(named, len(named))}" if named else "")
+    yield Reason(Health.FAILING, text, _step_of(failed[0]["error"] if failed else ""))
 
 
 def _missing(signs: Signs, now: float) -> Iterator[Reason]:
@@ -254,10 +278,22 @@ def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
 
 
 _JUDGES: tuple[Callable[[Signs, float], Iterator[Reason]], ...] = (_unreachable, _losses, _failing, _missing, _lagging)
+_DETAILS = re.compile(r"; | \(")
 _RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb"
+# By the kind of a loss: what happened, and what to do so that it does not happen again.
+_LOST = {
+    "loss": ("the source deleted {} before they were copied", SourceDataLost.remedy),
+    "skipped": ("the target refused {}", "remove the cause that ferry ledger names"),
+}
+_LOST_IN_ANY_WAY = "{} are not on the target, and cannot be copied any more"
 _RUN_NOW = "start a run now, and raise the source's retention"
 _CATCH_UP = "start a run now; if the next runs do not catch up, run more often, or raise ferry.max.rate.mb"
 _STEPS = {HEADROOM_SECONDS: _RUN_NOW}
+
+
+def _gist(problem: str) -> str:
+    """A problem without details and remedies."""
+    return _DETAILS.split(problem, 1)[0]
 
 
 def _whole(failure: Mapping[str, Any]) -> str:
