@@ -72,16 +72,36 @@ ENDED = {
         ),
         (replace(HEALTHY, last_run=run("done")), Health.HEALTHY, None),
         (replace(HEALTHY, last_run=run("superseded")), Health.HEALTHY, None),
-        (replace(HEALTHY, last_run=run("failed")), Health.FAILING, "run r1 failed"),
+        (replace(HEALTHY, last_run=run("failed")), Health.FAILING, "the last run failed"),
         (
             replace(HEALTHY, last_run=run("partly failed", failed=[STOPPED], syncs={"acls": {"failed": 1}, "groups": {"failed": 0}})),
             Health.FAILING,
-            "run r1 partly failed: orders: TargetRecreated; sync acls",
+            "the last run partly failed: orders: TargetRecreated; sync acls",
         ),
         (
             replace(HEALTHY, last_run=run("failed", failed=[{**STOPPED, "topic": ""}])),
             Health.FAILING,
-            "run r1 failed: TargetRecreated: deleted",
+            "the last run failed: TargetRecreated: deleted",
+        ),
+        (
+            replace(HEALTHY, last_run=run("failed", failed=[{**STOPPED, "topic": "", "error": "task plan_run failed", "problem": "see its log"}])),
+            Health.FAILING,
+            "the last run failed: task plan_run failed: see its log",
+        ),
+        (
+            seen(Overview((IDLE,), stopped=(STOPPED,), stopped_total=1), last_run=run("partly failed", failed=[STOPPED])),
+            Health.FAILING,
+            "1 partition stopped (TargetRecreated): orders-1: deleted",
+        ),
+        (
+            seen(Overview((IDLE,), ({**LOSS, "kind": "skipped"},), 1, 1, 4)),
+            Health.LOSS,
+            "the target refused 4 records: orders-0 [5, 9)",
+        ),
+        (
+            seen(Overview((IDLE,), (LOSS, {**LOSS, "kind": "skipped"}), 2, 2, 8)),
+            Health.LOSS,
+            "8 records are not on the target, and cannot be copied any more: orders-0 [5, 9); orders-0 [5, 9)",
         ),
         (seen(Overview((IDLE,), stopped=(STOPPED,), stopped_total=1)), Health.FAILING, "1 partition stopped (TargetRecreated): orders-1: deleted"),
         (
@@ -133,7 +153,7 @@ def test_the_worst_names_the_flow_and_every_reason_is_told() -> None:
     signs = seen(found, problem=UNREACHABLE, last_run=run("failed"), interval_seconds=60.0)
     verdict = verdict_of(signs, NOW)
     assert verdict.health is Health.UNREACHABLE
-    assert [reason.text.split(" ")[0] for reason in verdict.reasons] == ["cluster", "the", "1", "run", "999", "behind"]
+    assert [reason.text.split(" ")[0] for reason in verdict.reasons] == ["cluster", "the", "1", "the", "999", "behind"]
     assert verdict.behind == "", "what was read before the outage may be wrong now"
     assert verdict_of(replace(signs, problem=None), NOW).health is Health.LOSS
     assert verdict_of(replace(signs, problem=None, losses_total=0), NOW).health is Health.FAILING

@@ -238,8 +238,9 @@ def _failed_run(signs: Signs) -> Iterator[Reason]:
     named = [*dict.fromkeys(named), *(f"sync {name}" for name, counts in run["syncs"].items() if counts["failed"])]
     if run["failed"] and not named:
         return
-    text = f"run {run['run_id']} {run['state']}" + (f": {_named(named, len(named))}" if named else "")
-    yield Reason(Health.FAILING, text, _step_of(failed[0]["error"] if failed else ""))
+    text = f"the last run {run['state']}" + (f": {_named(named, len(named))}" if named else "")
+    of_airflow = bool(failed) and failed[0]["error"].startswith("task ")  # as joined_runs names it
+    yield Reason(Health.FAILING, text, _READ_LOG if of_airflow else _step_of(failed[0]["error"] if failed else ""))
 
 
 def _missing(signs: Signs, now: float) -> Iterator[Reason]:
@@ -278,6 +279,7 @@ def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
 
 
 _JUDGES: tuple[Callable[[Signs, float], Iterator[Reason]], ...] = (_unreachable, _losses, _failing, _missing, _lagging)
+_READ_LOG = "read the log of that task in Airflow; if what it names is over, start a run now"
 _DETAILS = re.compile(r"; | \(")
 _RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb"
 # By the kind of a loss: what happened, and what to do so that it does not happen again.
