@@ -29,6 +29,7 @@ LOSS = {"topic": "orders", "partition": 0, "upstream_start": 5, "upstream_end": 
 SEEN_LOSS = {**LOSS, "acknowledged": True}
 STOPPED = {"topic": "orders", "partition": 1, "error": "TargetRecreated", "problem": "deleted"}
 HELD = {"topic": "orders", "partition": 0, "held_topic": "A.orders", "cluster": "B", "overdue": True, "remedy": "end it"}
+HELD |= {"stable_end": 5, "high_watermark": 8}
 GAP = Missing("orders", 0, 1, 1_000, first_time=1_000)
 NOW = 1_800_000_000.0
 UNREACHABLE = Problem("ClusterUnreachable", "cluster B (b:9092) does not answer", "check it")
@@ -84,7 +85,10 @@ ENDED = {
             "the last run failed: TargetRecreated: deleted",
         ),
         (
-            replace(HEALTHY, last_run=run("failed", failed=[{**STOPPED, "topic": "", "error": "task plan_run failed", "problem": "see its log"}])),
+            replace(
+                HEALTHY,
+                last_run=run("failed", failed=[{**STOPPED, "topic": "", "error": "task plan_run failed", "problem": "see its log"}]),
+            ),
             Health.FAILING,
             "the last run failed: task plan_run failed: see its log",
         ),
@@ -92,6 +96,14 @@ ENDED = {
             seen(Overview((IDLE,), stopped=(STOPPED,), stopped_total=1), last_run=run("partly failed", failed=[STOPPED])),
             Health.FAILING,
             "1 partition stopped (TargetRecreated): orders-1: deleted",
+        ),
+        (
+            seen(
+                Overview((IDLE,), open_transactions=(HELD,)),
+                last_run=run("partly failed", failed=[{**STOPPED, "error": "TransactionHangs"}]),
+            ),
+            Health.FAILING,
+            "1 transaction open for too long: A.orders-0 on B (3 records wait behind its beginning)",
         ),
         (
             seen(Overview((IDLE,), ({**LOSS, "kind": "skipped"},), 1, 1, 4)),
@@ -103,13 +115,21 @@ ENDED = {
             Health.LOSS,
             "8 records are not on the target, and cannot be copied any more: orders-0 [5, 9); orders-0 [5, 9)",
         ),
-        (seen(Overview((IDLE,), stopped=(STOPPED,), stopped_total=1)), Health.FAILING, "1 partition stopped (TargetRecreated): orders-1: deleted"),
+        (
+            seen(Overview((IDLE,), stopped=(STOPPED,), stopped_total=1)),
+            Health.FAILING,
+            "1 partition stopped (TargetRecreated): orders-1: deleted",
+        ),
         (
             seen(Overview((IDLE,), stopped=({**STOPPED, "partition": -1},), stopped_total=1)),
             Health.FAILING,
-            "1 partition stopped (TargetRecreated): topic orders: deleted",
+            "1 topic stopped (TargetRecreated): topic orders: deleted",
         ),
-        (seen(Overview((IDLE,), open_transactions=(HELD,))), Health.FAILING, "1 transaction open for too long: A.orders-0 on B"),
+        (
+            seen(Overview((IDLE,), open_transactions=(HELD,))),
+            Health.FAILING,
+            "1 transaction open for too long: A.orders-0 on B (3 records wait behind its beginning)",
+        ),
         (seen(Overview((IDLE,), open_transactions=({**HELD, "overdue": False},))), Health.HEALTHY, None),
         (replace(HEALTHY, last_verify={"differences_total": 2}), Health.FAILING, "the last verify found 2 differences"),
         (replace(HEALTHY, last_verify={"differences_total": 0}), Health.HEALTHY, None),
@@ -161,7 +181,10 @@ def test_the_worst_names_the_flow_and_every_reason_is_told() -> None:
 
 def test_missing_records_name_the_backfill_that_copies_them() -> None:
     verdict = verdict_of(seen(Overview((IDLE,), missing=(GAP, replace(GAP, topic="clicks", end=5)))), NOW)
-    assert (verdict.health, verdict.reasons[0].text) == (Health.MISSING, "1,003 records missing in 2 topics (a seed passed over them): orders, clicks")
+    assert (verdict.health, verdict.reasons[0].text) == (
+        Health.MISSING,
+        "1,003 records missing in 2 topics (a seed passed over them): orders, clicks",
+    )
     command = "ferry backfill $FERRY_CONFIG --flow 'A->B' --topic orders --topic clicks --from 1970-01-01T00:00:01Z"
     assert verdict.next_step.startswith(f"{command} --until 2027-01-15")
     compacted = verdict_of(seen(Overview((IDLE,), missing=(replace(GAP, obstacle=COMPACTED),))), NOW)

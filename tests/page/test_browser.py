@@ -29,8 +29,18 @@ SEEN = {
     "lagging": ("Lagging", ("7 topics are more than 10,000 records behind", "behind by 10 h", "420 k")),
     "following": ("Healthy", ("Following since", "ago, 0.4 s behind", "40 records")),
     "loss": ("Data lost", ("the source deleted 120 records before they were copied: payments-0 [3000, 3120)", "1 loss")),
-    "missing": ("Records missing", ("3,707 records missing in 2 topics (a seed passed over them): orders, users", "orders (3,700)", "--topic orders --from")),
-    "failing": ("Failing", ("partly failed: orders: SourceDataLost", "invoices-1 on A", "the last verify found 7 differences")),
+    "missing": (
+        "Records missing",
+        ("3,707 records missing in 2 topics (a seed passed over them): orders, users", "orders (3,700)", "--topic orders --from"),
+    ),
+    "failing": (
+        "Failing",
+        (
+            "1 partition stopped (SourceDataLost): orders-2: the source dropped",
+            "invoices-1 on A (800 records wait",
+            "the last verify found 7 differences",
+        ),
+    ),
     "unreachable": (
         "Unreachable",
         ("cluster A (a.example:9092) did not answer", "check that the cluster is up", "The data below was read 20 min", "8 topics"),

@@ -155,7 +155,9 @@ def superseded(stage: Stage, keeper: Keeper) -> None:
     stage.start()
     client = AdminClient(stage.target.client_settings())
     remote = f"{stage.aliases[0]}.orders"
-    until(lambda: remote in client.list_topics(timeout=30).topics and any(ends(stage.target, remote).values()), lambda: "nothing was copied")
+    until(
+        lambda: remote in client.list_topics(timeout=30).topics and any(ends(stage.target, remote).values()), lambda: "nothing was copied"
+    )
     stage.copy(config=fast)
     stage.end()
     keeper.keep(stage, "superseded")
@@ -164,7 +166,9 @@ def superseded(stage: Stage, keeper: Keeper) -> None:
 def ends(cluster: SandboxCluster, topic: str) -> dict[int, int]:
     """The log end of each partition."""
     client = AdminClient(cluster.client_settings())
-    asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in client.list_topics(topic, timeout=30).topics[topic].partitions}
+    asked = {
+        TopicPartition(topic, number): OffsetSpec.latest() for number in client.list_topics(topic, timeout=30).topics[topic].partitions
+    }
     return {key.partition: future.result(30).offset for key, future in client.list_offsets(asked).items()}
 
 

@@ -195,12 +195,12 @@ def other_remote(facts: PartitionFacts, head: Head) -> str:
     if facts.remote_topic != head.remote_topic:
         return f"it was copied to {head.remote_topic}, and today's replication policy names {facts.remote_topic}: change the policy back"
     if facts.remote_topic_id is None:
-        return f"remote topic {facts.remote_topic} was deleted (it had topic id {head.remote_topic_id})"
+        return f"remote topic {facts.remote_topic} was deleted; it had topic id {head.remote_topic_id}"
     return _created_again(f"remote topic {facts.remote_topic}", head.remote_topic_id, facts.remote_topic_id)
 
 
 def _created_again(topic: str, before: object, now: object) -> str:
-    return f"{topic} was deleted and created again (it had topic id {before} and has {now} now)"
+    return f"{topic} was deleted and created again; it had topic id {before} and has {now} now"
 
 
 def _decide(facts: PartitionFacts, rules: PlanRules) -> _Decided:

@@ -35,7 +35,7 @@ from ferry.monitoring.limits import BrokenLimit, broken_limits
 from ferry.monitoring.missing import Missing, read_missing
 from ferry.monitoring.runs import copy_speed
 from ferry.monitoring.runs_reading import read_recent
-from ferry.monitoring.verdict import Signs, Verdict, verdict_of
+from ferry.monitoring.verdict import Signs, Verdict, held_by, verdict_of
 from ferry.pipeline.plan import RunPlan
 from ferry.wire.ranges import NO_END, end_of_range_at, within
 from ferry.wire.ranges import size as held
@@ -109,11 +109,7 @@ class FlowStatus:
             missing=self.missing,
             stopped=self.stopped,
             stopped_total=len(self.stopped),
-            held=[
-                (f"{held.held.topic}-{held.held.partition} on {held.cluster}", held.remedy)
-                for held in self.last_stable_lags
-                if held.overdue
-            ],
+            held=[held_by(entry.document()) for entry in self.last_stable_lags if entry.overdue],
             broken=self.broken,
             last_run=self.last_run,
             last_verify=self.last_verify,

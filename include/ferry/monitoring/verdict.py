@@ -6,7 +6,6 @@ The word is the worst that applies: unreachable (nothing is known), then loss, f
 reason, the worst first, so that no reason hides another.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,7 +16,7 @@ from typing import Any, Protocol
 from ferry.clusters.partitions import grouped
 from ferry.config.flow import flow_command
 from ferry.config.settings import HEADROOM_SECONDS, LAG_SECONDS
-from ferry.errors import CopiesDiffer, ExitCode, SourceDataLost, count_of, error_named, span
+from ferry.errors import CopiesDiffer, ExitCode, SourceDataLost, TransactionHangs, count_of, error_named, span
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.lag import Lag
@@ -73,13 +72,29 @@ class Problem(Protocol):
 
 
 @dataclass(frozen=True)
+class Held:
+    """A partition where a transaction is open: `topic` at the source, `place` where it is open, `waiting`: offsets from its first on."""
+
+    topic: str
+    place: str
+    waiting: int
+    remedy: str
+
+
+def held_by(entry: Mapping[str, Any]) -> Held:
+    """`entry`: as of LastStableLag.document."""
+    place = f"{entry['held_topic']}-{entry['partition']} on {entry['cluster']}"
+    return Held(entry["topic"], place, entry["high_watermark"] - entry["stable_end"], entry["remedy"])
+
+
+@dataclass(frozen=True)
 class Signs:
     """What is known about a flow.
 
     `lag` None: nothing was read yet. `losses`: places of losses that nobody acknowledged, with `lost_records` offsets, of `lost_kinds` as in
-    LossReport. `stopped`: partitions that the next run will not copy. `held`: (place, remedy) of transactions that have been open for too long. Lists may be cut; totals count all.
-    `problem`: why the last read failed. `last_run`: as of runs.joined_runs; `last_verify`: the newest report. `interval_seconds` of the
-    schedule. `records_per_second`: how fast the last runs copied.
+    LossReport. `stopped`: partitions that the next run will not copy. `held`: transactions that have been open for too long. Lists may be
+    cut; totals count all. `problem`: why the last read failed. `last_run`: as of runs.joined_runs; `last_verify`: the newest report.
+    `interval_seconds` of the schedule. `records_per_second`: how fast the last runs copied.
     """
 
     flow: str
@@ -91,7 +106,7 @@ class Signs:
     missing: Sequence[Missing] = ()
     stopped: Sequence[PartitionFailure] = ()
     stopped_total: int = 0
-    held: Sequence[tuple[str, str]] = ()
+    held: Sequence[Held] = ()
     broken: Sequence[BrokenLimit] = ()
     problem: Problem | None = None
     last_run: Mapping[str, Any] | None = field(default=None, hash=False)
@@ -208,11 +223,11 @@ def _failing(signs: Signs, _: float) -> Iterator[Reason]:
     if signs.problem is not None and not signs.problem.unreachable:
         yield Reason(Health.FAILING, signs.problem.message, signs.problem.next_step)
     yield from _stopped(signs)
-    yield from _failed_run(signs)
     if signs.held:
-        held = [place for place, _ in signs.held]
+        held = [f"{entry.place} ({count_of(entry.waiting, 'record')} wait behind its beginning)" for entry in signs.held]
         text = f"{count_of(len(held), 'transaction')} open for too long: {_named(held, len(held))}"
-        yield Reason(Health.FAILING, text, signs.held[0][1])
+        yield Reason(Health.FAILING, text, signs.held[0].remedy)
+    yield from _failed_run(signs)
     if signs.last_verify is not None and (found := signs.last_verify["differences_total"]):
         yield Reason(Health.FAILING, f"the last verify found {count_of(found, 'difference')}", CopiesDiffer.next_step)
 
@@ -223,16 +238,17 @@ def _stopped(signs: Signs) -> Iterator[Reason]:
     for error, found in grouped((failure.error, failure) for failure in signs.stopped).items():
         total, unseen = len(found) + unseen, 0
         places = _named([failure.where for failure in found], total, ", ")
-        text = f"{count_of(total, 'partition')} stopped ({error}): {places}: {_gist(found[0].problem)}"
+        what = "topic" if all(failure.partition < 0 for failure in found) else "partition"
+        text = f"{count_of(total, what)} stopped ({error}): {places}: {_gist(found[0].problem)}"
         yield Reason(Health.FAILING, text, _step_of(error))
 
 
 def _failed_run(signs: Signs) -> Iterator[Reason]:
-    """The last run, unless all that failed in it is stopped: that is told already."""
+    """The last run, unless all that failed in it is stopped or held back: that is told already."""
     run = signs.last_run
     if run is None or run["state"] not in {RunState.FAILED, RunState.PARTLY_FAILED}:
         return
-    told = {(failure.topic, failure.error) for failure in signs.stopped}
+    told = {(failure.topic, failure.error) for failure in signs.stopped} | {(held.topic, TransactionHangs.__name__) for held in signs.held}
     failed = [entry for entry in run["failed"] if (entry["topic"], entry["error"]) not in told]
     named = [f"{entry['topic']}: {entry['error']}" if entry["topic"] else _whole(entry) for entry in failed]
     named = [*dict.fromkeys(named), *(f"sync {name}" for name, counts in run["syncs"].items() if counts["failed"])]
@@ -280,7 +296,6 @@ def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
 
 _JUDGES: tuple[Callable[[Signs, float], Iterator[Reason]], ...] = (_unreachable, _losses, _failing, _missing, _lagging)
 _READ_LOG = "read the log of that task in Airflow; if what it names is over, start a run now"
-_DETAILS = re.compile(r"; | \(")
 _RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb"
 # By the kind of a loss: what happened, and what to do so that it does not happen again.
 _LOST = {
@@ -295,7 +310,7 @@ _STEPS = {HEADROOM_SECONDS: _RUN_NOW}
 
 def _gist(problem: str) -> str:
     """A problem without details and remedies."""
-    return _DETAILS.split(problem, 1)[0]
+    return problem.partition("; ")[0]
 
 
 def _whole(failure: Mapping[str, Any]) -> str:

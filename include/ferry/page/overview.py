@@ -12,7 +12,7 @@ from ferry.ledger.run_report import PartitionFailure
 from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.missing import Missing
-from ferry.monitoring.verdict import Signs, missing_by_topic
+from ferry.monitoring.verdict import Signs, held_by, missing_by_topic
 
 # What the page shows of a partition.
 SHOWN = tuple(entry.name for entry in fields(PartitionStatus) if entry.name not in {"retention_seconds", "heartbeats"})
@@ -92,7 +92,7 @@ class Overview:
             missing=self.missing,
             stopped=[PartitionFailure(**entry) for entry in self.stopped],
             stopped_total=self.stopped_total,
-            held=[(f"{entry['held_topic']}-{entry['partition']} on {entry['cluster']}", entry["remedy"]) for entry in self.overdue],
+            held=[held_by(entry) for entry in self.overdue],
             broken=self.broken,
         )
 
