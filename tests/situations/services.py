@@ -1,4 +1,7 @@
-"""The one Airflow of all situations: its DAGs are those of the flow that is played, and nothing is tried again, so a failure is final at once."""
+"""The one Airflow of all situations: its DAGs are those of the flow that is played.
+
+A task is tried again once, and at once: on a busy machine a task's process may die.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,13 @@ from tests.waiting import until
 
 from ferry.airflow.flows import TAG
 
-DAG_FILE = 'from ferry.airflow.dags import flows\n\nflows(default_args={"retries": 0})\n'
+DAG_FILE = """\
+from datetime import timedelta
+
+from ferry.airflow.dags import flows
+
+flows(default_args={"retries": 1, "retry_delay": timedelta(seconds=1), "retry_exponential_backoff": False})
+"""
 
 
 class SituationsAirflow(DemoAirflow):

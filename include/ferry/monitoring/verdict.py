@@ -91,9 +91,9 @@ def held_by(entry: Mapping[str, Any]) -> Held:
 class Signs:
     """What is known about a flow.
 
-    `lag` None: nothing was read yet. `losses`: places of losses that nobody acknowledged, with `lost_records` offsets, of `lost_kinds` as in
-    LossReport. `stopped`: partitions that the next run will not copy. `held`: transactions that have been open for too long. Lists may be
-    cut; totals count all. `problem`: why the last read failed. `last_run`: as of runs.joined_runs; `last_verify`: the newest report.
+    `lag` None: nothing was read yet. `losses`: places of losses that nobody acknowledged, with `lost_records` offsets, of `lost_kinds` as
+    in LossReport. `stopped`: partitions that the next run will not copy. `held`: transactions that have been open for too long. Lists may
+    be cut; totals count all. `problem`: why the last read failed. `last_run`: as of runs.joined_runs; `last_verify`: the newest report.
     `interval_seconds` of the schedule. `records_per_second`: how fast the last runs copied.
     """
 

@@ -37,8 +37,8 @@ class Overview:
     """What one read of a flow found.
 
     `losses`: as LossReport, with `run_id` and `acknowledged`; those that nobody acknowledged come first. `losses_open` counts these, and
-    `losses_by_topic` counts them by topic; they have `lost_records` offsets. `stopped`: partitions that the next run will not copy, as PartitionFailure.
-    `open_transactions`: as of LastStableLag.document. `broken`, `missing`: as of FlowStatus. The lists may be cut; the
+    `losses_by_topic` counts them by topic; they have `lost_records` offsets. `stopped`: partitions that the next run will not copy, as
+    PartitionFailure. `open_transactions`: as of LastStableLag.document. `broken`, `missing`: as of FlowStatus. The lists may be cut; the
     totals count everything.
     """
 
