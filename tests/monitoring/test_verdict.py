@@ -200,8 +200,10 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         (seen(lagging(records=1)), "A->B is healthy, 1 record behind, the oldest 30 s old"),
         (
             seen(Overview((IDLE,), missing=(GAP,)), last_run=ENDED),
-            "A->B is not complete: 999 records missing in 1 topic (a seed passed over them): orders; otherwise up to date; "
-            "last run 2 min ago copied 4,999 records",
+            (
+                "A->B is not complete: 999 records missing in 1 topic (a seed passed over them): orders; otherwise up to date; "
+                "last run 2 min ago copied 4,999 records"
+            ),
         ),
         (replace(HEALTHY, problem=UNREACHABLE), "A->B cannot be read: cluster B (b:9092) does not answer"),
     ],
