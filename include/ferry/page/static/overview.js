@@ -94,7 +94,7 @@ function Card({ flow, go, again }) {
     ${!flow.problem && html`<${Next} step=${flow.next_step} />`}
     ${totals && gone && html`<p class="muted">Unknown since <${Clock} at=${flow.read_at} />. It was then:</p>`}
     ${totals && html`<dl class=${`tiles ${gone ? "old" : ""}`}>
-      <${Tile} name="Behind" exactly=${`${exact(totals.lag_records)} records`} alarming=${flow.health === "lagging"}>${totals.lag_records ? `${count(totals.lag_records)} records` : flow.reasons.length ? "otherwise nothing" : "nothing"}<//>
+      <${Tile} name="Behind" exactly=${`${exact(totals.lag_records)} records`} alarming=${flow.health === "lagging"}>${totals.lag_records ? `${count(totals.lag_records)} records` : flow.health === "failing" ? "nothing else" : "nothing"}<//>
       ${totals.lag_records > 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>
       <${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>
       <${Tile} name="Headroom" exactly="Time until the source drops records that are not copied yet">${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)}<//>`}
