@@ -73,7 +73,7 @@ def with_losses(seen: Overview, topic: str = "payments", reason: str = "the sour
         {**asdict(LossReport(topic, 0, 3_000, 3_120, reason)), "run_id": "scheduled__1", "acknowledged": False},
         {**asdict(LossReport(topic, 2, 40, 41, f"{REFUSED}: RecordTooLarge", "skipped")), "run_id": "scheduled__2", "acknowledged": True},
     ]
-    return replace(seen, losses=tuple(found), losses_total=2, losses_open=1, losses_by_topic={topic: 1})
+    return replace(seen, losses=tuple(found), losses_total=2, losses_open=1, lost_records=120, losses_by_topic={topic: 1})
 
 
 def with_troubles(seen: Overview) -> Overview:

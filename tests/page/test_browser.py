@@ -26,11 +26,21 @@ def card(page: Page, flow: str) -> Locator:
 
 SEEN = {
     "healthy": ("Healthy", ("All 2 flows are healthy.", "8 topics, 24 partitions", "14.0 k records")),
-    "lagging": ("Lagging", ("7 topics beyond ferry.alert.lag.records=10000", "behind by 10 h", "420 k")),
+    "lagging": ("Lagging", ("7 topics are more than 10,000 records behind", "behind by 10 h", "420 k")),
     "following": ("Healthy", ("Following since", "ago, 0.4 s behind", "40 records")),
-    "loss": ("Data lost", ("1 range lost and not acknowledged: payments-0 [3000, 3120)", "1 loss")),
-    "missing": ("Records missing", ("3,707 records missing in 2 topics: orders; users", "orders (3,700)", "--topic orders --from")),
-    "failing": ("Failing", ("partly failed: orders: SourceDataLost", "invoices-1 on A", "the last verify found 7 differences")),
+    "loss": ("Data lost", ("the source deleted 120 records before they were copied: payments-0 [3000, 3120)", "1 loss")),
+    "missing": (
+        "Records missing",
+        ("3,707 records missing in 2 topics (a seed passed over them): orders, users", "orders (3,700)", "--topic orders --from"),
+    ),
+    "failing": (
+        "Failing",
+        (
+            "1 partition stopped (SourceDataLost): orders-2: the source dropped",
+            "invoices-1 on A (800 records wait",
+            "the last verify found 7 differences",
+        ),
+    ),
     "unreachable": (
         "Unreachable",
         ("cluster A (a.example:9092) did not answer", "check that the cluster is up", "The data below was read 20 min", "8 topics"),
@@ -268,7 +278,7 @@ def test_on_a_small_screen_the_chosen_tab_is_in_sight(visit: Visit) -> None:
 
 ANSWERS = {
     "failing": ("✕ Failing", "588 records", "the last verify found 7 differences", "Next: see the ranges"),
-    "missing": ("◌ Records missing", "nothing waits", "Missing: orders (3,700), users (7)", "ferry backfill $FERRY_CONFIG"),
+    "missing": ("◌ Records missing", "nothing", "Missing: orders (3,700), users (7)", "ferry backfill $FERRY_CONFIG"),
     "unreachable": ("⌁ Unreachable", "did not answer within 10 s", "Next: check that the cluster is up", "It was then:"),
 }
 

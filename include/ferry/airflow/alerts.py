@@ -81,7 +81,8 @@ def failure_alerts(flow: str, context: Mapping[str, Any]) -> list[Alert]:
             return []
         message, next_step, code = str(exception), SEE_THE_LOG, exception.exit_code
     elif isinstance(problem, FerryError):
-        message = "; ".join([str(problem), *getattr(problem, "__notes__", ())])
+        said = str(problem).removeprefix(f"run {run_id} of {flow}: ")  # an alert names both anyway
+        message = "; ".join([said, *getattr(problem, "__notes__", ())])
         next_step, code = problem.next_step, problem.exit_code
     elif exception is None:  # Airflow's scheduler found the process dead: there is no exception
         message, next_step = "its process died or was killed", SEE_THE_LOG

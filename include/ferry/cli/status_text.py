@@ -86,9 +86,9 @@ def _notes(found: FlowStatus, *, every: bool) -> Iterator[str]:
         yield f"{found.flow} is {found.stage} since {since}: groups are not synced"
     if every:
         yield from map(_told, found.missing)
+        yield from (f"over a limit: {broken}" for broken in found.broken)
     yield from (f"STOPPED: {failure}; next: {error_named(failure.error).next_step}" for failure in found.stopped)
     yield from (f"{'HANGS' if held.overdue else 'open'}: {held.what}; {held.remedy}" for held in found.last_stable_lags)
-    yield from (f"over a limit: {broken}" for broken in found.broken)
     yield from (f"{lack.what}: {lack.reason}" for lack in found.lacking)
     yield from (f"lost: {loss.where}: {loss.reason}" for loss in found.losses)
 

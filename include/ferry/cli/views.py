@@ -28,7 +28,7 @@ from ferry.cli.options import (
     run_id,
     write_report_file,
 )
-from ferry.cli.output import answer, complaint, notice
+from ferry.cli.output import Prose, answer, complaint, notice
 from ferry.errors import ArgumentError, ExitCode, FerryError, PartitionsFailed, UnreadableRecord, worst_exit_code
 from ferry.pipeline.tables import Table
 from ferry.verify.request import DigestKind, VerifyRequest
@@ -60,15 +60,16 @@ def status(config: Config, flow: AnyFlow = None, every: Every = False, as_json: 
     from ferry.monitoring.status import FlowStatus, flow_status
 
     loaded = load_config(config)
-    found, problems = list[FlowStatus](), list[FerryError]()
+    found, problems, unread = list[FlowStatus](), list[FerryError](), list[Prose]()
     for entry in [loaded.flow(flow)] if flow else loaded.flows:
         try:
             found.append(flow_status(entry))
         except FerryError as failure:  # the other flows may have clusters that answer
             problems.append(failure)
+            unread.append(Prose(f"{entry.name} cannot be read, so nothing is known about it now"))
     parts = chain.from_iterable(status_parts(entry, every=every, now=time.time(), config=str(config)) for entry in found)
-    if found or not problems:
-        answer({"flows": [entry.document() for entry in found]}, parts, as_json=as_json)
+    if found or not (problems and as_json):
+        answer({"flows": [entry.document() for entry in found]}, chain(parts, unread), as_json=as_json)
     for problem in problems[1:]:
         notice(complaint(problem.named))
     if problems:

@@ -195,8 +195,12 @@ def other_remote(facts: PartitionFacts, head: Head) -> str:
     if facts.remote_topic != head.remote_topic:
         return f"it was copied to {head.remote_topic}, and today's replication policy names {facts.remote_topic}: change the policy back"
     if facts.remote_topic_id is None:
-        return f"remote topic {facts.remote_topic}, which had topic id {head.remote_topic_id}, was deleted"
-    return f"remote topic {facts.remote_topic} had topic id {head.remote_topic_id} and has {facts.remote_topic_id} now"
+        return f"remote topic {facts.remote_topic} was deleted; it had topic id {head.remote_topic_id}"
+    return _created_again(f"remote topic {facts.remote_topic}", head.remote_topic_id, facts.remote_topic_id)
+
+
+def _created_again(topic: str, before: object, now: object) -> str:
+    return f"{topic} was deleted and created again; it had topic id {before} and has {now} now"
 
 
 def _decide(facts: PartitionFacts, rules: PlanRules) -> _Decided:
@@ -213,7 +217,7 @@ def _decide(facts: PartitionFacts, rules: PlanRules) -> _Decided:
         if rules.on_recreate == "restart":
             return _Decided(facts.log_start, seed_reason=f"restart: source topic {facts.topic} was deleted and created again")
         problem = (
-            f"source topic {facts.topic} had topic id {head.source_topic_id} and has {facts.topic_id} now; "
+            f"{_created_again(f'source topic {facts.topic}', head.source_topic_id, facts.topic_id)}; "
             "ferry.on.recreate=restart copies the new topic after the old one's records"
         )
         raise SourceRecreated(facts.topic, facts.partition, problem)

@@ -70,9 +70,9 @@ def _with_airflow(run: dict[str, Any] | None, facts: DagRunFacts) -> dict[str, A
     if facts.state == _AIRFLOW_FAILED and run["state"] in _WELL | _WITHOUT_RESULT:
         if run["state"] in _WELL and facts.failed_tasks == (LIMITS_TASK,):
             return run  # a limit is broken or could not be checked; the copy itself did not fail
-        named = [
-            {"topic": "", "partition": -1, "error": f"task {task} failed", "problem": "its log says why"} for task in facts.failed_tasks
-        ]
+        # The report fails too when an earlier task has failed.
+        tasks = [task for task in facts.failed_tasks if task != REPORT_TASK] or facts.failed_tasks
+        named = [{"topic": "", "partition": -1, "error": f"task {task} failed", "problem": "its log in Airflow says why"} for task in tasks]
         return {**run, "state": RunState.FAILED, "failed": [*run["failed"], *named], "failed_total": run["failed_total"] + len(named)}
     if run["state"] in _WITHOUT_RESULT:
         return {**run, "state": RunState.DRY if facts.dry else RunState.DONE}

@@ -36,7 +36,7 @@ from ferry.monitoring.missing import Missing
 from ferry.monitoring.missing_reading import read_missing
 from ferry.monitoring.runs import copy_speed
 from ferry.monitoring.runs_reading import read_recent
-from ferry.monitoring.verdict import Signs, Verdict, verdict_of
+from ferry.monitoring.verdict import Signs, Verdict, held_by, verdict_of
 from ferry.pipeline.plan import RunPlan
 from ferry.wire.ranges import NO_END, end_of_range_at, within
 from ferry.wire.ranges import size as held
@@ -105,14 +105,12 @@ class FlowStatus:
             self.lag,
             losses=[loss.where for loss in self.losses],
             losses_total=len(self.losses),
+            lost_records=sum(loss.records for loss in self.losses),
+            lost_kinds=frozenset(loss.kind for loss in self.losses),
             missing=self.missing,
-            stopped=[(failure.where, failure.error) for failure in self.stopped],
+            stopped=self.stopped,
             stopped_total=len(self.stopped),
-            held=[
-                (f"{held.held.topic}-{held.held.partition} on {held.cluster}", held.remedy)
-                for held in self.last_stable_lags
-                if held.overdue
-            ],
+            held=[held_by(entry.document()) for entry in self.last_stable_lags if entry.overdue],
             broken=self.broken,
             last_run=self.last_run,
             last_verify=self.last_verify,

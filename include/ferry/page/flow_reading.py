@@ -34,6 +34,7 @@ def read_overview(flow: Flow) -> dict[str, Any]:
         "losses": sorted(losses, key=lambda loss: loss["acknowledged"])[:LOSSES_NAMED],
         "losses_total": len(losses),
         "losses_open": len(unseen),
+        "lost_records": sum(loss["upstream_end"] - loss["upstream_start"] for loss in unseen),
         "stopped": [asdict(failure) for failure in stopped[:STOPPED_NAMED]],
         "stopped_total": len(stopped),
         "open_transactions": [

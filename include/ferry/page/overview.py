@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
+from ferry.ledger.run_report import PartitionFailure
 from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.missing import Missing
-from ferry.monitoring.verdict import Signs, missing_by_topic
+from ferry.monitoring.verdict import Signs, held_by, missing_by_topic
 
 # What the page shows of a partition.
 SHOWN = tuple(entry.name for entry in fields(PartitionStatus) if entry.name not in {"retention_seconds", "heartbeats"})
@@ -36,8 +37,8 @@ class Overview:
     """What one read of a flow found.
 
     `losses`: as LossReport, with `run_id` and `acknowledged`; those that nobody acknowledged come first. `losses_open` counts these, and
-    `losses_by_topic` counts them by topic. `stopped`: partitions that the next run will not copy, as PartitionFailure.
-    `open_transactions`: as of LastStableLag.document. `broken`, `missing`: as of FlowStatus. The lists may be cut; the
+    `losses_by_topic` counts them by topic; they have `lost_records` offsets. `stopped`: partitions that the next run will not copy, as
+    PartitionFailure. `open_transactions`: as of LastStableLag.document. `broken`, `missing`: as of FlowStatus. The lists may be cut; the
     totals count everything.
     """
 
@@ -45,6 +46,7 @@ class Overview:
     losses: Sequence[Mapping[str, Any]] = ()
     losses_total: int = 0
     losses_open: int = 0
+    lost_records: int = 0
     stopped: Sequence[Mapping[str, Any]] = ()
     stopped_total: int = 0
     open_transactions: Sequence[Mapping[str, Any]] = ()
@@ -79,16 +81,18 @@ class Overview:
 
     def signs(self, flow: str) -> Signs:
         """What the overview tells about the health of the flow."""
-        open_losses = (loss for loss in self.losses if not loss["acknowledged"])
+        open_losses = [loss for loss in self.losses if not loss["acknowledged"]]
         return Signs(
             flow,
             self.lag,
             losses=[f"{loss['topic']}-{loss['partition']} [{loss['upstream_start']}, {loss['upstream_end']})" for loss in open_losses],
             losses_total=self.losses_open,
+            lost_records=self.lost_records,
+            lost_kinds=frozenset(loss["kind"] for loss in open_losses),
             missing=self.missing,
-            stopped=[(_place(entry), entry["error"]) for entry in self.stopped],
+            stopped=[PartitionFailure(**entry) for entry in self.stopped],
             stopped_total=self.stopped_total,
-            held=[(f"{entry['held_topic']}-{entry['partition']} on {entry['cluster']}", entry["remedy"]) for entry in self.overdue],
+            held=[held_by(entry) for entry in self.overdue],
             broken=self.broken,
         )
 
@@ -106,11 +110,6 @@ def overview_from(document: Mapping[str, Any]) -> Overview:
     others = {name: value for name, value in document.items() if name not in {"rows", "broken", "missing"}}
     broken, missing = (BrokenLimit(**entry) for entry in document["broken"]), (Missing(**entry) for entry in document["missing"])
     return Overview(rows, broken=tuple(broken), missing=tuple(missing), **others)
-
-
-def _place(entry: Mapping[str, Any]) -> str:
-    """The partition; the topic alone when it stands for all its partitions (-1)."""
-    return str(entry["topic"]) if entry["partition"] < 0 else f"{entry['topic']}-{entry['partition']}"
 
 
 def _shown(lag: Lag) -> dict[str, Any]:

@@ -59,9 +59,12 @@ function ClusterMap({ clusters, flows, go }) {
   </svg>`;
 }
 
+// What the arrow of a flow says instead of its lag.
+const WORSE = { unknown: "not read yet", unreachable: "unreachable", loss: "records lost", missing: "records missing" };
+
 function lagged(flow) {
-  if (flow.health === "unreachable" || flow.health === "unknown") return flow.health === "unknown" ? "not read yet" : "unreachable";
-  return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : "up to date";
+  if (flow.health in WORSE) return WORSE[flow.health];
+  return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : flow.health === "failing" ? "failing" : "up to date";
 }
 
 function behind(totals) {
@@ -91,18 +94,18 @@ function Card({ flow, go, again }) {
     ${!flow.problem && html`<${Next} step=${flow.next_step} />`}
     ${totals && gone && html`<p class="muted">Unknown since <${Clock} at=${flow.read_at} />. It was then:</p>`}
     ${totals && html`<dl class=${`tiles ${gone ? "old" : ""}`}>
-      <${Tile} name="Behind" exactly=${`${exact(totals.lag_records)} records`} alarming=${flow.health === "lagging"}>${totals.lag_records ? `${count(totals.lag_records)} records` : "nothing"}<//>
-      <${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>
+      <${Tile} name="Behind" exactly=${`${exact(totals.lag_records)} records`} alarming=${flow.health === "lagging"}>${totals.lag_records ? `${count(totals.lag_records)} records` : flow.health === "failing" ? "nothing else" : "nothing"}<//>
+      ${totals.lag_records > 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>
       <${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>
-      <${Tile} name="Headroom" exactly="Time until the source drops records that are not copied yet">${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)}<//>
+      <${Tile} name="Headroom" exactly="Time until the source drops records that are not copied yet">${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)}<//>`}
     </dl>
     <p class="muted">${plural(totals.topics, "topic")}, ${plural(totals.partitions, "partition")}${flow.schedule ? html`, runs <code>${flow.schedule}</code>` : ", no schedule"}</p>`}
-    <p>${run?.state === "following" ? html`Following since <${When} at=${run.started} />, ${behind(totals)}.` : run ? html`Last run <${When} at=${run.finished || run.started} />: ${run.state}${run.records ? `, ${count(run.records)} records` : ""}` : flow.read_at ? "No run yet." : ""}
-      ${flow.losses > 0 && html` <a href=${address(flow, "runs")} onClick=${open("runs")}>${plural(flow.losses, "loss", "losses")}</a>`}</p>
+    <p>${run?.state === "following" ? html`Following since <${When} at=${run.started} />, ${behind(totals)}.` : run ? html`Last run <${When} at=${run.finished || run.started} />: ${run.dag_run_url ? html`<a href=${new URL(run.dag_run_url.replace(/^\//, ""), BASE)} target="_top">${run.state}</a>` : run.state}${run.records ? `, ${count(run.records)} records copied` : ""}` : flow.read_at ? "No run yet." : ""}
+      ${flow.losses > 0 && html`; see <a href=${address(flow, "runs")} onClick=${open("runs")}>${plural(flow.losses, "loss", "losses")}</a>`}</p>
     <p class="links"><a href=${new URL(`dags/${encodeURIComponent(flow.dag_id)}`, BASE)} target="_top">DAG</a>
       <a href=${address(flow, "topics")} onClick=${open("topics")}>Topics</a>
       <a href=${address(flow, "coverage")} onClick=${open("coverage")}>Coverage</a></p>
-    <${ReadAt} document=${flow} again=${again} />
+    ${!flow.problem && html`<${ReadAt} document=${flow} again=${again} />`}
     ${flow.may_trigger && html`<${Start} dag=${flow.dag_id} name="Run now" note="Started from the Ferry page" ended=${again} />`}
   </article>`;
 }
