@@ -15,7 +15,7 @@ from tests.production.replication import DAG_FILE, Replication
 from tests.production.servers import missing_packages, postgresql, redis
 from tests.virtual_environment import virtual_environment
 from tools.kafka import SandboxCluster
-from tools.wheel import ROOT, build_wheel
+from tools.release.building import ROOT, build
 
 from ferry.config import load_config
 
@@ -32,7 +32,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
         told = f"PostgreSQL and Redis are needed: apt-get install {' '.join(missing)}"
         pytest.fail(told) if "FERRY_PRODUCTION" in os.environ else pytest.skip(told)
     place = tmp_path_factory.mktemp("production")
-    wheel = f"kafka-ferry[airflow,spark] @ {build_wheel(place).as_uri()}"
+    wheel = f"kafka-ferry[airflow,spark] @ {build('wheel', place).as_uri()}"
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     return virtual_environment(place / "venv", version, wheel, *MORE_PACKAGES, constraints=ROOT / "requirements.txt")
 
