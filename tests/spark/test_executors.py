@@ -1,4 +1,4 @@
-"""How many tasks can run at a time, as Spark's JVM says: cores, not a site's `spark.default.parallelism`, and several for a task if it says so."""
+"""How many tasks can run at a time, as Spark says: by cores, and by how many of them a task takes. Not by spark.default.parallelism."""
 
 from __future__ import annotations
 
