@@ -111,7 +111,7 @@ spark-drill: setup ## A Spark cluster of two workers that are killed during runs
 yarn: setup ## Spark on YARN: archive, py-files, a container that is killed, Airflow: make yarn SEED=7
 	FERRY_YARN_SEED=$(SEED) pytest -s -m spark_drill tests/spark/test_yarn.py --durations 5
 
-airflow-releases: setup ## Ferry installed by pip into every minor release of Airflow, and a run in each
+airflow-releases: setup ## Ferry installed by pip into every minor release of Airflow, and beside every one of Spark 4; a run in each
 	pytest -m installing --durations 5
 
 airflow-production: setup ## PostgreSQL with CeleryExecutor over Redis and with LocalExecutor, also killed workers and schedulers
