@@ -52,7 +52,6 @@ KINDS = {
     "all cores at once": {},
     "dynamic allocation": DYNAMIC,
     "two cores a task": TWO_CORES_A_TASK,
-    "both": {**DYNAMIC, **TWO_CORES_A_TASK},
 }
 
 
