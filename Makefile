@@ -21,7 +21,7 @@ ROOM ?= wire
 EXTRAS := --extra airflow --extra spark --extra otel
 MINUTES ?= 5
 
-.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix services spark-drill airflow-releases airflow-production exactness endings faults bounces soak hours page situations coverage mutants bench latency quiet scale width tiered distance docs how-tos lock pythons dist spark-environment clean
+.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix services spark-drill yarn airflow-releases airflow-production exactness endings faults bounces soak hours page situations coverage mutants bench latency quiet scale width tiered distance docs how-tos lock pythons dist spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -108,7 +108,10 @@ services: setup ## Every managed service that Ferry knows, played before real br
 spark-drill: setup ## A Spark cluster of two workers that are killed during runs; other environments for its executors
 	pytest -m spark_drill --durations 5
 
-airflow-releases: setup ## Ferry installed by pip into every minor release of Airflow, and a run in each
+yarn: setup ## Spark on YARN: archive, py-files, a container that is killed, Airflow: make yarn SEED=7
+	FERRY_YARN_SEED=$(SEED) pytest -s -m spark_drill tests/spark/test_yarn.py --durations 5
+
+airflow-releases: setup ## Ferry installed by pip into every minor release of Airflow, and beside every one of Spark 4; a run in each
 	pytest -m installing --durations 5
 
 airflow-production: setup ## PostgreSQL with CeleryExecutor over Redis and with LocalExecutor, also killed workers and schedulers

@@ -11,6 +11,7 @@ import re
 import sys
 from abc import abstractmethod
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from ferry.airflow.lineage import Lineage  # imports the OpenLineage provider, an extra
 
 _EXIT_CODE = re.compile(r"Error code is: (\d+)")
+# The Spark provider imports it for such a master, and does not require it.
+KUBERNETES = "apache-airflow-providers-cncf-kubernetes"
 
 
 class FerrySparkOperator(SparkSubmitOperator):
@@ -75,9 +78,20 @@ class FerrySparkOperator(SparkSubmitOperator):
         host = found.host or ""
         if not host:
             raise AirflowFailException(f"Spark connection {self._conn_id} has no host: set it to local[2] or spark://host:port")
+        if host.startswith("k8s:") and not _is_installed(KUBERNETES):  # the hook would end with a NameError
+            raise AirflowFailException(
+                f"Spark connection {self._conn_id} names Kubernetes, which needs another provider: pip install {KUBERNETES}"
+            )
         if "://" in host or host.startswith("local"):
             return host if not found.port else f"{host}:{found.port}"
         return f"{found.conn_type}://{host}:{found.port}"
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return bool(version(package))
+    except PackageNotFoundError:
+        return False
 
 
 class CopyRecordsOperator(FerrySparkOperator):
