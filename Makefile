@@ -21,7 +21,7 @@ ROOM ?= wire
 EXTRAS := --extra airflow --extra spark --extra otel
 MINUTES ?= 5
 
-.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix services spark-drill yarn airflow-releases airflow-production exactness endings faults bounces soak hours page situations coverage mutants bench latency quiet scale width tiered distance docs how-tos lock pythons dist spark-environment clean
+.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix services spark-drill yarn airflow-releases airflow-production exactness endings faults bounces soak hours page situations pictures coverage mutants bench latency quiet scale width tiered distance docs how-tos lock pythons dist spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -126,6 +126,9 @@ page: browser ## The page in a browser; pictures of every view and state in .fer
 
 situations: browser ## What page, status, Airflow and alerts say in twelve situations on real clusters, for a person to read: about 15 minutes
 	python -m tests.situations.run
+
+pictures: browser ## The pictures in docs/images, anew, of the demo that runs (make demo)
+	python -m tests.situations.pictures
 
 coverage: browser ## As test-all, and which lines no test reached
 	pytest -m "$(ALL)" $(PARALLEL) --cov --cov-report=term:skip-covered
