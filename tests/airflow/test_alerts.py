@@ -153,6 +153,11 @@ def test_a_first_failure_raises_a_warning(problem: FerryError, tries: int, told:
     assert [alert["severity"] for _, alert in callbacks.TOLD] == told
 
 
+def test_a_first_failure_that_the_report_will_tell_raises_no_alert(telling: None) -> None:
+    alerts.on_retry(REFERENCE)(context(raised(PartitionsFailed("groups: 1 failed")), "sync_groups", "success"))
+    assert callbacks.TOLD == []
+
+
 def test_a_first_failure_raises_no_alert_if_nobody_asked_for_it(telling: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alerts, "alerts_of", lambda _: AlertSettings(callbacks=("tests.alerting.callbacks:tell",)))
     alerts.on_retry(REFERENCE)(context(raised(ClusterUnreachable("B"))))

@@ -302,6 +302,7 @@ def test_the_views_tell_what_the_flow_did(page: Page) -> None:
         (DagRunType.MANUAL, {"bound": "interval", "topics": ["others"]}, DagRunState.QUEUED, False),
         (DagRunType.MANUAL, {"topics": [TOPIC]}, DagRunState.QUEUED, False),
         (DagRunType.MANUAL, {"bound": "interval"}, DagRunState.SUCCESS, False),
+        (DagRunType.MANUAL, {"bound": "interval", "dry_run": True}, DagRunState.QUEUED, False),
     ],
 )
 def test_the_runs_that_copy_what_is_missing(page: Page, run_type: DagRunType, conf: Any, state: DagRunState, fills: bool) -> None:

@@ -97,6 +97,16 @@ def test_the_page_shows_the_flows_of_every_file_that_is_named(tmp_path: Path, mo
     assert str(second) in (known.problem.message if known.problem else "")
 
 
+def test_a_file_that_is_wrong_stops_no_flow_of_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = written(tmp_path / "first", "A.bootstrap.servers = a:9092"), tmp_path / "second"
+    second.write_text("clusters = C, B\nC->B.enabled = perhaps\n")
+    monkeypatch.setenv("FERRY_CONFIG", f"{second}:{first}")
+    flows = ServerFlows()
+    assert flows.resolve("A->B").source.bootstrap == "a:9092"
+    with pytest.raises(ConfigError, match=str(second)):  # it may be there
+        flows.resolve("C->B")
+
+
 def test_flows_of_dag_files_that_nobody_named_for_the_page_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FERRY_CONFIG", str(written(tmp_path / "mm2.properties", "A.bootstrap.servers = a:9092")))
     dags = {"ferry.A.B": "", "ferry.A.B.verify": "", "ferry.C.D": "Copies, as /team/x.properties says", "ferry.C.D.cutover": ""}

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from ferry.airflow import assets, steps, tasks
 from ferry.airflow.flows import FlowReference
 from ferry.airflow.tasks import EarlierTaskFailed, typed_retries
-from ferry.errors import ArgumentError
+from ferry.errors import ArgumentError, ConfigError
 from ferry.ledger.run_report import RunReport
 from ferry.monitoring.runs import empty_run, tells_health
 
@@ -56,6 +56,22 @@ def test_the_report_names_the_task_the_error_and_its_log(kept: list[RunReport]) 
     (report,) = kept
     assert (report.run_id, [failure.error for failure in report.failed]) == ("manual__1", ["ArgumentError"])
     assert WRONG in report.failed[0].problem
+
+
+def test_a_dry_run_that_failed_writes_nothing(kept: list[RunReport]) -> None:
+    steps.get_current_context()["params"] = {"dry_run": True}
+    with pytest.raises(EarlierTaskFailed):
+        steps.report(FLOW, None, None)
+    assert kept == []
+
+
+def test_what_stopped_the_plan_does_not_hide_it_in_the_report(kept: list[RunReport], monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_: FlowReference) -> None:
+        raise ConfigError("connection kafka_a is missing")
+
+    monkeypatch.setattr(steps, "flow_for_running", missing)
+    with pytest.raises(EarlierTaskFailed, match="plan_run failed"):
+        steps.report(FLOW, None, None)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from ferry.clusters.internal_reader import InternalRecord
 from ferry.ledger import loss_index
 from ferry.ledger.gaps import CopiedPair, GapFold
 from ferry.ledger.loss_index import LossFold, LossIndex
-from ferry.ledger.receipts import BY_OPERATOR, BY_START_POLICY, Receipt, ReceiptKind, encode_receipt
+from ferry.ledger.receipts import BY_OPERATOR, BY_START_POLICY, CREATED_AGAIN, Receipt, ReceiptKind, encode_receipt
 from ferry.ledger.state import FlowRecord, decode_state, encode_state
 from ferry.wire.ranges import Ranges, outside, union
 
@@ -34,6 +34,10 @@ def first(position: int) -> Receipt:
 
 def moved(position: int) -> Receipt:
     return receipt(ReceiptKind.SEED, position, position, f"{BY_OPERATOR}: go on here")
+
+
+def again(position: int) -> Receipt:
+    return receipt(ReceiptKind.SEED, position, position, f"restart: remote topic A.orders {CREATED_AGAIN}")
 
 
 def copied(start: int, end: int) -> Receipt:
@@ -57,6 +61,7 @@ def gaps_of(*receipts: Receipt) -> Mapping[CopiedPair, Ranges]:
         ([first(7), copied(7, 20)], ()),
         ([moved(7), copied(7, 20)], ((0, 7),)),
         ([moved(7)], ((0, 7),)),
+        ([again(7), copied(7, 20)], ()),
         ([first(7), copied(7, 20), moved(30), copied(30, 40)], ((20, 30),)),
         ([first(7), copied(7, 20), moved(30), copied(30, 40), backfilled(22, 25)], ((20, 22), (25, 30))),
         ([first(7), copied(7, 20), moved(30), backfilled(20, 30)], ()),

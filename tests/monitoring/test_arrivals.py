@@ -25,7 +25,8 @@ PLACES = {key: TopicPartition(f"A.{key.topic}", key.partition) for key in (ORDER
 @pytest.mark.unit
 def test_behind_is_what_lies_after_the_position() -> None:
     assert behind(PLACES, {PLACES[ORDERS]: 7}, {ORDERS: 9, OTHER: 0}) == {ORDERS: (7, 9), OTHER: (None, 0)}
-    assert behind(PLACES, {PLACES[ORDERS]: 9, PLACES[OTHER]: 4}, {ORDERS: 9, OTHER: 3}) == {}
+    assert behind(PLACES, {PLACES[ORDERS]: 9, PLACES[OTHER]: 4}, {ORDERS: 9, OTHER: 4}) == {}
+    assert behind(PLACES, {PLACES[ORDERS]: 9, PLACES[OTHER]: 4}, {ORDERS: 9, OTHER: 3}) == {OTHER: (4, 3)}
     assert behind(PLACES, {PLACES[ORDERS]: 7}, {}) == {}  # a leader that does not answer is no reason for a run
 
 
@@ -58,6 +59,10 @@ def test_runs_that_change_no_position_start_after_growing_pauses() -> None:
     starts = starts.started(both, now)
     assert starts.pause == FIRST_PAUSE
     assert starts.due({OTHER: (0, 2)}, now)
+    # A partition that is stopped for long delays no other one.
+    starts = Starts().started({ORDERS: (0, 1)}, now).started({ORDERS: (0, 1)}, now)
+    assert not starts.due({ORDERS: (0, 1)}, now)
+    assert starts.due({ORDERS: (0, 1), OTHER: (4, 5)}, now)
 
 
 @pytest.mark.unit

@@ -64,12 +64,12 @@ ENDED = {
         (Signs("A->B", problem=Problem("ReadTimedOut", "slow", "wait")), Health.UNREACHABLE, "slow"),
         (Signs("A->B", problem=Problem("AuthenticationFailed", "no", "log in")), Health.UNREACHABLE, "no"),
         (Signs("A->B", problem=REFUSED), Health.FAILING, "damaged"),
-        (seen(Overview((IDLE,), (LOSS,), 1, 1, 4)), Health.LOSS, "the source deleted 4 records before they were copied: orders-0 [5, 9)"),
+        (seen(Overview((IDLE,), (LOSS,), 1, 1, 4)), Health.LOSS, "the source deleted 4 records that Ferry had not copied: orders-0 [5, 9)"),
         (seen(Overview((IDLE,), (SEEN_LOSS,), 1, 0)), Health.HEALTHY, None),
         (
             seen(Overview((IDLE,), (LOSS,) * 4, 9, 9, 36)),
             Health.LOSS,
-            "the source deleted 36 records before they were copied: " + "orders-0 [5, 9); " * 3 + "and 6 more",
+            "the source deleted 36 records that Ferry had not copied: " + "orders-0 [5, 9); " * 3 + "and 6 more",
         ),
         (replace(HEALTHY, last_run=run("done")), Health.HEALTHY, None),
         (replace(HEALTHY, last_run=run("superseded")), Health.HEALTHY, None),
@@ -103,7 +103,7 @@ ENDED = {
                 last_run=run("partly failed", failed=[{**STOPPED, "error": "TransactionHangs"}]),
             ),
             Health.FAILING,
-            "1 transaction open for too long: A.orders-0 on B (3 records wait behind its beginning)",
+            "1 transaction open for too long: A.orders-0 on B (behind its beginning: 3 records)",
         ),
         (
             seen(Overview((IDLE,), ({**LOSS, "kind": "skipped"},), 1, 1, 4)),
@@ -113,7 +113,7 @@ ENDED = {
         (
             seen(Overview((IDLE,), (LOSS, {**LOSS, "kind": "skipped"}), 2, 2, 8)),
             Health.LOSS,
-            "8 records are not on the target, and cannot be copied any more: orders-0 [5, 9); orders-0 [5, 9)",
+            "lost for good: 8 records: orders-0 [5, 9); orders-0 [5, 9)",
         ),
         (
             seen(Overview((IDLE,), stopped=(STOPPED,), stopped_total=1)),
@@ -128,7 +128,7 @@ ENDED = {
         (
             seen(Overview((IDLE,), open_transactions=(HELD,))),
             Health.FAILING,
-            "1 transaction open for too long: A.orders-0 on B (3 records wait behind its beginning)",
+            "1 transaction open for too long: A.orders-0 on B (behind its beginning: 3 records)",
         ),
         (seen(Overview((IDLE,), open_transactions=({**HELD, "overdue": False},))), Health.HEALTHY, None),
         (replace(HEALTHY, last_verify={"differences_total": 2}), Health.FAILING, "the last verify found 2 differences"),

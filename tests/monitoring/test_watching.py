@@ -11,9 +11,11 @@ import pytest
 from tests.waiting import until
 
 from ferry.cli.watch_screen import one_line
+from ferry.config.settings import DEADLINE_SECONDS
 from ferry.ledger.run_report import PartitionFailure
 from ferry.monitoring import watching
 from ferry.monitoring.lag import PartitionStatus
+from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.status import FlowStatus
 from ferry.monitoring.watching import MOVED_SECONDS, STOPPED_SHOWN, TOPICS_SHOWN, UNKNOWN, UNREACHABLE, FlowFrame, Look, Watcher, frame
 
@@ -151,6 +153,14 @@ def test_a_flow_does_not_wait_for_another(hung: threading.Event) -> None:
         hung.set()
         until(lambda: [entry.flow for entry in watched.frames] == ["dead", "live"])
     until(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("ferry-watch")])
+
+
+def test_a_missed_run_is_told_between_two_whole_looks_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    missed = BrokenLimit(DEADLINE_SECONDS, "", 7_200.0, 60.0)
+    monkeypatch.setattr(watching, "flow_status", lambda flow: FlowStatus(flow.name, (), (), broken=(missed,)))
+    monkeypatch.setattr(watching, "status_after_run", lambda flow: FlowStatus(flow.name, (), ()))
+    watcher = watching.FlowWatcher(flows("A->B")[0])
+    assert [watcher.look().health for _ in range(2)] == ["lagging", "lagging"]
 
 
 def test_an_unexpected_error_of_a_look_reaches_the_caller(hung: threading.Event) -> None:

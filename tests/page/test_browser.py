@@ -28,7 +28,7 @@ SEEN = {
     "healthy": ("Healthy", ("All 2 flows are healthy.", "8 topics, 24 partitions", "14.0 k records")),
     "lagging": ("Lagging", ("7 topics are more than 10,000 records behind", "behind by 10 h", "420 k")),
     "following": ("Healthy", ("Following since", "ago, 0.4 s behind", "40 records")),
-    "loss": ("Data lost", ("the source deleted 120 records before they were copied: payments-0 [3000, 3120)", "1 loss")),
+    "loss": ("Data lost", ("the source deleted 120 records that Ferry had not copied: payments-0 [3000, 3120)", "1 loss")),
     "missing": (
         "Records missing",
         ("3,707 records missing in 2 topics (a seed passed over them): orders, users", "orders (3,700)", "--topic orders --from"),

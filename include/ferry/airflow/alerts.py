@@ -44,7 +44,7 @@ def on_retry(flow: FlowReference) -> Callback:
     """The callback for a task of the flow that failed and will be tried again."""
 
     def first_failure(settings: AlertSettings, context: Mapping[str, Any]) -> list[Alert]:
-        if not settings.on_first_failure or context["ti"].try_number != 1:
+        if not settings.on_first_failure or context["ti"].try_number != 1 or _told_elsewhere(context):
             return []
         found = failure_alerts(flow.name, context)
         return [replace(alert, severity=Severity.WARNING, message=f"{alert.message}; Airflow will try it again") for alert in found]

@@ -17,7 +17,7 @@ from pathlib import Path
 from airflow.models.connection import Connection
 
 from ferry.airflow.connections import placeholder
-from ferry.airflow.flows import FlowReference, dag_id, refuse_same_ids, verify_dag_id
+from ferry.airflow.flows import TAG, FlowReference, dag_id, refuse_same_ids, verify_dag_id
 from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER
 from ferry.config import ConnectionFields, FerryConfig, Flow, load_config
 from ferry.config.flow import CONFIG_VARIABLE, named_configs
@@ -56,7 +56,7 @@ class ServerFlows:
         self._known = Known()
         self._flows: dict[Path, tuple[Flow, ...]] = {}
         self._read_at: float | None = None
-        self._configs: tuple[FerryConfig, ...] = ()
+        self._configs: tuple[FerryConfig | FerryError, ...] = ()
         self._resolved_at: float | None = None
         self._lock = threading.Lock()
         self._resolving = threading.Lock()
@@ -73,11 +73,14 @@ class ServerFlows:
         """The flow with its connections. ConfigError, ArgumentError."""
         with self._resolving:
             if self._resolved_at is None or time.monotonic() - self._resolved_at > FLOWS_SECONDS:
-                self._configs = tuple(load_config(path, connections=server_connection) for path in named_configs())
+                self._configs = tuple(map(_loaded, named_configs()))
                 self._resolved_at = time.monotonic()
             for config in self._configs:
-                if name in {flow.name for flow in config.flows}:
+                if not isinstance(config, FerryError) and name in {flow.name for flow in config.flows}:
                     return config.flow(name)
+            for config in self._configs:  # the flow may be in a file that cannot be read now
+                if isinstance(config, FerryError):
+                    raise config
             raise ArgumentError(f"no file that {CONFIG_VARIABLE} names for the api-server has an enabled flow {name}")
 
     def _look(self) -> Known:
@@ -101,12 +104,21 @@ class ServerFlows:
         return Known(tuple(facts.values()), None if problem is None else problem_of(problem), complete=complete)
 
 
+def _loaded(path: Path) -> FerryConfig | FerryError:
+    """One file with its connections, or why there is none: a file that is wrong stops no flow of another one."""
+    try:
+        return load_config(path, connections=server_connection)
+    except FerryError as problem:
+        return problem
+
+
 def unnamed_dags(known: Known, dags: Mapping[str, str]) -> dict[str, str]:
     """Replicating DAGs (`dags`: every DAG of Ferry's that Airflow knows, with its description) of flows in files that nobody named here."""
     if not known.complete:  # the DAGs may be of the file that cannot be read
         return {}
-    kinds = ("verify", FAILOVER, FAILBACK, CUTOVER)
-    of_flows = {name for name in dags if not any(name == f"{other}.{kind}" for other in dags for kind in kinds)}
+    kinds = {"verify", FAILOVER, FAILBACK, CUTOVER}
+    split = {name: name.rpartition(".") for name in dags if name.startswith(f"{TAG}.")}
+    of_flows = {name for name, (parent, _, kind) in split.items() if not (kind in kinds and parent in dags)}
     return {name: dags[name] for name in sorted(of_flows - {flow.dag_id for flow in known.flows})}
 
 

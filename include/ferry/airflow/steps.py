@@ -1,5 +1,6 @@
 """The bodies of the tasks of a flow's DAG: the steps of a run, with Airflow's run id, interval and params."""
 
+import contextlib
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -17,6 +18,7 @@ from ferry.airflow.params import run_params
 from ferry.airflow.tasks import NOT_PLANNED, EarlierTaskFailed, emit, first_failure, say, typed_retries
 from ferry.airflow.versions import AirflowFailException, AirflowSkipException
 from ferry.copying.request import RunRequest
+from ferry.errors import FerryError
 from ferry.ledger.run_report import PartitionFailure, RunReport, time_now
 from ferry.ledger.sync_outcome import LISTED
 from ferry.monitoring.limits import limits_broken
@@ -143,9 +145,10 @@ def _stopped_early(flow: FlowReference) -> EarlierTaskFailed:
         return EarlierTaskFailed("plan_run or prepare_topics failed: its log names the reason")
     now, run_id = time_now(), str(get_current_context()["dag_run"].run_id)
     failure = PartitionFailure("", -1, found["error"], f"{found['task']}: {found['problem']}")
-    with typed_retries():
-        if trouble := keep_run(flow_for_running(flow), RunReport(flow.name, run_id, now, now, "", failed=(failure,))):
-            say(trouble)
+    if not (get_current_context().get("params") or {}).get("dry_run"):
+        with contextlib.suppress(FerryError):  # what stopped the earlier task may stop this too, and is told below
+            if trouble := keep_run(flow_for_running(flow), RunReport(flow.name, run_id, now, now, "", failed=(failure,))):
+                say(trouble)
     return EarlierTaskFailed(
         f"{found['task']} failed: {found['error']}: {found['problem']} (next: {found['next_step']}; log: {found['url']})"
     )

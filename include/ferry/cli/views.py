@@ -72,9 +72,12 @@ def status(config: Config, flow: AnyFlow = None, every: Every = False, as_json: 
         answer({"flows": [entry.document() for entry in found]}, chain(parts, unread), as_json=as_json)
     for problem in problems[1:]:
         notice(complaint(problem.named))
-    if problems:
+    codes = [entry.verdict(time.time()).exit_code for entry in found]
+    if problems and worst_exit_code([*codes, problems[0].exit_code]) is problems[0].exit_code:
         raise problems[0]
-    raise typer.Exit(worst_exit_code(entry.verdict(time.time()).exit_code for entry in found))
+    if problems:
+        notice(complaint(problems[0].named))
+    raise typer.Exit(worst_exit_code(codes))
 
 
 def ledger(config: Config, flow: FlowName, topic: OneTopic = None, as_json: AsJson = False) -> None:

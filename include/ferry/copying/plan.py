@@ -28,7 +28,7 @@ from ferry.errors import (
     TargetTooNarrow,
     count_of,
 )
-from ferry.ledger.receipts import BY_START_POLICY, Receipt, ReceiptKind
+from ferry.ledger.receipts import BY_START_POLICY, CREATED_AGAIN, Receipt, ReceiptKind
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.state import Head
 from ferry.ledger.topic_ids import PartitionPair
@@ -200,7 +200,7 @@ def other_remote(facts: PartitionFacts, head: Head) -> str:
 
 
 def _created_again(topic: str, before: object, now: object) -> str:
-    return f"{topic} was deleted and created again; it had topic id {before} and has {now} now"
+    return f"{topic} {CREATED_AGAIN}; it had topic id {before} and has {now} now"
 
 
 def _decide(facts: PartitionFacts, rules: PlanRules) -> _Decided:
@@ -209,13 +209,13 @@ def _decide(facts: PartitionFacts, rules: PlanRules) -> _Decided:
         return _first_time(facts, rules)
     if head.remote_topic_id != facts.topic_ids.remote:
         if rules.on_target_recreate == "restart":
-            return _Decided(facts.start, seed_reason=f"restart: remote topic {facts.remote_topic} was deleted and created again")
+            return _Decided(facts.start, seed_reason=f"restart: remote topic {facts.remote_topic} {CREATED_AGAIN}")
         raise TargetRecreated(
             facts.topic, facts.partition, f"{other_remote(facts, head)}; ferry.on.target.recreate=restart copies it again"
         )
     if head.source_topic_id != facts.topic_ids.source:
         if rules.on_recreate == "restart":
-            return _Decided(facts.log_start, seed_reason=f"restart: source topic {facts.topic} was deleted and created again")
+            return _Decided(facts.log_start, seed_reason=f"restart: source topic {facts.topic} {CREATED_AGAIN}")
         problem = (
             f"{_created_again(f'source topic {facts.topic}', head.source_topic_id, facts.topic_id)}; "
             "ferry.on.recreate=restart copies the new topic after the old one's records"

@@ -1,7 +1,7 @@
 """Gaps of a ledger: source offsets that a seed passed over, and that no receipt settles (pure).
 
 A flow copies a partition without a gap from its first position on. Only a seed that moves the position leaves one. What lies before the
-first position by the start policy is no gap: the config says that the flow begins there.
+first position by the start policy is no gap: the config says that the flow begins there. The same holds for a topic that was created again.
 
 Who reads a ledger from its beginning knows all of its gaps. Who reads on from an index knows those of the index, and takes away what
 receipts have settled since. If a seed has come since, only the beginning of the ledger tells where the position was before.
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ferry.clusters.partitions import TopicPartition, grouped
-from ferry.ledger.receipts import BY_START_POLICY, SETTLING, Glance, Receipt, ReceiptKind
+from ferry.ledger.receipts import BY_START_POLICY, CREATED_AGAIN, SETTLING, Glance, Receipt, ReceiptKind
 from ferry.wire.ranges import Range, Ranges, outside, union
 
 
@@ -57,7 +57,7 @@ class GapFold:
                 settled.append((seen.upstream_start, seen.upstream_end))
 
     def _add_seed(self, pair: CopiedPair, seen: Glance | Receipt, share: int) -> None:
-        if seen.reason.startswith(BY_START_POLICY):
+        if seen.reason.startswith(BY_START_POLICY) or seen.reason.endswith(CREATED_AGAIN):
             self._first[pair] = max(self._first.get(pair, 0), seen.upstream_start)
         elif share in self._indexed:
             self.unsure = True

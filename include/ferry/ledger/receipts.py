@@ -30,6 +30,8 @@ RUNS_PER_RECEIPT = 10_000
 # How reasons begin that readers tell apart: of a `skipped` receipt of a refused record (other skipped ranges had expired before a backfill
 # copied them), of what an operator said, and of the seed at the first position of a partition.
 REFUSED, BY_OPERATOR, BY_START_POLICY = "refused by the target", "operator", "start policy"
+# How the reason of a seed ends at which the copy of a new topic begins.
+CREATED_AGAIN = "was deleted and created again"
 
 
 class ReceiptKind(StrEnum):

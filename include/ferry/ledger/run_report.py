@@ -167,7 +167,7 @@ class RunReport:
         refused = [f"{loss.where}: {loss.reason}" for loss in self.losses if loss.kind != "loss"]
         if expired:
             lost, where = sum(loss.records for loss in expired), "; ".join(loss.where for loss in expired)
-            what = f"the source deleted {count_of(lost, 'record')} before they were copied: {where}"
+            what = f"the source deleted {count_of(lost, 'record')} that Ferry had not copied: {where}"
             found.append(SourceDataLost(f"{run}: {what}"))
         if refused:
             what = f"{count_of(len(refused), 'range')} of records skipped: {'; '.join(refused)}"

@@ -25,9 +25,12 @@ Behind = Mapping[TopicPartition, tuple[int | None, int]]
 def behind(
     places: Mapping[TopicPartition, TopicPartition], positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
 ) -> Behind:
-    """What a run would copy (pure). `places`: the remote partition of each source partition; `positions` are by remote partition."""
+    """What a run would copy, or would name: a log that ends before the position was truncated, or is that of a new topic (pure).
+
+    `places`: the remote partition of each source partition; `positions` are by remote partition.
+    """
     found = {key: (positions.get(place), ends[key]) for key, place in places.items() if key in ends}
-    return {key: (position, end) for key, (position, end) in found.items() if position is None or position < end}
+    return {key: (position, end) for key, (position, end) in found.items() if position is None or position != end}
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,10 @@ class Starts:
         return Starts(now_behind, now, pause)
 
     def _moved(self, now_behind: Behind) -> bool:
-        """Whether a position has changed since the last start."""
-        return not self.found or any(key not in now_behind or now_behind[key][0] != position for key, (position, _) in self.found.items())
+        """Whether a position has changed since the last start, or another partition is behind."""
+        if not self.found or not now_behind.keys() <= self.found.keys():
+            return True
+        return any(key not in now_behind or now_behind[key][0] != position for key, (position, _) in self.found.items())
 
 
 class Arrivals:

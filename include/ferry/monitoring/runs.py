@@ -43,7 +43,7 @@ class DagRunFacts:
 
     def is_filling(self, topic: str) -> bool:
         """Whether it copies what the ledger lacks of the topic, and has not ended."""
-        return self.backfill and self.finished is None and (not self.topics or topic in self.topics)
+        return self.backfill and not self.dry and self.finished is None and (not self.topics or topic in self.topics)
 
 
 def tells_health(run: Mapping[str, Any]) -> bool:

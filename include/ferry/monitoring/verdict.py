@@ -224,7 +224,7 @@ def _failing(signs: Signs, _: float) -> Iterator[Reason]:
         yield Reason(Health.FAILING, signs.problem.message, signs.problem.next_step)
     yield from _stopped(signs)
     if signs.held:
-        held = [f"{entry.place} ({count_of(entry.waiting, 'record')} wait behind its beginning)" for entry in signs.held]
+        held = [f"{entry.place} (behind its beginning: {count_of(entry.waiting, 'record')})" for entry in signs.held]
         text = f"{count_of(len(held), 'transaction')} open for too long: {_named(held, len(held))}"
         yield Reason(Health.FAILING, text, signs.held[0].remedy)
     yield from _failed_run(signs)
@@ -299,10 +299,10 @@ _READ_LOG = "read the log of that task in Airflow; if what it names is over, sta
 _RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb"
 # By the kind of a loss: what happened, and what to do so that it does not happen again.
 _LOST = {
-    "loss": ("the source deleted {} before they were copied", SourceDataLost.remedy),
+    "loss": ("the source deleted {} that Ferry had not copied", SourceDataLost.remedy),
     "skipped": ("the target refused {}", "remove the cause that ferry ledger names"),
 }
-_LOST_IN_ANY_WAY = "{} are not on the target, and cannot be copied any more"
+_LOST_IN_ANY_WAY = "lost for good: {}"
 _RUN_NOW = "start a run now, and raise the source's retention"
 _CATCH_UP = "start a run now; if the next runs do not catch up, run more often, or raise ferry.max.rate.mb"
 _STEPS = {HEADROOM_SECONDS: _RUN_NOW}

@@ -213,7 +213,9 @@ class FlowWatcher:
                 self._losses, self._run, self._whole_at = len(status.losses), status.newest_run, time.monotonic()
             else:
                 quick = status_after_run(self._flow)
-                status = replace(self._whole, partitions=quick.partitions, stopped=quick.stopped, broken=quick.broken, stage=quick.stage)
+                deadline = (entry for entry in self._whole.broken if not entry.topic)  # only a whole look asks for the runs
+                broken = (*deadline, *quick.broken)
+                status = replace(self._whole, partitions=quick.partitions, stopped=quick.stopped, broken=broken, stage=quick.stage)
                 status = replace(status, last_stable_lags=quick.last_stable_lags, stage_since=quick.stage_since)
         except FerryError as problem:
             return Look(self._flow.name, time.time(), None, problem.named, self._run, self._losses)

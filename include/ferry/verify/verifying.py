@@ -43,7 +43,7 @@ def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Call
         if not todo:
             break
         if attempt:
-            say(f"{count_of(len(todo), 'range')} have no result, so they are compared again")
+            say(f"no result of {count_of(len(todo), 'range')} yet: Ferry compares again")
         for result in compare(flow, request.run_id, todo):
             results[result.key] = result
             elsewhere += result.cpu_seconds

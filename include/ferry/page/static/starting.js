@@ -17,9 +17,14 @@ export function useRun(dag, ended) {
   useEffect(() => {
     if (!run || ENDED.has(state)) return undefined;
     const look = async () => {
-      const found = await call(`${dagPath(dag)}/dagRuns/${encodeURIComponent(run)}`).catch(() => null);
-      if (found) setState(found.state);
-      if (found && ENDED.has(found.state)) ended();
+      try {
+        const found = await call(`${dagPath(dag)}/dagRuns/${encodeURIComponent(run)}`);
+        setProblem("");
+        setState(found.state);
+        if (ENDED.has(found.state)) ended();
+      } catch (refused) {
+        setProblem(`How far the run is, is not known: ${refused.message}`);
+      }
     };
     const timer = setInterval(look, LOOK_MS);
     return () => clearInterval(timer);
@@ -44,7 +49,7 @@ export function useRun(dag, ended) {
 export function Progress({ of: { dag, run, state, problem, paused } }) {
   const link = run && html`<a href=${new URL(`dags/${encodeURIComponent(dag)}/runs/${encodeURIComponent(run)}`, BASE)} target="_top">${run}</a>`;
   return html`${problem && html`<p class="banner bad" role="alert">${problem}</p>`}
-    ${paused && !ENDED.has(state) && html`<p class="banner">The DAG is paused: the run waits until somebody unpauses it.</p>`}
+    ${paused && state === "queued" && html`<p class="banner">The DAG is paused: the run waits until somebody unpauses it.</p>`}
     ${run && html`<p role="status">${!ENDED.has(state) && html`<span class="spinner" aria-hidden="true"></span> `}Run ${link} ${DONE[state] ?? `is ${state}`}.</p>`}`;
 }
 
