@@ -5,6 +5,7 @@ processes. A Spark driver can do so if Airflow is installed there and it can see
 """
 
 import importlib.util
+import os
 
 from ferry.config import ConnectionFields
 from ferry.config.connections import Lookup
@@ -19,7 +20,12 @@ def connection_fields(name: str) -> ConnectionFields:
 
 
 def connection_lookup() -> Lookup | None:
-    """How a Spark driver finds a connection by its id; None: Airflow is not installed."""
+    """How a Spark driver finds a connection by its id; None: Airflow is not installed.
+
+    Airflow hides its database from a task: the URL that the task, and what it starts, finds is none. With it Airflow can be imported only as
+    a library, which prepares no database.
+    """
+    os.environ.setdefault("_AIRFLOW__AS_LIBRARY", "1")
     return None if importlib.util.find_spec("airflow") is None else connection_fields
 
 
