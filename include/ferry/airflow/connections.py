@@ -22,8 +22,8 @@ def connection_fields(name: str) -> ConnectionFields:
 def connection_lookup() -> Lookup | None:
     """How a Spark driver finds a connection by its id; None: Airflow is not installed.
 
-    Airflow hides its database from a task: the URL that the task, and what it starts, finds is none. With it Airflow can be imported only as
-    a library, which prepares no database.
+    Airflow hides its database from a task and from what the task starts. There Airflow can be imported only as a library, which prepares
+    no database.
     """
     os.environ.setdefault("_AIRFLOW__AS_LIBRARY", "1")
     return None if importlib.util.find_spec("airflow") is None else connection_fields
