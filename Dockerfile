@@ -18,7 +18,6 @@ COPY --chown=50000:0 include ./include
 COPY --chown=50000:0 spark_jobs ./spark_jobs
 RUN pip install --no-cache-dir --no-deps -e .
 COPY --chown=50000:0 dags /opt/airflow/dags
-COPY --chown=50000:0 plugins /opt/airflow/plugins
 
 ENV FERRY_CONFIG=/opt/ferry/mm2.properties \
     AIRFLOW__CORE__LOAD_EXAMPLES=False \

@@ -6,9 +6,9 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 # Or every worker would rewrite the assertions of all tests anew, ten seconds of a core.
 unexport PYTHONDONTWRITEBYTECODE
-PYTHON_DIRECTORIES := include demo tools tests dags plugins spark_jobs benchmarks docs/examples
+PYTHON_DIRECTORIES := include demo tools tests dags spark_jobs benchmarks docs/examples
 # What has a target of its own is not among the tests.
-ALL := not parity and not migration and not bounces and not rights and not matrix and not services and not drill and not spark_drill
+ALL := not parity and not migration and not bounces and not rights and not matrix and not services and not drill and not spark_drill and not installing and not production
 # Of tests at a time: a third of the time a worker waits for brokers, so three keep two cores busy.
 WORKERS ?= 3
 # A file stays on one worker, with its clusters; tests/conftest.py puts the files that take longest first.
@@ -17,9 +17,11 @@ SEED ?= 1
 ROUNDS ?= 40
 EXAMPLES ?= 5000
 ROOM ?= wire
+# What the image and the tests need: the locks have all of it.
+EXTRAS := --extra airflow --extra spark --extra otel
 MINUTES ?= 5
 
-.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix services spark-drill exactness endings faults bounces soak hours page coverage mutants bench latency quiet scale width tiered distance docs how-tos lock pythons spark-environment clean
+.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix services spark-drill yarn airflow-releases airflow-production exactness endings faults bounces soak hours page situations pictures coverage mutants bench latency quiet scale width tiered distance docs how-tos lock pythons dist spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -106,12 +108,27 @@ services: setup ## Every managed service that Ferry knows, played before real br
 spark-drill: setup ## A Spark cluster of two workers that are killed during runs; other environments for its executors
 	pytest -m spark_drill --durations 5
 
+yarn: setup ## Spark on YARN: archive, py-files, a container that is killed, Airflow: make yarn SEED=7
+	FERRY_YARN_SEED=$(SEED) pytest -s -m spark_drill tests/spark/test_yarn.py --durations 5
+
+airflow-releases: setup ## Ferry installed by pip into every minor release of Airflow, and beside every one of Spark 4; a run in each
+	pytest -m installing --durations 5
+
+airflow-production: setup ## PostgreSQL with CeleryExecutor over Redis and with LocalExecutor, also killed workers and schedulers
+	FERRY_PRODUCTION=1 pytest -m production --durations 20
+
 exactness: setup ## Translated offsets of 500 groups beside MirrorMaker 2's: make exactness SEED=7
 	python -m tests.exactness.run --seed $(SEED)
 
 page: browser ## The page in a browser; pictures of every view and state in .ferry/page-screenshots
 	rm -rf .ferry/page-screenshots
 	FERRY_PAGE_SCREENSHOTS=$(CURDIR)/.ferry/page-screenshots pytest -m browser --durations 5
+
+situations: browser ## What page, status, Airflow and alerts say in eleven situations on real clusters, for a person to read: about 15 minutes
+	python -m tests.situations.run
+
+pictures: browser ## The pictures in docs/images, anew, of the demo that runs (make demo)
+	python -m tests.situations.pictures
 
 coverage: browser ## As test-all, and which lines no test reached
 	pytest -m "$(ALL)" $(PARALLEL) --cov --cov-report=term:skip-covered
@@ -152,19 +169,24 @@ how-tos: setup ## Every how-to as written, in a fresh clone
 	python -m tests.documents.how_tos
 
 lock: setup ## Compile the locks anew from pyproject.toml
-	uv pip compile pyproject.toml --generate-hashes --no-emit-index-url --no-header \
+	uv pip compile pyproject.toml $(EXTRAS) --generate-hashes --no-emit-index-url --no-header \
 		--python-version 3.11 --quiet -o requirements.txt
-	uv pip compile pyproject.toml --group dev -c requirements.txt --generate-hashes \
+	uv pip compile pyproject.toml $(EXTRAS) --group dev -c requirements.txt --generate-hashes \
 		--no-emit-index-url --no-header --python-version 3.11 --quiet -o requirements-dev.txt
-	sed -i '1i # Compiled by `make lock` (uv); install with --no-deps: the list is complete.' requirements.txt requirements-dev.txt
+	uv pip compile --group executors -c requirements.txt --generate-hashes \
+		--no-emit-index-url --no-header --python-version 3.11 --quiet -o requirements-executors.txt
+	sed -i '1i # Compiled by `make lock` (uv); install with --no-deps: the list is complete.' requirements*.txt
 
 # What of UP is left out rewrites to syntax that 3.11 lacks.
 pythons: setup ## Requirements resolved, code linted and typed for Python 3.12 and 3.13 as well
 	for version in 3.12 3.13; do \
 		echo "Python $$version" && ruff check --quiet --ignore UP040,UP046,UP047 --target-version py$${version/./} $(PYTHON_DIRECTORIES) && mypy --python-version $$version && \
-		uv pip compile pyproject.toml --group dev -c requirements.txt --no-annotate --no-header \
+		uv pip compile pyproject.toml $(EXTRAS) --group dev -c requirements.txt --no-annotate --no-header \
 			--no-emit-index-url --python-version $$version --quiet >/dev/null || exit 1; \
 	done
+
+dist: setup ## The files of a release, built from the commit that is checked out: wheel, sdist, executors' archive, SBOM, checksums
+	python -m tools.release
 
 spark-environment: setup ## An archive of the Python that Spark's executors need: dist/ferry-executors.tar.gz
 	setup/spark-environment.sh dist/ferry-executors.tar.gz

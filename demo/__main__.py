@@ -61,7 +61,7 @@ def demo_up() -> None:
         airflow.start()
     with AirflowApi(airflow.url, airflow.user, airflow.password) as api:
         api.wait_for_dag(DAG)
-        _show(_run(api, api.trigger(DAG)), api, summary)
+        _show(_run(api, api.unpause(DAG) if new else api.trigger(DAG)), api, summary)
         if new:
             more = load_sample_topics(clusters.source, seed=time.time_ns(), records=500)
             _show(_run(api, api.trigger(DAG)), api, more)

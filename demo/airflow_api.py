@@ -70,6 +70,16 @@ class AirflowApi:
             time.sleep(POLL_SECONDS)
         raise ApiFailed(f"DAG {dag} did not appear within {DAG_SECONDS:.0f} s")
 
+    def unpause(self, dag: str) -> str:
+        """Unpause a DAG that has a schedule and no run yet: Airflow starts the run of the last interval. The run id."""
+        self._call("PATCH", f"/dags/{dag}", {"is_paused": False})
+        deadline = time.monotonic() + DAG_SECONDS
+        while time.monotonic() < deadline:
+            if runs := self._call("GET", f"/dags/{dag}/dagRuns")["dag_runs"]:
+                return str(runs[0]["dag_run_id"])
+            time.sleep(POLL_SECONDS)
+        raise ApiFailed(f"Airflow started no run of DAG {dag} within {DAG_SECONDS:.0f} s after it was unpaused")
+
     def trigger(self, dag: str) -> str:
         """Unpause the DAG and start a run of it now; the run id."""
         self._call("PATCH", f"/dags/{dag}", {"is_paused": False})

@@ -47,6 +47,8 @@ class DemoAirflow:
     """The demo's Airflow; `user` and `password` log in to its UI."""
 
     user = "admin"
+    services = SERVICES
+    python = sys.executable
 
     def __init__(self, home: Path, config: Path) -> None:
         self._home = home
@@ -74,14 +76,14 @@ class DemoAirflow:
             passwords = self._home / "passwords.json"
             passwords.write_text(json.dumps({self.user: self.password}), encoding="utf-8")
             self._airflow("db", "migrate")
-        for name, arguments in SERVICES.items():
+        for name, arguments in self.services.items():
             if self._process(name) is None:
                 self._spawn(name, arguments)
         self._wait_until_healthy()
 
     def stop(self) -> None:
         """Stop every service with all that it started."""
-        found = [process for name in SERVICES if (process := self._process(name)) is not None]
+        found = [process for name in self.services if (process := self._process(name)) is not None]
         everything = [child for process in found for child in (*process.children(recursive=True), process)]
         for process in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -96,7 +98,7 @@ class DemoAirflow:
 
     def environment(self) -> dict[str, str]:
         """What a shell needs to use this Airflow's own commands."""
-        binaries = str(Path(sys.executable).parent)
+        binaries = str(Path(self.python).parent)
         sqlite = f"sqlite:///{self._home / 'airflow.db'}?timeout={DATABASE_SECONDS}"
         settings = {
             "AIRFLOW_HOME": str(self._home),
@@ -117,13 +119,13 @@ class DemoAirflow:
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
             "FERRY_CONFIG": str(self._config),
-            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_PYTHON": self.python,
             "PYTHONFAULTHANDLER": "1",
         }
         return {**os.environ, **settings, "PATH": os.pathsep.join([binaries, os.environ.get("PATH", "")])}
 
     def _airflow(self, *arguments: str) -> None:
-        command = [sys.executable, "-m", "airflow", *arguments]
+        command = [self.python, "-m", "airflow", *arguments]
         done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=False)
         if done.returncode:
             raise AirflowFailed(f"airflow {' '.join(arguments)} ended with code {done.returncode}:\n{done.stderr[-2000:]}")
@@ -133,7 +135,8 @@ class DemoAirflow:
         extra = ["--port", str(self._state["port"])] if name == "api-server" else []
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "airflow", *arguments, *extra],
+                [self.python, "-m", "airflow", *arguments, *extra],
+                cwd=self._home,
                 stdout=output,
                 stderr=output,
                 stdin=subprocess.DEVNULL,
@@ -147,7 +150,7 @@ class DemoAirflow:
     def _wait_until_healthy(self) -> None:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
-            for name in SERVICES:
+            for name in self.services:
                 if self._process(name) is None:
                     raise AirflowFailed(f"airflow {name} ended; its log ends with:\n{self._tail(name)}")
             with contextlib.suppress(httpx.HTTPError):

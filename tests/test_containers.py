@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ def test_the_base_image_is_the_airflow_of_the_lock() -> None:
 
 def test_everything_that_is_copied_is_there_and_not_ignored() -> None:
     copied = [Path(source) for line in instructions("COPY") for source in line.split()[1:-1]]
-    assert {Path("requirements.txt"), Path("include"), Path("spark_jobs"), Path("dags"), Path("plugins")} <= set(copied)
+    assert {Path("requirements.txt"), Path("include"), Path("spark_jobs"), Path("dags")} <= set(copied)
     for source in copied:
         assert (ROOT / source).exists(), source
         files = [source] if (ROOT / source).is_file() else [file.relative_to(ROOT) for file in (ROOT / source).rglob("*.py")]
@@ -72,8 +73,9 @@ def test_what_is_installed_is_the_lock_and_this_source() -> None:
     assert len(installs) == 2
     assert all("--no-deps" in line and "--no-cache-dir" in line for line in installs)
     assert "--require-hashes -r requirements.txt" in installs[0]
-    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    wanted = re.findall(r'"([a-z0-9-]+)[^"]*"', project.split("dependencies = [", 1)[1].split("\n]", 1)[0])
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [needed for extra in ("airflow", "spark", "otel") for needed in project["optional-dependencies"][extra]]
+    wanted = [re.split(r"[<>=]", needed)[0] for needed in (*project["dependencies"], *extras)]
     locked = set(re.findall(r"^([a-z0-9-]+)==", LOCK, re.MULTILINE))
     assert len(wanted) > 10
     assert set(wanted) <= locked

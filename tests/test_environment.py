@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[1]
-LOCKS = ("requirements.txt", "requirements-dev.txt")
+LOCKS = {"requirements.txt": 80, "requirements-dev.txt": 80, "requirements-executors.txt": 10}
 
 
 def test_pyspark_and_its_client_are_one_version() -> None:
@@ -28,10 +28,10 @@ def test_locks_pin_everything_with_hashes_and_no_addresses(name: str) -> None:
     assert "://" not in text
     assert "--index" not in text
     pins = re.findall(r"^([a-z0-9][a-z0-9._-]*)(?:\[[^\]]*\])?==", text, re.MULTILINE | re.IGNORECASE)
-    assert len(pins) > 80
+    assert len(pins) > LOCKS[name]
     assert text.count("--hash=sha256:") >= len(pins)
 
 
-def test_the_runtime_lock_is_part_of_the_development_lock() -> None:
-    runtime, development = (set(re.findall(r"^(\S+==\S+)", (ROOT / name).read_text(), re.MULTILINE)) for name in LOCKS)
-    assert runtime <= development
+def test_the_locks_hold_the_same_versions() -> None:
+    runtime, development, executors = (set(re.findall(r"^(\S+==\S+)", (ROOT / name).read_text(), re.MULTILINE)) for name in LOCKS)
+    assert executors <= runtime <= development

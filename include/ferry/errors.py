@@ -51,6 +51,11 @@ def some_of(names: Sequence[str], most: int, between: str = ", ") -> str:
     return between.join(names[:most]) + (f" and {others:,} more" if others > 0 else "")
 
 
+def count_of(number: int, what: str, several: str = "") -> str:
+    """A number of things for people: `1 record`, `2,000 records`. `several`: the plural, if it is more than an s."""
+    return f"{number:,} {what if number == 1 else several or what + 's'}"
+
+
 def span(seconds: float) -> str:
     """A duration for people, in the largest unit that fits at least twice: `7 days`, `36 h`, `90 min`, `100 s`."""
     units = ((86_400, "days"), (3_600, "h"), (60, "min"))
@@ -110,7 +115,7 @@ class ArgumentError(FerryError):
 class ClusterUnreachable(FerryError):
     """A cluster does not answer, or does not answer in time."""
 
-    next_step = "check bootstrap.servers, the advertised listeners and the network, then run again"
+    next_step = "check that the cluster is up; then bootstrap.servers, the advertised listeners and the network; then run again"
     exit_code = ExitCode.UNREACHABLE
 
 
@@ -175,7 +180,8 @@ class ReplicatorActive(FerryError):
 class SourceDataLost(FerryError):
     """The source deleted records before they were copied; the ledger holds a `loss` receipt for each range."""
 
-    next_step = "see the ranges with ferry ledger, then run ferry ack-loss; run more often or raise the source's retention"
+    remedy = "run more often, or raise the source's retention"
+    next_step = f"see the ranges with ferry ledger, then run ferry ack-loss; {remedy}"
     exit_code = ExitCode.DATA_LOST
     retry = RetryRule.HUMAN
 

@@ -1,12 +1,17 @@
-"""An OpenTelemetry collector: a real HTTP server that decodes OTLP's protobuf and keeps the last value of each metric and tags."""
+"""A collector: a real HTTP server that takes OpenTelemetry's metrics and OpenLineage's events.
+
+It decodes OTLP's protobuf and keeps the last value of each metric and tags. It keeps each event of lineage.
+"""
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Queue
+from typing import Any
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
@@ -14,7 +19,7 @@ Points = list[tuple[dict[str, str], float]]
 
 
 class Collector:
-    """What it was sent: values by name and tags."""
+    """What it was sent: values by name and tags; `lineage`: events."""
 
     def __init__(self, port: int) -> None:
         self.settings = {
@@ -22,7 +27,10 @@ class Collector:
             "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}",
             "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
         }
+        transport = {"type": "http", "url": f"http://127.0.0.1:{port}", "endpoint": "lineage"}
+        self.lineage_settings = {"AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport)}
         self.received: Queue[bytes] = Queue()
+        self.lineage: list[dict[str, Any]] = []
         self._values: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
 
     def found(self) -> dict[str, Points]:
@@ -45,6 +53,8 @@ def collecting() -> Iterator[Collector]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             if self.path.endswith("/metrics"):
                 collector.received.put(body)
+            elif self.path == "/lineage":
+                collector.lineage.append(json.loads(body))
             self.send_response(200)
             self.end_headers()
 

@@ -20,6 +20,7 @@ os.environ.update(
         "AIRFLOW_HOME": HOME.name,
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+        "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "0",  # a busy machine may take long
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",

@@ -16,6 +16,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from tests.alerting import callbacks
 
 from ferry.airflow import alerts
+from ferry.airflow.flows import FlowReference
 from ferry.airflow.tasks import EarlierTaskFailed, failure_of_exit_code, typed_retries
 from ferry.alerting.alert import AlertKind, Severity
 from ferry.alerting.delivering import deliver
@@ -26,17 +27,20 @@ from ferry.monitoring.limits import BrokenLimit, limits_broken
 
 pytestmark = pytest.mark.airflow
 
+REFERENCE = FlowReference(Path("/no/such/mm2.properties"), "A->B")
 
-def context(exception: BaseException | None, task: str = "plan_run", copied: str = "success") -> dict[str, Any]:
+
+def context(exception: BaseException | None, task: str = "plan_run", copied: str = "success", tries: int = 1) -> dict[str, Any]:
     states = {"r1": {"copy_records": copied}}
-    found = SimpleNamespace(task_id=task, dag_id="ferry.A.B", log_url="http://x/log", get_task_states=lambda **_: states)
+    facts = {"task_id": task, "dag_id": "ferry.A.B", "log_url": "http://x/log", "try_number": tries}
+    found = SimpleNamespace(**facts, get_task_states=lambda **_: states)
     return {"ti": found, "run_id": "r1", "exception": exception}
 
 
 @pytest.fixture
 def telling(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flow's alerts go to the tests' callback."""
-    settings = AlertSettings(callbacks=("tests.alerting.callbacks:tell",))
+    """The flow's alerts go to the tests' callback, also those of a first failure."""
+    settings = AlertSettings(callbacks=("tests.alerting.callbacks:tell",), on_first_failure=True)
     monkeypatch.setattr(alerts, "alerts_of", lambda _: settings)
     callbacks.TOLD.clear()
 
@@ -108,13 +112,12 @@ def test_a_task_that_was_found_dead_raises_an_alert() -> None:
     assert (alert.what, "died" in alert.message) == ("TaskDied", True)
 
 
-def test_finding_the_callbacks_needs_no_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finding_the_callbacks_needs_no_connection(tmp_path: Path) -> None:
     lines = ("clusters = A, B", "A.ferry.airflow.connection = gone", "B.bootstrap.servers = b:9092", "A->B.enabled = true")
     config = tmp_path / "mm2.properties"
     config.write_text("\n".join([*lines, "A->B.ferry.alert.callback = tests.alerting.callbacks:tell"]), encoding="latin-1")
-    monkeypatch.setenv("FERRY_CONFIG", str(config))
     callbacks.TOLD.clear()
-    alerts.on_failure("A->B")(context(raised(ConfigError("connection gone: there is none"))))
+    alerts.on_failure(FlowReference(config, "A->B"))(context(raised(ConfigError("connection gone: there is none"))))
     assert [alert["what"] for _, alert in callbacks.TOLD] == ["ConfigError"]
 
 
@@ -124,7 +127,7 @@ def test_finding_the_callbacks_needs_no_connection(tmp_path: Path, monkeypatch: 
     ("failed", SourceDataLost("t-0"), 1),
 ])  # fmt: skip
 def test_a_report_does_not_repeat_the_alert_of_the_copy(copied: str, problem: FerryError, told: int, telling: None) -> None:
-    alerts.on_failure("A->B")(context(raised(problem), "report_outcome", copied))
+    alerts.on_failure(REFERENCE)(context(raised(problem), "report_outcome", copied))
     assert len(callbacks.TOLD) == told
 
 
@@ -136,8 +139,29 @@ def test_a_report_does_not_repeat_the_alert_of_the_copy(copied: str, problem: Fe
     ("success", ClusterUnreachable("B"), 1),
 ])  # fmt: skip
 def test_a_sync_raises_an_alert_only_if_no_report_will(copied: str, problem: FerryError, told: int, telling: None) -> None:
-    alerts.on_failure("A->B")(context(raised(problem), "sync_groups", copied))
+    alerts.on_failure(REFERENCE)(context(raised(problem), "sync_groups", copied))
     assert len(callbacks.TOLD) == told
+
+
+@pytest.mark.parametrize(("problem", "tries", "told"), [
+    (ClusterUnreachable("B"), 1, ["warning"]),
+    (ClusterUnreachable("B"), 2, []),
+    (Superseded("a newer run"), 1, []),
+])  # fmt: skip
+def test_a_first_failure_raises_a_warning(problem: FerryError, tries: int, told: list[str], telling: None) -> None:
+    alerts.on_retry(REFERENCE)(context(raised(problem), tries=tries))
+    assert [alert["severity"] for _, alert in callbacks.TOLD] == told
+
+
+def test_a_first_failure_that_the_report_will_tell_raises_no_alert(telling: None) -> None:
+    alerts.on_retry(REFERENCE)(context(raised(PartitionsFailed("groups: 1 failed")), "sync_groups", "success"))
+    assert callbacks.TOLD == []
+
+
+def test_a_first_failure_raises_no_alert_if_nobody_asked_for_it(telling: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alerts, "alerts_of", lambda _: AlertSettings(callbacks=("tests.alerting.callbacks:tell",)))
+    alerts.on_retry(REFERENCE)(context(raised(ClusterUnreachable("B"))))
+    assert callbacks.TOLD == []
 
 
 def test_a_loss_raises_an_alert_although_a_newer_run_took_over() -> None:
@@ -151,7 +175,7 @@ def test_a_loss_raises_an_alert_although_a_newer_run_took_over() -> None:
 
 @pytest.mark.parametrize(("state", "told"), [("running", 1), ("queued", 1), ("failed", 0), ("success", 0)])
 def test_a_deadline_counts_for_runs_that_have_not_ended(state: str, told: int, telling: None) -> None:
-    alerts.deadline_missed("A->B", {"dag_run": {"dag_run_id": "r1", "dag_id": "ferry.A.B", "state": state}})
+    alerts.deadline_missed("mm2.properties", "A->B", {"dag_run": {"dag_run_id": "r1", "dag_id": "ferry.A.B", "state": state}})
     assert len(callbacks.TOLD) == told
 
 
@@ -204,7 +228,6 @@ def test_the_webhook_of_the_page_posts_the_alert(monkeypatch: pytest.MonkeyPatch
     assert [json.loads(body) for body in received] == [alert.document()]
 
 
-def test_an_alert_that_cannot_be_made_fails_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("FERRY_CONFIG", raising=False)
-    alerts.on_failure("A->B")(context(raised(NotAuthorized("x"))))
-    alerts.on_failure("A->B")({})
+def test_an_alert_that_cannot_be_made_fails_nothing() -> None:
+    alerts.on_failure(REFERENCE)(context(raised(NotAuthorized("x"))))
+    alerts.on_failure(REFERENCE)({})

@@ -12,13 +12,14 @@ from airflow.sdk.exceptions import AirflowSkipException
 from tests.alerting import callbacks
 
 from ferry.airflow import assets
+from ferry.airflow.flows import FlowReference
 from ferry.config import load_config
 from ferry.config.settings import AlertSettings
 from ferry.pipeline.refreshed import RefreshedPartition, RefreshedTopic
 
 pytestmark = pytest.mark.airflow
 
-ENTRY = RefreshedPartition(0, 0, 5, 0, 6, 5, 50)
+ENTRY = RefreshedPartition(0, 0, 5, 0, 6, 5, 50, 5)
 REFRESHED = tuple(RefreshedTopic(name, f"A.{name}", (ENTRY,), -1, -1) for name in ("heartbeats", "orders", "payments"))
 COPIED = {"needs_copy": True, "dry_run": False}
 
@@ -45,7 +46,7 @@ def announced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         monkeypatch.setattr(assets, "request_of", lambda *_: SimpleNamespace(run_id="r1"))
         monkeypatch.setattr(assets, "read_refreshed", lambda *_: read)
         callbacks.TOLD.clear()
-        assets.announce("A->B", planned)
+        assets.announce(FlowReference(config, "A->B"), planned)
         return events.get("ferry.A.B.topics", [])
 
     return announce

@@ -11,7 +11,10 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import ParamValidationError
 
+from ferry.airflow.flows import FlowReference
+from ferry.airflow.spark_operators import FerrySparkOperator
 from ferry.airflow.verifying import verify_request_of
+from ferry.airflow.versions import AFTER_PLAN
 from ferry.errors import ArgumentError
 from ferry.verify.request import VerifyRequest
 
@@ -89,7 +92,7 @@ def test_the_tasks_and_their_order(bag: DagBag) -> None:
 def test_each_enabled_sync_is_a_task_of_its_own_after_the_copy(bag: DagBag) -> None:
     for name in SYNCS:
         task = bag.dags["ferry.A.B"].get_task(name)
-        assert (task.trigger_rule, task.downstream_task_ids) == ("all_done", {"report_outcome"})
+        assert (task.trigger_rule, task.downstream_task_ids) == (AFTER_PLAN, {"report_outcome"})
         assert "copy_records" in task.upstream_task_ids
     other = {task.task_id for task in bag.dags["ferry.B.A"].tasks} - {
         "plan_run",
@@ -114,15 +117,15 @@ def test_the_check_of_limits_runs_beside_the_report(bag: DagBag) -> None:
     """A limit that is broken, or an event that cannot be sent, fails neither the copy nor the report."""
     for name in BESIDE:
         task = bag.dags["ferry.A.B"].get_task(name)
-        assert (task.trigger_rule, task.downstream_task_ids, "copy_records" in task.upstream_task_ids) == ("all_done", set(), True)
+        assert (task.trigger_rule, task.downstream_task_ids, "copy_records" in task.upstream_task_ids) == (AFTER_PLAN, set(), True)
     assert [alias.name for alias in bag.dags["ferry.A.B"].get_task("announce_topics").outlets] == ["ferry.A.B.topics"]
 
 
-def test_every_task_alerts_about_its_failure_and_not_about_a_retry(bag: DagBag) -> None:
+def test_every_task_alerts_about_its_failures(bag: DagBag) -> None:
     for dag in bag.dags.values():
         for task in dag.tasks:
             assert task.on_failure_callback, task.task_id
-            assert not task.on_retry_callback
+            assert task.on_retry_callback, task.task_id
 
 
 def test_a_deadline_where_the_config_sets_one(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bag: DagBag) -> None:
@@ -133,7 +136,7 @@ def test_a_deadline_where_the_config_sets_one(airflow_database: None, tmp_path: 
     dags = dagbag(monkeypatch).dags
     (deadline,) = dags["ferry.A.B"].deadline or ()
     assert (deadline.interval, deadline.callback.path) == (timedelta(seconds=90), "ferry.airflow.alerts.deadline_missed")
-    assert deadline.callback.kwargs == {"flow": "A->B"}
+    assert deadline.callback.kwargs == {"config": str(path), "flow": "A->B"}
     assert dags["ferry.B.A"].deadline is None
 
 
@@ -209,3 +212,65 @@ def test_a_bad_config_is_an_import_error_that_names_the_line(
     (trace,) = bag.import_errors.values()
     assert f"{path}:10" in trace
     assert "topicz" in trace
+
+
+def users_dags(monkeypatch: pytest.MonkeyPatch, folder: Path, **files: str) -> DagBag:
+    """The DAGs of files of a user's, where Airflow looks for DAGs only in files that name them."""
+    monkeypatch.delenv("FERRY_CONFIG", raising=False)
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(f"from ferry.airflow.dags import flows\n{text}\n")
+    return DagBag(dag_folder=str(folder), safe_mode=True)
+
+
+def test_one_line_of_a_users_file_makes_the_dags(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mm2.properties").write_text(CONFIG)
+    bag = users_dags(monkeypatch, tmp_path, ours='flows("mm2.properties")')
+    assert bag.import_errors == {}
+    assert len(bag.dags) == 10
+    dag = bag.dags["ferry.A.B"]
+    assert dag.fileloc == str(tmp_path / "ours.py")
+    assert dag.get_task("copy_records").flow == FlowReference(tmp_path / "mm2.properties", "A->B")
+    assert str(tmp_path / "mm2.properties") in (dag.description or "")
+    assert all(f"`{tmp_path / 'mm2.properties'}`" in (dag.doc_md or "") for dag in bag.dags.values())
+
+
+def test_files_side_by_side(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "one").write_text(CONFIG.replace("B->A.enabled = true", "B->A.enabled = false"))
+    (tmp_path / "two").write_text(CONFIG.replace("B", "C"))
+    (tmp_path / "three").write_text(CONFIG.replace("B", "D"))
+    bag = users_dags(monkeypatch, tmp_path, first='flows("one")\nflows("two")', second='flows("three")')
+    assert bag.import_errors == {}
+    copying = [dag.get_task("copy_records") for dag in bag.dags.values() if dag.has_task("copy_records")]
+    configs = {task.dag_id: task.flow.config.name for task in copying}
+    assert configs == {"ferry.A.B": "one", "ferry.A.C": "two", "ferry.C.A": "two", "ferry.A.D": "three", "ferry.D.A": "three"}
+
+
+def test_several_files_in_the_variable(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "one").write_text(CONFIG)
+    (tmp_path / "two").write_text(CONFIG.replace("B", "C"))
+    monkeypatch.setenv("FERRY_CONFIG", f"{tmp_path / 'one'}:{tmp_path / 'two'}")
+    assert {"ferry.A.B", "ferry.A.C"} <= set(dagbag(monkeypatch).dags)
+    monkeypatch.setenv("FERRY_CONFIG", f"{tmp_path / 'one'}:{tmp_path / 'one'}")
+    assert dagbag(monkeypatch).import_errors == {}
+    (tmp_path / "two").write_text(CONFIG)
+    monkeypatch.setenv("FERRY_CONFIG", f"{tmp_path / 'one'}:{tmp_path / 'two'}")
+    (problem,) = dagbag(monkeypatch).import_errors.values()
+    assert f"flows A->B of {tmp_path / 'one'} and A->B would both have the DAG ferry.A.B" in problem
+
+
+def test_what_a_file_may_change(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mm2.properties").write_text(CONFIG)
+    default_args = '{"owner": "us", "retries": 7, "on_failure_callback": print}'
+    given = f'tags=["ours"], pool="spark", queue="large", executor_config={{"pod": 1}}, default_args={default_args}'
+    bag = users_dags(monkeypatch, tmp_path, ours=f'flows("mm2.properties", {given})')
+    assert bag.import_errors == {}
+    for dag in bag.dags.values():
+        assert {"ferry", "ours"} <= set(dag.tags)
+        for task in dag.tasks:
+            starts_spark = isinstance(task, FerrySparkOperator)
+            assert (task.pool, task.queue) == (("spark", "large") if starts_spark else ("default_pool", "default"))
+            assert task.executor_config == ({"pod": 1} if starts_spark else {})
+            assert task.owner == "us"
+            assert task.on_failure_callback[-1] is print
+            assert len(task.on_failure_callback) == 2, "alerts go on"
+    assert (bag.dags["ferry.A.B"].get_task("plan_run").retries, bag.dags["ferry.A.B"].get_task("report_outcome").retries) == (7, 0)

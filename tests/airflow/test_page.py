@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from sqlalchemy import delete
 from starlette.routing import Mount
 from tests.both_clusters import both_clusters
 from tests.waiting import NEVER_SECONDS, until
@@ -37,6 +38,8 @@ from ferry.pipeline.run import Run
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # as in conftest.py: Airflow and its dependencies warn about each other
     from airflow.api_fastapi.app import create_app, get_auth_manager, purge_cached_app
+    from airflow.models.dag import DagModel, DagTag
+    from airflow.models.dagbundle import DagBundleModel
     from airflow.models.dagrun import DagRun
     from airflow.utils.session import create_session
     from airflow.utils.state import DagRunState
@@ -45,6 +48,7 @@ with warnings.catch_warnings():
 
     import ferry.airflow.page
     from ferry.airflow import steps
+    from ferry.airflow.flows import FlowReference
     from ferry.airflow.page_flows import Known
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers]
@@ -63,6 +67,7 @@ class Page:
     client: TestClient
     mounted: FastAPI
     flow: Flow
+    reference: FlowReference
 
     def headers(self, user: str) -> dict[str, str]:
         answer = self.client.post("/auth/token", json={"username": user, "password": PASSWORDS[user]})
@@ -171,7 +176,7 @@ def page(
         (mount,) = [route for route in app.routes if isinstance(route, Mount) and route.path == "/ferry"]
         assert isinstance(mount.app, FastAPI)
         with TestClient(app) as browser:
-            yield Page(app, browser, mount.app, flow)
+            yield Page(app, browser, mount.app, flow, FlowReference(config, flow.name))
         for reader in mount.app.state.service._readers._idle:
             reader.end()
         purge_cached_app()
@@ -203,6 +208,7 @@ def test_a_viewer_gets_every_answer_and_no_action(page: Page, user: str, acts: b
         assert answer.headers.get("cache-control") == "no-store" or "/api/" not in path
     assert page.get("whoami", user) == {"version": 1, "name": user, "flows_with_trigger": ["A->B", "C->B"] if acts else []}
     assert {flow["may_trigger"] for flow in page.get("overview", user)["flows"]} == {acts}
+    assert {flow["may_verify"] for flow in page.get("overview", user)["flows"]} == {acts}
     assert page.get("coverage", user, flow="A->B", topic=TOPIC)["may_trigger"] is acts
 
 
@@ -259,7 +265,7 @@ def test_the_map_shows_every_flow_and_a_dead_cluster_hides_no_other(page: Page) 
     assert (good["last_run"]["run_id"], good["last_run"]["records"]) == ("second", RECORDS)
     assert (dead["health"], dead["totals"], dead["problem"]["error"]) == ("unreachable", None, "ClusterUnreachable")
     assert dead["problem"]["next_step"]
-    assert "C (127.0.0.1:1)" in dead["reasons"][0]
+    assert dead["reasons"][0].startswith("cluster C does not answer (127.0.0.1:1")
 
 
 def test_the_views_tell_what_the_flow_did(page: Page) -> None:
@@ -288,6 +294,33 @@ def test_the_views_tell_what_the_flow_did(page: Page) -> None:
     assert page.get("transactions", flow="A->B")["open_transactions"] == []
 
 
+@pytest.mark.parametrize(
+    ("run_type", "conf", "state", "fills"),
+    [
+        (DagRunType.MANUAL, {"bound": "interval", "topics": [TOPIC]}, DagRunState.QUEUED, True),
+        (DagRunType.BACKFILL_JOB, None, DagRunState.QUEUED, True),
+        (DagRunType.MANUAL, {"bound": "interval", "topics": ["others"]}, DagRunState.QUEUED, False),
+        (DagRunType.MANUAL, {"topics": [TOPIC]}, DagRunState.QUEUED, False),
+        (DagRunType.MANUAL, {"bound": "interval"}, DagRunState.SUCCESS, False),
+        (DagRunType.MANUAL, {"bound": "interval", "dry_run": True}, DagRunState.QUEUED, False),
+    ],
+)
+def test_the_runs_that_copy_what_is_missing(page: Page, run_type: DagRunType, conf: Any, state: DagRunState, fills: bool) -> None:
+    now = datetime.now(UTC)
+    run = DagRun(dag_id=DAG, run_id="filling", run_type=run_type, state=state, conf=conf, queued_at=now, run_after=now)
+    run.end_date = now if state == DagRunState.SUCCESS else None
+    with create_session() as session:
+        session.add(run)
+    try:
+        filling = page.get("coverage", flow="A->B", topic=TOPIC)["filling"]
+    finally:
+        with create_session() as session:
+            session.execute(delete(DagRun).where(DagRun.run_id == "filling"))
+    told = {"run_id": "filling", "state": "queued", "url": f"/dags/{DAG}/runs/filling"}
+    assert [{**told, **run} for run in filling] == filling
+    assert bool(filling) is fills
+
+
 def test_dag_runs_are_in_the_list(page: Page) -> None:
     """One that died before it could write anything to the target is known to Airflow alone."""
     now = datetime.now(UTC)
@@ -307,7 +340,7 @@ def test_dag_runs_are_in_the_list(page: Page) -> None:
     assert (newest["run_id"], newest["state"], newest["airflow_state"], newest["records"]) == ("manual__1+x", "failed", "failed", None)
     assert newest["dag_run_url"] == f"/dags/{DAG}/runs/manual__1%2Bx"
     flow = next(flow for flow in page.get("overview")["flows"] if flow["flow"] == "A->B")
-    assert (flow["health"], flow["reasons"]) == ("failing", ["run manual__1+x failed"])
+    assert (flow["health"], flow["reasons"]) == ("failing", ["the last run failed"])
     with create_session() as session:
         session.query(DagRun).filter(DagRun.run_id == "manual__1+x").delete()
 
@@ -350,10 +383,28 @@ def test_only_users_who_may_see_import_errors_see_why_there_are_no_flows(page: P
     assert page.get("overview", "vic")["problem"] is None
 
 
+def test_a_dag_whose_file_is_not_named_for_the_page_is_told_to_who_may_read_it(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    with create_session() as session:
+        session.merge(DagBundleModel(name="dags-folder"))
+        session.flush()
+        session.add(DagModel(dag_id="ferry.X.Y", bundle_name="dags-folder", is_stale=False, description="Copies, as /x.properties says"))
+        session.flush()
+        session.add(DagTag(dag_id="ferry.X.Y", name="ferry"))
+    try:
+        problem = page.get("overview")["problem"]
+        assert "ferry.X.Y (Copies, as /x.properties says)" in problem["message"]
+        monkeypatch.setattr(ferry.airflow.page, "may_read", lambda _, dag_id: dag_id != "ferry.X.Y")
+        assert page.get("overview")["problem"] is None
+    finally:
+        with create_session() as session:
+            for kind in (DagTag, DagModel):
+                session.execute(delete(kind).where(kind.dag_id == "ferry.X.Y"))
+
+
 def test_the_check_of_limits_keeps_the_lag_for_the_history(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     assert keep_lag(page.flow, "second", RunLag(99, 5.0, None)) == ""
     monkeypatch.setattr(steps, "get_current_context", dict)
     monkeypatch.setattr(steps, "request_of", lambda *_: RunRequest("A->B", "second"))
-    assert steps.check_limits("A->B", {"dry_run": False, "needs_copy": True})["lag_records"] == 0
+    assert steps.check_limits(page.reference, {"dry_run": False, "needs_copy": True})["lag_records"] == 0
     kept = {run["run_id"]: run["lag_records"] for run in read_runs(page.flow)["runs"]}
     assert kept["second"] == 0

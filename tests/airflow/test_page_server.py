@@ -15,14 +15,15 @@ from types import SimpleNamespace
 import pytest
 
 from ferry.copying.request import RunRequest, epoch_milliseconds
-from ferry.errors import ConfigError
+from ferry.errors import ArgumentError, ConfigError
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # as in conftest.py: Airflow and its dependencies warn about each other
     from airflow.models.connection import Connection
     from airflow.utils.session import create_session
 
-    from ferry.airflow.page_flows import ServerFlows, server_connection
+    from ferry.airflow.flows import FlowReference
+    from ferry.airflow.page_flows import ServerFlows, server_connection, tell_unnamed, unnamed_dags
     from ferry.airflow.steps import request_of
 
 pytestmark = pytest.mark.airflow
@@ -80,6 +81,50 @@ def test_without_a_config_the_page_says_so(monkeypatch: pytest.MonkeyPatch, vari
     assert found.problem.message.startswith("FERRY_CONFIG" if not variable else "/does/not/exist")
 
 
+def test_the_page_shows_the_flows_of_every_file_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = written(tmp_path / "first", "A.bootstrap.servers = a:9092"), tmp_path / "second"
+    second.write_text("clusters = C, B\nC.bootstrap.servers = c:9092\nB.bootstrap.servers = b:9092\nC->B.enabled = true\n")
+    monkeypatch.setenv("FERRY_CONFIG", f"{first}:{second}")
+    flows = ServerFlows()
+    assert ([facts.flow for facts in flows.known().flows], flows.known().problem) == (["A->B", "C->B"], None)
+    assert flows.resolve("C->B").source.bootstrap == "c:9092"
+    with pytest.raises(ArgumentError, match="has an enabled flow D->B"):
+        flows.resolve("D->B")
+    second.unlink()
+    flows._read_at = None
+    known = flows.known()
+    assert [facts.flow for facts in known.flows] == ["A->B", "C->B"], "those of the last good read stay"
+    assert str(second) in (known.problem.message if known.problem else "")
+
+
+def test_a_file_that_is_wrong_stops_no_flow_of_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = written(tmp_path / "first", "A.bootstrap.servers = a:9092"), tmp_path / "second"
+    second.write_text("clusters = C, B\nC->B.enabled = perhaps\n")
+    monkeypatch.setenv("FERRY_CONFIG", f"{second}:{first}")
+    flows = ServerFlows()
+    assert flows.resolve("A->B").source.bootstrap == "a:9092"
+    with pytest.raises(ConfigError, match=str(second)):  # it may be there
+        flows.resolve("C->B")
+
+
+def test_flows_of_dag_files_that_nobody_named_for_the_page_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FERRY_CONFIG", str(written(tmp_path / "mm2.properties", "A.bootstrap.servers = a:9092")))
+    dags = {"ferry.A.B": "", "ferry.A.B.verify": "", "ferry.C.D": "Copies, as /team/x.properties says", "ferry.C.D.cutover": ""}
+    unnamed = unnamed_dags(ServerFlows().known(), dags)
+    assert unnamed == {"ferry.C.D": "Copies, as /team/x.properties says"}
+    problem = tell_unnamed(unnamed)
+    assert problem is not None
+    assert "ferry.C.D (Copies, as /team/x.properties says)" in problem.message
+    assert "FERRY_CONFIG" in problem.next_step
+    assert tell_unnamed({}) is None
+    many = tell_unnamed({f"ferry.{number}": "" for number in range(7)})
+    assert many is not None
+    assert many.message.endswith("and 2 more")
+    # The file that cannot be read may hold them.
+    monkeypatch.setenv("FERRY_CONFIG", "/no/such/file")
+    assert unnamed_dags(ServerFlows().known(), dags) == {}
+
+
 def test_a_manual_run_with_a_gaps_interval_asks_for_just_that() -> None:
     """What tests/page/test_coverage_on_brokers.py shows to close a gap is what such a DAG run does."""
     since, until = (datetime.fromtimestamp(moment / 1000, UTC) for moment in (1_790_000_000_123, 1_790_000_000_457))
@@ -89,7 +134,7 @@ def test_a_manual_run_with_a_gaps_interval_asks_for_just_that() -> None:
         "data_interval_start": since,
         "data_interval_end": until,
     }
-    asked = request_of("A->B", context)
+    asked = request_of(FlowReference(Path("mm2.properties"), "A->B"), context)
     assert asked == RunRequest("A->B", "manual__1", since=since, until=until, backfill=True, topics=(TOPIC,))
     assert epoch_milliseconds(until) == 1_790_000_000_457
 
@@ -107,6 +152,5 @@ def test_no_kafka_client_is_loaded_in_a_server() -> None:
 
 
 def test_a_task_loads_next_to_nothing_of_the_plugin() -> None:
-    plugin = Path(__file__).parents[2] / "plugins" / "ferry_page.py"
-    program = f"import runpy; runpy.run_path({str(plugin)!r})"
-    assert not loaded_by(program, before="import airflow.plugins_manager") & {"ferry", "fastapi", "croniter"}
+    program = "import ferry.airflow.plugin"
+    assert not loaded_by(program, before="import airflow.plugins_manager") & {"fastapi", "croniter", "cryptography"}

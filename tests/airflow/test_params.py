@@ -10,8 +10,10 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException
 
 from ferry.airflow import steps
-from ferry.airflow.params import run_params
-from ferry.airflow.verifying import verify_request_of
+from ferry.airflow.flows import FlowReference
+from ferry.airflow.params import run_params, trigger_params
+from ferry.airflow.verifying import verify_params, verify_request_of
+from ferry.config import load_config
 from ferry.errors import ArgumentError
 
 pytestmark = pytest.mark.airflow
@@ -84,9 +86,9 @@ def test_a_bad_time_of_a_verify_is_refused_by_name(name: str, value: object) -> 
         verify_request_of("A->B", {"params": {name: value}, "dag_run": None})
 
 
-def test_the_first_task_of_a_verify_refuses_before_it_reads_anything(dags: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("FERRY_CONFIG")
+def test_the_first_task_of_a_verify_refuses_before_it_reads_anything(dags: dict[str, Any]) -> None:
     task = dags["ferry.A.B.verify"].get_task("compare_copies")
+    task.flow.config.unlink()
     with pytest.raises(AirflowFailException, match="ArgumentError: parameter topics of the run"):
         task.execute({"params": {"topics": [HOSTILE]}, "dag_run": None})
 
@@ -97,10 +99,26 @@ def test_the_error_of_an_unknown_parameter_suggests_a_known_one() -> None:
 
 
 def test_the_first_task_refuses_before_it_reads_anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("FERRY_CONFIG", raising=False)  # reading the config would be another error
     monkeypatch.setattr(steps, "get_current_context", lambda: {"params": {"topics": [HOSTILE]}, "dag_run": None})
     with pytest.raises(AirflowFailException, match="ArgumentError: parameter topics of the run must be a list of topic names"):
-        steps.plan("A->B")
+        steps.plan(FlowReference(Path("/no/such/file"), "A->B"))  # reading the config would be another error
+
+
+@pytest.mark.parametrize(("topics", "offered"), [("orders, pay.ments", ["orders", "pay.ments"]), ("orders, pay.*", None), (".*", None)])
+def test_the_form_offers_the_topics_that_the_config_names(tmp_path: Path, topics: str, offered: list[str] | None) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text(f"{CONFIG}A->B.topics = {topics}\n")
+    flow = load_config(path).flow("A->B")
+    for form in (trigger_params(flow), verify_params(flow)):
+        assert form["topics"].schema.get("examples") == offered
+
+
+@pytest.mark.parametrize("schedule", ["", "A->B.ferry.schedule = 0 3 * * *\n"])
+def test_the_form_says_why_airflow_offers_no_backfill(tmp_path: Path, schedule: str) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text(CONFIG + schedule)
+    form = trigger_params(load_config(path).flow("A->B"))
+    assert ("Airflow's Backfill is off because the flow has no ferry.schedule" in form["bound"].description) is not bool(schedule)
 
 
 def test_good_values_are_taken() -> None:

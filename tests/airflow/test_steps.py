@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 
 from ferry.airflow import steps
+from ferry.airflow.flows import FlowReference
 
 pytestmark = pytest.mark.airflow
 
@@ -29,5 +31,6 @@ def test_what_the_newer_run_does_is_skipped(monkeypatch: pytest.MonkeyPatch, ste
     monkeypatch.setattr(steps, "request_of", lambda *_: None)
     monkeypatch.setattr(steps, "flow_for_running", lambda _: SimpleNamespace())
     monkeypatch.setattr(steps, "Run", TakenOver)
+    flow = FlowReference(Path("mm2.properties"), "A->B")
     with pytest.raises(AirflowSkipException, match="another run has taken the flow over"):
-        steps.sync("A->B", "groups", planned) if step == "sync" else steps.check_limits("A->B", planned)
+        steps.sync(flow, "groups", planned) if step == "sync" else steps.check_limits(flow, planned)

@@ -99,7 +99,7 @@ class Copier(threading.Thread):
             with process.stderr or contextlib.nullcontext(()) as lines:
                 for line in lines:
                     self.said.append(line.rstrip())
-                    if "offsets to go" in line:
+                    if " to go" in line:
                         self._at_work.set()
             code = process.wait()
             self.exits[code] += 1

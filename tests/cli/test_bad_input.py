@@ -322,7 +322,7 @@ def test_a_remote_topic_that_cannot_be_grown(config: ConfigFile, source: Side, t
     target.create(f"{alias}.{narrow}", 1)
     outcome = refused(file, *INLINE)
     assert outcome.code == ExitCode.PARTLY_FAILED
-    assert outcome.lacks("1 failed", f"{narrow}-1: TargetTooNarrow", f"{alias}.{narrow} has 1 partitions", "grant Alter") == []
+    assert outcome.lacks("1 failed", f"{narrow}-1: TargetTooNarrow", f"{alias}.{narrow} has 1 partition", "grant Alter") == []
     assert (target.counts(f"{alias}.{narrow}"), target.counts(f"{alias}.{other}")) == ([1], [1])
 
 

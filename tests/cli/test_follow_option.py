@@ -55,7 +55,7 @@ def test_a_run_with_an_end_of_its_own_does_not_follow_by_the_property(
 ) -> None:
     asked: list[RunRequest] = []
     monkeypatch.setattr(copies, "load_flow", lambda *_: SimpleNamespace(follow_seconds=900))
-    monkeypatch.setattr(copies, "carry_out", lambda _, request, *__, **___: asked.append(request))
+    monkeypatch.setattr(copies, "carry_out", lambda _, __, request, *___, **____: asked.append(request))
     copies.run(Path("mm2.properties"), "A->B", until=until, follow=follow)
     assert (asked[0].follow_until is not None) == follows
 

@@ -14,6 +14,8 @@ from tests.cli.inside import ferry
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from ferry import __version__
+from ferry.cli import copies
 from ferry.cli.main import app
 from ferry.config.keys import nearest_name
 
@@ -39,6 +41,28 @@ def test_help_and_completion_load_no_client_library() -> None:
     modules = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout.split()
     assert "ferry.cli.main" in modules
     assert not {"ferry.config", "kafka", "confluent_kafka", "pyspark", "airflow"} & set(modules)
+
+
+def test_it_tells_its_version_and_short_help() -> None:
+    assert ferry("--version").stdout == f"ferry {__version__}\n"
+    assert "Show what a run would do" in ferry("plan", "-h").stdout
+
+
+@pytest.mark.parametrize("arguments", [(), ("status",), ("failover",), ("client",)])
+def test_a_flag_shows_no_type(arguments: tuple[str, ...]) -> None:
+    shown = ferry(*arguments, "--help").stdout
+    assert "--help" in shown
+    assert "bool" not in shown
+
+
+def test_an_interrupted_command_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(copies, "load_flow", interrupted)
+    for command, goes_on in (("run", True), ("plan", False)):
+        done = ferry(command, "mm2.properties", "--flow", "A->B")
+        assert (done.returncode, "what was committed stays" in done.stderr, "interrupted" in done.stderr) == (130, goes_on, True)
 
 
 def test_commands_stand_in_panels_in_the_order_of_use() -> None:

@@ -52,13 +52,13 @@ def test_only_a_run_that_has_the_flow_judges_limits_and_syncs(monkeypatch: pytes
 
     monkeypatch.setattr(Played, "taken_over", taken_over)
     monkeypatch.setattr(pipeline, "Run", Played)
-    monkeypatch.setattr(copies, "load_flow", lambda *_: SimpleNamespace(tasks_max=None))
+    flow: Any = SimpleNamespace(tasks_max=None)
     monkeypatch.setattr(copies, "copy_records", lambda *_: ExitCode.DONE)
     monkeypatch.setattr(copies, "_sync", lambda _: done.append("synced") or [])
     monkeypatch.setattr(copies, "_look_back", look_back)
     for name in ("_warn", "answer", "report_parts"):
         monkeypatch.setattr(copies, name, lambda *_, **__: [])
     with pytest.raises(typer.Exit) as ended:
-        copies.carry_out(Path("mm2.properties"), RunRequest("A->B", "run"), copies.INLINE, None, as_json=False, syncs=True)
+        copies.carry_out(Path("mm2.properties"), flow, RunRequest("A->B", "run"), copies.INLINE, None, as_json=False, syncs=True)
     assert ended.value.exit_code == ExitCode.DONE
     assert done == (["synced", "judged"] if taken_over is None else [])

@@ -112,7 +112,7 @@ def test_a_lag_as_json_and_as_a_failure() -> None:
         "state": "Ongoing",
         "others": 2,
         "hidden": "",
-        "remedy": "its coordinator ends it 60 s after its start; or end that application",
+        "remedy": "end the application with transactional id id, or wait: its coordinator ends it 60 s after its start",
     }
     young, unseen = replace(entry, overdue=False), replace(entry, transaction=None, hidden="not allowed")
     problem = (

@@ -132,7 +132,7 @@ def test_each_check(flow_of: FlowOf, facts: FlowFacts, pause: float | None, chec
 def test_headroom_that_could_not_be_read_is_a_warning(flow_of: FlowOf) -> None:
     unread = replace(status(None).partitions[0], partition=7, lag_seconds=-1.0)
     (found,) = bad(flow_of(), replace(FACTS, status=replace(status(None), partitions=(unread,))))
-    assert (found.check, found.verdict, "for 1 partitions" in found.found) == ("headroom", Verdict.WARNING, True)
+    assert (found.check, found.verdict, "for 1 partition," in found.found) == ("headroom", Verdict.WARNING, True)
     both = replace(status(100.0), partitions=(unread, *status(100.0).partitions))
     found, other = bad(flow_of(), replace(FACTS, status=both), 3_600.0)
     assert ("orders-7" in found.found, other.verdict) == (True, Verdict.FAILURE), "what is known is told too"

@@ -94,6 +94,8 @@ def test_a_config_that_airflow_does_not_use(tmp_path: Path) -> None:
     other.touch()
     (found,) = bad(replace(GOOD, ferry_config=str(other)), config)
     assert (found.check, str(other) in found.found, str(config) in found.fix) == ("FERRY_CONFIG", True, True)
+    config.touch()
+    assert not bad(replace(GOOD, ferry_config=f"{other}:{config}"), config), "it may name several"
 
 
 @pytest.mark.parametrize(

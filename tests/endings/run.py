@@ -56,8 +56,6 @@ ON_CLUSTERS = (
     ("format", "state", *FLOW),
     ("format", "runs", *FLOW),
 )
-# Where the kind of what is asked stands before the config.
-KIND_FIRST = frozenset({"format"})
 # Each has a JVM, four CPU seconds and 250 MB.
 SPARK_EVERY = 40
 
@@ -86,7 +84,7 @@ def case(draw: random.Random, configs: dict[str, Path], directory: Path, place: 
         arguments: tuple[str, ...] = ("verify", str(configs["real"]), *FLOW, "--master", "local[1]")
     elif kind < len(ON_CLUSTERS):
         name, *rest = ON_CLUSTERS[kind]
-        arguments = (name, rest[0], str(config), *rest[1:]) if name in KIND_FIRST else (name, str(config), *rest)
+        arguments = (name, str(config), *rest)
     elif kind == len(ON_CLUSTERS):
         arguments = ("completion", "bash")
     elif kind == len(ON_CLUSTERS) + 1:

@@ -243,7 +243,7 @@ class Series:
         def drain() -> None:
             with process.stderr or contextlib.nullcontext(()) as lines:
                 for line in lines:
-                    if "offsets to go" in line:
+                    if " to go" in line:
                         ready.set()
             ready.set()
 

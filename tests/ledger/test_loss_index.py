@@ -152,12 +152,12 @@ def test_a_ledger_that_was_created_anew_is_indexed_anew() -> None:
 def test_an_index_of_another_version_is_none() -> None:
     key, value = encode_state(FlowRecord("A->B", 8, losses=LossIndex(LEDGER, 9, (IndexedShare(1, 9, 0, (3, 8)),))))
     document = json.loads(value)
-    assert document["losses"] == {"version": 1, "ledger_id": LEDGER, "held": 9, "shares": [[1, 9, 0, [3, 5]]]}
-    newer = {**document, "losses": {"version": 2, "all": "different"}}
+    assert document["losses"] == {"version": 2, "ledger_id": LEDGER, "held": 9, "shares": [[1, 9, 0, [3, 5], []]]}
+    newer = {**document, "losses": {"version": 3, "all": "different"}}
     assert decode_state(key, json.dumps(newer).encode()) == FlowRecord("A->B", 8)
 
 
-@pytest.mark.parametrize("losses", [[], {}, {"version": 1}, {"version": 1, "ledger_id": "x", "held": 1, "shares": []}, 7])
+@pytest.mark.parametrize("losses", [[], {}, {"version": 2}, {"version": 2, "ledger_id": "x", "held": 1, "shares": []}, 7])
 def test_a_damaged_index_is_refused(losses: object) -> None:
     key, value = encode_state(FlowRecord("A->B", 8))
     with pytest.raises(UnreadableRecord):

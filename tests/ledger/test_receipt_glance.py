@@ -72,7 +72,7 @@ EVERY_FIELD = Receipt(
 
 
 def test_a_receipt_with_every_field_is_read_at_a_glance() -> None:
-    assert glance(*encode_receipt(replace(EVERY_FIELD, found=-1))) == Glance("backfilled", "x", 1, "x", 1)
+    assert glance(*encode_receipt(replace(EVERY_FIELD, found=-1))) == Glance("backfilled", "x", 1, "x", 1, "x", "x", 1, 1, "x")
     key, value = encode_receipt(EVERY_FIELD)
     assert json.loads(key).keys() == KEY_FIELDS.keys()
     assert json.loads(value).keys() == VALUE_FIELDS.keys()
@@ -97,7 +97,7 @@ PLAIN = Receipt(
 
 
 def test_what_runs_write_has_a_glance() -> None:
-    assert glance(*encode_receipt(PLAIN)) == Glance("copied", "t", 3, "A.t", 11)
+    assert glance(*encode_receipt(PLAIN)) == Glance("copied", "t", 3, "A.t", 11, ID, ID, 5, 9, "")
 
 
 @given(receipts())

@@ -54,7 +54,10 @@ def test_an_unknown_age_breaks_no_limit() -> None:
 
 def test_the_error_names_topic_value_limit_and_what_to_do() -> None:
     problem = limits_broken("A->B", broken_limits(AlertSettings(lag_records=100, headroom_seconds=60), STATUS))
-    assert str(problem) == "A->B: topic audit: headroom.seconds is 40, below 60; topic orders: lag.records is 110, above 100"
+    assert str(problem) == (
+        "A->B: topic audit: the source deletes uncopied records in 40 s, below ferry.alert.headroom.seconds=60; "
+        "topic orders is 110 records behind, above ferry.alert.lag.records=100"
+    )
     assert problem.exit_code is ExitCode.PARTLY_FAILED
     assert "ferry status" in problem.next_step
 
@@ -65,7 +68,7 @@ def test_limits_broken_by_many_topics_are_one_line() -> None:
     assert len(found) == 2000
     assert found[0].topic == "t1999"
     assert str(limits_broken("A->B", found)).endswith(
-        f"t{2000 - NAMED}: lag.records is {2010 - NAMED:,}, above 0 and {2000 - NAMED:,} more topics"
+        f"t{2000 - NAMED} is {2010 - NAMED:,} records behind, above ferry.alert.lag.records=0 and {2000 - NAMED:,} more topics"
     )
 
 
@@ -74,6 +77,6 @@ def test_one_alert_for_each_key_with_the_worst_of_its_topics() -> None:
     headroom, lag = limit_alerts("A->B", broken_limits(settings, STATUS), run_id="r", url="u")
     assert (headroom.severity, headroom.value, headroom.limit) == ("critical", 40.0, 1000)
     assert (lag.severity, lag.value, lag.limit, lag.run_id, lag.url) == ("warning", 100.0, 10, "r", "u")
-    assert "topic orders" in lag.message
+    assert "topic orders is 100 s behind, above ferry.alert.lag.seconds=10" in lag.message
     assert "topic audit" in lag.message
     assert json.loads(json.dumps(lag.document()))["key"] == "A->B/limit/ferry.alert.lag.seconds"

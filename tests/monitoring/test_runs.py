@@ -164,6 +164,8 @@ def test_airflow_says_how_a_run_ended_that_could_not_write_it(known: str | None,
         ("done", ("announce_topics", "check_limits"), "failed", ["task announce_topics failed", "task check_limits failed"]),
         ("running", ("check_limits",), "failed", ["task check_limits failed"]),
         ("data lost", ("check_limits", "report_outcome"), "data lost", []),
+        ("running", ("plan_run", "report_outcome"), "failed", ["task plan_run failed"]),
+        ("running", ("report_outcome",), "failed", ["task report_outcome failed"]),
     ],
 )
 def test_a_broken_limit_alone_does_not_make_the_copy_failed(known: str, tasks: tuple[str, ...], state: str, named: list[str]) -> None:

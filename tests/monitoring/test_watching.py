@@ -11,9 +11,11 @@ import pytest
 from tests.waiting import until
 
 from ferry.cli.watch_screen import one_line
+from ferry.config.settings import DEADLINE_SECONDS
 from ferry.ledger.run_report import PartitionFailure
 from ferry.monitoring import watching
 from ferry.monitoring.lag import PartitionStatus
+from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.status import FlowStatus
 from ferry.monitoring.watching import MOVED_SECONDS, STOPPED_SHOWN, TOPICS_SHOWN, UNKNOWN, UNREACHABLE, FlowFrame, Look, Watcher, frame
 
@@ -57,7 +59,7 @@ def test_partitions_that_are_stopped_are_named() -> None:
     stopped = tuple(PartitionFailure("x", number, "SourceTruncated", "cut") for number in range(STOPPED_SHOWN + 2))
     shown = frame(Look("A->B", 1.0, FlowStatus("A->B", (partition("x", 5, 5),), (), stopped=stopped)))
     assert shown.warnings[0] == "stopped: x-0: SourceTruncated: cut"
-    assert shown.warnings[STOPPED_SHOWN:] == ("and 2 more partitions are stopped: ferry status names them",)
+    assert shown.warnings[STOPPED_SHOWN:] == ("and 2 more partitions stopped: ferry status names them",)
 
 
 def test_a_partition_that_is_new_or_went_back_does_not_count() -> None:
@@ -109,7 +111,7 @@ def test_headroom_that_could_not_be_read_is_not_unlimited() -> None:
     unread = partition("x", 0, 4, age=-1.0)
     shown = frame(look(1.0, unread))
     assert (shown.headroom_seconds, shown.topics[0].headroom_seconds) == (UNKNOWN, UNKNOWN)
-    assert "headroom is unknown for 1 partitions" in shown.warnings[0]
+    assert "headroom is unknown for 1 partition:" in shown.warnings[0]
     assert "headroom ?" in one_line(shown)
     known = frame(look(1.0, unread, partition("x", 0, 4, number=1, age=3.0, headroom=50.0), partition("y", 0, 4, age=3.0)))
     assert (known.headroom_seconds, len(known.warnings)) == (50.0, 1)
@@ -135,7 +137,6 @@ def hung(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
     monkeypatch.setattr(watching, "flow_status", status)
     monkeypatch.setattr(watching, "status_after_run", status)
-    monkeypatch.setattr(watching, "read_runs", lambda _: {"runs": []})
     return ended
 
 
@@ -152,6 +153,14 @@ def test_a_flow_does_not_wait_for_another(hung: threading.Event) -> None:
         hung.set()
         until(lambda: [entry.flow for entry in watched.frames] == ["dead", "live"])
     until(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("ferry-watch")])
+
+
+def test_a_missed_run_is_told_between_two_whole_looks_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    missed = BrokenLimit(DEADLINE_SECONDS, "", 7_200.0, 60.0)
+    monkeypatch.setattr(watching, "flow_status", lambda flow: FlowStatus(flow.name, (), (), broken=(missed,)))
+    monkeypatch.setattr(watching, "status_after_run", lambda flow: FlowStatus(flow.name, (), ()))
+    watcher = watching.FlowWatcher(flows("A->B")[0])
+    assert [watcher.look().health for _ in range(2)] == ["lagging", "lagging"]
 
 
 def test_an_unexpected_error_of_a_look_reaches_the_caller(hung: threading.Event) -> None:

@@ -76,9 +76,9 @@ class StagedFlows:
 class StagedService:
     """As PageService."""
 
-    def look(self, flow: str, name: ReadName, argument: str = "") -> Outcome:
+    def look(self, flow: str, name: ReadName, argument: str = "", *, again: bool = False) -> Outcome:
         """What is known now."""
-        return stage().look(flow, name, argument)
+        return stage().look(flow, name, argument, again=again)
 
 
 app = FastAPI()
@@ -129,6 +129,7 @@ def main() -> None:
     product.may_read = product.may_read_runs = lambda *_: True  # type: ignore[assignment]
     product.may_trigger = lambda by, _: by.role != "viewer"  # type: ignore[assignment,attr-defined]
     product.may_read_errors = lambda by: by.role != "viewer"  # type: ignore[assignment,attr-defined]
+    product.ferry_dags = dict
     product.dag_runs = lambda dag_id, limit: stage().dag_runs(dag_id, limit)
     page = product.page_app()
     page.state.flows, page.state.service = StagedFlows(), StagedService()

@@ -19,8 +19,8 @@ from ferry.ledger.run_summary import RunLag, RunSummary, encode_run_part
 from ferry.ledger.runs_topic import RunOpened, encode_run_record
 from ferry.ledger.sync_outcome import Change, SyncOutcome
 from ferry.monitoring.lag import PartitionStatus
+from ferry.monitoring.missing import COMPACTED
 from ferry.monitoring.runs_reading import sorted_out
-from ferry.page.coverage_reading import COMPACTED
 from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, timeline
 from ferry.page.flow_reading import drift_of
 from ferry.page.groups_reading import _row
@@ -73,7 +73,7 @@ def with_losses(seen: Overview, topic: str = "payments", reason: str = "the sour
         {**asdict(LossReport(topic, 0, 3_000, 3_120, reason)), "run_id": "scheduled__1", "acknowledged": False},
         {**asdict(LossReport(topic, 2, 40, 41, f"{REFUSED}: RecordTooLarge", "skipped")), "run_id": "scheduled__2", "acknowledged": True},
     ]
-    return replace(seen, losses=tuple(found), losses_total=2, losses_open=1, losses_by_topic={topic: 1})
+    return replace(seen, losses=tuple(found), losses_total=2, losses_open=1, lost_records=120, losses_by_topic={topic: 1})
 
 
 def with_troubles(seen: Overview) -> Overview:

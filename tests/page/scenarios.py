@@ -13,6 +13,7 @@ from ferry.airflow.page_flows import Known
 from ferry.config.settings import AlertSettings
 from ferry.ledger.runs_topic import RunOpened
 from ferry.monitoring.limits import broken_limits
+from ferry.monitoring.missing import COMPACTED, Missing
 from ferry.monitoring.runs import DagRunFacts
 from ferry.page.documents import PageFlow
 from ferry.page.overview import Overview
@@ -64,11 +65,15 @@ class Stage:
     ages: dict[str, float] = field(default_factory=dict)
     unread: bool = False
     posted: list[dict[str, Any]] = field(default_factory=list)
+    run_seconds: float = RUN_SECONDS
 
-    def look(self, flow: str, name: ReadName, argument: str = "") -> Outcome:
-        """As PageService.look: what is known now."""
+    def look(self, flow: str, name: ReadName, argument: str = "", *, again: bool = False) -> Outcome:
+        """As PageService.look: what is known now. When it is read again, the clusters answer."""
         if self.unread:
             return Snapshot(refreshing=True), None
+        if again:
+            self.problems.pop(flow, None)
+            self.ages.pop(flow, None)
         data = self.reads[flow][name](argument)
         if name is ReadName.COVERAGE and self._closed(argument):
             data = made_up.coverage(argument, closed=True)
@@ -78,13 +83,21 @@ class Stage:
         """Runs that were posted, as Airflow's database would tell."""
         found = [run for run in self.posted if run["dag_id"] == dag_id][-limit:]
         return tuple(
-            DagRunFacts(run["dag_run_id"], self.state(run), run["logical_date"], None, f"/dags/{dag_id}/runs/{run['dag_run_id']}")
+            DagRunFacts(
+                run["dag_run_id"],
+                self.state(run),
+                run["logical_date"],
+                run["logical_date"] if self.state(run) == "success" else None,
+                f"/dags/{dag_id}/runs/{run['dag_run_id']}",
+                backfill=(run["conf"] or {}).get("bound") == "interval",
+                topics=tuple((run["conf"] or {}).get("topics", ())),
+            )
             for run in found
         )
 
     def state(self, run: dict[str, Any]) -> str:
         """How far a posted run is."""
-        return "success" if time.monotonic() - run["posted"] > RUN_SECONDS else "running"
+        return "success" if time.monotonic() - run["posted"] > self.run_seconds else "running"
 
     def _closed(self, topic: str) -> bool:
         return any(topic in (run["conf"] or {}).get("topics", ()) and self.state(run) == "success" for run in self.posted)
@@ -118,6 +131,12 @@ def loss() -> Stage:
     summaries = [made_up.run_summary(1, "data lost", losses=tuple(lost), losses_total=1), *(made_up.run_summary(n) for n in range(2, 40))]
     found = {"overview": made_up.with_losses(made_up.overview(lag=2)), "runs": made_up.runs(summaries)}
     return Stage(Known((facts(),)), {"A->B": reads(**found)})
+
+
+def missing() -> Stage:
+    """A seed passed over records of two topics."""
+    gaps = (Missing("orders", 0, 0, 2_500, 1_000), Missing("orders", 1, 0, 1_200, 1_000), Missing("users", 0, 0, 7, obstacle=COMPACTED))
+    return Stage(Known((facts(),)), {"A->B": reads(overview=made_up.overview(missing=gaps))})
 
 
 def failing() -> Stage:
@@ -183,6 +202,14 @@ def slow() -> Stage:
     return replace(healthy(), unread=True)
 
 
+def filling() -> Stage:
+    """A colleague has started a backfill that takes long."""
+    conf = {"bound": "interval", "topics": ["orders"]}
+    run = {"dag_id": "ferry.A.B", "dag_run_id": "manual__colleague", "conf": conf, "logical_date": made_up.iso(90)}
+    return replace(healthy(), posted=[{**run, "posted": time.monotonic()}], run_seconds=3_600.0)
+
+
 SCENARIOS: dict[str, Callable[[], Stage]] = {
-    made.__name__: made for made in (healthy, lagging, following, loss, failing, unreachable, nothing, idle, config, many, hostile, slow)
+    made.__name__: made
+    for made in (healthy, lagging, following, loss, missing, failing, unreachable, nothing, idle, config, many, hostile, slow, filling)
 }

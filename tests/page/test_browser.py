@@ -10,6 +10,8 @@ from playwright.sync_api import Locator, Page, expect
 from tests.page.contrast import measured, too_faint
 from tests.page.views import FLOW, VIEWS, drawn, settled, tab, turn_to
 
+from ferry import __version__
+
 if TYPE_CHECKING:
     from tests.page.browsing import FixtureServer, Visit
 
@@ -24,10 +26,21 @@ def card(page: Page, flow: str) -> Locator:
 
 SEEN = {
     "healthy": ("Healthy", ("All 2 flows are healthy.", "8 topics, 24 partitions", "14.0 k records")),
-    "lagging": ("Lagging", ("7 topics beyond ferry.alert.lag.records=10000", "behind by 10 h", "420 k")),
+    "lagging": ("Lagging", ("7 topics are more than 10,000 records behind", "behind by 10 h", "420 k")),
     "following": ("Healthy", ("Following since", "ago, 0.4 s behind", "40 records")),
-    "loss": ("Data lost", ("1 range lost and not acknowledged: payments-0 [3000, 3120)", "1 loss")),
-    "failing": ("Failing", ("partly failed: orders: SourceDataLost", "invoices-1 on A", "the last verify found 7 differences")),
+    "loss": ("Data lost", ("the source deleted 120 records that Ferry had not copied: payments-0 [3000, 3120)", "1 loss")),
+    "missing": (
+        "Records missing",
+        ("3,707 records missing in 2 topics (a seed passed over them): orders, users", "orders (3,700)", "--topic orders --from"),
+    ),
+    "failing": (
+        "Failing",
+        (
+            "1 partition stopped (SourceDataLost): orders-2: the source dropped",
+            "invoices-1 on A (800 records wait",
+            "the last verify found 7 differences",
+        ),
+    ),
     "unreachable": (
         "Unreachable",
         ("cluster A (a.example:9092) did not answer", "check that the cluster is up", "The data below was read 20 min", "8 topics"),
@@ -47,6 +60,7 @@ def test_the_first_look_says_how_each_flow_is(visit: Visit, scenario: str) -> No
     expect(card(page, FLOW)).to_contain_text(word)
     for text in texts:
         expect(page.locator("body")).to_contain_text(text)
+    expect(page.locator("footer")).to_have_text(f"Ferry {__version__}")
     if scenario == "unreachable":
         expect(card(page, "B->C")).to_contain_text("Healthy")
         expect(card(page, FLOW).get_by_text("did not answer within 10 s")).to_have_count(1)
@@ -145,7 +159,8 @@ def test_losses_stand_with_the_command_that_acknowledges_them(visit: Visit) -> N
     expect(losses).to_have_count(2)
     expect(losses.first).to_contain_text("3,000 to 3,120")
     expect(losses.first).to_contain_text("not yet")
-    expect(page.get_by_text("ferry ack-loss $FERRY_CONFIG --flow 'A->B'")).to_be_visible()
+    expect(page.get_by_text("ferry ack-loss $FERRY_CONFIG --flow 'A->B'", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Copy")).to_have_count(1)  # the next step is a sentence
     page.get_by_role("table", name="Last runs").get_by_role("button").first.click()
     expect(page.get_by_text("payments-0 offsets 3,000 to 3,120: dropped")).to_be_visible()
     visit.picture("runs-loss")
@@ -224,10 +239,67 @@ def test_a_server_that_is_gone_is_said_and_the_page_recovers(visit: Visit, fixtu
     expect(page.get_by_text("The server does not answer. Trying again.")).to_have_count(0)
 
 
-@pytest.mark.parametrize("visit", [{"viewport": {"width": 420, "height": 800}}], indirect=True)
-def test_a_small_window_is_wide_enough(visit: Visit) -> None:
-    page = visit.open("failing")
+PHONE = {"viewport": {"width": 390, "height": 664}}
+# What Airflow's own navigation leaves of such a screen.
+IN_AIRFLOW = {"viewport": {"width": 286, "height": 664}}
+# What is wider than its place: somebody would have to move it sideways, or never see its end.
+CUT = """() => [document.documentElement, ...document.querySelectorAll(".ferry, .ferry *")]
+    .filter((one) => one.checkVisibility() && one.clientWidth > 1 && one.scrollWidth > one.clientWidth + 1
+        && (one === document.documentElement || getComputedStyle(one).overflowX !== "visible"))
+    .map((one) => one.outerHTML.slice(0, 200))"""
+
+
+@pytest.mark.parametrize(("scenario", "theme"), [("failing", "light"), ("loss", "dark"), ("unreachable", "light"), ("hostile", "dark")])
+@pytest.mark.parametrize("visit", [PHONE], indirect=True)
+def test_a_small_screen_shows_every_view_and_cuts_nothing(visit: Visit, scenario: str, theme: str) -> None:
+    page = visit.open(scenario)
+    visit.theme(theme)
     for view in VIEWS:
         turn_to(page, view)
-        visit.picture(f"{view}-narrow")
-        assert page.evaluate("document.documentElement.scrollWidth") <= 420, view
+        opener = page.get_by_role("tabpanel").locator("button[aria-expanded=false]")
+        if opener.count():
+            opener.first.click()
+            settled(page)
+        visit.picture(f"{view}-{scenario}-small-{theme}")
+        assert page.evaluate(CUT) == [], view
+        assert too_faint(page) == [], view
+
+
+@pytest.mark.parametrize("visit", [IN_AIRFLOW], indirect=True)
+def test_on_a_small_screen_the_chosen_tab_is_in_sight(visit: Visit) -> None:
+    page = visit.open("failing", flow=FLOW, view="verify")
+    tabs = [tab(page, view).bounding_box() for view in VIEWS]
+    assert len({box["y"] for box in tabs if box}) == 1, "the tabs are in one row"
+    expect(tab(page, "overview")).not_to_be_in_viewport()
+    for view in VIEWS:
+        turn_to(page, view)
+        expect(tab(page, view)).to_be_in_viewport(ratio=0.95)  # its place is rounded to pixels
+
+
+ANSWERS = {
+    "failing": ("✕ Failing", "588 records", "the last verify found 7 differences", "Next: see the ranges"),
+    "missing": ("◌ Records missing", "nothing", "Missing: orders (3,700), users (7)", "ferry backfill $FERRY_CONFIG"),
+    "unreachable": ("⌁ Unreachable", "did not answer within 10 s", "Next: check that the cluster is up", "It was then:"),
+}
+
+
+@pytest.mark.parametrize("scenario", ANSWERS)
+@pytest.mark.parametrize("visit", [PHONE], indirect=True)
+def test_the_first_small_screen_says_how_it_is_and_what_to_do(visit: Visit, scenario: str) -> None:
+    page = visit.open(scenario)
+    for words in ANSWERS[scenario]:
+        expect(card(page, FLOW).get_by_text(words).first).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("group", name="Clusters and flows")).to_be_hidden()
+
+
+@pytest.mark.parametrize("visit", [PHONE], indirect=True)
+def test_on_a_small_screen_a_row_is_a_card_with_its_number_second(visit: Visit) -> None:
+    page = visit.open("failing", flow=FLOW, view="topics")
+    row = page.get_by_role("table", name="Topics").locator("tbody tr").first
+    expect(row).to_be_visible()
+    cells = {cell.get_attribute("data-label"): cell.bounding_box() for cell in row.locator("td[data-label]").all()}
+    places = sorted((box["y"], box["x"], label) for label, box in cells.items() if box)
+    assert [label for *_, label in places][:2] == ["Topic", "Behind"]
+    sorting = page.get_by_role("columnheader", name="Topic", exact=True)
+    sorting.get_by_role("button").click()
+    expect(sorting).to_have_attribute("aria-sort", "ascending")

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import Page, expect
 from tests.page.contrast import too_faint
-from tests.page.views import FLOW, VIEWS, settled, tab
+from tests.page.views import FLOW, VIEWS, drawn, settled, tab
 
 if TYPE_CHECKING:
     from tests.page.browsing import Visit
 
 pytestmark = pytest.mark.browser
+
+DAG = "ferry.A.B"
 
 
 def heads(page: Page) -> list[str]:
@@ -115,7 +117,7 @@ def test_a_gap_is_closed_from_the_page(visit: Visit) -> None:
     visit.picture("backfill-asking-dark")
     assert too_faint(page) == []
     dialog.get_by_role("button", name="Start the run").click()
-    expect(dialog).to_contain_text("The run has succeeded.")
+    expect(dialog).to_contain_text("has succeeded.")
     visit.picture("backfill-ended")
     expect(
         page.get_by_role("group", name="partition 0", include_hidden=True).locator("[aria-label='backfilled 0 to 2,500']")
@@ -161,6 +163,59 @@ def test_a_refusal_of_airflow_is_told_in_the_dialog(visit: Visit) -> None:
     assert visit.posted() == []
 
 
+def test_a_backfill_that_runs_stands_where_its_buttons_were(visit: Visit) -> None:
+    page = visit.open("filling", flow=FLOW, view="coverage", topic="orders")
+    expect(page.get_by_role("img", name="missing 0 to 2,500")).to_be_visible()
+    expect(page.get_by_text(re.compile("Run manual__colleague copies what is missing. It is running, started .* ago."))).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("^Backfill"))).to_have_count(0)
+    visit.picture("coverage-filling")
+    page.get_by_role("button", name="users", exact=True).click()
+    expect(page.get_by_text("the remote topic is compacted")).to_have_count(1)
+    expect(page.get_by_text("copies what is missing")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("view", "button", "dag"), [("overview", "Run now", DAG), ("runs", "Run now", DAG), ("verify", "Verify now", f"{DAG}.verify")]
+)
+def test_a_run_is_started_from_the_page(visit: Visit, view: str, button: str, dag: str) -> None:
+    page = visit.open("healthy", flow=FLOW, view=view)
+    settled(page)
+    page.get_by_role("button", name=button).first.click()
+    expect(page.get_by_role("link", name="manual__0")).to_have_attribute("href", re.compile(f"/dags/{dag}/runs/manual__0$"))
+    expect(page.get_by_text("has succeeded")).to_be_visible()
+    visit.picture(f"started-{view}")
+    (run,) = visit.posted()
+    assert (run["dag_id"], run["conf"], run["note"]) == (dag, {}, "Started from the Ferry page")
+
+
+@pytest.mark.parametrize(("view", "button"), [("overview", "Run now"), ("runs", "Run now"), ("verify", "Verify now")])
+def test_a_viewer_starts_no_run(visit: Visit, view: str, button: str) -> None:
+    page = visit.open("healthy", "viewer", flow=FLOW, view=view)
+    settled(page)
+    expect(page.get_by_role("button", name=button)).to_have_count(0)
+
+
+@pytest.mark.parametrize("view", ["overview", "topics"])
+def test_an_error_goes_when_it_is_read_again(visit: Visit, view: str) -> None:
+    page = visit.open("unreachable", flow=FLOW, view=view)
+    expect(page.get_by_text("did not answer within 10 s").first).to_be_visible()
+    visit.picture(f"read-again-{view}")
+    page.get_by_role("alert").get_by_role("button", name="Read again").click()
+    expect(page.get_by_text("did not answer within 10 s")).to_have_count(0)
+    expect(page.get_by_role("button", name="Read again").first).to_be_visible()
+
+
+def test_charts_mark_failures_and_losses(visit: Visit) -> None:
+    page = visit.open("loss", flow=FLOW, view="runs")
+    marks = page.get_by_role("list", name="Marks in the charts")
+    expect(marks).to_have_text("records were lost")
+    drawn(page)
+    visit.picture("runs-marks")
+    visit.become("failing", "admin")
+    page.reload()
+    expect(marks).to_have_text("a run failed")
+
+
 def test_the_keyboard_is_enough(visit: Visit) -> None:
     page = visit.open("healthy", flow=FLOW)
     settled(page)
@@ -193,7 +248,7 @@ def test_the_keyboard_is_enough(visit: Visit) -> None:
     expect(dialog).to_be_visible()
     reach(page, "Start the run")
     page.keyboard.press("Enter")
-    expect(dialog).to_contain_text("The run has succeeded.")
+    expect(dialog).to_contain_text("has succeeded.")
     reach(page, "Close")
     page.keyboard.press("Enter")
     expect(dialog).to_have_count(0)

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from ferry.config.settings import LAG_RECORDS
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
+from ferry.monitoring.missing import Missing
 from ferry.page.overview import SORTS, Overview, overview_from, page_of_topics
 
 pytestmark = pytest.mark.unit
 
+GAP = Missing("a", 0, 3, 10, 1_000)
 LIMIT = BrokenLimit(LAG_RECORDS, "a", 11, 10)
 
 
@@ -76,10 +78,12 @@ def test_an_overview_travels_as_json(partitions: list[PartitionStatus]) -> None:
         "open_transactions": [],
         "losses_by_topic": {"a": 2},
         "broken": [asdict(LIMIT)],
+        "missing": [asdict(GAP)],
     }
     found = overview_from(json.loads(json.dumps(document)))
     assert found.partitions == tuple(beside_heartbeats)
-    assert found.broken == (LIMIT,)
+    assert (found.broken, found.missing) == ((LIMIT,), (GAP,))
+    assert {entry.topic: entry.missing for entry in found.topics} == {name: 7 if name == "a" else 0 for name in found.by_topic}
     assert found.totals["lag_records"] == sum(entry.lag_records for entry in partitions if entry.topic != "a")
     assert (found.totals["topics"], found.totals["partitions"]) == (len(found.by_topic), len(partitions))
     assert {entry.topic: entry.losses for entry in found.topics} == {name: 2 if name == "a" else 0 for name in found.by_topic}

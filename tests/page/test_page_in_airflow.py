@@ -133,7 +133,7 @@ def test_a_gap_is_found_and_closed_in_airflow(stage: Stage, browser: Browser, pi
         dialog = page.get_by_role("dialog")
         visit.picture("airflow-dialog")
         dialog.get_by_role("button", name="Start the run").click()
-        expect(dialog).to_contain_text("The run has succeeded.")
+        expect(dialog).to_contain_text("has succeeded.")
         dialog.get_by_role("button", name="Close").click()
         expect(ferry.get_by_role("img", name=f"backfilled 0 to {RECORDS}")).to_be_visible()
         expect(gap).to_have_count(0)

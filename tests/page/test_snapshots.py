@@ -78,6 +78,18 @@ def test_a_fresh_snapshot_is_served_and_a_stale_one_is_read_again_behind(source:
     assert source.calls == 3
 
 
+def test_what_is_fresh_or_has_just_failed_is_read_again_when_somebody_asks_for_it(source: Source) -> None:
+    cache, key = Snapshots(2), ReadKey("A->B", "overview")
+    source.answers = [("good", None, 4), (None, DEAD, 0), ("better", None, 4)]
+    assert settled(cache, key, source).data == "good"
+    for data, problem in (("good", DEAD), ("better", None)):
+        assert cache.get(key, source, 60.0)[1] is None
+        future = cache.get(key, source, 60.0, again=True)[1]
+        assert future is not None
+        seen = future.result(NEVER_SECONDS)
+        assert (seen.data, seen.problem) == (data, problem)
+
+
 def test_the_last_good_data_stays_and_a_dead_cluster_is_asked_less_and_less(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0], time=lambda: now[0]))
@@ -97,6 +109,44 @@ def test_the_last_good_data_stays_and_a_dead_cluster_is_asked_less_and_less(sour
             assert snapshot.age(now[0]) == now[0] - 1000.0
     assert [later - earlier for earlier, later in pairwise([1000.0, *asked])] == [15.0, 5.0, 10.0, 20.0, 40.0, 80.0, 120.0, 120.0]
     assert (found.data, found.problem, found.read_at) == ("better", None, now[0])
+
+
+def test_after_an_outage_every_view_of_the_flow_is_read_again_at_once(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0], time=lambda: now[0]))
+    cache = Snapshots(2)
+    first, *others = keys = [ReadKey("A->B", "overview"), ReadKey("A->B", "runs"), ReadKey("A->B", "coverage", "orders")]
+    for key in keys:
+        source.answers = [("good", None, 4)]
+        settled(cache, key, source, fresh=1.0)
+    for pause in (5.0, 5.0, 10.0, 20.0):
+        now[0] += pause
+        for key in keys:
+            source.answers = [(None, DEAD, 0)]
+            assert settled(cache, key, source, fresh=1.0).problem == DEAD
+    now[0] += 40.0
+    stranger, strange = ReadKey("B->C", "overview"), Source()
+    strange.answers = [(None, DEAD, 0)]
+    assert settled(cache, stranger, strange).problem == DEAD
+    before, source.answers = source.calls, []
+    assert settled(cache, first, source).problem is None
+    until(lambda: all(cache.get(key, source, 60.0)[0].problem is None for key in others))
+    assert source.calls == before + 3
+    assert strange.calls == 1, "another flow was read too"
+
+
+def test_one_answer_of_the_other_cluster_makes_no_read_more_frequent(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0], time=lambda: now[0]))
+    cache, other = Snapshots(2), Source()
+    dead, alive = ReadKey("A->B", "overview"), ReadKey("A->B", "runs")
+    source.answers = [(None, DEAD, 0)] * 9
+    assert settled(cache, alive, other, fresh=1.0).problem is None
+    for _ in range(40):
+        now[0] += 1.0
+        settled(cache, dead, source)
+        settled(cache, alive, other, fresh=1.0)
+    assert (source.calls, other.calls) == (4, 41)
 
 
 def test_a_read_that_raises_is_a_problem_and_costs_no_thread() -> None:

@@ -33,12 +33,12 @@ def test_receipts_of_a_partition_are_one_range_on_both_sides() -> None:
         [receipt("t", 1, 10, 15, 101), receipt("t", 1, 15, 20, 107, stamps=(-1, -1)), receipt("t", 0, 0, 2, 0)], "r"
     )
     assert (topic.topic, topic.remote_topic, topic.records, topic.min_timestamp, topic.max_timestamp) == ("t", "A.t", 12, 5, 9)
-    assert topic.partitions == (RefreshedPartition(0, 0, 2, 0, 2, 2, 20), RefreshedPartition(1, 10, 20, 101, 112, 10, 100))
+    assert topic.partitions == (RefreshedPartition(0, 0, 2, 0, 2, 2, 20, 2), RefreshedPartition(1, 10, 20, 101, 112, 10, 100, 10))
 
 
 def test_backfilled_history_stands_behind_newer_records() -> None:
     (topic,) = refreshed_topics([receipt("t", 0, 100, 110, 0), receipt("t", 0, 40, 50, 11, kind="backfilled")], "r")
-    assert topic.partitions == (RefreshedPartition(0, 40, 110, 0, 21, 20, 200),)
+    assert topic.partitions == (RefreshedPartition(0, 40, 110, 0, 21, 20, 200, 20),)
 
 
 def test_what_another_run_copied_between_two_tries_is_not_told() -> None:
@@ -46,7 +46,10 @@ def test_what_another_run_copied_between_two_tries_is_not_told() -> None:
     between = receipt("t", 0, 100, 200, 101, stamps=(1, 99), run="another")
     elsewhere = receipt("u", 0, 0, 9, 0, run="another")
     (topic,) = refreshed_topics([*tries, elsewhere, between], "r")
-    assert topic.partitions == (RefreshedPartition(0, 0, 100, 0, 100, 100, 1_000), RefreshedPartition(0, 200, 300, 202, 302, 100, 1_000))
+    assert topic.partitions == (
+        RefreshedPartition(0, 0, 100, 0, 100, 100, 1_000, 100),
+        RefreshedPartition(0, 200, 300, 202, 302, 100, 1_000, 100),
+    )
     assert (topic.min_timestamp, topic.max_timestamp) == (5, 29)
     other, alone = refreshed_topics([*tries, between, elsewhere], "another")
     assert [len(entry.partitions) for entry in (other, alone)] == [1, 1]
@@ -62,7 +65,7 @@ def test_what_a_handler_added_is_part_of_the_range() -> None:
         ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 5, 6, 13, ((5, 11, 1),), Counters(4, 9, added=3), written=((9, 13),), run_id="r"
     )
     (topic,) = refreshed_topics([added], "r")
-    assert topic.partitions == (RefreshedPartition(0, 5, 6, 9, 13, 4, 9),)
+    assert topic.partitions == (RefreshedPartition(0, 5, 6, 9, 13, 4, 9, 1),)
 
 
 def test_facts_are_json_and_bounded() -> None:

@@ -61,7 +61,7 @@ def start_run(config: Path, *options: str) -> Run:
         with run.process.stdout or contextlib.nullcontext(()) as lines:
             for line in lines:
                 run.said.append(line.rstrip())
-                if "offsets to go" in line:
+                if " to go" in line:
                     run.at_work.set()
 
     threading.Thread(target=drain, daemon=True).start()

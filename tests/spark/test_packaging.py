@@ -18,17 +18,8 @@ from ferry.config import load_config
 
 pytestmark = [pytest.mark.spark_drill, pytest.mark.spark, pytest.mark.brokers]
 
-ROOT = Path(__file__).parents[2]
 RECORDS = 3_000
 RUN_SECONDS = 400.0
-
-
-@pytest.fixture(scope="session")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `make spark-environment` makes."""
-    path = tmp_path_factory.mktemp("archive") / "executors.tar.gz"
-    subprocess.run([str(ROOT / "setup" / "spark-environment.sh"), str(path), sys.executable], check=True, timeout=300)
-    return path
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ class Spark:
         )
         self.context: Any = SimpleNamespace(
             master="spark://master:7077",
+            _jsc=SimpleNamespace(sc=lambda: SimpleNamespace(statusTracker=lambda: tracker)),
             getConf=lambda: {WAIT_PROPERTY: str(wait_seconds)},
             statusTracker=lambda: tracker,
             cancelAllJobs=self.cancelled.set,

@@ -15,6 +15,7 @@ from ferry.copying.lanes import GROUP_WEIGHT
 from ferry.copying.lanes_out import LanesOut
 from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask, Segment
 from ferry.ledger.receipts import ReceiptKind
+from ferry.spark import job as spark_job
 from ferry.spark import runner
 from ferry.spark.job import most_tasks
 from ferry.spark.runner import SparkLaneRunner
@@ -24,8 +25,10 @@ pytestmark = pytest.mark.unit
 
 @pytest.fixture(autouse=True)
 def near(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both clusters."""
+    """Both clusters. A context of these tests says how many tasks its executors can run."""
     monkeypatch.setattr(runner, "is_far", lambda _: False)
+    for module in (runner, spark_job):
+        monkeypatch.setattr(module, "task_slots", lambda context: context.slots)
 
 
 PART = PartitionTask("t", 0, UUID(int=1), "A.t", UUID(int=2), 0, segments=(Segment(ReceiptKind.COPIED, 0, 10),))
@@ -63,7 +66,8 @@ def test_shares_of_what_runs_at_a_time_add_up_to_the_budget(
 
     monkeypatch.setattr(runner, "run_groups", noted)
     nothing: Any = None
-    context: Any = SimpleNamespace(defaultParallelism=cores)
+    context: Any = SimpleNamespace(slots=0)  # executors are on their way
+    monkeypatch.setattr(SparkLaneRunner, "warm_up", lambda *_: setattr(context, "slots", cores))
     job = CopyJob(nothing, "run", "id", 5, budget)
     todo = [LaneTask(lane, f"lane-{lane}", NO_IDENTITY, (PART,)) for lane in range(lanes)]
     results = list(SparkLaneRunner(context, tasks, print).run(job, todo, list))
@@ -73,8 +77,7 @@ def test_shares_of_what_runs_at_a_time_add_up_to_the_budget(
 
 @pytest.mark.parametrize(("master", "tasks"), [("local[2]", 2), ("local", 2), ("spark://m:7077", 8), ("yarn", 8), ("k8s://https://m", 8)])
 def test_without_a_limit_each_lane_may_be_a_task_but_on_this_machine(master: str, tasks: int) -> None:
-    # What Spark says before the first executor of a cluster has come.
-    context: Any = SimpleNamespace(master=master, defaultParallelism=2)
+    context: Any = SimpleNamespace(master=master, slots=2)
     assert most_tasks(context, 8) == tasks
 
 
@@ -101,6 +104,8 @@ def test_lost_lanes_run_beside_the_others_within_the_same_number_of_tasks(monkey
     monkeypatch.setattr(runner, "is_far", lambda _: far)
     ran: list[list[int]] = []
 
+    monkeypatch.setattr(SparkLaneRunner, "warm_up", lambda *_: None)
+
     def first_dies(_: Any, groups: Any, *__: Any, width: int, look: float | None, **_more: Any) -> Any:
         running = [groups.popleft() for _ in range(width)]
         while running:
@@ -115,7 +120,7 @@ def test_lost_lanes_run_beside_the_others_within_the_same_number_of_tasks(monkey
     out = LanesOut()
     out.give(lanes)
     nothing: Any = None
-    context: Any = SimpleNamespace(defaultParallelism=cores)
+    context: Any = SimpleNamespace(slots=cores)
     results = []
     for result in SparkLaneRunner(context, 4, print).run(
         CopyJob(nothing, "run", "id", 5, 8e6), lanes, lambda: out.give_again([*map(lanes.__getitem__, out.lost)])[0]

@@ -16,6 +16,7 @@ from tests.waiting import NEVER_SECONDS
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
 
+from ferry import __version__
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.partitions import TopicPartition
@@ -151,7 +152,7 @@ def test_each_group_and_partition_by_its_own_state(
     with ConsumerGroups(flow.target) as groups:
         offsets = groups.offsets([unknown, left])
     assert [entry.metadata for entry in offsets[unknown].values()] == ["theirs", "theirs"]  # type: ignore[union-attr]
-    assert all(entry.metadata.startswith("ferry:0.1.0:20") for entry in offsets[left].values())  # type: ignore[union-attr]
+    assert all(entry.metadata.startswith(f"ferry:{__version__}:20") for entry in offsets[left].values())  # type: ignore[union-attr]
     again = sync_groups(SyncContext(flow))
     assert [change.what for change in again.changes] == [f"group {active}, {topic}-{number}" for number in range(2)]  # it has left
     assert again.counts["up_to_date"] == 7

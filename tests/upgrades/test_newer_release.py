@@ -173,7 +173,7 @@ def test_a_newer_receipt(both: Both, tmp_path: Path) -> None:
         for sync in (SyncName.CHECKPOINTS, SyncName.GROUPS):
             outcome = Syncs(both.flow).carry_out(sync, on_request=True)
             assert [failure.error for failure in outcome.failed] == ["NewerFormat"], sync
-    shown = CliRunner().invoke(app, ["format", "ledger", str(both.config), "--flow", both.flow.name, "--json"])
+    shown = CliRunner().invoke(app, ["format", str(both.config), "ledger", "--flow", both.flow.name, "--json"])
     assert shown.exit_code == 0
     assert [entry["record"] for entry in json.loads(shown.stdout)["records"]].count("unreadable") == 1
 

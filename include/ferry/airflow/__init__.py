@@ -2,5 +2,10 @@
 
 Knows `alerting`, `clusters`, `config`, `copying`, `ledger`, `monitoring`, `page`, `pipeline`, `policy`, `recovery`, `spark`, `syncs`,
 `verify` and `wire`. Also knows Airflow; nothing below does.
-Begin with `steps.py`, then `flows.py`.
+Begin with `dags.py`, then `steps.py`. `versions.py` says what differs between releases of Airflow.
 """
+
+import logging
+
+# The client logs every connection that it opens and closes; what fails becomes an error of Ferry's.
+logging.getLogger("kafka").setLevel(logging.CRITICAL)

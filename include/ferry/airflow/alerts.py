@@ -1,26 +1,26 @@
-"""Alerts from Airflow: about tasks that failed for good, and about runs that did not end in time.
+"""Alerts from Airflow: about tasks that failed for good, about first tries that failed, and about runs that did not end in time.
 
 The failure callback of a task runs in the task's own process after Airflow knows the task's state, so nothing here can change that state.
-These failures raise no alert, because another alert or another try covers them: a try that will be repeated (Airflow calls another
-callback then), a run that a newer run superseded, a task that failed only because an earlier one did, and a report that repeats a failure
-of the copy.
+These failures raise no alert, because another alert or another try covers them: a try that will be repeated (a flow may ask for a warning
+about the first one), a run that a newer run superseded, a task that failed only because an earlier one did, and a report that repeats a
+failure of the copy.
 """
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from airflow.sdk.definitions.callback import SyncCallback
-from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
-
-from ferry.airflow.flows import alerts_of
+from ferry.airflow.flows import FlowReference, alerts_of
 from ferry.airflow.tasks import EarlierTaskFailed, JobFailed
+from ferry.airflow.versions import with_deadline
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
-from ferry.config.settings import DEADLINE_SECONDS
+from ferry.config.settings import DEADLINE_SECONDS, AlertSettings
 from ferry.errors import ExitCode, FerryError, LimitsBroken, PartitionsFailed, Superseded
 from ferry.monitoring.limits import limit_alerts
 from ferry.monitoring.runs import COPY_TASK, REPORT_TASK, SYNC_TASKS
@@ -32,14 +32,31 @@ SEE_THE_LOG = "read the log of the task"
 log = logging.getLogger(__name__)
 
 
-def on_failure(flow: str) -> Callable[[Mapping[str, Any]], None]:
-    """The failure callback of a flow's tasks."""
+Callback = Callable[[Mapping[str, Any]], None]
 
+
+def on_failure(flow: FlowReference) -> Callback:
+    """The callback for a task of the flow that failed for good."""
+    return _callback(flow, lambda _, context: [] if _told_elsewhere(context) else failure_alerts(flow.name, context))
+
+
+def on_retry(flow: FlowReference) -> Callback:
+    """The callback for a task of the flow that failed and will be tried again."""
+
+    def first_failure(settings: AlertSettings, context: Mapping[str, Any]) -> list[Alert]:
+        if not settings.on_first_failure or context["ti"].try_number != 1 or _told_elsewhere(context):
+            return []
+        found = failure_alerts(flow.name, context)
+        return [replace(alert, severity=Severity.WARNING, message=f"{alert.message}; Airflow will try it again") for alert in found]
+
+    return _callback(flow, first_failure)
+
+
+def _callback(flow: FlowReference, alerts: Callable[[AlertSettings, Mapping[str, Any]], list[Alert]]) -> Callback:
     def tell(context: Mapping[str, Any]) -> None:
         try:
-            alerts = [] if _told_elsewhere(context) else failure_alerts(flow, context)
-            if alerts:
-                deliver(alerts_of(flow), alerts)
+            settings = alerts_of(flow)
+            deliver(settings, alerts(settings, context))
         except Exception as problem:  # noqa: BLE001 - a task that has failed must not fail in another way
             log.warning("the alert could not be made: %s", type(problem).__name__)
 
@@ -64,7 +81,8 @@ def failure_alerts(flow: str, context: Mapping[str, Any]) -> list[Alert]:
             return []
         message, next_step, code = str(exception), SEE_THE_LOG, exception.exit_code
     elif isinstance(problem, FerryError):
-        message = "; ".join([str(problem), *getattr(problem, "__notes__", ())])
+        said = str(problem).removeprefix(f"run {run_id} of {flow}: ")  # an alert names both anyway
+        message = "; ".join([said, *getattr(problem, "__notes__", ())])
         next_step, code = problem.next_step, problem.exit_code
     elif exception is None:  # Airflow's scheduler found the process dead: there is no exception
         message, next_step = "its process died or was killed", SEE_THE_LOG
@@ -89,20 +107,20 @@ def _told_elsewhere(context: Mapping[str, Any]) -> bool:
     return copy_failed if name == REPORT_TASK else not copy_failed
 
 
-def deadlines(flow: Flow) -> list[DeadlineAlert] | None:
-    """The deadline of the flow's runs, from the time when a run is queued. Airflow's scheduler watches it."""
+def deadline_arguments(flow: Flow, config: Path) -> dict[str, Any]:
+    """Arguments of the DAG for the deadline of the flow's runs, from the time when a run is queued. Airflow's scheduler watches it."""
     seconds = flow.alerts.deadline_seconds
     if seconds is None:
-        return None
-    callback = SyncCallback("ferry.airflow.alerts.deadline_missed", kwargs={"flow": flow.name})
-    return [DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, timedelta(seconds=seconds), callback, name=f"{flow.name} ended")]
+        return {}
+    arguments = {"config": str(config), "flow": flow.name}
+    return with_deadline(timedelta(seconds=seconds), "ferry.airflow.alerts.deadline_missed", arguments, name=f"{flow.name} ended")
 
 
-def deadline_missed(flow: str, context: Mapping[str, Any]) -> None:
+def deadline_missed(config: str, flow: str, context: Mapping[str, Any]) -> None:
     """Airflow calls this on an executor when a run has not ended in time."""
-    from airflow.sdk.configuration import conf  # noqa: PLC0415 - only this needs it
+    from airflow.sdk.configuration import conf  # noqa: PLC0415 - only this needs it, and Airflow 3.1 lacks it as it lacks deadlines
 
-    settings = alerts_of(flow)
+    settings = alerts_of(FlowReference(Path(config), flow))
     run = context.get("dag_run") or {}
     if run.get("state") in ENDED:  # Airflow keeps the deadline of a failed run
         return

@@ -8,15 +8,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow.sdk import Asset, AssetAlias, get_current_context
-from airflow.sdk.exceptions import AirflowSkipException
 
-from ferry.airflow.flows import dag_id, flow_for_running
+from ferry.airflow.flows import FlowReference, dag_id, flow_for_running
 from ferry.airflow.steps import request_of
-from ferry.airflow.tasks import EarlierTaskFailed, typed_retries
+from ferry.airflow.tasks import NOT_PLANNED, typed_retries
+from ferry.airflow.versions import AirflowSkipException
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
 from ferry.config.settings import ASSETS_MAX
+from ferry.errors import count_of
 from ferry.pipeline.refreshed import RefreshedTopic, read_refreshed
 
 
@@ -25,10 +26,10 @@ def topics_alias(flow: Flow) -> AssetAlias:
     return AssetAlias(name=f"{dag_id(flow)}.topics", group="ferry")
 
 
-def announce(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
+def announce(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     """Add an event for each remote topic to which the run appended records, even if other topics failed. Returns counts for the XCom."""
     if planned is None:
-        raise EarlierTaskFailed("an earlier task failed: its log names the reason")
+        raise AirflowSkipException(NOT_PLANNED)
     context = get_current_context()
     # If the whole run was cleared and planned anew, an earlier try may have copied what this plan no longer holds.
     if not planned["needs_copy"] and (planned["dry_run"] or context["ti"].try_number <= 1):
@@ -48,8 +49,8 @@ def announce(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     events = context["outlet_events"][topics_alias(settings)]
     for topic in told:
         asset = Asset(f"ferry://{settings.target.alias}/topics/{topic.remote_topic}", group="ferry")
-        events.add(asset, extra=topic.facts(flow, run_id))
-        print(f"{topic.remote_topic}: {topic.records:,} records in {len(topic.partitions)} partitions")  # noqa: T201
+        events.add(asset, extra=topic.facts(flow.name, run_id))
+        print(f"{topic.remote_topic}: {count_of(topic.records, 'record')} in {count_of(len(topic.partitions), 'partition')}")  # noqa: T201
     if left_out:
         _tell_left_out(settings, run_id, left_out, str(context["ti"].log_url))
     return {"announced": len(told), "left_out": len(left_out)}

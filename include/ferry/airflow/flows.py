@@ -1,13 +1,14 @@
 """What DAG files need from the config: flows, DAG ids, schedules, runbooks. Airflow parses DAG files, so nothing here uses the network."""
 
-import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from airflow.sdk import Asset, CronDataIntervalTimetable
+from airflow.sdk import Asset, AssetWatcher
 
 from ferry.airflow.connections import connection_fields, placeholder
+from ferry.airflow.versions import AssetOrTimeSchedule, CronDataIntervalTimetable
 from ferry.alerting.delivering import check_callbacks
 from ferry.config import Flow, load_config
 from ferry.config.flow import CONFIG_VARIABLE
@@ -16,60 +17,57 @@ from ferry.errors import ConfigError
 from ferry.monitoring.runs import SYNC_TASKS
 from ferry.syncs.names import AFTER_THE_COPY, not_enabled
 
+# A tag of all of Ferry's DAGs, by which the page finds them.
+TAG = "ferry"
 START_DATE = datetime(2024, 1, 1, tzinfo=UTC)
 
 
-def config_path() -> Path:
-    path = os.environ.get(CONFIG_VARIABLE)
-    if not path:
-        raise ConfigError(f"{CONFIG_VARIABLE} is not set: it names the mm2.properties whose flows become DAGs")
-    return Path(path)
+@dataclass(frozen=True)
+class FlowReference:
+    """A flow by its name and the file that defines it. Every task reads the file itself."""
+
+    config: Path
+    name: str
 
 
-def flows_for_parsing() -> tuple[Flow, ...]:
-    """The enabled flows; none if FERRY_CONFIG is not set. ConfigError, which Airflow shows as an import error."""
-    if not os.environ.get(CONFIG_VARIABLE):
-        return ()
-    flows = load_config(config_path(), connections=placeholder).flows
-    refuse_same_ids(flows)
-    for flow in flows:
+def flows_for_parsing(configs: Iterable[Path]) -> tuple[tuple[FlowReference, Flow], ...]:
+    """The enabled flows of the files. ConfigError, which Airflow shows as an import error."""
+    loaded = {config: load_config(config, connections=placeholder).flows for config in configs}
+    found = tuple((FlowReference(config, flow.name), flow) for config, flows in loaded.items() for flow in flows)
+    refuse_same_ids(found)
+    for reference, flow in found:
         try:
             check_callbacks(flow.alerts)
         except ConfigError as problem:
-            raise ConfigError(f"{config_path()}: {CALLBACK} of {flow.name}: {problem}") from problem
-    return flows
+            raise ConfigError(f"{reference.config}: {CALLBACK} of {flow.name}: {problem}") from problem
+    return found
 
 
-def refuse_same_ids(flows: Iterable[Flow]) -> None:
-    """ConfigError when two flows would have a DAG of the same id, because of dots in aliases: Airflow would silently keep one of them."""
-    owners: dict[str, str] = {}
-    for flow in flows:
+def refuse_same_ids(found: Iterable[tuple[FlowReference, Flow]]) -> None:
+    """ConfigError when two flows would have a DAG of the same id, also because of dots in aliases: Airflow would silently keep one."""
+    owners: dict[str, FlowReference] = {}
+    for reference, flow in found:
         for name in (dag_id(flow), verify_dag_id(flow)):
-            if owners.setdefault(name, flow.name) != flow.name:
-                raise ConfigError(f"{config_path()}: flows {owners[name]} and {flow.name} would both have the DAG {name}: rename an alias")
+            other = owners.setdefault(name, reference)
+            if other != reference:
+                where = f" of {other.config}" if other.config != reference.config else ""
+                both = f"flows {other.name}{where} and {flow.name}"
+                raise ConfigError(f"{reference.config}: {both} would both have the DAG {name}: rename an alias")
 
 
-def flows_told_elsewhere() -> tuple[Flow, ...]:
-    """The enabled flows, for a second DAG file. None if Ferry cannot read the config: Airflow shows the import error of the first file."""
-    try:
-        return flows_for_parsing()
-    except ConfigError:
-        return ()
-
-
-def flow_for_running(name: str) -> Flow:
+def flow_for_running(flow: FlowReference) -> Flow:
     """The flow with its connections resolved."""
-    return load_config(config_path(), connections=connection_fields).flow(name)
+    return load_config(flow.config, connections=connection_fields).flow(flow.name)
 
 
-def alerts_of(name: str) -> AlertSettings:
+def alerts_of(flow: FlowReference) -> AlertSettings:
     """The alert callbacks of the flow. Does not resolve connections, because a missing connection may be what the alert is about."""
-    return load_config(config_path(), connections=placeholder).flow(name).alerts
+    return load_config(flow.config, connections=placeholder).flow(flow.name).alerts
 
 
-def follow_seconds_of(name: str) -> int:
+def follow_seconds_of(flow: FlowReference) -> int:
     """For how long runs of the flow follow. Does not resolve connections."""
-    return load_config(config_path(), connections=placeholder).flow(name).follow_seconds
+    return load_config(flow.config, connections=placeholder).flow(flow.name).follow_seconds
 
 
 def dag_id(flow: Flow) -> str:
@@ -81,9 +79,27 @@ def verify_dag_id(flow: Flow) -> str:
     return f"{dag_id(flow)}.verify"
 
 
-def timetable(flow: Flow) -> CronDataIntervalTimetable | None:
-    """The flow's schedule with data intervals: with a plain cron string the intervals would have no length."""
-    return CronDataIntervalTimetable(flow.schedule, timezone="UTC") if flow.schedule else None
+def timetable(flow: Flow, config: Path) -> CronDataIntervalTimetable | AssetOrTimeSchedule | list[Asset] | None:
+    """When runs start: by the flow's cron expression, by records that arrive at the source, or by both.
+
+    The expression with data intervals: with a plain cron string the intervals would have no length.
+    """
+    cron = CronDataIntervalTimetable(flow.schedule, timezone="UTC") if flow.schedule else None
+    if not (flow.watch_seconds and flow.copies):
+        return cron
+    arrived = [arrivals_asset(flow, config)]
+    return AssetOrTimeSchedule(timetable=cron, assets=arrived) if cron else arrived
+
+
+def arrivals_asset(flow: Flow, config: Path) -> Asset:
+    """The asset that Airflow's triggerer updates when the source has records for a run to copy."""
+    from ferry.airflow.arrivals import RecordsArrived  # noqa: PLC0415 - slow to load, and few flows need it
+
+    trigger = RecordsArrived(config=str(config), flow=flow.name, dag_id=dag_id(flow), seconds=flow.watch_seconds)
+    uri = f"ferry://{flow.source.alias}/{flow.target.alias}/arrivals"
+    return Asset(
+        name=f"{dag_id(flow)}.arrivals", uri=uri, group="ferry", watchers=[AssetWatcher(name=f"{dag_id(flow)}.watch", trigger=trigger)]
+    )
 
 
 def runs_at_a_time(flow: Flow) -> int:
@@ -101,7 +117,7 @@ def sync_tasks(flow: Flow) -> dict[str, str]:
     return {f"{SYNC_TASKS}{name.value.replace('-', '_')}": name.value for name in AFTER_THE_COPY if not not_enabled(flow, name)}
 
 
-def runbook(flow: Flow) -> str:
+def runbook(flow: Flow, config: Path) -> str:
     """The documentation of the DAG: what each task does, and what to do when it fails."""
     return f"""
 ### {flow.name}: exactly-once copy
@@ -133,4 +149,11 @@ the message says what failed and why; the other syncs go on |
 
 **Missed intervals** need no action: the next run continues at the position. **History** from before the flow's start: Airflow's backfill
 over those intervals (or `{flow.command("backfill")} --from … --until …`) copies what the ledger does not cover, once.
+
+{config_note(config)}
 """
+
+
+def config_note(config: Path) -> str:
+    """What the commands of a runbook call the file."""
+    return f"In these commands `${CONFIG_VARIABLE}` stands for `{config}`, which defines this flow."

@@ -18,8 +18,8 @@ from fastapi.staticfiles import StaticFiles
 from starlette.concurrency import run_in_threadpool
 
 import ferry.page
-from ferry.airflow.page_dags import dag_runs, may_read, may_read_errors, may_read_runs, may_trigger
-from ferry.airflow.page_flows import Known, ServerFlows
+from ferry.airflow.page_dags import dag_runs, ferry_dags, may_read, may_read_errors, may_read_runs, may_trigger
+from ferry.airflow.page_flows import Known, ServerFlows, tell_unnamed, unnamed_dags
 from ferry.ledger.run_summary import DAYS_KEPT
 from ferry.page import documents
 from ferry.page.documents import FlowView, PageFlow
@@ -104,13 +104,15 @@ async def whoami(user: User, flows: ReadableFlows) -> dict[str, Any]:
 @api.get("/overview")
 async def overview(request: Request, user: User, flows: ReadableFlows, known: Annotated[Known, Depends(known_flows)]) -> dict[str, Any]:
     """The map: every flow with its health."""
-    asked = [(facts, _look(request, facts, ReadName.OVERVIEW), _look(request, facts, ReadName.RUNS)) for facts in flows]
-    await _reads([outcome for _, *outcomes in asked for outcome in outcomes], MAP_WAIT_SECONDS)
+    asked = [(facts, _ask(request, facts, ReadName.OVERVIEW), _ask(request, facts, ReadName.RUNS)) for facts in flows]
+    await _reads(request, [outcome for _, *outcomes in asked for outcome in outcomes], MAP_WAIT_SECONDS)
 
     def answer() -> dict[str, Any]:
         views = [_view(request, user, facts, NEWEST_RUNS) for facts, *_ in asked]
-        # Only users who may see flows, or import errors, may see why the config cannot be read: the message names its keys.
+        # Only users who may see flows, or import errors, may see why a config cannot be read: the message names its keys.
         problem = known.problem if flows or (not known.flows and may_read_errors(user)) else None
+        unnamed = unnamed_dags(known, ferry_dags())
+        problem = tell_unnamed({dag: text for dag, text in unnamed.items() if may_read(user, dag)}) or problem
         return documents.overview(views, time.time(), problem)
 
     return await run_in_threadpool(answer)
@@ -143,8 +145,7 @@ async def partitions(request: Request, facts: ReadableFlow, topic: TopicName) ->
 async def coverage(request: Request, user: User, facts: ReadableFlow, topic: TopicName) -> dict[str, Any]:
     """What the ledger covers of one topic, and what is missing."""
     snapshot = await _read(request, facts, ReadName.COVERAGE, topic)
-    allowed = await run_in_threadpool(may_trigger, user, facts.dag_id)
-    return documents.coverage(snapshot, time.time(), facts, may_trigger=allowed)
+    return await run_in_threadpool(lambda: documents.coverage(_view(request, user, facts, NEWEST_RUNS), snapshot, time.time(), topic))
 
 
 @api.get("/history")
@@ -212,18 +213,29 @@ def _look(request: Request, facts: PageFlow, name: ReadName, argument: str = "")
     return service.look(facts.flow, name, argument)
 
 
+def _ask(request: Request, facts: PageFlow, name: ReadName, argument: str = "") -> Outcome:
+    """As _look; what the browser wants from no cache is read again."""
+    service: PageService = request.app.state.service
+    return service.look(facts.flow, name, argument, again=_wants_news(request))
+
+
+def _wants_news(request: Request) -> bool:
+    return request.headers.get("Cache-Control") == "no-cache"
+
+
 async def _read(request: Request, facts: PageFlow, name: ReadName, argument: str = "") -> Snapshot[Any]:
-    """What is known; if that is nothing or old, waits for the read."""
-    outcome = _look(request, facts, name, argument)
-    if _is_news(outcome):
+    """What is known; if that is nothing or old, or the browser wants news, waits for the read."""
+    outcome = _ask(request, facts, name, argument)
+    if _is_news(outcome) and not _wants_news(request):
         return outcome[0]
-    await _reads([outcome], FIRST_WAIT_SECONDS if outcome[0].read_at is None else MAP_WAIT_SECONDS)
+    await _reads(request, [outcome], FIRST_WAIT_SECONDS if outcome[0].read_at is None else MAP_WAIT_SECONDS)
     return _look(request, facts, name, argument)[0]
 
 
-async def _reads(outcomes: Iterable[Outcome], seconds: float) -> None:
-    """Wait for the reads of data that is missing or old."""
-    waiting = [asyncio.wrap_future(future) for outcome in outcomes if not _is_news(outcome) and (future := outcome[1]) is not None]
+async def _reads(request: Request, outcomes: Iterable[Outcome], seconds: float) -> None:
+    """Wait for the reads of data that is missing or old; for every read if the browser wants news."""
+    news = _wants_news(request)
+    waiting = [asyncio.wrap_future(outcome[1]) for outcome in outcomes if outcome[1] is not None and (news or not _is_news(outcome))]
     if waiting:
         await asyncio.wait([asyncio.shield(future) for future in waiting], timeout=seconds)
 
@@ -238,4 +250,4 @@ def _view(request: Request, user: BaseUser, facts: PageFlow, runs_of_airflow: in
     seen, _ = _look(request, facts, ReadName.OVERVIEW)
     found, _ = _look(request, facts, ReadName.RUNS)
     of_airflow = dag_runs(facts.dag_id, runs_of_airflow) if may_read_runs(user, facts.dag_id) else ()
-    return FlowView(facts, seen, found, of_airflow, may_trigger(user, facts.dag_id))
+    return FlowView(facts, seen, found, of_airflow, may_trigger(user, facts.dag_id), may_trigger(user, facts.verify_dag_id))

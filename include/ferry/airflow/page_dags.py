@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from airflow.api_fastapi.app import get_auth_manager
-from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity, DagDetails
-from airflow.models.dag import DagModel
+from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity
+from airflow.models.dag import DagModel, DagTag
 from airflow.models.dagrun import DagRun
 from airflow.models.taskinstance import TaskInstance
 from airflow.utils.session import create_session
 from airflow.utils.state import DagRunState, TaskInstanceState
+from airflow.utils.types import DagRunType
 from sqlalchemy import select
 
+from ferry.airflow.flows import TAG
+from ferry.airflow.versions import dag_details
 from ferry.monitoring.runs import DagRunFacts
 
 if TYPE_CHECKING:
@@ -45,13 +48,20 @@ def may_read_errors(user: BaseUser) -> bool:
 
 
 def _allowed(user: BaseUser, dag_id: str, method: ResourceMethod, entity: DagAccessEntity | None) -> bool:
-    details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id))
-    return get_auth_manager().is_authorized_dag(method=method, access_entity=entity, details=details, user=user)
+    return get_auth_manager().is_authorized_dag(method=method, access_entity=entity, details=dag_details(dag_id), user=user)
+
+
+def ferry_dags() -> dict[str, str]:
+    """Ferry's DAGs that Airflow knows, with their descriptions, from the metadata database."""
+    wanted = select(DagModel.dag_id, DagModel.description).join(DagTag, DagTag.dag_id == DagModel.dag_id)
+    with create_session(scoped=False) as session:
+        rows = session.execute(wanted.where(DagTag.name == TAG, DagModel.is_stale.is_(False)).order_by(DagModel.dag_id)).all()
+    return {row.dag_id: row.description or "" for row in rows}
 
 
 def dag_runs(dag_id: str, limit: int) -> tuple[DagRunFacts, ...]:
     """The newest `limit` runs of a DAG, newest first, from the metadata database."""
-    columns = (DagRun.run_id, DagRun.state, DagRun.start_date, DagRun.queued_at, DagRun.end_date, DagRun.conf)
+    columns = (DagRun.run_id, DagRun.state, DagRun.start_date, DagRun.queued_at, DagRun.end_date, DagRun.run_type, DagRun.conf)
     wanted = select(*columns).where(DagRun.dag_id == dag_id).order_by(DagRun.id.desc()).limit(limit)
     with create_session(scoped=False) as session:
         rows = session.execute(wanted).all()
@@ -69,6 +79,8 @@ def dag_runs(dag_id: str, limit: int) -> tuple[DagRunFacts, ...]:
             url=f"/dags/{quote(dag_id)}/runs/{quote(row.run_id, safe='')}",
             dry=bool((row.conf or {}).get("dry_run")),
             failed_tasks=tuple(task for run_id, task in failed if run_id == row.run_id),
+            backfill=row.run_type == DagRunType.BACKFILL_JOB or (row.conf or {}).get("bound") == "interval",
+            topics=tuple((row.conf or {}).get("topics") or ()),
         )
         for row in rows
     )

@@ -1,25 +1,35 @@
 """The flows of `FERRY_CONFIG` in the api-server: as PageFlow for answers, and with resolved connections for reads.
 
+The page reads only files that the api-server's own environment names. A file may refer to secrets of the process that reads it, and name
+the servers that get them: so a DAG file must not decide what the api-server reads.
+
 A PageFlow needs no connection and no network, so the page shows its flows even while a secret backend is down. Connections are looked up
 as the server's own processes do it (environment, secret backends, metadata database), because the task SDK's way needs a supervisor.
 """
 
+import os
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from airflow.models.connection import Connection
 
 from ferry.airflow.connections import placeholder
-from ferry.airflow.flows import config_path, dag_id, verify_dag_id
+from ferry.airflow.flows import TAG, FlowReference, dag_id, refuse_same_ids, verify_dag_id
+from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER
 from ferry.config import ConnectionFields, FerryConfig, Flow, load_config
-from ferry.errors import ConfigError, FerryError
+from ferry.config.flow import CONFIG_VARIABLE, named_configs
+from ferry.errors import ArgumentError, ConfigError, FerryError
 from ferry.page.documents import PageFlow, page_flow
 from ferry.page.problem import Problem, problem_of
 
 # Time after which a changed file, connection or secret is seen.
 FACTS_SECONDS = 10.0
 FLOWS_SECONDS = 30.0
+# DAGs that a message names.
+TOLD = 5
 
 
 def server_connection(name: str) -> ConnectionFields:
@@ -30,25 +40,29 @@ def server_connection(name: str) -> ConnectionFields:
 
 @dataclass(frozen=True)
 class Known:
-    """The flows of the file, in its order. `problem`: why the file cannot be read now; then the flows are those of the last good read."""
+    """The flows of the files, in their order. `problem`: what is wrong with them. `complete`: every file that is named could be read; of
+    one that could not, the flows are those of the last good read.
+    """
 
     flows: tuple[PageFlow, ...] = ()
     problem: Problem | None = None
+    complete: bool = True
 
 
 class ServerFlows:
-    """Reads the file again when its data is old. Safe for threads."""
+    """Reads the files again when their data is old. Safe for threads."""
 
     def __init__(self) -> None:
         self._known = Known()
+        self._flows: dict[Path, tuple[Flow, ...]] = {}
         self._read_at: float | None = None
-        self._config: FerryConfig | None = None
-        self._resolved_at = 0.0
+        self._configs: tuple[FerryConfig | FerryError, ...] = ()
+        self._resolved_at: float | None = None
         self._lock = threading.Lock()
         self._resolving = threading.Lock()
 
     def known(self) -> Known:
-        """The flows and whether the file is readable."""
+        """The flows and whether all files are readable."""
         with self._lock:
             if self._read_at is None or time.monotonic() - self._read_at > FACTS_SECONDS:
                 self._known = self._look()
@@ -58,17 +72,64 @@ class ServerFlows:
     def resolve(self, name: str) -> Flow:
         """The flow with its connections. ConfigError, ArgumentError."""
         with self._resolving:
-            if self._config is None or time.monotonic() - self._resolved_at > FLOWS_SECONDS:
-                self._config = load_config(config_path(), connections=server_connection)
+            if self._resolved_at is None or time.monotonic() - self._resolved_at > FLOWS_SECONDS:
+                self._configs = tuple(map(_loaded, named_configs()))
                 self._resolved_at = time.monotonic()
-            return self._config.flow(name)
+            for config in self._configs:
+                if not isinstance(config, FerryError) and name in {flow.name for flow in config.flows}:
+                    return config.flow(name)
+            for config in self._configs:  # the flow may be in a file that cannot be read now
+                if isinstance(config, FerryError):
+                    raise config
+            raise ArgumentError(f"no file that {CONFIG_VARIABLE} names for the api-server has an enabled flow {name}")
 
     def _look(self) -> Known:
+        paths, problem = named_configs(), None
+        for path in paths:
+            try:
+                self._flows[path] = load_config(path, connections=placeholder).flows
+            except FerryError as unreadable:
+                problem = problem or unreadable
+            except OSError as unreadable:
+                problem = problem or ConfigError(f"the config file cannot be read: {unreadable.strerror}")
+        complete = problem is None
+        found = [(FlowReference(path, flow.name), flow) for path in paths for flow in self._flows.get(path, ())]
         try:
-            flows = load_config(config_path(), connections=placeholder).flows
-            facts = tuple(page_flow(flow, dag_id(flow), verify_dag_id(flow)) for flow in flows)
-        except FerryError as problem:
-            return Known(self._known.flows, problem_of(problem))
-        except OSError as problem:
-            return Known(self._known.flows, problem_of(ConfigError(f"the config file cannot be read: {problem.strerror}")))
-        return Known(facts)
+            refuse_same_ids(found)
+        except ConfigError as doubled:
+            problem = problem or doubled
+        if not paths:
+            problem = ConfigError(f"{CONFIG_VARIABLE} is not set for the api-server: it names the mm2.properties whose flows are shown")
+        facts = {dag_id(flow): page_flow(flow, dag_id(flow), verify_dag_id(flow)) for _, flow in found}
+        return Known(tuple(facts.values()), None if problem is None else problem_of(problem), complete=complete)
+
+
+def _loaded(path: Path) -> FerryConfig | FerryError:
+    """One file with its connections, or why there is none: a file that is wrong stops no flow of another one."""
+    try:
+        return load_config(path, connections=server_connection)
+    except FerryError as problem:
+        return problem
+
+
+def unnamed_dags(known: Known, dags: Mapping[str, str]) -> dict[str, str]:
+    """Replicating DAGs (`dags`: every DAG of Ferry's that Airflow knows, with its description) of flows in files that nobody named here."""
+    if not known.complete:  # the DAGs may be of the file that cannot be read
+        return {}
+    kinds = {"verify", FAILOVER, FAILBACK, CUTOVER}
+    split = {name: name.rpartition(".") for name in dags if name.startswith(f"{TAG}.")}
+    of_flows = {name for name, (parent, _, kind) in split.items() if not (kind in kinds and parent in dags)}
+    return {name: dags[name] for name in sorted(of_flows - {flow.dag_id for flow in known.flows})}
+
+
+def tell_unnamed(dags: Mapping[str, str]) -> Problem | None:
+    """What a user is told about `unnamed_dags`."""
+    if not dags:
+        return None
+    told = "; ".join(f"{name} ({description})" for name, description in list(dags.items())[:TOLD])
+    more = f"; and {len(dags) - TOLD} more" if len(dags) > TOLD else ""
+    return Problem(
+        ConfigError.__name__,
+        f"Airflow has DAGs of flows that are in no file that {CONFIG_VARIABLE} names for the api-server: {told}{more}",
+        f"let {CONFIG_VARIABLE} of the api-server name these files too, with {os.pathsep} between two",
+    )

@@ -13,6 +13,7 @@ from typing import Any
 
 from airflow.sdk import Param
 
+from ferry.config import Flow
 from ferry.config.registry.ferry import MOST_FOLLOW_SECONDS
 from ferry.errors import ArgumentError
 from ferry.policy.naming import LONGEST_TOPIC, TOPIC_CHARACTERS
@@ -21,6 +22,7 @@ from ferry.wire.documents import parse_time
 TOPIC_PATTERN = f"^{TOPIC_CHARACTERS}{{1,{LONGEST_TOPIC}}}$"
 # Airflow checks the schema's date-time format only if an optional package is installed.
 TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
+NO_BACKFILL = " (Airflow's Backfill is off because the flow has no ferry.schedule. Choose interval, or use Backfill on Ferry's page.)"
 
 
 @dataclass(frozen=True)
@@ -31,23 +33,29 @@ class RunParams:
     follow_seconds: int | None = None
 
 
-def topics_param() -> Param:
+def topics_param(flow: Flow | None = None) -> Param:
+    """The form offers the topics of the flow if the config has their names. Which topics match a pattern only the source knows."""
     topics = {"type": "string", "pattern": TOPIC_PATTERN}
-    return Param([], type=["array", "null"], items=topics, description="Only these source topics; empty: all of the flow.")
+    named = flow is not None and all(map(re.compile(TOPIC_PATTERN).match, flow.topics))
+    offered: dict[str, Any] = {"examples": list(flow.topics)} if flow is not None and named else {}
+    return Param([], type=["array", "null"], items=topics, description="Only these source topics; empty: all of the flow.", **offered)
 
 
 def time_param(description: str) -> Param:
     return Param(None, description=description, type=["null", "string"], format="date-time", pattern=TIME_PATTERN)
 
 
-def trigger_params() -> dict[str, Param]:
+def trigger_params(flow: Flow | None = None) -> dict[str, Param]:
+    """`flow`: the one whose form it is."""
+    unscheduled = flow is not None and flow.schedule is None
     return {
-        "topics": topics_param(),
+        "topics": topics_param(flow),
         "bound": Param(
             "latest",
             type="string",
             enum=["latest", "interval"],
-            description="latest: copy up to now. interval: copy what the ledger lacks in the data interval.",
+            description="latest: copy up to now. interval: copy what the ledger lacks in the data interval."
+            + (NO_BACKFILL if unscheduled else ""),
         ),
         "follow_seconds": Param(
             None,

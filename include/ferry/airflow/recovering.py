@@ -9,18 +9,18 @@ from dataclasses import replace
 from typing import Any
 
 from airflow.sdk import Context, get_current_context
-from airflow.sdk.exceptions import AirflowSkipException
 
 from ferry.airflow.connections import connection_fields
-from ferry.airflow.flows import config_path, flow_for_running
+from ferry.airflow.flows import FlowReference, flow_for_running
 from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, options_of, recovery_given
 from ferry.airflow.spark_operators import FerrySparkOperator
 from ferry.airflow.steps import skip_unless_needed
 from ferry.airflow.tasks import EarlierTaskFailed, say, typed_retries
+from ferry.airflow.versions import AirflowSkipException
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
-from ferry.errors import RecoveryStopped
+from ferry.errors import RecoveryStopped, count_of
 from ferry.ledger.run_report import RunReport
 from ferry.pipeline.report import UNFINISHED
 from ferry.pipeline.run import Run, copied
@@ -40,7 +40,7 @@ from ferry.verify.results_topic import read_report as read_verify_report
 LISTED = 200
 
 
-def check_clusters(flow: str, command: str) -> dict[str, Any]:
+def check_clusters(flow: FlowReference, command: str) -> dict[str, Any]:
     context = get_current_context()
     with typed_retries():
         options = options_of(command, context)
@@ -57,7 +57,7 @@ def check_clusters(flow: str, command: str) -> dict[str, Any]:
     return {"away": checked.away, "source_cluster": checked.source_cluster, "notices": checked.notices, "problems": checked.problems}
 
 
-def plan_copy(flow: str, command: str, what: str, checked: Mapping[str, Any]) -> dict[str, Any]:
+def plan_copy(flow: FlowReference, command: str, what: str, checked: Mapping[str, Any]) -> dict[str, Any]:
     """Plan one of the copies and create its topics. Returns what the copy task needs."""
     context = get_current_context()
     with typed_retries():
@@ -75,18 +75,18 @@ def plan_copy(flow: str, command: str, what: str, checked: Mapping[str, Any]) ->
     return {"needs_copy": run.plan.needs_copy, "dry_run": False}
 
 
-def copied_flow(flow: str, command: str, what: str) -> Flow:
+def copied_flow(flow: FlowReference, command: str, what: str) -> Flow:
     """The flow that one of the copies runs. Only a failback copies `back`."""
     return switch_over_of(command, *both(flow)).active if what == "back" else flow_for_running(flow)
 
 
-def refuse_dry_run(flow: str, command: str) -> None:
+def refuse_dry_run(flow: FlowReference, command: str) -> None:
     """Skip the task in a dry run."""
     if not options_of(command, get_current_context()).writes:
-        raise AirflowSkipException(f"dry run of {flow}: nothing is touched")
+        raise AirflowSkipException(f"dry run of {flow.name}: nothing is touched")
 
 
-def drain_rest(flow: str, command: str) -> dict[str, Any]:
+def drain_rest(flow: FlowReference, command: str) -> dict[str, Any]:
     """Check that producers have stopped, then copy the rest in this process until nothing is left."""
     context = get_current_context()
     with typed_retries():
@@ -96,7 +96,7 @@ def drain_rest(flow: str, command: str) -> dict[str, Any]:
         return {"records": drain(switch.active, options, _copy, say)}
 
 
-def plan_groups(flow: str, command: str, checked: Mapping[str, Any] | None) -> dict[str, Any]:
+def plan_groups(flow: FlowReference, command: str, checked: Mapping[str, Any] | None) -> dict[str, Any]:
     """Plan where every group continues, as a table in the log and in the question. In a dry run the tasks after it are skipped."""
     if checked is None:
         raise EarlierTaskFailed("check_clusters failed: its log names the reason")
@@ -119,7 +119,7 @@ def plan_groups(flow: str, command: str, checked: Mapping[str, Any] | None) -> d
 
 
 def write_groups(
-    flow: str, command: str, checked: Mapping[str, Any], planned: Mapping[str, Any], answer: Mapping[str, Any]
+    flow: FlowReference, command: str, checked: Mapping[str, Any], planned: Mapping[str, Any], answer: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Write the groups as a person confirmed. A repeated task does not touch groups that are done."""
     context = get_current_context()
@@ -142,15 +142,15 @@ def write_groups(
     return {**found, **kept, "checkpoints_as_of": planned["document"]["checkpoints_as_of"]}
 
 
-def report_outcome(flow: str, written: Mapping[str, Any] | None) -> dict[str, Any]:
+def report_outcome(flow: FlowReference, written: Mapping[str, Any] | None) -> dict[str, Any]:
     """The whole document. RecoveryStopped if a group was not written."""
     if written is None:
         raise EarlierTaskFailed("write_groups failed: its log names the reason")
     with typed_retries():
         left = [*written["undone"], *written["problems"]]
-        say(f"{flow} is {written['stage']}; confirmed by {written['confirmed_by']}")
+        say(f"{flow.name} is {written['stage']}; confirmed by {written['confirmed_by']}")
         if written["exit_code"]:
-            raise RecoveryStopped(f"{flow}: not everything is done: {'; '.join(left[:LISTED])}")
+            raise RecoveryStopped(f"{flow.name}: not everything is done: {'; '.join(left[:LISTED])}")
     return dict(written)
 
 
@@ -169,11 +169,11 @@ def who(answer: Mapping[str, Any]) -> str:
     return f"{user}, in Airflow" if user else "somebody, in Airflow"
 
 
-def both(name: str) -> tuple[Flow, Flow | None]:
+def both(flow: FlowReference) -> tuple[Flow, Flow | None]:
     """The flow and the one in the other direction, with their connections resolved."""
-    loaded = load_config(config_path(), connections=connection_fields)
-    flow = loaded.flow(name)
-    return flow, find_reverse(loaded, flow)
+    loaded = load_config(flow.config, connections=connection_fields)
+    found = loaded.flow(flow.name)
+    return found, find_reverse(loaded, found)
 
 
 def switch_over_of(command: str, flow: Flow, reverse: Flow | None) -> SwitchOver:
@@ -202,7 +202,7 @@ def _copy_told(flow: Flow, command: str, options: RecoveryOptions, checked: Mapp
     if UNFINISHED in report.failed:
         return "none: not asked for, not needed, or failed; the log of its task says which"
     problems = "".join(f"; {problem.named}" for problem in report.problems())
-    return f"{report.records:,} records{problems}"
+    return f"{count_of(report.records, 'record')}{problems}"
 
 
 def _proven(switch: SwitchOver, options: RecoveryOptions) -> str:

@@ -4,26 +4,34 @@ If the connection is missing, the provider would use YARN; here that is an error
 decides whether Airflow tries again.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import sys
 from abc import abstractmethod
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Connection, Context
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
-from ferry.airflow.flows import config_path
+from ferry.airflow.flows import FlowReference
 from ferry.airflow.steps import request_of, skip_unless_needed
 from ferry.airflow.tasks import failure_of_exit_code, typed_retries
 from ferry.airflow.verifying import verify_request_of
+from ferry.airflow.versions import SPARK_SUBMIT_OPTIONS, AirflowException, AirflowFailException, AirflowNotFoundException
 from ferry.spark.settings import ClassArchive, spark_conf, spark_environment
 from ferry.spark.submit import COPY_JOB, VERIFY_JOB, job_file, spark_home
 
+if TYPE_CHECKING:
+    from ferry.airflow.lineage import Lineage  # imports the OpenLineage provider, an extra
+
 _EXIT_CODE = re.compile(r"Error code is: (\d+)")
+# The Spark provider imports it for such a master, and does not require it.
+KUBERNETES = "apache-airflow-providers-cncf-kubernetes"
 
 
 class FerrySparkOperator(SparkSubmitOperator):
@@ -33,8 +41,8 @@ class FerrySparkOperator(SparkSubmitOperator):
     # Names of the config are no templates, so Airflow renders nothing.
     template_fields: Sequence[str] = ()
 
-    def __init__(self, *, flow: str, conn_id: str, **options: Any) -> None:
-        super().__init__(conn_id=conn_id, name=f"ferry {flow}", durable=False, **options)
+    def __init__(self, *, flow: FlowReference, conn_id: str, **options: Any) -> None:
+        super().__init__(conn_id=conn_id, name=f"ferry {flow.name}", **SPARK_SUBMIT_OPTIONS, **options)
         self.flow = flow
 
     @abstractmethod
@@ -46,7 +54,7 @@ class FerrySparkOperator(SparkSubmitOperator):
             request = self.request(context)
         master = self._master()
         self.application = str(job_file(self.job))
-        self.application_args = [str(config_path().resolve()), "--request", request]
+        self.application_args = [str(self.flow.config), "--request", request]
         home = str(spark_home())
         self.conf = spark_conf(master, ClassArchive(Path(home)).use)
         path = os.pathsep.join([str(Path(home) / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", "")])
@@ -70,9 +78,20 @@ class FerrySparkOperator(SparkSubmitOperator):
         host = found.host or ""
         if not host:
             raise AirflowFailException(f"Spark connection {self._conn_id} has no host: set it to local[2] or spark://host:port")
+        if host.startswith("k8s:") and not _is_installed(KUBERNETES):  # the hook would end with a NameError
+            raise AirflowFailException(
+                f"Spark connection {self._conn_id} names Kubernetes, which needs another provider: pip install {KUBERNETES}"
+            )
         if "://" in host or host.startswith("local"):
             return host if not found.port else f"{host}:{found.port}"
         return f"{found.conn_type}://{host}:{found.port}"
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return bool(version(package))
+    except PackageNotFoundError:
+        return False
 
 
 class CopyRecordsOperator(FerrySparkOperator):
@@ -89,6 +108,18 @@ class CopyRecordsOperator(FerrySparkOperator):
         skip_unless_needed(self.planned)
         return request_of(self.flow, context).to_json()
 
+    # Only the OpenLineage provider calls these two. It is an extra, which their module imports.
+    def get_openlineage_facets_on_start(self) -> Lineage | None:
+        from ferry.airflow import lineage  # noqa: PLC0415 - see above
+
+        return lineage.started(self.flow, self.planned)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
+        """Also after a failure, and when the task was skipped."""
+        from ferry.airflow import lineage  # noqa: PLC0415 - see above
+
+        return lineage.ended(self.flow, self.planned, task_instance.run_id)
+
 
 class VerifyCopiesOperator(FerrySparkOperator):
     """Compares both sides. The report is in the runs topic."""
@@ -97,4 +128,4 @@ class VerifyCopiesOperator(FerrySparkOperator):
 
     def request(self, context: Context) -> str:
         """The request by the params. Another try has the same run id, so it continues where the last one ended."""
-        return verify_request_of(self.flow, context).to_json()
+        return verify_request_of(self.flow.name, context).to_json()

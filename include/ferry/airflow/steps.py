@@ -1,23 +1,25 @@
 """The bodies of the tasks of a flow's DAG: the steps of a run, with Airflow's run id, interval and params."""
 
-import logging
+import contextlib
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import get_current_context
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ferry.airflow.flows import flow_asset, flow_for_running, follow_seconds_of, sync_tasks
+from ferry.airflow.flows import FlowReference, flow_asset, flow_for_running, follow_seconds_of, sync_tasks
 from ferry.airflow.params import run_params
-from ferry.airflow.tasks import EarlierTaskFailed, emit, say, typed_retries
+from ferry.airflow.tasks import NOT_PLANNED, EarlierTaskFailed, emit, first_failure, say, typed_retries
+from ferry.airflow.versions import AirflowFailException, AirflowSkipException
 from ferry.copying.request import RunRequest
-from ferry.ledger.run_report import RunReport
+from ferry.errors import FerryError
+from ferry.ledger.run_report import PartitionFailure, RunReport, time_now
 from ferry.ledger.sync_outcome import LISTED
 from ferry.monitoring.limits import limits_broken
 from ferry.monitoring.measurements import run_measurements, status_measurements
@@ -29,11 +31,9 @@ from ferry.pipeline.tables import plan_parts, report_parts, sync_line, sync_part
 from ferry.syncs.names import SyncName
 
 LOG_WIDTH = 160
-# The client logs every connection that it opens and closes; what fails becomes an error of Ferry's.
-logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
-def request_of(flow: str, context: Mapping[str, Any]) -> RunRequest:
+def request_of(flow: FlowReference, context: Mapping[str, Any]) -> RunRequest:
     """Backfills, and runs with bound=interval, copy what the ledger lacks in their data interval. All other runs copy up to now, also a run
     without an interval (triggered without a logical date). They follow, from the start of the DAG run, for as long as the flow or a
     parameter says. ArgumentError for wrong parameters.
@@ -44,13 +44,13 @@ def request_of(flow: str, context: Mapping[str, Any]) -> RunRequest:
     if run.run_type != "backfill" and params.bound != "interval":
         seconds = follow_seconds_of(flow) if params.follow_seconds is None else params.follow_seconds
         until = run.start_date + timedelta(seconds=seconds) if seconds else None
-        return RunRequest(flow, run.run_id, topics=params.topics, follow_until=until)
+        return RunRequest(flow.name, run.run_id, topics=params.topics, follow_until=until)
     if start is None or end is None:
         raise AirflowFailException("bound=interval needs a data interval: trigger with a logical date, or choose bound=latest")
-    return RunRequest(flow, run.run_id, since=start, until=end, backfill=True, topics=params.topics)
+    return RunRequest(flow.name, run.run_id, since=start, until=end, backfill=True, topics=params.topics)
 
 
-def plan(flow: str) -> dict[str, Any]:
+def plan(flow: FlowReference) -> dict[str, Any]:
     """Plan the run: the plan in the log, what later tasks need as XCom."""
     context = get_current_context()
     with typed_retries():
@@ -58,18 +58,20 @@ def plan(flow: str) -> dict[str, Any]:
         planned = Run(flow_for_running(flow), request_of(flow, context)).plan
     document = planned.document()
     _show(plan_parts(planned))
+    topics = {(partition.facts.topic, partition.facts.remote_topic) for partition in planned.partitions if partition.segments}
     # Airflow keeps the XCom of each run, so it must be small: the partitions are in the log.
     return {
         "needs_copy": planned.needs_copy and not dry_run,
         "needs_preparation": planned.needs_preparation and not dry_run,
         "offsets": sum(entry["offsets"] for entry in document["partitions"]),
+        "topics": [list(pair) for pair in sorted(topics)[:LISTED]],
         "dry_run": dry_run,
         "failed": document["failed"],
         "notices": list(planned.notices[:LISTED]),
     }
 
 
-def prepare(flow: str, planned: Mapping[str, Any]) -> dict[str, Any]:
+def prepare(flow: FlowReference, planned: Mapping[str, Any]) -> dict[str, Any]:
     if not planned["needs_preparation"]:
         return {"created": [], "grown": [], "failed": [], "refused": []}
     with typed_retries(), Run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
@@ -91,10 +93,10 @@ def skip_if_taken_over(run: Run) -> None:
         raise AirflowSkipException("another run has taken the flow over, and does this")
 
 
-def sync(flow: str, name: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
+def sync(flow: FlowReference, name: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     """One sync: its changes in the log, its document as XCom. Skipped when it is not due. Fails when it could not write something."""
     if planned is None:
-        raise AirflowSkipException("an earlier task failed: its log names the reason")
+        raise AirflowSkipException(NOT_PLANNED)
     request = request_of(flow, get_current_context())
     with typed_retries():
         with Run(flow_for_running(flow), request) as run:
@@ -110,10 +112,10 @@ def sync(flow: str, name: str, planned: Mapping[str, Any] | None) -> dict[str, A
     return outcome.document(LISTED)
 
 
-def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, Any] | None) -> dict[str, Any]:
+def report(flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Mapping[str, Any] | None) -> dict[str, Any]:
     """Report the run: a table in the log, the document as XCom, counts in the asset's event. Fails with the worst problem of the run."""
     if planned is None or prepared is None:
-        raise EarlierTaskFailed("an earlier task failed: its log names the reason")
+        raise _stopped_early(flow)
     context = get_current_context()
     if planned["dry_run"]:
         raise AirflowSkipException("dry run: see the plan in the log of plan_run")
@@ -125,7 +127,8 @@ def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, 
         if found.taken_over is None:
             found = with_unended_syncs(found, sync_tasks(settings))
         _show(report_parts(found))
-        for text in (*map(sync_line, found.syncs.values()), *(problem.named for problem in found.problems())):
+        done = [sync_line(outcome) for outcome in found.syncs.values() if not outcome["left_out"]]
+        for text in (*done, *(problem.named for problem in found.problems())):
             say(text)
         if trouble := keep_run(settings, found):
             say(trouble)
@@ -135,13 +138,29 @@ def report(flow: str, planned: Mapping[str, Any] | None, prepared: Mapping[str, 
     return found.document()
 
 
-def check_limits(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
+def _stopped_early(flow: FlowReference) -> EarlierTaskFailed:
+    """The reason in the report of a run that planned or prepared nothing; also in the history that the page shows."""
+    found = first_failure(("plan_run", "prepare_topics"))
+    if found is None:
+        return EarlierTaskFailed("plan_run or prepare_topics failed: its log names the reason")
+    now, run_id = time_now(), str(get_current_context()["dag_run"].run_id)
+    failure = PartitionFailure("", -1, found["error"], f"{found['task']}: {found['problem']}")
+    if not (get_current_context().get("params") or {}).get("dry_run"):
+        with contextlib.suppress(FerryError):  # what stopped the earlier task may stop this too, and is told below
+            if trouble := keep_run(flow_for_running(flow), RunReport(flow.name, run_id, now, now, "", failed=(failure,))):
+                say(trouble)
+    return EarlierTaskFailed(
+        f"{found['task']} failed: {found['error']}: {found['problem']} (next: {found['next_step']}; log: {found['url']})"
+    )
+
+
+def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     """Measure lag and headroom after the run, also after a copy that failed. LimitsBroken when they exceed the config's limits.
 
     Skipped in a run that was taken over: the newer run does it.
     """
     if planned is None:
-        raise EarlierTaskFailed("an earlier task failed: its log names the reason")
+        raise AirflowSkipException(NOT_PLANNED)
     if planned["dry_run"]:
         raise AirflowSkipException("dry run: nothing was copied")
     with typed_retries():
@@ -154,11 +173,10 @@ def check_limits(flow: str, planned: Mapping[str, Any] | None) -> dict[str, Any]
         if trouble := keep_lag(settings, request.run_id, status.lag.of_run):
             say(trouble)
         emit(status_measurements(status, settings.source.alias, settings.target.alias))
-        totals, headroom = status.lag.totals, status.lag.headroom_seconds
-        say(f"lag after the run: {totals}; least headroom: {'unlimited' if headroom is None else f'{headroom:.0f} s'}")
+        say(status.verdict(time.time()).after_run)
         if status.broken:
-            raise limits_broken(flow, status.broken)
-    return {**totals, "headroom_seconds": headroom}
+            raise limits_broken(flow.name, status.broken)
+    return {**status.lag.totals, "headroom_seconds": status.lag.headroom_seconds}
 
 
 def with_unended_syncs(found: RunReport, tasks: Mapping[str, str]) -> RunReport:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
-from airflow.sdk.observability import stats
+from airflow.sdk import get_current_context
 
+from ferry.airflow.versions import AirflowException, AirflowFailException, Stats
 from ferry.clusters.kept import kept_clients
 from ferry.errors import ExitCode, FerryError, RetryRule, all_errors
 from ferry.monitoring.sending import METRIC_PREFIX
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 # After these exit codes Airflow must not try again: no error with such a code goes away by itself. (What a superseded run had to do, the
 # newer run does.)
 FINAL_EXIT_CODES = frozenset(ExitCode) - {ExitCode.DONE} - {kind.exit_code for kind in all_errors() if kind.retry is RetryRule.RETRY}
+
+# The key of an XCom: why a task failed.
+FAILURE = "failure"
+NOT_PLANNED = "plan_run failed, so there is nothing to do: report_outcome names the reason"
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +42,22 @@ class JobFailedForGood(AirflowFailException, JobFailed):
     """A Spark job ended with an `exit_code` with which every other try would end too."""
 
 
+def keep_failure(problem: FerryError) -> None:
+    """Leave the failure, as an XCom, to the task that reports the run. Never raises: the task fails anyway."""
+    try:
+        task = get_current_context()["ti"]
+        step = {"error": type(problem).__name__, "problem": str(problem), "next_step": problem.next_step, "url": str(task.log_url)}
+        task.xcom_push(FAILURE, {"task": str(task.task_id), **step})
+    except Exception as trouble:  # noqa: BLE001 - Airflow's, of any kind; also outside of a task
+        log.debug("the failure could not be kept: %s", type(trouble).__name__)
+
+
+def first_failure(tasks: Iterable[str]) -> Mapping[str, str] | None:
+    """What the first of these tasks that failed has left, as of keep_failure."""
+    task = get_current_context()["ti"]
+    return next((found for name in tasks if isinstance(found := task.xcom_pull(task_ids=name, key=FAILURE), Mapping)), None)
+
+
 @contextmanager
 def typed_retries() -> Iterator[None]:
     """Keeps a task's clients. Turns a FerryError into an exception after which Airflow tries again, or one after which it does not."""
@@ -45,6 +65,7 @@ def typed_retries() -> Iterator[None]:
         with kept_clients():
             yield
     except FerryError as problem:
+        keep_failure(problem)
         text = f"{problem.named} (next: {problem.next_step})"
         if problem.retry is RetryRule.RETRY:
             raise AirflowException(text) from problem
@@ -65,9 +86,9 @@ def emit(found: Iterable[Measurement]) -> None:
     for one in found:
         try:
             if one.counter:
-                stats.incr(METRIC_PREFIX + one.name, int(one.value), tags=dict(one.tags))
+                Stats.incr(METRIC_PREFIX + one.name, int(one.value), tags=dict(one.tags))
             else:
-                stats.gauge(METRIC_PREFIX + one.name, one.value, tags=dict(one.tags))
+                Stats.gauge(METRIC_PREFIX + one.name, one.value, tags=dict(one.tags))
         except Exception:
             log.warning("metric %s could not be sent", one.name, exc_info=True)
             return

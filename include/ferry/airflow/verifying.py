@@ -1,11 +1,12 @@
 """What the verify DAG needs: its form, its runbook, and the body of the task that reports."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Param, get_current_context
 
-from ferry.airflow.flows import flow_for_running
+from ferry.airflow.flows import FlowReference, config_note, flow_for_running
 from ferry.airflow.params import checked_time, checked_topics, given_params, time_param, topics_param
 from ferry.airflow.tasks import EarlierTaskFailed, emit, say, typed_retries
 from ferry.config import Flow
@@ -17,9 +18,10 @@ from ferry.verify.results_topic import read_report
 LISTED = 100
 
 
-def verify_params() -> dict[str, Param]:
+def verify_params(flow: Flow | None = None) -> dict[str, Param]:
+    """`flow`: the one whose form it is."""
     return {
-        "topics": topics_param(),
+        "topics": topics_param(flow),
         "from": time_param("Only records with this timestamp or a later one."),
         "until": time_param("Only records with an earlier timestamp."),
         "digest": Param(
@@ -38,10 +40,10 @@ def verify_request_of(flow: str, context: Mapping[str, Any]) -> VerifyRequest:
     return VerifyRequest(flow, context["dag_run"].run_id, topics, since=since, until=until, digest=DigestKind(given["digest"]))
 
 
-def report(flow: str) -> dict[str, Any]:
+def report(flow: FlowReference) -> dict[str, Any]:
     """Report the verify: differences and parts that were not compared in the log, the document as XCom. Fails when the sides differ."""
     with typed_retries():
-        request = verify_request_of(flow, get_current_context())
+        request = verify_request_of(flow.name, get_current_context())
         settings = flow_for_running(flow)
         outcome = read_report(settings, request.run_id)
         if outcome is None:
@@ -54,7 +56,7 @@ def report(flow: str) -> dict[str, Any]:
     return {**document, **{name: document[name][:LISTED] for name in ("verified", "differences", "not_covered")}}
 
 
-def verify_runbook(flow: Flow) -> str:
+def verify_runbook(flow: Flow, config: Path) -> str:
     return f"""
 ### {flow.name}: verify
 
@@ -73,5 +75,5 @@ as the ledger maps them. It changes nothing on either side. It may run while the
 | `PartitionsFailed` | the log names partition and reason; run it again |
 
 Parameters: `topics` limits it to these source topics, `from` and `until` to records of that time; `digest` says what \
-the report's digests cover. On the command line: `{flow.command("verify")}`.
+the report's digests cover. On the command line: `{flow.command("verify")}`. {config_note(config)}
 """

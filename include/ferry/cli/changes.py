@@ -11,7 +11,7 @@ import typer
 from ferry.cli.options import AsJson, Config, FlowName, Topics, load_flow, run_id
 from ferry.cli.output import Aside, Part, answer, complaint
 from ferry.copying.request import RunRequest
-from ferry.errors import ArgumentError
+from ferry.errors import ArgumentError, count_of
 from ferry.pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ def _seeds(outcome: SeedOutcome) -> Iterator[Part]:
     yield from map(complaint, outcome.failed)
     if not outcome.seeds and not outcome.failed:
         yield "nothing to write"
+    elif outcome.seeds and not outcome.dry_run:
+        yield Aside("next: ferry plan shows what the next run copies from there; ferry run copies it")
 
 
 def export_offsets(
@@ -92,7 +94,7 @@ def export_offsets(
     parts = [
         *(f"{key.decode()}\t{value.decode()}" for key, value in exported.records),
         *(Aside(f"left out: {skipped.what}: {skipped.reason}") for skipped in exported.left_out),
-        Aside(f"{len(exported.offsets)} records {'written to' if exported.written else 'for'} {exported.topic}"),
+        Aside(f"{count_of(len(exported.offsets), 'record')} {'written to' if exported.written else 'for'} {exported.topic}"),
     ]
     answer(exported.document(), parts, as_json=as_json)
 
@@ -104,4 +106,6 @@ def acknowledge_losses(config: Config, flow: FlowName, as_json: AsJson = False) 
     losses = acknowledge(load_flow(config, flow))
     ranges = [[loss.topic, loss.partition, loss.upstream_start, loss.upstream_end] for loss in losses]
     parts = [f"{loss.topic}-{loss.partition} [{loss.upstream_start}, {loss.upstream_end}): {loss.reason}" for loss in losses]
-    answer({"flow": flow, "acknowledged": ranges}, [*parts, f"{len(losses)} losses acknowledged"], as_json=as_json)
+    parts.append(f"{count_of(len(losses), 'loss', 'losses')} acknowledged")
+    then = [Aside("next: ferry status, which no longer fails because of them; ferry verify still lists them")] if losses else []
+    answer({"flow": flow, "acknowledged": ranges}, [*parts, *then], as_json=as_json)

@@ -130,7 +130,7 @@ def _config(context: typer.Context) -> FerryConfig | None:
 
 def _config_paths(context: Any) -> Iterator[Path]:
     """Paths that may be the CONFIG, the best first: click drops arguments in front of an option without a value yet."""
-    from ferry.config.flow import CONFIG_VARIABLE
+    from ferry.config.flow import named_configs
 
     while context is not None:
         if context.params.get("config"):
@@ -138,4 +138,4 @@ def _config_paths(context: Any) -> Iterator[Path]:
         context = context.parent
     words = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
     yield from (Path(path) for path in map(os.path.expanduser, words.split()) if os.path.isfile(path))  # noqa: PTH113 - never fails
-    yield Path(os.environ.get(CONFIG_VARIABLE, ""))
+    yield from named_configs()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from time import time_ns
+from time import time, time_ns
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -62,9 +62,10 @@ def run(
     """Do one whole run: plan, prepare topics, copy up to a bound, and do the enabled syncs that are due."""
     bound = moment("--until", None if until == "latest" else until)
     # A run with an end of its own does not follow because the property says so.
-    until_then = None if bound is not None and follow is None else follow_until(load_flow(config, flow), follow)
+    settings = load_flow(config, flow)
+    until_then = None if bound is not None and follow is None else follow_until(settings, follow)
     request = RunRequest(flow, run_id("manual"), until=bound, topics=tuple(topic or ()), follow_until=until_then)
-    carry_out(config, request, master, report, as_json=as_json, syncs=True)
+    carry_out(config, settings, request, master, report, as_json=as_json, syncs=True)
 
 
 def backfill(
@@ -80,7 +81,7 @@ def backfill(
     """Copy what the ledger does not cover in an interval of record time. A second backfill of the interval copies nothing."""
     start, end = moment("--from", since), moment("--until", until)
     request = RunRequest(flow, run_id("backfill"), since=start, until=end, backfill=True, topics=tuple(topic or ()))
-    carry_out(config, request, master, report, as_json=as_json)
+    carry_out(config, load_flow(config, flow), request, master, report, as_json=as_json)
 
 
 def plan(
@@ -91,10 +92,14 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show what a run would do. Writes nothing."""
+    from ferry.clusters.shared_connection import first_contact
     from ferry.pipeline.run import Run
 
     bound = moment("--until", None if until == "latest" else until)
-    planned = Run(load_flow(config, flow), RunRequest(flow, run_id("plan"), until=bound, topics=tuple(topic or ()))).plan
+    with Run(load_flow(config, flow), RunRequest(flow, run_id("plan"), until=bound, topics=tuple(topic or ()))) as run:
+        # A person waits for this. A run itself has more patience with a cluster whose brokers are being restarted.
+        first_contact(run.flow.source, run.flow.target)
+        planned = run.plan
     answer(planned.document(), plan_parts(planned), as_json=as_json)
     raise typer.Exit(ExitCode.PARTLY_FAILED if planned.failed else ExitCode.DONE)
 
@@ -127,13 +132,12 @@ def _sync_parts(outcome: SyncOutcome) -> Iterator[Part]:
 
 
 def carry_out(
-    config: Path, request: RunRequest, master: str | None, report_file: Path | None, *, as_json: bool, syncs: bool = False
+    config: Path, flow: Flow, request: RunRequest, master: str | None, report_file: Path | None, *, as_json: bool, syncs: bool = False
 ) -> None:
     """One run of a flow of the file, with its report on stdout. Always raises typer.Exit with the exit code."""
     from ferry.monitoring.sending import send
     from ferry.pipeline.run import Run
 
-    flow = load_flow(config, request.flow)
     check_report_file(report_file)
     codes: list[ExitCode] = []
     measured: list[Measurement] = []
@@ -187,7 +191,8 @@ def _sync(run: Run) -> list[Measurement]:
     measured: list[Measurement] = []
     for outcome in run.sync():
         measured += outcome.measurements
-        for text in (sync_line(outcome.document()), *(f"{outcome.sync}: {entry}" for entry in outcome.notices)):
+        done = [] if outcome.left_out else [sync_line(outcome.document())]
+        for text in (*done, *(f"{outcome.sync}: {entry}" for entry in outcome.notices)):
             notice(text)
     return measured
 
@@ -210,6 +215,7 @@ def _look_back(run: Run, outcome: RunReport, measured: list[Measurement], *, jud
         status = status_after_run(flow, outcome, run.plan if run.lag_is_as_planned else None)
         lag = status.lag.of_run
         measured += status_measurements(status, *aliases)
+        notice(status.verdict(time()).after_run)
         if judge and status.broken:
             code = _tell_limits(flow, outcome, status.broken)
     except FerryError as problem:

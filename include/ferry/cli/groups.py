@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from ferry.cli.completing import cluster_names
-from ferry.cli.options import AsJson, Config, FlowName, load, load_flow
+from ferry.cli.options import AsJson, Commands, Config, FlowName, load, load_flow
 from ferry.cli.output import Aside, Part, answer
 from ferry.errors import ArgumentError, ExitCode
 from ferry.pipeline.tables import Table
@@ -104,7 +103,7 @@ def _translation(title: str, found: TranslatedGroups, rows: list[dict[str, Any]]
     yield Table(title, columns, cells)
 
 
-class ConfigFirst(TyperGroup):
+class ConfigFirst(Commands):
     """Lets CONFIG stand before the options of the group, as in all other commands. A plain group takes no options after an argument."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

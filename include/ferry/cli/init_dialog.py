@@ -23,7 +23,7 @@ from ferry.doctor.finding import Finding, Verdict
 from ferry.doctor.flow_checks import rights_findings
 from ferry.doctor.flow_facts import rights_of, source_rights
 from ferry.ending import temporary_directory
-from ferry.errors import ConfigError, FerryError, some_of
+from ferry.errors import ConfigError, FerryError, count_of, some_of
 from ferry.permissions.required import required_rights
 from ferry.policy.naming import ALIAS, ALIAS_WANTS
 
@@ -163,7 +163,7 @@ class InitDialog:
                 names = tuple(name for name in admin.topic_names() if flow.topic_rules.why_not(name) is None)
         except FerryError:
             return ()
-        notice(f"  {flow.source.alias} has {len(names)} topics to copy: {some_of(names, TOPICS_SHOWN)}")
+        notice(f"  {flow.source.alias} has {count_of(len(names), 'topic')} to copy: {some_of(names, TOPICS_SHOWN)}")
         return names
 
     def _topics(self, answers: FirstFile, text: str) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from ferry.cli.copies import carry_out
-from ferry.cli.options import AsJson, Master, ReportFile, run_id
+from ferry.cli.options import AsJson, Master, ReportFile, load_flow, run_id
 from ferry.cli.output import notice
 from ferry.copying.request import RunRequest
 from ferry.ending import temporary_directory
@@ -94,7 +94,7 @@ def legacy(
             notice(f"{save}: written; use it as CONFIG with --flow '{source_alias}->{target_alias}'")
             return
         request = RunRequest(f"{source_alias}->{target_alias}", run_id("legacy"))
-        carry_out(config, request, master, report, as_json=as_json, syncs=True)
+        carry_out(config, load_flow(config, request.flow), request, master, report, as_json=as_json, syncs=True)
 
 
 def _load(config: Path) -> None:

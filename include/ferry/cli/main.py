@@ -8,27 +8,48 @@ import gc
 import logging
 import os
 import sys
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
+from ferry import __version__
 from ferry.cli import changes, completing, copies, groups, importing, legacy, moves, set_up, views, watch
-from ferry.cli.output import complaint, notice
+from ferry.cli.options import Commands
+from ferry.cli.output import complaint, line, notice
 from ferry.clusters.kept import kept_clients
 from ferry.ending import INTERRUPTED, run_and_end
 from ferry.errors import ExitCode, FerryError
 
 app = typer.Typer(
     name="ferry",
+    cls=Commands,
     help="Copies topics from one Kafka cluster to another, exactly once, in runs that end.",
     epilog="First steps: ferry init, ferry doctor mm2.properties, ferry plan mm2.properties --flow 'A->B', then ferry run.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 OBJECTS_BETWEEN_COLLECTIONS = 100_000
 SET_UP, COPY, LOOK = "Set up", "Copy", "Look"
 GROUPS, REPAIR = "Consumer groups", "Move, repair, change over"
+
+# What an interrupted command of these has committed stays.
+COMMITTING = frozenset({"run", "backfill", "legacy", "sync", "seed", "failover", "failback", "cutover"})
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        line(f"ferry {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def ferry(
+    version: Annotated[bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the version and exit.")] = False,
+) -> None:
+    """Copies topics from one Kafka cluster to another, exactly once, in runs that end."""
+
 
 # In the order of use; the help shows them so.
 app.command("init", rich_help_panel=SET_UP)(set_up.init)
@@ -79,14 +100,24 @@ def _main() -> None:
         if problem.exit_code is not ExitCode.BAD_INPUT:  # its message says what to correct
             notice(f"next: {problem.next_step}")
         sys.exit(problem.exit_code)
+    except SystemExit as leaving:
+        if leaving.code == INTERRUPTED:  # typer has made it of the KeyboardInterrupt
+            notice(complaint(_interrupted()))
+        raise
     except KeyboardInterrupt:
-        notice(complaint("interrupted; committed records stay, and the next run continues there"))
+        notice(complaint(_interrupted()))
         sys.exit(INTERRUPTED)
     except Exception as problem:
         if os.environ.get("FERRY_TRACEBACK"):
             raise
         notice(complaint(f"unexpected {type(problem).__name__}: {problem} (a defect; FERRY_TRACEBACK=1 shows where)"))
         sys.exit(ExitCode.OTHER)
+
+
+def _interrupted() -> str:
+    if not COMMITTING.intersection(sys.argv[1:2]):
+        return "interrupted"
+    return "interrupted; what was committed stays, and the same command goes on there; ferry status says how far behind the flow is"
 
 
 if __name__ == "__main__":

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from ferry.cli.completing import flow_names, topic_names
 from ferry.cli.output import notice
@@ -39,6 +40,26 @@ Follow = Annotated[
     typer.Option(help="Go on with what arrives for so long: 30m, 2h, 90s; 0: end at the ends of now. Default: ferry.follow.seconds."),
 ]
 ReportFile = Annotated[Path | None, typer.Option(help="Also write the run's JSON document to this file.")]
+
+
+class Commands(TyperGroup):
+    """A group whose help shows no type beside a flag: a flag takes no value."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        _hide_types(command.get_params(ctx) if command is not None else ())
+        return command
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _hide_types(super().get_params(ctx))
+
+
+def _hide_types(options: Iterable[Any]) -> list[Any]:
+    found = list(options)
+    for option in found:
+        if getattr(option, "is_bool_flag", False):
+            option.metavar = ""
+    return found
 
 
 def load(config: Path) -> FerryConfig:

@@ -3,6 +3,8 @@
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -17,6 +19,12 @@ from ferry.pipeline.tables import Table
 PIPED_WIDTH = 180
 # Of documents that have no version of their own.
 DOCUMENT_VERSION = 1
+
+
+class Prose(str):
+    """A line of words. A terminal that is too narrow for it gets several lines, and no word is cut."""
+
+    __slots__ = ()
 
 
 class Aside(str):
@@ -56,6 +64,8 @@ def show(parts: Iterable[Part]) -> None:
         match part:
             case Aside():
                 notice(part)
+            case Prose() if sys.stdout.isatty():
+                line(fill(part, get_terminal_size().columns, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
             case str():
                 line(part)
             case Table():
@@ -66,7 +76,7 @@ def show(parts: Iterable[Part]) -> None:
 
 def _drawn(table: Table) -> DrawnTable:
     """The table as rich draws it, with numbers aligned to the right."""
-    drawn = DrawnTable(title=escape(table.title), title_justify="left", header_style="bold", box=SIMPLE_HEAD)
+    drawn = DrawnTable(title=escape(table.title) or None, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
     for index, column in enumerate(table.columns):
         numeric = bool(table.rows) and all(row[index] in (None, "") or isinstance(row[index], int | float) for row in table.rows)
         drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,23 +28,20 @@ from ferry.cli.options import (
     run_id,
     write_report_file,
 )
-from ferry.cli.output import Part, answer, complaint, notice
-from ferry.errors import ArgumentError, ExitCode, PartitionsFailed, UnreadableRecord, error_named, worst_exit_code
+from ferry.cli.output import Prose, answer, complaint, notice
+from ferry.errors import ArgumentError, ExitCode, FerryError, PartitionsFailed, UnreadableRecord, worst_exit_code
 from ferry.pipeline.tables import Table
 from ferry.verify.request import DigestKind, VerifyRequest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ferry.config import Cluster, Flow
-    from ferry.monitoring.lag import PartitionStatus
-    from ferry.monitoring.status import FlowStatus
     from ferry.verify.report import VerifyReport
 
 Decode = Callable[[Any, Any], Any]
 # Rows on the screen; --json and --report hold more.
 ROWS_SHOWN = 50
 
+Every = Annotated[bool, typer.Option("--all", help="Show every partition, not only those that are behind or in trouble.")]
 Digest = Annotated[DigestKind, typer.Option(help="What the digests cover: batches as stored, or single records (slower).")]
 
 
@@ -54,18 +53,31 @@ class RecordKind(StrEnum):
     STATE = "state"
 
 
-def status(config: Config, flow: AnyFlow = None, as_json: AsJson = False) -> None:
-    """Show lag, retention headroom, losses, open transactions, and partitions that the next run will not copy."""
+def status(config: Config, flow: AnyFlow = None, every: Every = False, as_json: AsJson = False) -> None:
+    """Say of each flow whether it is healthy, how far behind it is, what is missing or lost, why, and what to do next."""
+    from ferry.cli.status_text import status_parts
     from ferry.config import load_config
-    from ferry.monitoring.status import flow_status
+    from ferry.monitoring.status import FlowStatus, flow_status
 
     loaded = load_config(config)
-    found = [flow_status(entry) for entry in ([loaded.flow(flow)] if flow else loaded.flows)]
-    answer({"flows": [entry.document() for entry in found]}, chain.from_iterable(map(_status, found)), as_json=as_json)
-    lost = [ExitCode.DATA_LOST for entry in found if entry.losses]
-    held = [ExitCode.PARTLY_FAILED for entry in found if any(lag.overdue for lag in entry.last_stable_lags)]
-    beyond = [ExitCode.PARTLY_FAILED for entry in found if entry.broken or entry.stopped]
-    raise typer.Exit(worst_exit_code([*lost, *held, *beyond]))
+    found, problems, unread = list[FlowStatus](), list[FerryError](), list[Prose]()
+    for entry in [loaded.flow(flow)] if flow else loaded.flows:
+        try:
+            found.append(flow_status(entry))
+        except FerryError as failure:  # the other flows may have clusters that answer
+            problems.append(failure)
+            unread.append(Prose(f"{entry.name} cannot be read, so nothing is known about it now"))
+    parts = chain.from_iterable(status_parts(entry, every=every, now=time.time(), config=str(config)) for entry in found)
+    if found or not (problems and as_json):
+        answer({"flows": [entry.document() for entry in found]}, chain(parts, unread), as_json=as_json)
+    for problem in problems[1:]:
+        notice(complaint(problem.named))
+    codes = [entry.verdict(time.time()).exit_code for entry in found]
+    if problems and worst_exit_code([*codes, problems[0].exit_code]) is problems[0].exit_code:
+        raise problems[0]
+    if problems:
+        notice(complaint(problems[0].named))
+    raise typer.Exit(worst_exit_code(codes))
 
 
 def ledger(config: Config, flow: FlowName, topic: OneTopic = None, as_json: AsJson = False) -> None:
@@ -87,16 +99,24 @@ def ledger(config: Config, flow: FlowName, topic: OneTopic = None, as_json: AsJs
     answer({"flow": flow, "ranges": [asdict(entry) for entry in ranges]}, [told], as_json=as_json)
 
 
+def _kinds(incomplete: str) -> list[str]:
+    return [kind for kind in RecordKind if kind.startswith(incomplete)]
+
+
 def format_records(
-    kind: Annotated[RecordKind, typer.Argument(metavar="KIND", help="Which internal topic.")],
     config: Config,
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"Which internal topic: {', '.join(RecordKind)}.", autocompletion=_kinds)],
     flow: FlowName,
     as_json: AsJson = False,
 ) -> None:
     """Print an internal topic of the flow, one record on each line. Shows records in another format as unreadable."""
-    entries = list(_decoded(kind, load_flow(config, flow)))
+    if str(config) in set(RecordKind) and not config.exists():  # KIND CONFIG, as it was before
+        config, kind = Path(kind), str(config)
+    if kind not in set(RecordKind):
+        raise ArgumentError(f"KIND must be {', '.join(list(RecordKind)[:-1])} or {list(RecordKind)[-1]}, not {kind!r}")
+    entries = list(_decoded(RecordKind(kind), load_flow(config, flow)))
     parts = (" ".join(f"{name}={value}" for name, value in entry.items()) for entry in entries)
-    answer({"flow": flow, "kind": kind.value, "records": entries}, parts, as_json=as_json)
+    answer({"flow": flow, "kind": kind, "records": entries}, parts, as_json=as_json)
 
 
 def _decoded(kind: RecordKind, flow: Flow) -> Iterator[dict[str, Any]]:
@@ -134,42 +154,6 @@ def _decoder(kind: RecordKind, flow: Flow) -> tuple[Cluster, str, Decode]:
         RecordKind.STATE: (flow.target, flow.state_topic, decode_state),
     }
     return decoders[kind]
-
-
-def _status(found: FlowStatus) -> Iterator[Part]:
-    errors = {(failure.topic, failure.partition): failure.error for failure in found.stopped}
-    rows = [
-        (
-            *(entry.topic, entry.partition, entry.position, entry.end, entry.lag_records),
-            None if entry.lag_bytes < 0 else entry.lag_bytes,
-            None if entry.lag_seconds < 0 else round(entry.lag_seconds, 1),
-            None if entry.headroom_seconds is None else round(entry.headroom_seconds),
-            _note(entry, errors),
-        )
-        for entry in found.partitions
-    ]
-    columns = ("topic", "partition", "position", "end", "lag", "lag bytes", "lag seconds", "headroom s", "note")
-    yield Table(f"{found.flow}: status", columns, rows)
-    if found.following is not None:
-        age = f", {found.lag.seconds:.1f} s" if found.lag.seconds >= 0 else ""
-        behind = f"behind by {found.lag.records:,} records{age}" if found.lag.records else "up to date"
-        yield f"{found.flow} follows since {found.following.started} until {found.following.follow_until}: {behind}"
-    if found.gone is not None:
-        when = f"since {found.gone.started} until {found.gone.follow_until}"
-        yield f"run {found.gone.run_id} should follow {when}, but it does not go on: start the next run"
-    if found.stage_since:
-        yield f"{found.flow} is {found.stage} since {_moment(found.stage_since)}: groups are not synced"
-    yield from (f"STOPPED: {failure}; next: {error_named(failure.error).next_step}" for failure in found.stopped)
-    yield from (f"{'HANGS' if held.overdue else 'open'}: {held.what}; {held.remedy}" for held in found.last_stable_lags)
-    yield from (f"over a limit: {broken}" for broken in found.broken)
-    yield from (f"{lack.what}: {lack.reason}" for lack in found.lacking)
-    yield from (f"lost: {loss.where}: {loss.reason}" for loss in found.losses)
-
-
-def _note(entry: PartitionStatus, errors: Mapping[tuple[str, int], str]) -> str:
-    notes = [f"stopped: {errors[entry.topic, entry.partition]}"] if (entry.topic, entry.partition) in errors else []
-    notes += [f"open transaction at {entry.open_transaction_at}"] if entry.open_transaction_at is not None else []
-    return "; ".join(notes)
 
 
 def _moment(milliseconds: int) -> str:

@@ -9,7 +9,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ferry.errors import span
+from ferry.errors import count_of, span
 from ferry.monitoring.watching import UNREACHABLE, FlowFrame
 
 _COLOURS = {"up to date": "green", "following": "green", "copying": "cyan", "behind": "yellow", UNREACHABLE: "bold red"}
@@ -27,11 +27,12 @@ def screen(frames: Iterable[FlowFrame], interval: float, now: float) -> Renderab
 def one_line(entry: FlowFrame) -> str:
     if entry.state == UNREACHABLE:
         return f"{_clock(entry.at)} {entry.flow}: {UNREACHABLE} since {_clock(entry.since)}: {entry.problem}"
-    parts = [entry.state, _lag(entry), f"copied {_rate(entry.copied_rate)}", f"headroom {_span(entry.headroom_seconds)}", _run(entry)]
-    parts += [f"{entry.losses} losses"] if entry.losses else []
+    parts = [entry.verdict, f"copied {_rate(entry.copied_rate)}", f"headroom {_headroom(entry)}"]
+    parts += [entry.state] if entry.state in {"copying", "following"} else []
     first = entry.at == entry.since  # the first look that found this state; the lines after it need not repeat the outage
     parts += [f"answers again after {_span(entry.outage_seconds)}"] if first and entry.outage_seconds is not None else []
-    return f"{_clock(entry.at)} {entry.flow}: {'; '.join([*parts, *entry.warnings])}"
+    parts += [f"next: {entry.next_step}"] if entry.next_step else []
+    return f"{_clock(entry.at)} {'; '.join([*parts, *entry.warnings])}"
 
 
 def _panel(entry: FlowFrame, now: float, interval: float) -> Panel:
@@ -45,9 +46,14 @@ def _panel(entry: FlowFrame, now: float, interval: float) -> Panel:
     if entry.state == UNREACHABLE:
         body = [Text(entry.problem), Text("trying again; older numbers are not shown, because they may be wrong now", "dim")]
     else:
-        body = [_facts(entry), *([_topics(entry)] if entry.topics else ()), *(Text(text, "yellow") for text in entry.warnings)]
-        if entry.losses:
-            body.append(Text(f"{entry.losses} losses that nobody acknowledged: ferry ledger, then ferry ack-loss", "bold red"))
+        body = [
+            Text(entry.verdict),
+            _facts(entry),
+            *([_topics(entry)] if entry.topics else ()),
+            *(Text(text, "yellow") for text in entry.warnings),
+        ]
+        if entry.next_step:
+            body.append(Text(f"next: {entry.next_step}", "bold"))
         if entry.outage_seconds is not None:
             body.append(Text(f"answers again after {_span(entry.outage_seconds)}", "green"))
     return Panel(Group(*body), title=title, title_align="left", border_style=colour)
@@ -60,7 +66,7 @@ def _facts(entry: FlowFrame) -> Table:
         ("lag", _lag(entry)),
         ("copied", _rate(entry.copied_rate) + left),
         ("produced", _rate(entry.produced_rate)),
-        ("headroom", _span(entry.headroom_seconds)),
+        ("headroom", _headroom(entry)),
         ("run", _run(entry)),
     ):
         grid.add_row(Text(name, style="dim"), Text(value))
@@ -69,7 +75,7 @@ def _facts(entry: FlowFrame) -> Table:
 
 def _topics(entry: FlowFrame) -> Table:
     drawn = Table(box=SIMPLE_HEAD, header_style="bold", title_justify="left")
-    drawn.add_column(f"biggest of {entry.lagging_topics} topics with lag", overflow="fold")
+    drawn.add_column(f"biggest of {count_of(entry.lagging_topics, 'topic')} with lag", overflow="fold")
     for name in ("records", "oldest", "headroom"):
         drawn.add_column(name, justify="right")
     for topic in entry.topics:
@@ -80,7 +86,11 @@ def _topics(entry: FlowFrame) -> Table:
 def _lag(entry: FlowFrame) -> str:
     if not entry.lag_records:
         return "no lag"
-    return f"{entry.lag_records:,} records" + (f", oldest {_span(entry.lag_seconds)}" if entry.lag_seconds >= 0 else "")
+    return count_of(entry.lag_records, "record") + (f", oldest {_span(entry.lag_seconds)}" if entry.lag_seconds >= 0 else "")
+
+
+def _headroom(entry: FlowFrame) -> str:
+    return _span(entry.headroom_seconds) if entry.lag_records else "nothing waits"
 
 
 def _rate(rate: float | None) -> str:
@@ -91,7 +101,7 @@ def _run(entry: FlowFrame) -> str:
     run = entry.run
     if run is None:
         return "no run yet"
-    records = "" if run.get("records") is None else f", {run['records']:,} records"
+    records = "" if run.get("records") is None else f", {count_of(run['records'], 'record')}"
     return f"last run {run.get('state') or '?'} ({run['run_id']}{records})"
 
 

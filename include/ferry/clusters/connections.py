@@ -10,6 +10,7 @@ next one, and takes the first answer.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Collection, Mapping
@@ -65,11 +66,13 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
     """kafka-python's manager with our transports. It stops the search for brokers when the login is clearly refused."""
 
     meter: Meter
+    silent_seconds: float = math.inf
     closed = False  # kafka-python sets it after the first look for idle connections
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.last_failure: BaseException | None = None
+        self._reached = False  # whether any server took a connection
         # The answer to ApiVersions: kafka-python does not keep the features in it.
         self.told = Future()
         self._refusals = 0
@@ -105,16 +108,18 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
     async def _do_bootstrap(self, deadline: float | None) -> bool:
         """Learn the brokers from the server that answers first. KafkaTimeoutError at `deadline` (monotonic), or the refused login.
 
-        kafka-python gives all the time to one server, which it picks at random.
+        It ends after `silent_seconds` if no server has taken a connection. kafka-python gives all the time to one server, which it picks at
+        random.
         """
-        servers = self.cluster.bootstrap_brokers()
+        servers, silent_until = self.cluster.bootstrap_brokers(), time.monotonic() + self.silent_seconds
         try:
             for server in cycle(servers):
                 if self.cluster.brokers():
                     self._keep(servers)
                     self.cluster.start_refresh_loop()
                     return True
-                if self.closed or (deadline is not None and time.monotonic() > deadline):
+                ends = math.inf if deadline is None else deadline
+                if self.closed or time.monotonic() > (ends if self._reached else min(ends, silent_until)):
                     raise kafka_errors.KafkaTimeoutError(f"none of {len(servers)} bootstrap servers answers")
                 if server.node_id not in self._conns and not self.connection_delay(server.node_id):
                     self.call_soon(self._ask_server, server.node_id, self._connect_to_server(server.node_id, deadline))
@@ -164,6 +169,7 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
         socket_ = await connected_socket(
             self._net, node.host, node.port, options["socket_options"], proxy_url=options["proxy_url"], timeout_at=timeout_at
         )
+        self._reached = True
         transport: PlainTransport | EncryptedTransport
         if self.ssl_enabled:
             settings = {key: value for key, value in options.items() if key.startswith("ssl_")}
@@ -206,8 +212,11 @@ class ClusterConnection:
         # Brokers that coordinate groups and transactional ids, by the kind of coordinator and the name.
         self.coordinators: dict[tuple[int, str], int] = {}
 
-    async def open(self, milliseconds: float = BOOTSTRAP_MILLISECONDS) -> None:
-        """Find the brokers. ClusterUnreachable if none answers, AuthenticationFailed if they refuse the login."""
+    async def open(self, milliseconds: float = BOOTSTRAP_MILLISECONDS, silent_seconds: float = math.inf) -> None:
+        """Find the brokers. ClusterUnreachable if none answers, after `silent_seconds` if none takes a connection. AuthenticationFailed if
+        they refuse the login.
+        """
+        self._manager.silent_seconds = silent_seconds
         try:
             await self._manager.bootstrap_async(timeout_ms=milliseconds)
         except (kafka_errors.KafkaError, FerryError) as problem:
@@ -409,8 +418,8 @@ class ClusterConnection:
             return cause
         if is_refusal(cause):
             return refused(self._cluster, self._role, reason(cause), tls=is_tls_refusal(cause))
-        where = f"cluster {self.alias} ({self._cluster.bootstrap})"
-        return ClusterUnreachable(f"{where} does not answer: {reason(cause)}; check {self.alias}.bootstrap.servers and security.protocol")
+        why = reason(cause)
+        return ClusterUnreachable(f"cluster {self.alias} does not answer ({self._cluster.bootstrap}, {why[:1].lower()}{why[1:]})")
 
 
 def _api_versions() -> ApiVersionsRequest:

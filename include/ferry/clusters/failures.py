@@ -83,7 +83,7 @@ def reason(problem: BaseException) -> str:
     if cause is not None and is_tls_refusal(problem):
         return f"{NOT_ACCEPTED}: {cause.reason}"
     code = _code(problem)
-    return SASL.told(code) if SASL.meaning(code).told else str(problem).removeprefix(f"{type(problem).__name__}: ")
+    return SASL.told(code) if SASL.meaning(code).told else re.sub(rf"^(\[Error \d+\] |{type(problem).__name__}: )+", "", str(problem))
 
 
 def _code(problem: BaseException | None) -> int:

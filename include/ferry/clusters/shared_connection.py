@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
@@ -20,16 +21,20 @@ U = TypeVar("U")
 # When no broker has answered for so long, the next question drops the connections: the other end, or something in between, may have closed
 # them meanwhile.
 IDLE_SECONDS = 30.0
+# A person waits for the first answer of a command. A far cluster takes a connection within a second; a lost SYN is sent again after one
+# second and after three.
+SILENT_SECONDS = 6.0
+CONTACT_MILLISECONDS = 9_000
 
 
 class Connected:
     """An open connection to a cluster. Errors as of `ClusterConnection.open`."""
 
-    def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole, milliseconds: float) -> None:
+    def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole, milliseconds: float, silent_seconds: float = math.inf) -> None:
         self.loop, self.connection = loop, ClusterConnection(loop, cluster, role)
         self._started = list[Future]()
         try:
-            loop.run(self.connection.open, milliseconds)
+            loop.run(self.connection.open, milliseconds, silent_seconds)
         except BaseException:
             self.close()
             raise
@@ -69,10 +74,12 @@ class Connected:
 
 
 @contextmanager
-def connected(cluster: Cluster, role: ClientRole = ClientRole.ADMIN, milliseconds: float = BOOTSTRAP_MILLISECONDS) -> Iterator[Connected]:
+def connected(
+    cluster: Cluster, role: ClientRole = ClientRole.ADMIN, milliseconds: float = BOOTSTRAP_MILLISECONDS, silent_seconds: float = math.inf
+) -> Iterator[Connected]:
     """The connection that users in a scope of `kept_clients` share; roles with the same settings share one. All have one event loop.
 
-    `milliseconds`: after this time a cluster that has never answered is unreachable.
+    `milliseconds`: after this time a cluster that has never answered is unreachable, after `silent_seconds` one that takes no connection.
     """
     same = next(other for other in ClientRole if cluster.of_role(other) == cluster.of_role(role))
 
@@ -81,9 +88,21 @@ def connected(cluster: Cluster, role: ClientRole = ClientRole.ADMIN, millisecond
 
     with (
         shared("loop", EventLoop, failed=lambda _: False) as loop,
-        shared("connection", lambda: Connected(loop, cluster, role, milliseconds), cluster, same, loop, failed=failed) as client,
+        shared(
+            "connection", lambda: Connected(loop, cluster, role, milliseconds, silent_seconds), cluster, same, loop, failed=failed
+        ) as client,
     ):
         yield client
+
+
+def first_contact(*clusters: Cluster) -> None:
+    """Connect to clusters that a command is about to ask, in a scope of `kept_clients`. ClusterUnreachable, AuthenticationFailed.
+
+    So a command says of a cluster that is away, which one it is, before it waits for anything else.
+    """
+    for cluster in clusters:
+        with connected(cluster, milliseconds=CONTACT_MILLISECONDS, silent_seconds=SILENT_SECONDS):
+            pass
 
 
 class Asked(Generic[T]):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Literal
 
 from ferry.config.cluster import Cluster
@@ -23,8 +25,13 @@ from ferry.policy.filters import ConfigPropertyRule, CustomFilter, DefaultConfig
 from ferry.policy.naming import ReplicationPolicy, ledger_topic, position_group, replication_policy, runs_topic, state_topic
 from ferry.policy.selection import TopicRules
 
-# The environment variable that names the config file.
+# The environment variable that names the config file, or several as PATH does.
 CONFIG_VARIABLE = "FERRY_CONFIG"
+
+
+def named_configs() -> tuple[Path, ...]:
+    """The config files that FERRY_CONFIG names."""
+    return tuple(Path(name).absolute() for name in os.environ.get(CONFIG_VARIABLE, "").split(os.pathsep) if name)
 
 
 def flow_command(name: str, flow: str) -> str:
@@ -65,6 +72,7 @@ class Flow:
     on_unexplained: Literal["fail", "local"] = read_from("ferry.on.unexplained")
     on_unclear: Literal["fail", "local"] = read_from("ferry.on.unclear")
     schedule: str | None = read_from("ferry.schedule")
+    watch_seconds: int = read_from("ferry.watch.seconds")
     spark_connection: str = read_from("ferry.spark.connection")
     compression_type: str = read_from("ferry.compression.type")
     transaction_bytes: int = read_from("ferry.transaction.mb")

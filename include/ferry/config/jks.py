@@ -10,13 +10,12 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any
 
-from cryptography import x509
-from cryptography.hazmat import asn1
-
 MAGIC = b"\xfe\xed\xfe\xed"
 _VERSION = 2  # 1 is of Java 1.1
 _KEY, _CERTIFICATE = 1, 2
-_KEY_PROTECTOR = x509.ObjectIdentifier("1.3.6.1.4.1.42.2.17.1.1")
+# DER (X.690) of what is around the key.
+_SEQUENCE, _OCTET_STRING, _NULL = 0x30, 0x04, b"\x05\x00"
+_KEY_PROTECTOR = bytes.fromhex("060a2b060104012a02110101")  # the object identifier 1.3.6.1.4.1.42.2.17.1.1
 _WHITENER = b"Mighty Aphrodite"
 _DIGEST_BYTES = 20
 
@@ -34,20 +33,6 @@ class CoveredKey:
     chain: list[bytes] = field(repr=False)
 
 
-@asn1.sequence
-class _Algorithm:
-    name: x509.ObjectIdentifier
-    parameters: asn1.Null | None
-
-
-@asn1.sequence
-class _CoveredKeyInfo:
-    """EncryptedPrivateKeyInfo of PKCS#8."""
-
-    algorithm: _Algorithm
-    covered: bytes
-
-
 def read_jks(data: bytes, password: str | None) -> tuple[list[bytes], list[CoveredKey]]:
     """DER of the trusted certificates, and the keys. Without a password the digest is not checked, as in Java."""
     body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
@@ -63,12 +48,12 @@ def read_jks(data: bytes, password: str | None) -> tuple[list[bytes], list[Cover
 def uncovered(key: CoveredKey, password: str) -> bytes:
     """DER of the private key (PKCS#8, not encrypted)."""
     try:
-        info = asn1.decode_der(_CoveredKeyInfo, key.covered)
+        algorithm, octets = _covered_key_info(key.covered)
     except ValueError:
         raise Unreadable(f"holds the private key {key.alias}, which is damaged") from None
-    if info.algorithm.name != _KEY_PROTECTOR:
+    if algorithm not in {_KEY_PROTECTOR, _KEY_PROTECTOR + _NULL}:
         raise Unreadable(f"holds the private key {key.alias}, which is encrypted in a way that is not JKS's")
-    salt, covered, digest = info.covered[:_DIGEST_BYTES], info.covered[_DIGEST_BYTES:-_DIGEST_BYTES], info.covered[-_DIGEST_BYTES:]
+    salt, covered, digest = octets[:_DIGEST_BYTES], octets[_DIGEST_BYTES:-_DIGEST_BYTES], octets[-_DIGEST_BYTES:]
     spelled, stream, last = _spelled(password), bytearray(), salt
     while len(stream) < len(covered):
         last = _sha1(spelled + last)
@@ -79,6 +64,29 @@ def uncovered(key: CoveredKey, password: str) -> bytes:
             f"holds the private key {key.alias}, but its password is not ssl.key.password (if that is not set: ssl.keystore.password)"
         )
     return plain
+
+
+def _covered_key_info(der: bytes) -> tuple[bytes, bytes]:
+    """The content of the algorithm identifier, and the encrypted key (EncryptedPrivateKeyInfo of PKCS#8). ValueError."""
+    info, after = _element(der, _SEQUENCE)
+    algorithm, rest = _element(info, _SEQUENCE)
+    octets, more = _element(rest, _OCTET_STRING)
+    if after or more:
+        raise ValueError("bytes after the end")
+    return algorithm, octets
+
+
+def _element(der: bytes, tag: int) -> tuple[bytes, bytes]:
+    """The content of the first element, and what follows it. ValueError if it has another tag or is cut."""
+    if len(der) < 2 or der[0] != tag:
+        raise ValueError(der[:2])
+    size, start = der[1], 2
+    if size & 0x80:
+        start += size & 0x7F
+        size = int.from_bytes(der[2:start])
+    if len(der) < start + size:
+        raise ValueError(size)
+    return der[start : start + size], der[start + size :]
 
 
 @dataclass

@@ -124,6 +124,7 @@ class AlertSettings:
     lag_seconds: int | None = read_from(LAG_SECONDS)
     headroom_seconds: int | None = read_from(HEADROOM_SECONDS)
     deadline_seconds: int | None = read_from(DEADLINE_SECONDS)
+    on_first_failure: bool = read_from("ferry.alert.on.first.failure")
     callbacks: tuple[str, ...] = read_from(CALLBACK)
     callback_args: Mapping[str, Mapping[str, Any]] = field(
         default_factory=dict, hash=False, repr=False, metadata={"property": CALLBACK_ARGS}

@@ -34,7 +34,7 @@ from ferry.copying.snapshot import FlowSnapshot
 from ferry.copying.try_records import TryRecords
 from ferry.copying.upkeep import UpkeepBeside, ask_held_ever, keep_up
 from ferry.copying.weights import bytes_an_offset, without_size
-from ferry.errors import ClusterUnreachable, FerryError, NoExecutors, PartitionUnavailable, RetryRule, Superseded
+from ferry.errors import ClusterUnreachable, FerryError, NoExecutors, PartitionUnavailable, RetryRule, Superseded, count_of
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.runs_topic import RunOpened
 from ferry.ledger.state import Claim, encode_state
@@ -176,7 +176,7 @@ class CopyDriver:
         pending = self._lane_tasks(plans, held)
         job = self._job(seen, held)
         progress = Progress(sum(plan.offsets for plan in plans), len(pending))
-        self._say(f"{progress.lanes_total} lanes, {progress.offsets_total:,} offsets to go")
+        self._say(f"{count_of(progress.lanes_total, 'lane')}, {count_of(progress.offsets_total, 'offset')} to go")
         if self._follows:
             self._upkeep = UpkeepBeside(self._flow, job.ledger_topic_id, self._say)
         observer = ProgressObserver(self._flow, self._request.run_id, self.ledger_ends, progress, self._say, follows=self._follows)
@@ -226,7 +226,7 @@ class CopyDriver:
             self._assignment.left -= waiting
         tasks, given_up = out.give_again(self._lane_tasks(plans, {**held, **again}, lane=takes_more))
         self._give_up(given_up, f"{LANE_ATTEMPTS} attempts in a row that committed nothing")
-        self._say(f"trying {len(tasks)} lanes again: {'; '.join(sorted(set(lost.values())))}")
+        self._say(f"trying {count_of(len(tasks), 'lane')} again: {'; '.join(sorted(set(lost.values())))}")
         if self._follows:
             again_in_lanes = {part.key for task in tasks for part in task.partitions}
             self._assignment.drop(part.key for task in before for part in task.partitions if part.key not in again_in_lanes)
@@ -330,7 +330,7 @@ class CopyDriver:
             held |= lease.retake([lane])
         held |= self._prepare(lease, seen, new)
         tasks = self._lane_tasks(new, held, lane=lane)
-        self._say(f"lane {lane} goes on with {sum(len(task.partitions) for task in tasks)} partitions")
+        self._say(f"lane {lane} goes on with {count_of(sum(len(task.partitions) for task in tasks), 'partition')}")
         out.give(tasks)
         self._assignment.used.add(lane)
         self._assignment.left -= left

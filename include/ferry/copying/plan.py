@@ -26,8 +26,9 @@ from ferry.errors import (
     TargetMissing,
     TargetRecreated,
     TargetTooNarrow,
+    count_of,
 )
-from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.receipts import BY_START_POLICY, CREATED_AGAIN, Receipt, ReceiptKind
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.state import Head
 from ferry.ledger.topic_ids import PartitionPair
@@ -168,7 +169,7 @@ def _plan(facts: PartitionFacts, rules: PlanRules) -> PartitionPlan:
         notes.append(f"[{decided.position}, {facts.log_start}) expired at the source before it was copied")
     returning = sum(size(within(facts.guard.excluded, segment.start, segment.end)) for segment in segments)
     if returning:
-        notes.append(f"{returning:,} offsets hold records that came from the target: left out")
+        notes.append(f"{count_of(returning, 'offset')} with records that came from the target: left out")
     known = "" if facts.head is None else facts.head.series
     series = rules.run_id if seed is not None and facts.head is not None else known
     return PartitionPlan(
@@ -181,7 +182,7 @@ def _check_target(facts: PartitionFacts, rules: PlanRules) -> None:
         problem = f"flow {facts.claimed_by} writes to remote topic {facts.remote_topic}; rename one of them, or exclude the topic here"
         raise AlreadyClaimed(facts.topic, facts.partition, problem)
     if facts.remote_topic_id is not None and facts.partition >= facts.remote_partitions:
-        problem = f"remote topic {facts.remote_topic} has {facts.remote_partitions} partitions and could not be grown: "
+        problem = f"remote topic {facts.remote_topic} has {count_of(facts.remote_partitions, 'partition')} and could not be grown: "
         problem += f"add partitions to it, or grant Alter on topic {facts.remote_topic} {rules.recipient}"
         raise TargetTooNarrow(facts.topic, facts.partition, problem)
     if facts.stamps_itself:
@@ -194,8 +195,12 @@ def other_remote(facts: PartitionFacts, head: Head) -> str:
     if facts.remote_topic != head.remote_topic:
         return f"it was copied to {head.remote_topic}, and today's replication policy names {facts.remote_topic}: change the policy back"
     if facts.remote_topic_id is None:
-        return f"remote topic {facts.remote_topic}, which had topic id {head.remote_topic_id}, was deleted"
-    return f"remote topic {facts.remote_topic} had topic id {head.remote_topic_id} and has {facts.remote_topic_id} now"
+        return f"remote topic {facts.remote_topic} was deleted; it had topic id {head.remote_topic_id}"
+    return _created_again(f"remote topic {facts.remote_topic}", head.remote_topic_id, facts.remote_topic_id)
+
+
+def _created_again(topic: str, before: object, now: object) -> str:
+    return f"{topic} {CREATED_AGAIN}; it had topic id {before} and has {now} now"
 
 
 def _decide(facts: PartitionFacts, rules: PlanRules) -> _Decided:
@@ -204,15 +209,15 @@ def _decide(facts: PartitionFacts, rules: PlanRules) -> _Decided:
         return _first_time(facts, rules)
     if head.remote_topic_id != facts.topic_ids.remote:
         if rules.on_target_recreate == "restart":
-            return _Decided(facts.start, seed_reason=f"restart: remote topic {facts.remote_topic} was deleted and created again")
+            return _Decided(facts.start, seed_reason=f"restart: remote topic {facts.remote_topic} {CREATED_AGAIN}")
         raise TargetRecreated(
             facts.topic, facts.partition, f"{other_remote(facts, head)}; ferry.on.target.recreate=restart copies it again"
         )
     if head.source_topic_id != facts.topic_ids.source:
         if rules.on_recreate == "restart":
-            return _Decided(facts.log_start, seed_reason=f"restart: source topic {facts.topic} was deleted and created again")
+            return _Decided(facts.log_start, seed_reason=f"restart: source topic {facts.topic} {CREATED_AGAIN}")
         problem = (
-            f"source topic {facts.topic} had topic id {head.source_topic_id} and has {facts.topic_id} now; "
+            f"{_created_again(f'source topic {facts.topic}', head.source_topic_id, facts.topic_id)}; "
             "ferry.on.recreate=restart copies the new topic after the old one's records"
         )
         raise SourceRecreated(facts.topic, facts.partition, problem)
@@ -263,7 +268,7 @@ def _first_time(facts: PartitionFacts, rules: PlanRules) -> _Decided:
         )
         raise PositionDisagrees(facts.topic, facts.partition, problem)
     local = f"; what is below {facts.remote_end} was produced there" if held else ""
-    return _Decided(facts.start, seed_reason=f"start policy {rules.start_policy}{local}")
+    return _Decided(facts.start, seed_reason=f"{BY_START_POLICY} {rules.start_policy}{local}")
 
 
 def _check_origin(facts: PartitionFacts, segments: Iterable[Segment], rules: PlanRules) -> None:

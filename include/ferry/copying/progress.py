@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.errors import FerryError
+from ferry.errors import FerryError, count_of
 from ferry.ledger.counters import ZERO, Counters
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import Receipt, decode_receipt
@@ -87,14 +87,14 @@ class Progress:
         megabytes = self.counters.bytes / 1e6
         left = f", about {seconds * (1 - share) / share:.0f} s left" if 0 < share < 1 else ""
         return (
-            f"{self.counters.records:,} records, {megabytes:,.1f} MB, {megabytes / max(seconds, 0.001):,.1f} MB/s, "
+            f"{count_of(self.counters.records, 'record')}, {megabytes:,.1f} MB, {megabytes / max(seconds, 0.001):,.1f} MB/s, "
             f"{self.lanes_done} of {self.lanes_total} lanes done, {share:.0%} of the offsets{left}"
         )
 
     def following(self, seconds: float) -> str:
         """One line for the log of a run that has followed for `seconds`. The delay is that of the records since the last line."""
         megabytes = self.counters.bytes / 1e6
-        said = f"following for {seconds:,.0f} s: {self.counters.records:,} records, {megabytes:,.1f} MB"
+        said = f"following for {seconds:,.0f} s: {count_of(self.counters.records, 'record')}, {megabytes:,.1f} MB"
         delays, delayed, self._delays, self._delayed = self._delays, self._delayed, 0.0, 0
         return f"{said}, the newest ones on average {max(0.0, delays / delayed) / 1000:,.1f} s after their timestamps" if delayed else said
 

@@ -14,7 +14,7 @@ from ferry.clusters.shared_connection import Asked
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.ledger_compaction import compact_ledger, is_due
-from ferry.errors import FerryError, Superseded
+from ferry.errors import FerryError, Superseded, count_of
 from ferry.ledger import loss_index
 from ferry.ledger.losses import index_losses
 from ferry.ledger.state import FlowRecord
@@ -49,7 +49,7 @@ def _carried_out(
             # The next compaction is due by the records that are written after this one.
             held_ever = ask_held_ever(flow).answer()
             yield {"tidied": held_ever, "receipts": done.left}
-            say(f"ledger: {len(done.replaced) + len(done.merged)} receipts became {len(done.merged)}")
+            say(f"ledger: {count_of(len(done.replaced) + len(done.merged), 'receipt')} became {len(done.merged)}")
     # Without topic ids Ferry cannot tell whether the ledger was deleted and created again.
     if ledger_topic_id not in {"", NO_ID} and loss_index.is_due(held_ever, record.losses):
         yield {"losses": index_losses(flow, record.losses, ledger_topic_id, held_ever)}

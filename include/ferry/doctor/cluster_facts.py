@@ -11,6 +11,7 @@ from ferry.clusters.acls import read_acls
 from ferry.clusters.admin import TOPICS_A_REQUEST, ClusterAdmin
 from ferry.clusters.api_versions import Capabilities, ask_capabilities
 from ferry.clusters.partitions import chunks
+from ferry.clusters.shared_connection import first_contact
 from ferry.config import ClientRole, Cluster
 from ferry.errors import FerryError, NotAuthorized
 
@@ -93,6 +94,7 @@ def read_cluster_facts(cluster: Cluster) -> ClusterFacts:
     alias, bootstrap, login = cluster.alias, cluster.bootstrap, cluster.login_of(ClientRole.ADMIN)
     try:
         with ClusterAdmin(cluster) as admin:
+            first_contact(cluster)
             cluster_id, brokers = admin.cluster_id(), admin.brokers()
             try:
                 configs = {name: entry.value for name, entry in admin.broker_configs().items() if entry.value is not None}

@@ -14,7 +14,7 @@ from ferry.doctor.flow_facts import FlowFacts
 from ferry.doctor.granted import Granted, granted
 from ferry.doctor.machine import MachineFacts
 from ferry.doctor.service_checks import service_findings, topics_beforehand
-from ferry.errors import ExitCode, NotAuthorized, error_named, some_of, span
+from ferry.errors import ExitCode, NotAuthorized, count_of, error_named, some_of, span
 from ferry.monitoring.status import FlowStatus
 from ferry.permissions.commands import commands
 from ferry.permissions.model import Right
@@ -186,7 +186,7 @@ def _headroom(where: str, status: FlowStatus, next_run: float, *, scheduled: boo
     unread = sorted(f"{entry.topic}-{entry.partition}" for entry in status.counted if entry.age_unknown)
     if unread:
         named = some_of(unread, NAMES_SHOWN)
-        found = f"unknown for {len(unread)} partitions, because Ferry could not read their first uncopied record: {named}"
+        found = f"unknown for {count_of(len(unread), 'partition')}, because Ferry could not read their first uncopied record: {named}"
         fix = "check that the source's brokers answer and that Read on the topics is granted, then try again"
         yield warning(where, "headroom", found, fix)
     left = [(entry.headroom_seconds, f"{entry.topic}-{entry.partition}") for entry in status.counted if entry.headroom_seconds is not None]

@@ -20,7 +20,7 @@ LEAST_SCRATCH = 256 * MEBIBYTE
 LEAST_SHM = 16 * MEBIBYTE
 # Two connections of a worker to every broker of both clusters, and Spark's files.
 LEAST_OPEN_FILES = 1024
-_INSTALL = "make setup, or pip install --no-deps -r requirements.txt"
+_INSTALL = "pip install 'kafka-ferry[{}]', or make setup"
 
 
 def machine_findings(facts: MachineFacts, config: Path | None) -> Iterator[Finding]:
@@ -64,7 +64,7 @@ def _java(facts: MachineFacts) -> Finding:
 def _spark(facts: MachineFacts) -> Iterator[Finding]:
     spark, client = facts.packages.get("pyspark", ""), facts.packages.get("pyspark-client", "")
     if not (spark or client or facts.spark_home):
-        yield failure(HERE, "PySpark", "not installed", _INSTALL)
+        yield failure(HERE, "PySpark", "not installed", _INSTALL.format("spark"))
     elif client and client != spark:
         found = f"pyspark {spark or 'missing'}, pyspark-client {client}: both write to the same directory"
         yield failure(HERE, "PySpark", found, f"pip install --force-reinstall --no-deps pyspark=={client} pyspark-client=={client}")
@@ -106,7 +106,9 @@ def _worker_python(facts: MachineFacts) -> Finding:
 def _airflow(facts: MachineFacts, config: Path | None) -> Iterator[Finding]:
     version = facts.packages.get("apache-airflow")
     if not version:
-        yield warning(HERE, "Airflow", "not installed: no schedules, no DAGs", f"{_INSTALL}; for runs by hand nothing is missing")
+        yield warning(
+            HERE, "Airflow", "not installed: no schedules, no DAGs", f"{_INSTALL.format('airflow')}; for runs by hand nothing is missing"
+        )
         return
     provider = facts.packages.get("apache-airflow-providers-apache-spark")
     if provider:
@@ -122,9 +124,11 @@ def _ferry_config(named: str | None, config: Path | None) -> Finding:
     fix = f"export {CONFIG_VARIABLE}={wanted} for Airflow's scheduler, DAG processor and workers"
     if named is None:
         return warning(HERE, CONFIG_VARIABLE, "not set in this shell: an Airflow that is started from here has no Ferry DAGs", fix)
-    if not os.path.isfile(named) or not os.access(named, os.R_OK):  # noqa: PTH113 - see above
-        return failure(HERE, CONFIG_VARIABLE, f"{named} is no file that this user can read", fix)
-    if config is not None and os.path.realpath(named) != wanted:
+    paths = named.split(os.pathsep)
+    for path in paths:
+        if not os.path.isfile(path) or not os.access(path, os.R_OK):  # noqa: PTH113 - see above
+            return failure(HERE, CONFIG_VARIABLE, f"{path} is no file that this user can read", fix)
+    if config is not None and wanted not in map(os.path.realpath, paths):
         return warning(HERE, CONFIG_VARIABLE, f"names {named}, which is not the checked file", fix)
     return ok(HERE, CONFIG_VARIABLE, named)
 

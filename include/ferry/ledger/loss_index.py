@@ -1,8 +1,9 @@
-"""An index of the losses in a ledger: with it a reader of losses need not read the whole ledger (pure).
+"""An index of the losses and gaps in a ledger: with it a reader of them need not read the whole ledger (pure).
 
 For each partition of the ledger the index has the offset up to which it was read, the leader epoch of the last record before that offset,
 and the offsets of the receipts of losses below it. A reader reads these receipts from the ledger again: one that was replaced or removed
-since is not there any more, and a new one comes later in the log.
+since is not there any more, and a new one comes later in the log. The index holds the gaps (gaps.py) themselves: a later receipt may close
+them, and no older one opens them again.
 
 Ferry never needs the index. Without it (there is none yet, or it has another version, or is of another ledger, or the log was truncated) a
 reader starts at the beginning of the ledger. It is a field of the flow record; older releases ignore the field, and drop it when they write
@@ -18,14 +19,18 @@ from typing import Any
 from uuid import UUID
 
 from ferry.clusters.internal_reader import InternalRecord
-from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, glance, is_loss
-from ferry.wire.documents import number
+from ferry.ledger.gaps import CopiedPair, GapFold, Gaps
+from ferry.ledger.receipts import Glance, Receipt, ReceiptKind, decode_receipt, glance, is_loss
+from ferry.wire.documents import number, text
+from ferry.wire.ranges import Ranges
 
-INDEX_VERSION = 1
+INDEX_VERSION = 2
 # A run updates the index after this many new records of the ledger: reading them takes less than 0.2 CPU s.
 NEW_RECORDS = 20_000
 # So the flow record stays far below the default max.message.bytes of 1 MiB. After the last listed loss the ledger is read.
 MOST_LISTED = 20_000
+# For the same reason. A partition of the ledger whose gaps are in more pieces is read from its beginning.
+MOST_GAPS = 2_000
 _PERHAPS_LOST = frozenset({ReceiptKind.LOSS, ReceiptKind.SKIPPED})
 
 
@@ -33,13 +38,14 @@ _PERHAPS_LOST = frozenset({ReceiptKind.LOSS, ReceiptKind.SKIPPED})
 class IndexedShare:
     """One partition of the ledger: below `read_to` (exclusive) there are losses at the offsets `losses` (increasing) and nowhere else.
 
-    `epoch`: the leader epoch of the record at `read_to` - 1.
+    `epoch`: the leader epoch of the record at `read_to` - 1. `gaps`: what was copied of the source leaves these out, and no others.
     """
 
     partition: int
     read_to: int
     epoch: int
     losses: tuple[int, ...] = ()
+    gaps: tuple[tuple[CopiedPair, Ranges], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,11 @@ class LossIndex:
     def document(self) -> dict[str, Any]:
         """As JSON. Offsets of losses: the first one, then the distances."""
         shares = [
-            [share.partition, share.read_to, share.epoch, [there - before for before, there in pairwise((0, *share.losses))]]
+            [
+                *(share.partition, share.read_to, share.epoch),
+                [there - before for before, there in pairwise((0, *share.losses))],
+                [[*pair, ranges] for pair, ranges in share.gaps],
+            ]
             for share in self.shares
         ]
         return {"version": INDEX_VERSION, "ledger_id": self.ledger_topic_id, "held": self.held_ever, "shares": shares}
@@ -64,10 +74,18 @@ class LossIndex:
         if document["version"] != INDEX_VERSION:
             return None
         shares = tuple(
-            IndexedShare(number(partition), number(read_to), number(epoch), tuple(accumulate(map(number, distances))))
-            for partition, read_to, epoch, distances in document["shares"]
+            IndexedShare(
+                *(number(partition), number(read_to), number(epoch)), tuple(accumulate(map(number, distances))), tuple(map(_gaps, gaps))
+            )
+            for partition, read_to, epoch, distances, gaps in document["shares"]
         )
         return cls(str(UUID(document["ledger_id"])), number(document["held"]), shares)
+
+
+def _gaps(entry: Iterable[Any]) -> tuple[CopiedPair, Ranges]:
+    topic, partition, source_id, remote_id, ranges = entry
+    pair = CopiedPair(text(topic), number(partition), text(source_id), text(remote_id))
+    return pair, tuple((number(start), number(end)) for start, end in ranges)
 
 
 def is_due(held_ever: int, index: LossIndex | None) -> bool:
@@ -77,7 +95,7 @@ def is_due(held_ever: int, index: LossIndex | None) -> bool:
 
 
 class LossFold:
-    """Collects the losses of a ledger from its committed records.
+    """Collects the losses and gaps of a ledger from its committed records.
 
     Add the records at `listed`, then those from `starts` on, both offsets by partition, in log order. `where`: see formats.place_of.
     """
@@ -89,6 +107,7 @@ class LossFold:
         self._read_to = {share.partition: (share.read_to, share.epoch) for share in known}
         # By key: partition, offset and leader epoch of the record, and the receipt.
         self._losses: dict[bytes, tuple[int, int, int, Receipt]] = {}
+        self._gaps = GapFold({share.partition: share.gaps for share in known})
         self._where = where
 
     @property
@@ -96,11 +115,20 @@ class LossFold:
         """All of them, acknowledged or not."""
         return tuple(receipt for _, _, _, receipt in self._losses.values())
 
+    @property
+    def gaps(self) -> Gaps:
+        return self._gaps.gaps
+
+    @property
+    def unsure(self) -> bool:
+        """Whether the gaps need what the ledger held before the index."""
+        return self._gaps.unsure
+
     def add(self, record: InternalRecord) -> None:
         """Errors as in decode_receipt."""
         if record.offset >= self._read_to.get(record.partition, (0, -1))[0]:
             self._read_to[record.partition] = record.offset + 1, record.epoch
-        receipt = _loss_of(record, self._where)
+        receipt = self._loss_of(record)
         if receipt is None:
             self._losses.pop(record.key, None)
         else:
@@ -109,23 +137,26 @@ class LossFold:
     def index(self, ledger_topic_id: str, held_ever: int) -> LossIndex:
         """The index of all that was read. Without partitions without leader epochs: nobody can tell whether their log was truncated."""
         most = max(1, MOST_LISTED // max(1, len(self._read_to)))
-        shares = (self._share(partition, most) for partition in sorted(self._read_to))
-        return LossIndex(ledger_topic_id, held_ever, tuple(share for share in shares if share.epoch >= 0))
+        gaps, few = self._gaps.by_share(), MOST_GAPS // max(1, len(self._read_to))
+        shares = (self._share(partition, most, gaps.get(partition, ())) for partition in sorted(self._read_to))
+        kept = (share for share in shares if share.epoch >= 0 and sum(len(ranges) for _, ranges in share.gaps) <= few)
+        return LossIndex(ledger_topic_id, held_ever, tuple(kept))
 
-    def _share(self, partition: int, most: int) -> IndexedShare:
+    def _share(self, partition: int, most: int, gaps: Iterable[tuple[CopiedPair, Ranges]]) -> IndexedShare:
         read_to, epoch = self._read_to[partition]
         found = sorted((offset, epoch) for number, offset, epoch, _ in self._losses.values() if number == partition)
         if len(found) > most:
             found = found[:most]
             read_to, epoch = found[-1][0] + 1, found[-1][1]
-        return IndexedShare(partition, read_to, epoch, tuple(offset for offset, _ in found))
+        return IndexedShare(partition, read_to, epoch, tuple(offset for offset, _ in found), tuple(gaps))
 
-
-def _loss_of(record: InternalRecord, where: str) -> Receipt | None:
-    if record.value is None:
-        return None
-    seen = glance(record.key, record.value)
-    if seen is not None and seen.kind not in _PERHAPS_LOST:
-        return None
-    receipt = decode_receipt(record.key, record.value, where)
-    return receipt if is_loss(receipt) else None
+    def _loss_of(self, record: InternalRecord) -> Receipt | None:
+        """The record's receipt, if it is of a loss. Notes what it says of gaps."""
+        if record.value is None:
+            return None
+        seen: Glance | Receipt = glance(record.key, record.value) or decode_receipt(record.key, record.value, self._where)
+        self._gaps.add(seen, record.partition)
+        if seen.kind not in _PERHAPS_LOST:
+            return None
+        receipt = seen if isinstance(seen, Receipt) else decode_receipt(record.key, record.value, self._where)
+        return receipt if is_loss(receipt) else None

@@ -1,4 +1,4 @@
-"""Reads the losses of a ledger. With an index it reads only known losses and new receipts. Only losses are kept in memory.
+"""Reads the losses and gaps of a ledger. With an index it reads only known losses and new receipts. Only losses are kept in memory.
 
 After `ferry ack-loss` an operator has seen the losses. They stay in the ledger, and `ferry status` no longer counts them.
 """
@@ -21,9 +21,10 @@ from ferry.ledger.topic_ids import NO_ID
 
 
 def read_losses(flow: Flow, index: LossIndex | None, *, complete: bool = True) -> LossFold:
-    """Every loss in the ledger now. `complete`: as in InternalTopicReader.read. `index`: of the flow record.
+    """Every loss and gap in the ledger now. `complete`: as in InternalTopicReader.read. `index`: of the flow record.
 
-    Errors as in InternalTopicReader.read and decode_receipt.
+    After a seed, it reads the ledger from its beginning until the next index is made. Errors as in InternalTopicReader.read and
+    decode_receipt.
     """
     topic = flow.ledger_topic
     fold = LossFold(_standing(flow, index), place_of(flow.target, topic))
@@ -32,7 +33,7 @@ def read_losses(flow: Flow, index: LossIndex | None, *, complete: bool = True) -
             fold.add(record)
         for record in reader.read(topic, fold.starts, complete=complete):
             fold.add(record)
-    return fold
+    return read_losses(flow, None, complete=complete) if fold.unsure else fold
 
 
 def index_losses(flow: Flow, index: LossIndex | None, ledger_topic_id: str, held_ever: int) -> LossIndex:

@@ -28,8 +28,10 @@ from ferry.wire.runs import DOWNSTREAM, OffsetRun, encode_runs, offsets_of
 RUNS_PER_RECEIPT = 10_000
 
 # How reasons begin that readers tell apart: of a `skipped` receipt of a refused record (other skipped ranges had expired before a backfill
-# copied them), and of what an operator said.
-REFUSED, BY_OPERATOR = "refused by the target", "operator"
+# copied them), of what an operator said, and of the seed at the first position of a partition.
+REFUSED, BY_OPERATOR, BY_START_POLICY = "refused by the target", "operator", "start policy"
+# How the reason of a seed ends at which the copy of a new topic begins.
+CREATED_AGAIN = "was deleted and created again"
 
 
 class ReceiptKind(StrEnum):
@@ -188,13 +190,14 @@ _PARTS = {
 }
 # Every field that this Ferry writes, with the shape of its value. RARELY: the writer leaves out the field if it has its usual value.
 # `found` has no shape, so `glance` gives None for a receipt that has it: readers need this field, and decode the receipt.
-KEY_FIELDS = {"id": "TEXT", "kind": '"(KIND)"', "partition": "(NUMBER)", "series": "RARELY TEXT", "start": "NUMBER", "topic": "(TEXT)"}
+KEY_FIELDS = {"id": "(TEXT)", "kind": '"(KIND)"', "partition": "(NUMBER)", "series": "RARELY TEXT", "start": "(NUMBER)", "topic": "(TEXT)"}
 VALUE_FIELDS = {
-    **dict.fromkeys(("bytes", "end", "forwarded", "records", "reframed", "source_epoch", "transactions"), "NUMBER"),
-    **dict.fromkeys(("reason", "remote_id", "run", "runs"), "TEXT"),
+    **dict.fromkeys(("bytes", "forwarded", "records", "reframed", "source_epoch", "transactions"), "NUMBER"),
+    **dict.fromkeys(("run", "runs"), "TEXT"),
+    **dict.fromkeys(("reason", "remote_id"), "(TEXT)"),
     **dict.fromkeys(("delays", "handled", "repeated", "written"), "RARELY NUMBERS"),
     **dict.fromkeys(("from_target", "remote_epoch", "rerouted"), "RARELY NUMBER"),
-    "downstream_end": "(NUMBER)",
+    **dict.fromkeys(("downstream_end", "end"), "(NUMBER)"),
     "found": "",
     "remote_topic": "(TEXT)",
     "timestamps": r"\[NUMBER,NUMBER\]",
@@ -221,6 +224,11 @@ class Glance(NamedTuple):
     partition: int
     remote_topic: str
     downstream_end: int
+    source_topic_id: str
+    remote_topic_id: str
+    upstream_start: int
+    upstream_end: int
+    reason: str
 
 
 def glance(key: bytes, value: bytes) -> Glance | None:
@@ -232,9 +240,20 @@ def glance(key: bytes, value: bytes) -> Glance | None:
     named, said = _KEY.fullmatch(key), _VALUE.fullmatch(value)
     if named is None or said is None:
         return None
-    kind, partition, topic = named.groups()
-    downstream_end, remote_topic = said.groups()
-    return Glance(kind.decode(), topic[1:-1].decode(), int(partition), remote_topic[1:-1].decode(), int(downstream_end))
+    source_id, kind, partition, start, topic = named.groups()
+    downstream_end, end, reason, remote_id, remote_topic = said.groups()
+    return Glance(
+        kind.decode(),
+        topic[1:-1].decode(),
+        int(partition),
+        remote_topic[1:-1].decode(),
+        int(downstream_end),
+        source_id[1:-1].decode(),
+        remote_id[1:-1].decode(),
+        int(start),
+        int(end),
+        reason[1:-1].decode(),
+    )
 
 
 _RUN = re.compile(rb'"run":("(?:[^"\\]|\\.)*")')

@@ -18,6 +18,7 @@ from ferry.errors import (
     RecordsSkipped,
     SourceDataLost,
     Superseded,
+    count_of,
     error_named,
     worst_exit_code,
 )
@@ -59,6 +60,11 @@ class LossReport:
     @property
     def where(self) -> str:
         return f"{self.topic}-{self.partition} [{self.upstream_start}, {self.upstream_end})"
+
+    @property
+    def records(self) -> int:
+        """Offsets, so control records count too."""
+        return self.upstream_end - self.upstream_start
 
 
 @dataclass(frozen=True)
@@ -157,20 +163,32 @@ class RunReport:
         run = f"run {self.run_id} of {self.flow}"
         if self.superseded:
             found.append(Superseded(f"{run}: {self.superseded}"))
-        expired = [loss.where for loss in self.losses if loss.kind == "loss"]
+        expired = [loss for loss in self.losses if loss.kind == "loss"]
         refused = [f"{loss.where}: {loss.reason}" for loss in self.losses if loss.kind != "loss"]
         if expired:
-            what = f"gone at the source before they were copied: {'; '.join(expired)}; see ferry ledger, then ferry ack-loss"
+            lost, where = sum(loss.records for loss in expired), "; ".join(loss.where for loss in expired)
+            what = f"the source deleted {count_of(lost, 'record')} that Ferry had not copied: {where}"
             found.append(SourceDataLost(f"{run}: {what}"))
         if refused:
-            what = f"{len(refused)} ranges of records skipped: {'; '.join(refused)}; see ferry ledger, then ferry ack-loss"
+            what = f"{count_of(len(refused), 'range')} of records skipped: {'; '.join(refused)}"
             found.append(RecordsSkipped(f"{run}: {what}"))
         if self.failed:
-            named = "; ".join(str(failure) for failure in self.failed)
-            found.append(PartitionsFailed(f"{run}: {len(self.failed)} failed: {named}"))
+            found.append(self._partitions_failed(run))
         syncs = [f"{name}: {failure['what']}: {failure['problem']}" for name, sync in self.syncs.items() for failure in sync["failed"]]
         if syncs:
             found.append(PartitionsFailed(f"{run}: {len(syncs)} failures of syncs: {'; '.join(syncs)}"))
+        return found
+
+    def _partitions_failed(self, run: str) -> PartitionsFailed:
+        """Names places with the same problem together. If all failed in the same way, the next step is that of their error."""
+        places: dict[str, list[str]] = {}
+        for failure in self.failed:
+            places.setdefault(f"{failure.error}: {failure.problem}", []).append(failure.where)
+        told = "; ".join(f"{', '.join(where)}: {problem}" for problem, where in places.items())
+        found = PartitionsFailed(f"{run}: {len(self.failed)} failed: {told}")
+        kinds = {failure.error for failure in self.failed}
+        if len(kinds) == 1:
+            found.next_step = error_named(kinds.pop()).next_step
         return found
 
     def raise_for_outcome(self) -> None:

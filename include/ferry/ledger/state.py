@@ -11,6 +11,7 @@ and those of flows without transactions, have versions of their own, which an ol
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ferry.clusters.acl_binding import AclBinding
@@ -274,11 +275,16 @@ def decode_state(key: bytes, value: bytes, where: str = "the state topic") -> St
     return entry
 
 
+# Of a flow's newest state; a command, and each sync of a run that follows, reads all of it again, and little of it has changed.
+DECODED_KEPT = 1 << 15
+_decoded = lru_cache(DECODED_KEPT)(decode_state)
+
+
 def fold_state(records: Iterable[tuple[bytes, bytes | None]], where: str = "the state topic") -> FlowState:
     """The newest of every key; `records` in log order, a null value removes its key. Errors as of `decode_state`."""
     newest: dict[bytes, bytes | None] = dict(records)
     # Only the newest records are decoded, because the topic holds many versions of a head until it is compacted.
-    entries = [decode_state(key, value, where) for key, value in newest.items() if value is not None]
+    entries = [_decoded(key, value, where) for key, value in newest.items() if value is not None]
     flows = [entry for entry in entries if isinstance(entry, FlowRecord)]
     return FlowState(
         heads={entry.key: entry for entry in entries if isinstance(entry, Head)},

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.clusters.partitions import grouped
 from ferry.config.settings import DEADLINE_SECONDS, HEADROOM_SECONDS, LAG_RECORDS, LAG_SECONDS, AlertSettings
-from ferry.errors import LimitsBroken
+from ferry.errors import LimitsBroken, count_of, span
 from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
 
 # A message names so many topics: after an outage thousands may exceed a limit.
@@ -33,8 +33,12 @@ class BrokenLimit:
     def __str__(self) -> str:
         if self.key == DEADLINE_SECONDS:
             return f"a run was due {self.value:,.0f} s ago, and none has ended since; a run has {self.limit:,.0f} s to end"
-        beyond = "below" if self.key == HEADROOM_SECONDS else "above"
-        return f"topic {self.topic}: {self.key.removeprefix('ferry.alert.')} is {self.value:,.0f}, {beyond} {self.limit:,.0f}"
+        limit = f"{self.key}={self.limit:.0f}"
+        if self.key == HEADROOM_SECONDS:
+            soon = f"in {span(self.value)}" if self.value > 0 else "at any moment"
+            return f"topic {self.topic}: the source deletes uncopied records {soon}, below {limit}"
+        behind = span(self.value) if self.key == LAG_SECONDS else count_of(round(self.value), "record")
+        return f"topic {self.topic} is {behind} behind, above {limit}"
 
 
 def broken_limits(settings: AlertSettings, partitions: Iterable[PartitionStatus]) -> tuple[BrokenLimit, ...]:

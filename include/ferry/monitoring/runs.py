@@ -8,10 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ferry.errors import ArgumentError
 from ferry.ledger.run_summary import RunState
 
 # States that say nothing about a flow's health: the run has not ended, or it copied nothing on purpose.
 NO_NEWS = frozenset({RunState.RUNNING, RunState.FOLLOWING, RunState.DRY})
+# Errors of the person who started a run by hand.
+_OF_THE_REQUEST = frozenset({ArgumentError.__name__})
 # States in which nothing failed.
 _WELL = frozenset({RunState.DONE, RunState.NOTHING_NEW})
 # What the runs topic says of a run without a result; "": it does not know the run.
@@ -23,7 +26,10 @@ _AIRFLOW_RUNS, _AIRFLOW_FAILED = frozenset({"queued", "running"}), "failed"
 
 @dataclass(frozen=True)
 class DagRunFacts:
-    """One DAG run in Airflow. Times in ISO 8601, None: not yet. `failed_tasks`: names, if the run failed. `dry`: it was a dry run."""
+    """One DAG run in Airflow. Times in ISO 8601, None: not yet. `failed_tasks`: names, if the run failed. `dry`: it was a dry run.
+
+    `backfill`: it copies what the ledger lacks in an interval. `topics`: it copies only these; empty: all.
+    """
 
     run_id: str
     state: str
@@ -32,6 +38,18 @@ class DagRunFacts:
     url: str
     failed_tasks: tuple[str, ...] = ()
     dry: bool = False
+    backfill: bool = False
+    topics: tuple[str, ...] = ()
+
+    def is_filling(self, topic: str) -> bool:
+        """Whether it copies what the ledger lacks of the topic, and has not ended."""
+        return self.backfill and not self.dry and self.finished is None and (not self.topics or topic in self.topics)
+
+
+def tells_health(run: Mapping[str, Any]) -> bool:
+    """Whether the run says something about the flow's health: it has ended, and not because its arguments were wrong."""
+    refused = bool(run["failed"]) and all(failure["error"] in _OF_THE_REQUEST for failure in run["failed"])
+    return run["state"] not in NO_NEWS and not refused
 
 
 def joined_runs(kept: Iterable[Mapping[str, Any]], dag_runs: Iterable[DagRunFacts], limit: int) -> list[dict[str, Any]]:
@@ -52,9 +70,9 @@ def _with_airflow(run: dict[str, Any] | None, facts: DagRunFacts) -> dict[str, A
     if facts.state == _AIRFLOW_FAILED and run["state"] in _WELL | _WITHOUT_RESULT:
         if run["state"] in _WELL and facts.failed_tasks == (LIMITS_TASK,):
             return run  # a limit is broken or could not be checked; the copy itself did not fail
-        named = [
-            {"topic": "", "partition": -1, "error": f"task {task} failed", "problem": "its log says why"} for task in facts.failed_tasks
-        ]
+        # The report fails too when an earlier task has failed.
+        tasks = [task for task in facts.failed_tasks if task != REPORT_TASK] or facts.failed_tasks
+        named = [{"topic": "", "partition": -1, "error": f"task {task} failed", "problem": "its log in Airflow says why"} for task in tasks]
         return {**run, "state": RunState.FAILED, "failed": [*run["failed"], *named], "failed_total": run["failed_total"] + len(named)}
     if run["state"] in _WITHOUT_RESULT:
         return {**run, "state": RunState.DRY if facts.dry else RunState.DONE}

@@ -1,4 +1,4 @@
-"""Reads the runs topic in one pass: every run of the last month, and the last verifies.
+"""Reads the runs topic in one pass: every run of the last days, and the last verifies.
 
 A record that cannot be read, or of a kind that this Ferry does not know, is counted and left out, so the others are still shown.
 """
@@ -6,7 +6,7 @@ A record that cannot be read, or of a kind that this Ferry does not know, is cou
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
@@ -16,8 +16,8 @@ from ferry.errors import FerryError, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.run_summary import DAYS_KEPT, KEY_PREFIX, LAG_PREFIX, RunLag, RunState, RunSummary, decode_run_part, state_of, sync_counts
-from ferry.ledger.runs_topic import VERIFY_PREFIX, RunRecords, fold_run_record, follows
-from ferry.monitoring.runs import empty_run
+from ferry.ledger.runs_topic import RUN_DAYS, VERIFY_PREFIX, RunOpened, RunRecords, fold_run_record, following, follows
+from ferry.monitoring.runs import empty_run, tells_health
 from ferry.verify import results_topic
 from ferry.verify.report import VerifyReport
 
@@ -28,28 +28,56 @@ ENTRIES_NAMED = 50
 RUNNING_SECONDS = 24 * 3600
 
 
+@dataclass(frozen=True)
+class RecentRuns:
+    """`document`: as of read_runs. `following`: the run that should follow now. `ended`: when the newest summary was written, in ms."""
+
+    document: dict[str, Any]
+    following: RunOpened | None = None
+    ended: int = -1
+
+    @property
+    def last_ended(self) -> Mapping[str, Any] | None:
+        """The newest run that says something about the flow's health."""
+        return next(filter(tells_health, self.document["runs"]), None)
+
+    def without_proof(self) -> "RecentRuns":
+        """The same if no run proves that it follows."""
+        runs = [{**run, "state": RunState.FAILED} if run["state"] == RunState.FOLLOWING else run for run in self.document["runs"]]
+        return replace(self, document={**self.document, "runs": runs})
+
+
 def read_runs(flow: Flow) -> dict[str, Any]:
     """`runs` (as of runs.empty_run) and `verifies`, both newest first; `unreadable`: how many records were left out."""
+    found = read_recent(flow, DAYS_KEPT)
+    if any(run["state"] == RunState.FOLLOWING for run in found.document["runs"]) and not RunProof(flow).comes():
+        found = found.without_proof()
+    return found.document
+
+
+def read_recent(flow: Flow, days: int = RUN_DAYS) -> RecentRuns:
+    """Every run of the last `days`. Does not look whether a run that should follow proves it."""
     topic = flow.runs_topic
     with InternalTopicReader(flow.target) as reader:
-        since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - DAYS_KEPT * 24 * 3600 * 1000)
+        since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - days * 24 * 3600 * 1000)
         # A verify may have thousands of results of single ranges, and the page does not show them.
         records = (record for record in reader.read(topic, since, complete=False) if not results_topic.is_range_result(record.value or b""))
-        found = sorted_out(records, place_of(flow.target, topic), time.time())
-    if any(run["state"] == RunState.FOLLOWING for run in found["runs"]) and not RunProof(flow).comes():
-        for run in found["runs"]:
-            run["state"] = RunState.FAILED if run["state"] == RunState.FOLLOWING else run["state"]
-    return found
+        return recent_runs(records, place_of(flow.target, topic), time.time())
 
 
 def sorted_out(records: Iterable[InternalRecord], where: str, now: float) -> dict[str, Any]:
-    """The records of the topic as documents (pure). `now` in seconds since the epoch."""
+    """The document of `recent_runs` (pure)."""
+    return recent_runs(records, where, now).document
+
+
+def recent_runs(records: Iterable[InternalRecord], where: str, now: float) -> RecentRuns:
+    """What the records of the topic say (pure). `now` in seconds since the epoch."""
     runs: dict[str, RunRecords] = {}
     begun: dict[str, int] = {}
     summaries: dict[str, RunSummary] = {}
     lags: dict[str, RunLag] = {}
     verifies: dict[str, list[bytes]] = {}
-    unreadable = 0
+    unreadable, ended = 0, -1
     for record in records:
         if record.value is None:
             continue
@@ -57,6 +85,7 @@ def sorted_out(records: Iterable[InternalRecord], where: str, now: float) -> dic
             if record.key.startswith(KEY_PREFIX):
                 summary = decode_run_part(RunSummary, record.value, where)
                 summaries[summary.run_id] = summary
+                ended = max(ended, record.timestamp) if record.timestamp <= now * 1000 else ended
             elif record.key.startswith(LAG_PREFIX):
                 lags[record.key.removeprefix(LAG_PREFIX).decode()] = decode_run_part(RunLag, record.value, where)
             elif record.key.startswith(VERIFY_PREFIX):
@@ -86,7 +115,8 @@ def sorted_out(records: Iterable[InternalRecord], where: str, now: float) -> dic
         if run_id not in summaries
     ]
     found.sort(key=lambda run: (run["started"] or "", run["run_id"]), reverse=True)
-    return {"runs": found[:RUNS_KEPT], "verifies": list(_verifies(verifies, where)), "unreadable": unreadable}
+    document = {"runs": found[:RUNS_KEPT], "verifies": list(_verifies(verifies, where)), "unreadable": unreadable}
+    return RecentRuns(document, following(runs, now), ended)
 
 
 def _summarised(summary: RunSummary) -> dict[str, Any]:

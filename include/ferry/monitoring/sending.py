@@ -35,7 +35,10 @@ def send(found: Iterable[Measurement], began: int) -> str:
     """Send them, if they are wanted. `began`: when the command began, in ns since 1970. Returns why they were not sent, for people."""
     if not is_wanted(os.environ):
         return ""
-    from opentelemetry.sdk.metrics.export import MetricExportResult  # noqa: PLC0415 - slow to load, and few commands send
+    try:
+        from opentelemetry.sdk.metrics.export import MetricExportResult  # noqa: PLC0415 - slow to load, and few commands send
+    except ImportError:
+        return "the metrics were not sent, because OpenTelemetry is not installed: pip install 'kafka-ferry[otel]'"
 
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # the caller says it
     variable = next(name for name in ENDPOINTS if os.environ.get(name))

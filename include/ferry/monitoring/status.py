@@ -5,15 +5,17 @@ A partition counts as stopped if the plan of a snapshot says that the next run w
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.api_versions import Lack
 from ferry.clusters.describe import ConfigValue
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.kept import kept_clients
 from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.shared_connection import first_contact
 from ferry.config import Flow
 from ferry.config.settings import DEADLINE_SECONDS
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags
@@ -27,9 +29,14 @@ from ferry.ledger.receipts import Receipt
 from ferry.ledger.recovery_record import Stage
 from ferry.ledger.run_report import LossReport, PartitionFailure, RunReport, loss_report
 from ferry.ledger.run_summary import KEY_PREFIX
-from ferry.ledger.runs_topic import RunOpened, following, read_recent_runs
+from ferry.ledger.runs_topic import RUN_DAYS, RunOpened
 from ferry.monitoring.lag import Lag, PartitionStatus, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit, broken_limits
+from ferry.monitoring.missing import Missing
+from ferry.monitoring.missing_reading import read_missing
+from ferry.monitoring.runs import copy_speed
+from ferry.monitoring.runs_reading import read_recent
+from ferry.monitoring.verdict import Signs, Verdict, held_by, verdict_of
 from ferry.pipeline.plan import RunPlan
 from ferry.wire.ranges import NO_END, end_of_range_at, within
 from ferry.wire.ranges import size as held
@@ -48,7 +55,9 @@ STATUS_VERSION = 1
 class FlowStatus:
     """`broken`: the limits of `ferry.alert.*` that it exceeds. `lacking`: what the releases of its clusters cannot do.
     `stopped`: partitions (-1: whole topics) that the next run will not copy. `following`: the run that follows now. `gone`:
-    one that should follow, but that proves no more that it goes on: it was killed.
+    one that should follow, but that proves no more that it goes on: it was killed. `missing`: as of missing.py; a look after a run does not
+    tell. `last_run` (as of runs.empty_run), `last_verify`: the newest that ended; `newest_run` may go on. `records_per_second`: how fast
+    the last runs copied. `interval_seconds`: of the schedule.
     `stage`: a ferry.ledger.recovery_record.Stage; `stage_since` (ms): when groups began to move, 0 while the flow replicates.
     """
 
@@ -63,6 +72,12 @@ class FlowStatus:
     stopped: tuple[PartitionFailure, ...] = ()
     following: RunOpened | None = None
     gone: RunOpened | None = None
+    missing: tuple[Missing, ...] = ()
+    last_run: Mapping[str, Any] | None = field(default=None, hash=False)
+    newest_run: Mapping[str, Any] | None = field(default=None, hash=False)
+    last_verify: Mapping[str, Any] | None = field(default=None, hash=False)
+    records_per_second: float | None = None
+    interval_seconds: float | None = None
 
     @property
     def counted(self) -> tuple[PartitionStatus, ...]:
@@ -74,27 +89,78 @@ class FlowStatus:
 
     def document(self) -> dict[str, Any]:
         fields = asdict(self)
-        del fields["last_stable_lags"]
+        for name in ("last_stable_lags", "records_per_second", "interval_seconds", "last_verify", "newest_run"):
+            del fields[name]
         fields["lacking"] = [lack._asdict() for lack in self.lacking]
         fields["open_transactions"] = [entry.document() for entry in self.last_stable_lags]
         fields["limits_broken"] = list(fields.pop("broken"))
         for name, run in (("following", self.following), ("gone", self.gone)):
             fields[name] = None if run is None else {"run_id": run.run_id, "since": run.started, "until": run.follow_until}
-        return {"version": STATUS_VERSION, **fields, "totals": self.lag.totals}
+        return {"version": STATUS_VERSION, **fields, "totals": self.lag.totals, **self.verdict(time.time()).document()}
+
+    def verdict(self, now: float) -> Verdict:
+        """`now` in seconds since the epoch (pure)."""
+        signs = Signs(
+            self.flow,
+            self.lag,
+            losses=[loss.where for loss in self.losses],
+            losses_total=len(self.losses),
+            lost_records=sum(loss.records for loss in self.losses),
+            lost_kinds=frozenset(loss.kind for loss in self.losses),
+            missing=self.missing,
+            stopped=self.stopped,
+            stopped_total=len(self.stopped),
+            held=[held_by(entry.document()) for entry in self.last_stable_lags if entry.overdue],
+            broken=self.broken,
+            last_run=self.last_run,
+            last_verify=self.last_verify,
+            interval_seconds=self.interval_seconds,
+            records_per_second=self.records_per_second,
+        )
+        return verdict_of(signs, now)
 
 
 def flow_status(flow: Flow) -> FlowStatus:
-    """The status by both clusters and by the losses in the ledger. A missed schedule counts as a broken limit."""
-    opened = following(read_recent_runs(flow), time.time())
+    """The status by both clusters, by the ledger and by the runs topic. A missed schedule counts as a broken limit."""
+    with kept_clients():
+        first_contact(flow.source, flow.target)
+        return _whole_status(flow)
+
+
+def _whole_status(flow: Flow) -> FlowStatus:
+    recent = read_recent(flow)
+    opened = recent.following
     proof = None if opened is None else RunProof(flow)
     status, _, _ = read_flow(flow)
-    status = replace(status, following=opened) if proof is None or proof.comes() else replace(status, gone=opened)
-    missed = overdue_run(flow)
+    if proof is not None and not proof.comes():
+        recent, status = recent.without_proof(), replace(status, gone=opened)
+    else:
+        status = replace(status, following=opened)
+    verifies = recent.document["verifies"]
+    status = replace(
+        status,
+        last_run=recent.last_ended,
+        newest_run=next(iter(recent.document["runs"]), None),
+        last_verify=verifies[0] if verifies else None,
+        records_per_second=copy_speed(recent.document["runs"]),
+        interval_seconds=_interval(flow),
+    )
+    missed = overdue_run(flow, recent.ended)
     return status if missed is None else replace(status, broken=(missed, *status.broken))
 
 
-def overdue_run(flow: Flow) -> BrokenLimit | None:
+def _interval(flow: Flow) -> float | None:
+    if flow.schedule is None:
+        return None
+    from ferry.monitoring.schedule import longest_pause  # noqa: PLC0415 - croniter is slow to load, and only flows with a schedule need it
+
+    return longest_pause(flow.schedule)
+
+
+def overdue_run(flow: Flow, last_ended: int | None = None) -> BrokenLimit | None:
     """The deadline as a broken limit if no run has ended since one was due. None without a schedule or a deadline.
+
+    `last_ended`: when the last run of RUN_DAYS ended, in ms, -1: none did; None: it is not known.
 
     Airflow itself cannot say so while its scheduler is down or the DAG is paused. Every run counts whose summary is younger, also one that
     a person started. A summary with a time in the future does not count: it comes from a machine whose clock is ahead.
@@ -106,20 +172,27 @@ def overdue_run(flow: Flow) -> BrokenLimit | None:
 
     moment = datetime.now(UTC)
     due = last_due(flow.schedule, deadline, moment)
-    with InternalTopicReader(flow.target) as reader:
-        since = reader.offsets_at(flow.runs_topic, round(due.timestamp() * 1000))
-        until = round(moment.timestamp() * 1000)
-        records = reader.read(flow.runs_topic, since, complete=False)
-        ended = any(record.key.startswith(KEY_PREFIX) and record.timestamp <= until for record in records)
+    since = round(due.timestamp() * 1000)
+    if last_ended is not None and (last_ended >= since or moment - due < timedelta(days=RUN_DAYS)):
+        ended = last_ended >= since
+    else:
+        ended = _ended_between(flow, since, round(moment.timestamp() * 1000))
     return None if ended else BrokenLimit(DEADLINE_SECONDS, "", round((moment - due).total_seconds(), 3), deadline)
 
 
+def _ended_between(flow: Flow, since: int, until: int) -> bool:
+    """Whether a run ended between these times, in ms."""
+    with InternalTopicReader(flow.target) as reader:
+        records = reader.read(flow.runs_topic, reader.offsets_at(flow.runs_topic, since), complete=False)
+        return any(record.key.startswith(KEY_PREFIX) and record.timestamp <= until for record in records)
+
+
 def read_flow(flow: Flow) -> tuple[FlowStatus, FlowSnapshot, tuple[Receipt, ...]]:
-    """The status without the missed schedule, with what it was made from: the snapshot, and every loss in the ledger."""
+    """The status without the runs, with what it was made from: the snapshot, and every loss in the ledger."""
     seen, status = _seen(flow, for_a_run=False)
-    lost = read_losses(flow, seen.state.flow.losses if seen.state.flow else None).losses
-    losses = tuple(loss_report(loss) for loss in unacknowledged(lost, seen.state))
-    return replace(status, losses=losses), seen, lost
+    found = read_losses(flow, seen.state.flow.losses if seen.state.flow else None)
+    losses = tuple(loss_report(loss) for loss in unacknowledged(found.losses, seen.state))
+    return replace(status, losses=losses, missing=read_missing(flow, seen.facts, found.gaps)), seen, found.losses
 
 
 def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan | None = None) -> FlowStatus:

@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ferry.config import Flow
-from ferry.errors import FerryError
-from ferry.ledger.runs_topic import RunOpened, follows
+from ferry.errors import FerryError, count_of
+from ferry.ledger.runs_topic import follows
 from ferry.monitoring.lag import Lag, by_topic, lag_of
-from ferry.monitoring.runs_reading import read_runs
 from ferry.monitoring.status import FlowStatus, flow_status, status_after_run
+from ferry.monitoring.verdict import Health
 
 TOPICS_SHOWN = 8
 STOPPED_SHOWN = 3
@@ -84,6 +84,9 @@ class FlowFrame:
     lagging_topics: int = 0
     losses: int = 0
     warnings: tuple[str, ...] = ()
+    health: str = ""
+    verdict: str = ""
+    next_step: str = ""
     run: Mapping[str, Any] | None = field(default=None, hash=False)
     outage_seconds: float | None = None
     moved_at: float | None = None
@@ -107,7 +110,8 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
     keeps_up = on_time and status.following is not None and follows(status.following, look.at)
     state = "following" if keeps_up else "copying" if copying else "behind" if lag.records else "up to date"
     topics = _topics(status)
-    unread = f"headroom is unknown for {lag.unknown_ages} partitions: Ferry could not read their first uncopied record"
+    unread = f"headroom is unknown for {count_of(lag.unknown_ages, 'partition')}: Ferry could not read the first uncopied record"
+    verdict = status.verdict(look.at)
     return FlowFrame(
         look.flow,
         look.at,
@@ -124,10 +128,14 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
         losses=look.losses,
         warnings=(
             *map(str, status.broken),
+            *(reason.text for reason in verdict.reasons[1:] if reason.health is Health.MISSING),
             *(held.what for held in status.last_stable_lags if held.overdue),
             *_stopped(status),
             *((unread,) if lag.unknown_ages else ()),
         ),
+        health=verdict.health.value,
+        verdict=str(verdict),
+        next_step=verdict.next_step,
         run=look.run,
         outage_seconds=_outage(look, state, before),
         moved_at=moved_at,
@@ -144,7 +152,7 @@ def _outage(look: Look, state: str, before: FlowFrame | None) -> float | None:
 def _stopped(status: FlowStatus) -> tuple[str, ...]:
     more = len(status.stopped) - STOPPED_SHOWN
     named = tuple(f"stopped: {failure}" for failure in status.stopped[:STOPPED_SHOWN])
-    return (*named, f"and {more} more partitions are stopped: ferry status names them") if more > 0 else named
+    return (*named, f"and {count_of(more, 'more partition')} stopped: ferry status names them") if more > 0 else named
 
 
 def _headroom(lag: Lag) -> float | None:
@@ -187,7 +195,7 @@ class FlowWatcher:
         self._whole_at = float("-inf")
         self._losses = 0
         self._run: Mapping[str, Any] | None = None
-        self._following: RunOpened | None = None
+        self._whole = FlowStatus(flow.name, (), ())
         self._earlier: Look | None = None
         self.frame: FlowFrame | None = None
 
@@ -201,11 +209,14 @@ class FlowWatcher:
     def _look(self) -> Look:
         try:
             if time.monotonic() - self._whole_at >= WHOLE_SECONDS:
-                status = flow_status(self._flow)
-                self._losses, self._run = len(status.losses), next(iter(read_runs(self._flow)["runs"]), None)
-                self._following, self._whole_at = status.following, time.monotonic()
+                status = self._whole = flow_status(self._flow)
+                self._losses, self._run, self._whole_at = len(status.losses), status.newest_run, time.monotonic()
             else:
-                status = replace(status_after_run(self._flow), following=self._following)
+                quick = status_after_run(self._flow)
+                deadline = (entry for entry in self._whole.broken if not entry.topic)  # only a whole look asks for the runs
+                broken = (*deadline, *quick.broken)
+                status = replace(self._whole, partitions=quick.partitions, stopped=quick.stopped, broken=broken, stage=quick.stage)
+                status = replace(status, last_stable_lags=quick.last_stable_lags, stage_since=quick.stage_since)
         except FerryError as problem:
             return Look(self._flow.name, time.time(), None, problem.named, self._run, self._losses)
         return Look(self._flow.name, time.time(), status, "", self._run, self._losses)

@@ -13,35 +13,30 @@ steps and then bisection find `until`.
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from itertools import chain, zip_longest
+from itertools import chain
 from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.clusters.partitions import TopicPartition, grouped
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, take_snapshot
-from ferry.errors import ArgumentError, FerryError
+from ferry.errors import ArgumentError
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.topic_ids import valid_receipts
+from ferry.monitoring.missing import COMPACTED
+from ferry.monitoring.missing_reading import GAPS_LOOKED_AT, First, Gap, first_records
 from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, timeline
-from ferry.wire.ranges import Range
 
-COMPACTED = "the remote topic is compacted: older records appended behind newer ones would replace them, so Ferry refuses a backfill"
 # For all gaps of a topic together; the page shows the rest without times.
 LOOK_SECONDS = 20.0
-GAPS_LOOKED_AT = 500
 NOT_LOOKED_AT = "Ferry did not look up its times: there are too many missing ranges, or the source is slow"
 NO_TIME = "its records have no usable time: ferry backfill cannot copy them either"
 # Kafka's times are milliseconds of 63 bits; nobody's clock is beyond the year 9999.
 LAST_MOMENT = 253_402_300_799_000
 
-Gap = tuple[int, "Range"]
-# Offset and time (ms) of a gap's first record.
-First = tuple[int, int]
 # Offset of the first record at or after a time in ms; None: there is none.
 OffsetAt = Callable[[int], int | None]
 
@@ -65,10 +60,10 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
         ]
         # Where no run has copied yet, all records are ahead of the position, so none is missing.
         copied = [(facts.key, place) for facts, place in zip(seen.facts, places, strict=True) if facts.head is not None]
-        found = [(key.partition, gap) for key, place in copied for gap in gaps(place, receipts.get(key, ()))]
+        found = [(key, gap) for key, place in copied for gap in gaps(place, receipts.get(key, ()))]
         obstacle = COMPACTED if any(facts.compacted for facts in seen.facts) else ""
         # A backfill leaves heartbeats out.
-        missing = [] if flow.policy.is_heartbeats_topic(topic) else _missing_ranges(flow, source, topic, found, obstacle)
+        missing = [] if flow.policy.is_heartbeats_topic(topic) else _missing_ranges(flow, source, found, obstacle)
     return {
         "remote_topic": dict(seen.selection.selected).get(topic, ""),
         "partitions": timeline(places, chain.from_iterable(receipts.values()), missing),
@@ -77,17 +72,17 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
     }
 
 
-def _missing_ranges(flow: Flow, source: ClusterAdmin, topic: str, gaps: Sequence[Gap], obstacle: str) -> list[MissingRange]:
-    """The `gaps` (partition, range) that hold records, each with the interval of a backfill that fills it. `obstacle`: of MissingRange."""
+def _missing_ranges(flow: Flow, source: ClusterAdmin, gaps: Sequence[Gap], obstacle: str) -> list[MissingRange]:
+    """The `gaps` that hold records, each with the interval of a backfill that fills it. `obstacle`: of MissingRange."""
     deadline = time.monotonic() + LOOK_SECONDS
-    firsts = _first_records(flow, topic, gaps[:GAPS_LOOKED_AT], deadline) if gaps else {}
+    firsts = first_records(flow, gaps[:GAPS_LOOKED_AT], deadline) if gaps else {}
     found = []
     for gap in gaps:
-        partition, (start, end) = gap
+        key, (start, end) = gap
         if gap not in firsts:
-            found.append(MissingRange(partition, start, end, obstacle=obstacle or NOT_LOOKED_AT))
+            found.append(MissingRange(key.partition, start, end, obstacle=obstacle or NOT_LOOKED_AT))
         elif (first := firsts[gap]) is not None:
-            found.append(_timed(source, TopicPartition(topic, partition), first, end, obstacle, deadline))
+            found.append(_timed(source, key, first, end, obstacle, deadline))
     return found
 
 
@@ -109,21 +104,6 @@ def _timed(source: ClusterAdmin, key: TopicPartition, first: First, end: int, ob
     if until is None:
         return MissingRange(key.partition, offset, end, obstacle=obstacle or NO_TIME)
     return MissingRange(key.partition, offset, end, moment, until, obstacle)
-
-
-def _first_records(flow: Flow, topic: str, gaps: Iterable[Gap], deadline: float) -> Mapping[Gap, First | None]:
-    """The first committed record of each gap, None for a gap without records. Gaps that were not read in time are absent."""
-    found: dict[Gap, First | None] = {}
-    with InternalTopicReader(flow.source) as reader:
-        for together in zip_longest(*grouped((gap[0], gap) for gap in gaps).values()):  # one gap of every partition at once
-            if time.monotonic() > deadline:
-                break
-            spans = {TopicPartition(topic, partition): span for partition, span in filter(None, together)}
-            for key, first in reader.first_records(spans, deadline - time.monotonic()).items():
-                if isinstance(first, FerryError):
-                    raise first
-                found[key.partition, spans[key]] = (first.offset, first.timestamp) if first else None
-    return found
 
 
 def interval_end(first_moment: int, end: int, offset_at: OffsetAt) -> int | None:

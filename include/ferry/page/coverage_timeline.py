@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ferry.clusters.partitions import grouped
+from ferry.errors import count_of
 from ferry.ledger.receipts import Receipt, covered
 from ferry.monitoring.ledger_ranges import CoveredRange, covered_ranges
 from ferry.wire.ranges import Range, Ranges, outside, union
@@ -103,5 +104,5 @@ def _joined(entries: Sequence[CoveredRange]) -> CoveredRange:
         bytes=sum(entry.bytes for entry in entries) if counted else -1,
         min_timestamp=min(moments, default=-1),
         max_timestamp=max(entry.max_timestamp for entry in entries),
-        reason=first.reason if len(reasons) == 1 else f"{len(entries)} ranges, of {len(reasons)} reasons",
+        reason=first.reason if len(reasons) == 1 else f"{count_of(len(entries), 'range')}, of {len(reasons)} reasons",
     )

@@ -5,27 +5,34 @@ next step). While a problem lasts, an answer keeps the data of the last good rea
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
+from ferry import __version__
 from ferry.config import Flow
 from ferry.config.flow import flow_command
-from ferry.monitoring.runs import NO_NEWS, DagRunFacts, copy_speed, history_points, joined_runs
+from ferry.monitoring.runs import DagRunFacts, copy_speed, history_points, joined_runs, tells_health
 from ferry.monitoring.schedule import longest_pause
-from ferry.page.health import Signs, health_of
+from ferry.monitoring.verdict import Signs, verdict_of
 from ferry.page.overview import SHOWN, Overview, page_of_topics
 from ferry.page.problem import Problem
 from ferry.page.snapshots import Snapshot
 
 VERSION = 1
+# A card names so many topics.
+TOPICS_NAMED = 5
 # The page answers with this until Ferry has read the flow for the first time.
 NOT_READ = Overview(())
 
 
 @dataclass(frozen=True)
 class PageFlow:
-    """One enabled flow as the config describes it. `interval_seconds`: the longest time between two scheduled runs; None: no schedule."""
+    """One enabled flow as the config describes it.
+
+    `schedule`: what starts its runs, for people. `interval_seconds`: the longest time between two scheduled runs; None: no schedule.
+    """
 
     flow: str
     source: str
@@ -39,7 +46,9 @@ class PageFlow:
 
 def page_flow(flow: Flow, dag_id: str, verify_dag_id: str) -> PageFlow:
     interval = longest_pause(flow.schedule) if flow.schedule else None
-    return PageFlow(flow.name, flow.source.alias, flow.target.alias, dag_id, verify_dag_id, flow.schedule, interval, flow.copies)
+    starts = [flow.schedule, "when records arrive" if flow.watch_seconds and flow.copies else None]
+    schedule = ", ".join(filter(None, starts)) or None
+    return PageFlow(flow.name, flow.source.alias, flow.target.alias, dag_id, verify_dag_id, schedule, interval, flow.copies)
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,7 @@ class FlowView:
     runs: Snapshot[Mapping[str, Any]]
     dag_runs: tuple[DagRunFacts, ...] = ()
     may_trigger: bool = False
+    may_verify: bool = False
 
 
 def envelope(snapshot: Snapshot[Any], now: float, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,6 +85,7 @@ def overview(views: Iterable[FlowView], now: float, problem: Problem | None = No
         "age_seconds": 0.0,
         "refreshing": any(view.overview.refreshing or view.runs.refreshing for view in shown),
         "problem": None if problem is None else problem.document(),
+        "release": __version__,
         "clusters": [{"alias": alias} for alias in aliases],
         "flows": [_flow(view, now) for view in shown],
     }
@@ -83,18 +94,17 @@ def overview(views: Iterable[FlowView], now: float, problem: Problem | None = No
 def _flow(view: FlowView, now: float) -> dict[str, Any]:
     facts, seen = view.facts, view.overview.data
     runs = _joined(view, 1_000)
-    ended = next((run for run in runs if run["state"] not in NO_NEWS), None)
+    ended = next(filter(tells_health, runs), None)
     kept = (view.runs.data or {}).get("runs", ())
     verifies = (view.runs.data or {}).get("verifies", ())
-    signs = Signs(
-        overview=seen,
+    signs = replace(
+        Signs(facts.flow) if seen is None else seen.signs(facts.flow),
         problem=view.overview.problem or view.runs.problem,
         last_run=ended,
         last_verify=next(iter(verifies), None),
         interval_seconds=facts.interval_seconds,
         records_per_second=copy_speed(kept),
     )
-    health, reasons = health_of(signs)
     return {
         "flow": facts.flow,
         "source": facts.source,
@@ -104,9 +114,10 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         "schedule": facts.schedule,
         "copies": facts.copies,
         "may_trigger": view.may_trigger,
-        "health": health.value,
-        "reasons": list(reasons),
+        "may_verify": view.may_verify,
+        **verdict_of(signs, now).document(),
         "totals": None if seen is None else seen.totals,
+        "missing": {} if seen is None else dict(islice(seen.missing_by_topic.items(), TOPICS_NAMED)),
         "losses": 0 if seen is None else seen.losses_open,
         "last_run": runs[0] if runs else None,
         "refreshing": view.overview.refreshing,
@@ -155,9 +166,14 @@ def verify(snapshot: Snapshot[Mapping[str, Any]], now: float) -> dict[str, Any]:
     return envelope(snapshot, now, {"reports": list((snapshot.data or {}).get("verifies", ()))})
 
 
-def coverage(snapshot: Snapshot[Mapping[str, Any]], now: float, facts: PageFlow, *, may_trigger: bool) -> dict[str, Any]:
+def coverage(view: FlowView, snapshot: Snapshot[Mapping[str, Any]], now: float, topic: str) -> dict[str, Any]:
+    """`filling`: the runs that copy what is missing, and have not ended."""
     nothing: Mapping[str, Any] = {"remote_topic": "", "partitions": [], "missing": [], "note": ""}
-    return envelope(snapshot, now, {**(snapshot.data or nothing), "dag_id": facts.dag_id, "may_trigger": may_trigger})
+    filling = [
+        {"run_id": run.run_id, "state": run.state, "started": run.started, "url": run.url} for run in view.dag_runs if run.is_filling(topic)
+    ]
+    facts = {"dag_id": view.facts.dag_id, "may_trigger": view.may_trigger, "filling": filling}
+    return envelope(snapshot, now, {**(snapshot.data or nothing), **facts})
 
 
 def groups(snapshot: Snapshot[Mapping[str, Any]], now: float, *, search: str, offset: int, limit: int) -> dict[str, Any]:

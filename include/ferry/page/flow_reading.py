@@ -17,6 +17,7 @@ from ferry.syncs.names import SyncName
 LOSSES_NAMED = 500
 STOPPED_NAMED = 100
 OPEN_NAMED = 100
+MISSING_NAMED = 2_000
 DRIFT_NAMED = 500
 COMPARED = (SyncName.TOPICS, SyncName.CONFIGS, SyncName.ACLS)
 
@@ -33,12 +34,14 @@ def read_overview(flow: Flow) -> dict[str, Any]:
         "losses": sorted(losses, key=lambda loss: loss["acknowledged"])[:LOSSES_NAMED],
         "losses_total": len(losses),
         "losses_open": len(unseen),
+        "lost_records": sum(loss["upstream_end"] - loss["upstream_start"] for loss in unseen),
         "stopped": [asdict(failure) for failure in stopped[:STOPPED_NAMED]],
         "stopped_total": len(stopped),
         "open_transactions": [
             entry.document() for entry in sorted(status.last_stable_lags, key=lambda held: not held.overdue)[:OPEN_NAMED]
         ],
         "broken": [asdict(limit) for limit in status.broken],
+        "missing": [asdict(entry) for entry in status.missing[:MISSING_NAMED]],
         "losses_by_topic": dict(Counter(loss["topic"] for loss in unseen)),
     }
 

@@ -8,8 +8,11 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
+from ferry.ledger.run_report import PartitionFailure
 from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit
+from ferry.monitoring.missing import Missing
+from ferry.monitoring.verdict import Signs, held_by, missing_by_topic
 
 # What the page shows of a partition.
 SHOWN = tuple(entry.name for entry in fields(PartitionStatus) if entry.name not in {"retention_seconds", "heartbeats"})
@@ -26,6 +29,7 @@ class TopicRow:
     headroom_seconds: float | None
     open_transactions: int
     losses: int
+    missing: int
 
 
 @dataclass(frozen=True)
@@ -33,19 +37,26 @@ class Overview:
     """What one read of a flow found.
 
     `losses`: as LossReport, with `run_id` and `acknowledged`; those that nobody acknowledged come first. `losses_open` counts these, and
-    `losses_by_topic` counts them by topic. `stopped`: partitions that the next run will not copy, as PartitionFailure.
-    `open_transactions`: as of LastStableLag.document. `broken`: as of FlowStatus. The lists may be cut; the totals count everything.
+    `losses_by_topic` counts them by topic; they have `lost_records` offsets. `stopped`: partitions that the next run will not copy, as
+    PartitionFailure. `open_transactions`: as of LastStableLag.document. `broken`, `missing`: as of FlowStatus. The lists may be cut; the
+    totals count everything.
     """
 
     partitions: tuple[PartitionStatus, ...]
     losses: Sequence[Mapping[str, Any]] = ()
     losses_total: int = 0
     losses_open: int = 0
+    lost_records: int = 0
     stopped: Sequence[Mapping[str, Any]] = ()
     stopped_total: int = 0
     open_transactions: Sequence[Mapping[str, Any]] = ()
     losses_by_topic: Mapping[str, int] = field(default_factory=dict)
     broken: tuple[BrokenLimit, ...] = ()
+    missing: tuple[Missing, ...] = ()
+
+    @cached_property
+    def missing_by_topic(self) -> dict[str, int]:
+        return missing_by_topic(self.missing)
 
     @cached_property
     def by_topic(self) -> dict[str, list[PartitionStatus]]:
@@ -54,7 +65,10 @@ class Overview:
     @cached_property
     def topics(self) -> tuple[TopicRow, ...]:
         """One row for each topic, by name."""
-        return tuple(_topic(name, rows, self.losses_by_topic.get(name, 0)) for name, rows in sorted(self.by_topic.items()))
+        return tuple(
+            _topic(name, rows, self.losses_by_topic.get(name, 0), self.missing_by_topic.get(name, 0))
+            for name, rows in sorted(self.by_topic.items())
+        )
 
     @cached_property
     def lag(self) -> Lag:
@@ -64,6 +78,23 @@ class Overview:
     def totals(self) -> dict[str, Any]:
         """As JSON: how many topics and partitions there are, and their lag."""
         return {"topics": len(self.by_topic), "partitions": len(self.partitions), **_shown(self.lag)}
+
+    def signs(self, flow: str) -> Signs:
+        """What the overview tells about the health of the flow."""
+        open_losses = [loss for loss in self.losses if not loss["acknowledged"]]
+        return Signs(
+            flow,
+            self.lag,
+            losses=[f"{loss['topic']}-{loss['partition']} [{loss['upstream_start']}, {loss['upstream_end']})" for loss in open_losses],
+            losses_total=self.losses_open,
+            lost_records=self.lost_records,
+            lost_kinds=frozenset(loss["kind"] for loss in open_losses),
+            missing=self.missing,
+            stopped=[PartitionFailure(**entry) for entry in self.stopped],
+            stopped_total=self.stopped_total,
+            held=[held_by(entry) for entry in self.overdue],
+            broken=self.broken,
+        )
 
     @property
     def overdue(self) -> tuple[Mapping[str, Any], ...]:
@@ -76,15 +107,16 @@ def overview_from(document: Mapping[str, Any]) -> Overview:
     rows = tuple(
         PartitionStatus(names.setdefault(row[0], row[0]), row[1], names.setdefault(row[2], row[2]), *row[3:]) for row in document["rows"]
     )
-    others = {name: value for name, value in document.items() if name not in {"rows", "broken"}}
-    return Overview(rows, broken=tuple(BrokenLimit(**entry) for entry in document["broken"]), **others)
+    others = {name: value for name, value in document.items() if name not in {"rows", "broken", "missing"}}
+    broken, missing = (BrokenLimit(**entry) for entry in document["broken"]), (Missing(**entry) for entry in document["missing"])
+    return Overview(rows, broken=tuple(broken), missing=tuple(missing), **others)
 
 
 def _shown(lag: Lag) -> dict[str, Any]:
     return {**lag.totals, "headroom_seconds": lag.headroom_seconds}
 
 
-def _topic(name: str, rows: Sequence[PartitionStatus], losses: int) -> TopicRow:
+def _topic(name: str, rows: Sequence[PartitionStatus], losses: int, missing: int) -> TopicRow:
     return TopicRow(
         topic=name,
         remote_topic=rows[0].remote_topic,
@@ -92,6 +124,7 @@ def _topic(name: str, rows: Sequence[PartitionStatus], losses: int) -> TopicRow:
         **_shown(lag_of(rows)),
         open_transactions=sum(row.open_transaction_at is not None for row in rows),
         losses=losses,
+        missing=missing,
     )
 
 
@@ -102,6 +135,7 @@ SORTS: Mapping[str, Callable[[TopicRow], Any]] = {
     "lag_records": lambda row: row.lag_records,
     "lag_bytes": lambda row: row.lag_bytes,
     "lag_seconds": lambda row: row.lag_seconds,
+    "missing": lambda row: row.missing,
     "headroom": lambda row: _NEVER if row.headroom_seconds is None else row.headroom_seconds,
 }
 

@@ -182,10 +182,10 @@ class PageService:
         self._readers = Readers()
         self._snapshots = Snapshots(READERS)
 
-    def look(self, flow: str, name: ReadName, argument: str = "") -> Outcome:
-        """What is known now, and the read that runs, if one does."""
-        entry = READS[name]
-        return self._snapshots.get(ReadKey(flow, name.value, argument), lambda: self._read(flow, name, argument), entry.fresh_seconds)
+    def look(self, flow: str, name: ReadName, argument: str = "", *, again: bool = False) -> Outcome:
+        """What is known now, and the read that runs, if one does. `again`: read it even if it is fresh, or has just failed."""
+        key, fresh_seconds = ReadKey(flow, name.value, argument), READS[name].fresh_seconds
+        return self._snapshots.get(key, lambda: self._read(flow, name, argument), fresh_seconds, again=again)
 
     def _read(self, flow: str, name: ReadName, argument: str) -> tuple[Any, Problem | None, int]:
         try:

@@ -1,7 +1,8 @@
 """A cache of what was read last of every flow. It answers at once; data that is no longer fresh is read again in the background.
 
 After a failed read the last good data stays, with its time and the problem. A flow whose reads fail is read less and less often, and takes
-at most half of the readers, so a dead cluster blocks no other flow. The cache is bounded: what was not used for longest goes first.
+at most half of the readers, so a dead cluster blocks no other flow. When one read reaches the clusters again, every read of the flow that
+did not reach them is done again at once. The cache is bounded: what was not used for longest goes first.
 """
 
 import logging
@@ -74,6 +75,7 @@ class _Entry:
     pause: float = 0.0
     size: int = 0
     job: _Job | None = None
+    unanswered: _Job | None = None  # the last read, if no cluster answered it
 
     def snapshot(self) -> Snapshot[Any]:
         return replace(self.seen, refreshing=self.job is not None)
@@ -90,26 +92,31 @@ class Snapshots:
         self._started = 0
         self._idle = 0
 
-    def get(self, key: ReadKey, work: Work, fresh_seconds: float) -> tuple[Snapshot[Any], Future[Snapshot[Any]] | None]:
-        """What is known of `key` now, and the read that runs, if one does.
+    def get(
+        self, key: ReadKey, work: Work, fresh_seconds: float, *, again: bool = False
+    ) -> tuple[Snapshot[Any], Future[Snapshot[Any]] | None]:
+        """What is known of `key` now, and the read that runs, if one does. `again`: read it even if it is fresh, or has just failed.
 
         `work` returns data, or why there is none, and a size in bytes. A thread of this cache calls it, never twice at a time for a key.
         """
         with self._changed:
             entry = self._entries.setdefault(key, _Entry())
             self._entries.move_to_end(key)
-            if entry.job is None and time.monotonic() >= entry.next_read:
+            if entry.job is None and (again or time.monotonic() >= entry.next_read):
                 if self._crowded(key):
                     if entry.seen == NEVER_READ:
                         del self._entries[key]
                     return replace(entry.snapshot(), problem=problem_of(TooManyReads(f"{key.flow}: {WAITING_A_FLOW} reads wait"))), None
-                entry.job = _Job(key, work, fresh_seconds)
-                entry.job.done.set_running_or_notify_cancel()  # a caller that gives up must not cancel it for the others
-                self._waiting.append(entry.job)
-                self._start_thread()
-                self._changed.notify()
+                self._begin(entry, _Job(key, work, fresh_seconds))
             self._evict()
             return entry.snapshot(), None if entry.job is None else entry.job.done
+
+    def _begin(self, entry: _Entry, job: _Job) -> None:
+        entry.job = job
+        job.done.set_running_or_notify_cancel()  # a caller that gives up must not cancel it for the others
+        self._waiting.append(job)
+        self._start_thread()
+        self._changed.notify()
 
     def _crowded(self, key: ReadKey) -> bool:
         return bool(key.argument) and sum(job.key.flow == key.flow for job in self._waiting if job.key.argument) >= WAITING_A_FLOW
@@ -162,6 +169,9 @@ class Snapshots:
             self._running[flow] -= 1
             entry = self._entries.setdefault(job.key, _Entry())
             entry.job = None
+            # A read that never failed may need only the cluster that answered all the time.
+            answered_again = problem is None and (entry.unanswered is not None or entry.seen == NEVER_READ)
+            entry.unanswered = job if problem is not None and problem.unreachable else None
             if problem is None:
                 self._troubled.discard(flow)
                 entry.seen, entry.size, entry.pause = Snapshot(data, time.time()), size, 0.0
@@ -172,6 +182,17 @@ class Snapshots:
                     self._troubled.add(flow)
                 entry.pause = rest = min(LONGEST_PAUSE_SECONDS, max(FIRST_PAUSE_SECONDS, entry.pause * 2))
             entry.next_read = time.monotonic() + rest
+            if answered_again:
+                self._read_unanswered(flow)
             snapshot = entry.snapshot()
             self._changed.notify_all()
         job.done.set_result(snapshot)
+
+    def _read_unanswered(self, flow: str) -> None:
+        """Do every read of the flow again that no cluster answered. Those that find too many others waiting start when somebody asks."""
+        for key, entry in self._entries.items():
+            if key.flow != flow or entry.unanswered is None:
+                continue
+            entry.next_read = entry.pause = 0.0
+            if entry.job is None and not self._crowded(key):
+                self._begin(entry, _Job(key, entry.unanswered.work, entry.unanswered.fresh_seconds))

@@ -25,7 +25,8 @@ PARTITIONS_TOLD = 256
 
 
 class RefreshedPartition(NamedTuple):
-    """One range of a partition, on both sides, end exclusive; bytes as stored."""
+    """One range of a partition, on both sides, end exclusive; bytes as stored. `read`: from so many source records a message handler made
+    `records`; without a handler both are equal."""
 
     partition: int
     upstream_start: int
@@ -34,6 +35,7 @@ class RefreshedPartition(NamedTuple):
     downstream_end: int
     records: int
     bytes: int
+    read: int
 
 
 @dataclass(frozen=True)
@@ -117,12 +119,14 @@ def _first_place(receipt: Receipt) -> int:
 
 
 def _partition(number: int, receipts: Sequence[Receipt]) -> RefreshedPartition:
+    counters = [receipt.counters for receipt in receipts]
     return RefreshedPartition(
         number,
         min(receipt.upstream_start for receipt in receipts),
         max(receipt.upstream_end for receipt in receipts),
         min(_first_place(receipt) for receipt in receipts),
         max(receipt.downstream_end for receipt in receipts),
-        sum(receipt.counters.records for receipt in receipts),
-        sum(receipt.counters.bytes for receipt in receipts),
+        sum(found.records for found in counters),
+        sum(found.bytes for found in counters),
+        sum(found.records + found.dropped - found.added for found in counters),
     )

@@ -7,7 +7,10 @@ from heapq import nlargest
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ferry.errors import count_of, some_of
+
 if TYPE_CHECKING:  # `ferry --help` loads this module
+    from ferry.copying.plan import PartitionPlan
     from ferry.ledger.run_report import RunReport
     from ferry.ledger.sync_outcome import SyncOutcome
     from ferry.pipeline.plan import RunPlan
@@ -15,6 +18,7 @@ if TYPE_CHECKING:  # `ferry --help` loads this module
 
 # A person reads no more rows of a report.
 LISTED_PARTITIONS = 100
+LISTED_RANGES = 4
 
 
 class Table(NamedTuple):
@@ -45,20 +49,25 @@ def plan_parts(planned: RunPlan) -> Iterator[str | Table]:
     """Topics to create and to grow, records to copy, and what stands in the way, in the order in which people see it."""
     for new in planned.topics.create:
         factor = "the brokers' default" if new.replication_factor < 0 else new.replication_factor
-        yield f"create {new.remote_topic}: {new.partitions} partitions, replication factor {factor}"
+        yield f"create {new.remote_topic}: {count_of(new.partitions, 'partition')}, replication factor {factor}"
     for skipped in planned.topics.refused:
         yield f"without {skipped.what}: {skipped.reason}"
     for growth in planned.topics.grow:
-        yield f"grow {growth.remote_topic}: {growth.now} to {growth.partitions} partitions"
+        yield f"grow {growth.remote_topic}: {growth.now} to {count_of(growth.partitions, 'partition')}"
     yield from planned.notices
     rows = [
-        (*plan.facts.key, plan.facts.remote_topic, plan.position, plan.facts.end, plan.offsets, "; ".join(plan.notes))
+        (*plan.facts.key, plan.facts.remote_topic, _ranges(plan), plan.offsets, "; ".join(plan.notes))
         for plan in planned.partitions
         if plan.failure is None and (plan.has_work or plan.notes)
     ]
-    yield Table(f"{planned.flow}: to copy", ("topic", "partition", "remote topic", "position", "end", "offsets", "notes"), rows)
+    yield Table(f"{planned.flow}: to copy", ("topic", "partition", "remote topic", "from and until", "offsets", "notes"), rows)
     yield from map(str, planned.failed)
     yield from (f"open: {held.what}" for held in planned.last_stable_lags if not held.overdue)
+
+
+def _ranges(plan: PartitionPlan) -> str:
+    """The upstream offsets to copy, each end exclusive."""
+    return some_of([f"{segment.start:,} to {segment.end:,}" for segment in plan.segments], LISTED_RANGES)
 
 
 def report_parts(report: RunReport) -> Iterator[str | Table]:
@@ -70,7 +79,7 @@ def report_parts(report: RunReport) -> Iterator[str | Table]:
         listed.sort(key=attrgetter("topic", "partition"))
         yield Table.of(f"{report.flow}: {report.run_id}", listed, "topic", "partition", "remote topic", *bounds, *counts)
         if more := len(report.partitions) - len(listed):
-            yield f"and {more:,} partitions with fewer bytes, which the report as JSON lists"
+            yield f"and {count_of(more, 'partition')} with fewer bytes, which the report as JSON lists"
     if report.taken_over is not None:
         yield f"{f'run {report.taken_over}' if report.taken_over else 'another command'} took the flow over"
     elif not report.partitions and not report.problems():
@@ -79,8 +88,8 @@ def report_parts(report: RunReport) -> Iterator[str | Table]:
     if report.repeated:
         yield f"copied once more, so the target may have these records twice: {'; '.join(map(str, report.repeated))}"
     if report.from_target:
-        yield f"{report.from_target:,} records had come from the target: not sent back"
-    yield f"{report.records:,} records, {report.bytes:,} bytes in {report.seconds:.1f} s (CPU {report.cpu_seconds:.1f} s)"
+        yield f"{count_of(report.from_target, 'record')} had come from the target: not sent back"
+    yield f"{count_of(report.records, 'record')}, {report.bytes:,} bytes in {report.seconds:.1f} s (CPU {report.cpu_seconds:.1f} s)"
 
 
 def sync_parts(outcome: SyncOutcome, listed: int | None = None) -> Iterator[str | Table]:
@@ -98,7 +107,7 @@ def sync_parts(outcome: SyncOutcome, listed: int | None = None) -> Iterator[str 
 
 
 def sync_line(outcome: Mapping[str, Any]) -> str:
-    """What a sync did, in one line; `outcome`: as of SyncOutcome.document."""
-    counts = outcome["counts"]
-    done = f"{counts['changes']} changed, {counts['skipped']} left alone, {counts['failed']} failed"
-    return f"{outcome['sync']}: {'left out: ' + outcome['left_out'] if outcome['left_out'] else done}"
+    """What a sync that was not left out did, in one line; `outcome`: as of SyncOutcome.document."""
+    words = (("changes", "changed"), ("skipped", "left alone"), ("failed", "failed"))
+    told = [f"{outcome['counts'][name]:,} {word}" for name, word in words if name == "changes" or outcome["counts"][name]]
+    return f"{outcome['sync']}: {', '.join(told)}"

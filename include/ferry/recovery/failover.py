@@ -14,7 +14,7 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.request import RunRequest
-from ferry.errors import ExitCode, FerryError
+from ferry.errors import ExitCode, FerryError, count_of
 from ferry.ledger.losses import open_losses
 from ferry.ledger.reading import refuse_newer_state
 from ferry.ledger.recovery_record import DONE, Event, Stage, advance, current_record, cut_of, done_groups, read_recovery, stage_of
@@ -63,7 +63,7 @@ def last_copy(flow: Flow, checked: RecoveryPlan, copy: Copy | None) -> RecoveryP
     with watch.step("last copy"):
         try:
             report = copy(flow, RunRequest(flow.name, options.part("copy")))
-            told, problems = f"{report.records:,} records in {report.seconds:.1f} s", report.problems()
+            told, problems = f"{count_of(report.records, 'record')} in {report.seconds:.1f} s", report.problems()
         except FerryError as problem:
             told, problems = "failed", [problem]
     failures = tuple(f"last copy: {problem.named}" for problem in problems)
@@ -181,8 +181,10 @@ def rehearsed(plan: RecoveryPlan) -> tuple[str, ...]:
         return ()
     seconds = sum(seconds for _, seconds in plan.steps)
     offsets = plan.missing_offsets
-    rest = "an unknown number of records" if offsets is None else f"{offsets:,} records"
-    took = f"this rehearsal took {seconds:.1f} s; a real {plan.options.command} also copies, and writes {len(plan.moves)} groups"
+    rest = "an unknown number of records" if offsets is None else count_of(offsets, "record")
+    took = (
+        f"this rehearsal took {seconds:.1f} s; a real {plan.options.command} also copies, and writes {count_of(len(plan.moves), 'group')}"
+    )
     return (took, f"not on the other side now: {rest}")
 
 

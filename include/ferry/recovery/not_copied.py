@@ -13,7 +13,7 @@ from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
-from ferry.errors import ClusterUnreachable, RecoveryStopped, some_of
+from ferry.errors import ClusterUnreachable, RecoveryStopped, count_of, some_of
 from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import HEAD_KEY, fold_state
@@ -125,7 +125,7 @@ def drain(flow: Flow, options: RecoveryOptions, copy: Copy, say: Callable[[str],
             break
     else:
         refuse_rest(flow, options.run_id)
-    say(f"{flow.name}: {records:,} records drained, nothing is left")
+    say(f"{flow.name}: {count_of(records, 'record')} drained, nothing is left")
     return records
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ferry.errors import ExitCode
+from ferry.errors import ExitCode, count_of
 from ferry.ledger.recovery_record import iso
 from ferry.ledger.run_report import Skipped, time_now
 from ferry.ledger.state import RecoveryRecord
@@ -135,7 +135,8 @@ def outcome_lines(outcome: RecoveryReport) -> Iterator[str]:
     """What was done, in lines. The caller shows what is undone, and the problems."""
     written = sum(entry.written for entry in outcome.groups)
     done = sum(entry.done for entry in outcome.groups)
-    yield f"{outcome.plan.flow} is {outcome.record.stage}: {done} of {len(outcome.groups)} groups done, {written} offsets written"
+    groups = f"{done} of {count_of(len(outcome.groups), 'group')} done"
+    yield f"{outcome.plan.flow} is {outcome.record.stage}: {groups}, {count_of(written, 'offset')} written"
     yield from outcome.reverse
     if outcome.verified:
         yield f"verified: {outcome.verified}"

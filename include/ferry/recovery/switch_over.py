@@ -13,7 +13,7 @@ from functools import partial
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
-from ferry.errors import FerryError, RecoveryStopped
+from ferry.errors import FerryError, RecoveryStopped, count_of
 from ferry.ledger.recovery_record import (
     DONE,
     Event,
@@ -101,7 +101,7 @@ def copy_ahead(flow: Flow, options: RecoveryOptions, copy: Copy, what: str) -> s
     """Copy while producers still write, so that little is left when they stop; returns what the run did, in words."""
     report = copy(flow, RunRequest(flow.name, options.part(what)))
     report.raise_for_outcome()
-    return f"{flow.name}: {report.records:,} records in {report.seconds:.1f} s"
+    return f"{flow.name}: {count_of(report.records, 'record')} in {report.seconds:.1f} s"
 
 
 def drain_and_verify(switch: SwitchOver, options: RecoveryOptions, copy: Copy, say: Callable[[str], None], *, compare: bool) -> str:
@@ -118,7 +118,7 @@ def verified(outcome: VerifyReport) -> str:
     if problems:
         told = "; ".join(problem.named for problem in problems)
         raise RecoveryStopped(f"verify did not find both clusters equal: {told}")
-    return f"{outcome.records:,} records are equal on both sides"
+    return f"equal on both sides: {count_of(outcome.records, 'record')}"
 
 
 def plan_switch_over(switch: SwitchOver, checked: RecoveryPlan) -> RecoveryPlan:

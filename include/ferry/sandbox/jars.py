@@ -94,7 +94,7 @@ def ivy_jar() -> Path:
     """The jar of Ivy that PySpark brings. JarsMissing."""
     specification = importlib.util.find_spec("pyspark")
     if specification is None or not specification.submodule_search_locations:
-        raise JarsMissing("pyspark is not installed: its Ivy resolves Kafka's jars; run make setup")
+        raise JarsMissing("pyspark is not installed: its Ivy resolves Kafka's jars; pip install 'kafka-ferry[spark]'")
     jars = sorted(Path(specification.submodule_search_locations[0]).glob("jars/ivy-*.jar"))
     if not jars:
         raise JarsMissing("pyspark has no Ivy jar: install the full pyspark, not pyspark-client alone")

@@ -54,7 +54,7 @@ def load_sample_topics(bootstrap: str, *, seed: int = 1, records: int = 2_000) -
 
 
 def _create(bootstrap: str, topics: dict[str, dict[str, str]]) -> None:
-    client = AdminClient({"bootstrap.servers": bootstrap})
+    client = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
     existing = client.list_topics(timeout=15).topics
     missing = [NewTopic(name, 6 if name == "clicks" else 3, 1, config=config) for name, config in topics.items() if name not in existing]
     if missing:
@@ -117,7 +117,9 @@ def _transactions(bootstrap: str, topic: str, count: int, randomness: random.Ran
 def _await_markers(bootstrap: str, topic: str) -> None:
     """Wait for the markers: a commit returns before they are written, and until then readers, and a run, end before those records."""
     levels = ("read_committed", "read_uncommitted")
-    readers = [Consumer({"bootstrap.servers": bootstrap, "group.id": "ferry-sample", "isolation.level": level}) for level in levels]
+    readers = [
+        Consumer({"bootstrap.servers": bootstrap, "group.id": "ferry-sample", "isolation.level": level, **QUIET}) for level in levels
+    ]
     try:
         deadline = time.monotonic() + FLUSH_SECONDS
         for number in readers[0].list_topics(topic, timeout=15).topics[topic].partitions:
@@ -156,7 +158,7 @@ def _produce(producer: Producer, topic: str, record: Record, timestamp: int | No
 
 def read_in_part(bootstrap: str, group: str, topic: str) -> int:
     """Commit the middle of each partition for `group`; how many partitions there are."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False, "log_level": 2})
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False, **QUIET})
     try:
         partitions = sorted(consumer.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions)
         ends = [consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=ANSWER_SECONDS) for number in partitions]

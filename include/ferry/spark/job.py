@@ -21,6 +21,7 @@ from ferry.copying.progress import named_when_slow
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError
 from ferry.pipeline.run import Run
+from ferry.spark.executors import task_slots
 from ferry.spark.installed import without_pandas
 from ferry.spark.runner import SparkLaneRunner, SparkRangeRunner
 from ferry.verify.request import VerifyRequest
@@ -95,7 +96,7 @@ def most_tasks(context: SparkContext, lanes: int) -> int:
     A local master's cores are known. A cluster's are not: executors come later, and with dynamic allocation only if tasks wait for them. So
     there every lane may be a task of its own.
     """
-    return int(context.defaultParallelism) if (context.master or "").startswith("local") else lanes
+    return max(1, task_slots(context)) if (context.master or "").startswith("local") else lanes
 
 
 def say(text: str) -> None:

@@ -28,6 +28,7 @@ from ferry.copying.lanes_out import WORKER_DIED
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.progress import FIRST_SECONDS, REPEAT_SECONDS, beside
 from ferry.errors import NoExecutors
+from ferry.spark.executors import executors, task_slots
 from ferry.verify.model import RangeResult, VerifyRange
 from ferry.verify.range_runner import verify_ranges
 
@@ -67,7 +68,7 @@ class SparkLaneRunner(_SparkRunner):
     @property
     def width(self) -> int:
         """As many as have a core now: lanes that wait for one would copy nothing."""
-        return max(1, min(self._tasks, int(self._context.defaultParallelism)))
+        return max(1, min(self._tasks, task_slots(self._context)))
 
     def warm_up(self, lanes: int) -> None:
         """Start executors and Python workers."""
@@ -97,7 +98,9 @@ class SparkLaneRunner(_SparkRunner):
         if job.bytes_per_second is not None and groups:
             # Each task gets an equal part of the bandwidth, so the sum never exceeds it. Tasks that wait for a core would leave their part
             # unused: so no more run at a time than there are cores now.
-            width = min(width, int(self._context.defaultParallelism))
+            if task_slots(self._context) < width:  # a cluster's executors may be on their way
+                self.warm_up(width)
+            width = min(width, self.width)
             job = replace(job, bytes_per_second=job.bytes_per_second / width)
         waiting, left = deque(groups), len(groups)
         look = LOOK_SECONDS if job.follow_until is not None else None
@@ -236,10 +239,9 @@ class ExecutorWatch:
         tell_at = began + FIRST_SECONDS
         begun = False
         while not over.wait(POLL_SECONDS):
-            # The list contains the driver.
-            executors, now = len(self._context.statusTracker().getExecutorInfos()) - 1, time.monotonic()
-            begun = executors > 0 and (begun or self._any_task_runs())
-            if executors > 0:
+            there, now = executors(self._context), time.monotonic()
+            begun = there > 0 and (begun or self._any_task_runs())
+            if there > 0:
                 seen = now
             elif now - seen > self._seconds:
                 self._gave_up = True
@@ -247,7 +249,7 @@ class ExecutorWatch:
                 self._context.cancelAllJobs()
             elif not begun and now >= tell_at:
                 tell_at = now + REPEAT_SECONDS
-                self._say(f"waiting for executors: {executors} so far, none of {self._tasks} tasks runs ({now - began:.0f} s)")
+                self._say(f"waiting for executors: {there} so far, none of {self._tasks} tasks runs ({now - began:.0f} s)")
 
     def _any_task_runs(self) -> bool:
         tracker = self._context.statusTracker()

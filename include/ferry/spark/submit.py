@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ferry.verify.request import VerifyRequest
 
 COPY_JOB, VERIFY_JOB = "copy_ranges.py", "verify.py"
+INSTALL = "pip install 'kafka-ferry[spark]'"
 MASTERS = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|spark://[^/]+:\d+(,[^/]+:\d+)*|yarn|k8s://\S+")
 # If the master's machine is down, Spark would try again for minutes.
 CONNECT_SECONDS = 5.0
@@ -87,26 +89,27 @@ def check_master(master: str) -> None:
 
 
 def spark_home() -> Path:
-    """Where PySpark is installed: $SPARK_HOME, or this environment's own."""
+    """Where Spark is: $SPARK_HOME, or the PySpark of this environment."""
     if os.environ.get("SPARK_HOME"):
         return Path(os.environ["SPARK_HOME"])
     specification = importlib.util.find_spec("pyspark")
     if specification is None or not specification.submodule_search_locations:
-        raise SparkMissing("pyspark is not installed in this environment, and SPARK_HOME is not set")
-    return Path(specification.submodule_search_locations[0])
+        raise SparkMissing(f"pyspark is not installed in this environment, and SPARK_HOME is not set: {INSTALL}")
+    home = Path(specification.submodule_search_locations[0])
+    if not (home / "bin" / "spark-submit").exists():
+        # The Spark provider brings it. Both write to the same directory, so the versions must be the same.
+        client = version("pyspark-client")
+        raise SparkMissing(f"pyspark-client {client} is installed, which has no Spark: {INSTALL} pyspark=={client}")
+    return home
 
 
 def job_file(job: str) -> Path:
-    """The script that starts a job: in the directory $FERRY_SPARK_JOBS, or in `spark_jobs/` beside the package."""
-    directories = [
-        os.environ.get("FERRY_SPARK_JOBS"),
-        Path(ferry.__file__).parents[2] / "spark_jobs",
-        Path(ferry.__file__).parent / "spark_jobs",
-    ]
-    for directory in directories:
-        if directory and (Path(directory) / job).exists():
-            return Path(directory) / job
-    raise SparkMissing(f"{job} is not beside the installed package: set FERRY_SPARK_JOBS to the spark_jobs directory")
+    """The script that starts a job: the wheel has it in the package, the repository in `spark_jobs/`."""
+    package = Path(ferry.__file__).parent
+    for directory in (package / "spark_jobs", package.parents[1] / "spark_jobs"):
+        if (directory / job).exists():
+            return directory / job
+    raise SparkMissing(f"{job} is not in the installed package: install it again")
 
 
 def _answers(host: str, port: int) -> bool:

@@ -103,9 +103,9 @@ def _remedy(flow: Flow, name: str, here: ConfigValue | None, there: ConfigValue)
     """What a person has to do. The config sync would undo a change of the remote topic alone."""
     rule = flow.config_property_filter
     if name == TIMESTAMP_TYPE:
-        return "set CreateTime there with kafka-configs.sh --alter"
+        return "set CreateTime there, with kafka-configs.sh --alter or the tools of the service"
     if here is None or not flow.mirroring.sync_topic_configs_enabled or rule.why_not(name) is not None:
-        return "change it there with kafka-configs.sh --alter"
+        return "change it there, with kafka-configs.sh --alter or the tools of the service"
     removed = here.origin is ConfigOrigin.DEFAULT and (there.origin is ConfigOrigin.TOPIC or rule.should_replicate_source_default(name))
     if removed or name == BATCH_LIMIT or here.origin not in {ConfigOrigin.DEFAULT, ConfigOrigin.BROKER_FILE}:
         return f"ferry sync {flow.source.path} --flow '{flow.name}' configs changes that; a run does it only after its copy"

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from ferry.clusters.partitions import grouped
+from ferry.errors import count_of
 from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind, covered, declared_ends
 from ferry.verify.model import NotCovered, PartitionEvidence, Side
 from ferry.verify.slices import SharedOffsets, Slice
@@ -67,7 +68,7 @@ def not_covered(evidence: PartitionEvidence, planned: Iterable[tuple[Slice, Slic
     entries = _joined(evidence, found, asked, Side.SOURCE)
     returning = within(evidence.excluded, *bounds.upstream)
     if returning:
-        reason = f"came from the target by the flow in the other direction: {size(returning):,} offsets, which are not sent back"
+        reason = f"came from the target by the flow in the other direction: {count_of(size(returning), 'offset')}, which are not sent back"
         entries.append(NotCovered(evidence.topic, evidence.partition, returning[0][0], returning[-1][1], reason))
     if not evidence.receipts:
         entries += _joined(evidence, [(UNEXPLAINED, bounds.downstream)], bounds.downstream, Side.TARGET)

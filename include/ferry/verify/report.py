@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from ferry.errors import CopiesDiffer, ExitCode, FerryError, PartitionsFailed, error_named, worst_exit_code
+from ferry.errors import CopiesDiffer, ExitCode, FerryError, PartitionsFailed, count_of, error_named, worst_exit_code
 from ferry.ledger.run_report import PartitionFailure
 from ferry.verify.comparer import Tally
 from ferry.verify.model import Difference, DifferenceKind, NotCovered, RangeResult, Side, VerifiedRange, VerifyRange
@@ -71,7 +71,7 @@ class VerifyReport:
             found.append(CopiesDiffer(f"flow {self.flow}: {self.differences_total:,} differences ({kinds}): {first}"))
         if self.failed:
             named = "; ".join(str(failure) for failure in self.failed)
-            found.append(PartitionsFailed(f"flow {self.flow}: {len(self.failed)} partitions could not be compared: {named}"))
+            found.append(PartitionsFailed(f"flow {self.flow}: {count_of(len(self.failed), 'partition')} could not be compared: {named}"))
         return found
 
     def raise_for_outcome(self) -> None:
@@ -86,7 +86,7 @@ class VerifyReport:
         yield from map(said, self.differences[:listed])
         yield from _more(self.differences_total, listed)
         yield f"{self.differences_total:,} differences, {len(self.not_covered):,} parts not compared"
-        compared = f"{self.records:,} records, {self.bytes:,} bytes compared in {self.ranges:,} ranges"
+        compared = f"{count_of(self.records, 'record')}, {self.bytes:,} bytes compared in {count_of(self.ranges, 'range')}"
         yield f"{compared}, {self.seconds:.1f} s (CPU {self.cpu_seconds:.1f} s)"
         if self.exit_code is ExitCode.DONE:
             yield "equal" if self.records else "nothing to compare"
@@ -151,7 +151,7 @@ def result_of(
         digests = (tally.source_digest, tally.target_digest)
         verified = VerifiedRange(*remote, *hulls, *parts, tally.records, counts.total(), compared.digest, *digests)
     compacted = [
-        NotCovered(wanted.topic, wanted.partition, *wanted.upstream, f"compaction: {count:,} records are on the {side.value} only")
+        NotCovered(wanted.topic, wanted.partition, *wanted.upstream, f"compaction: {count_of(count, 'record')} on the {side.value} only")
         for side, count in ((Side.SOURCE, tally.only_source), (Side.TARGET, tally.only_target))
         if count
     ]

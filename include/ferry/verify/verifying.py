@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ferry.config import Flow
-from ferry.errors import PartitionUnavailable
+from ferry.errors import PartitionUnavailable, count_of
 from ferry.ledger.run_report import time_now
 from ferry.verify.evidence import read_evidence
 from ferry.verify.model import RangeResult
@@ -33,7 +33,8 @@ def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Call
     resumed = len(results)
     weight = sum(wanted.weight for wanted in ranges)
     partitions = len(evidence.partitions)
-    say(f"{flow.name}: verify {request.run_id} compares {len(ranges)} ranges of {partitions} partitions, about {weight / 1e6:,.0f} MB")
+    what = f"{count_of(len(ranges), 'range')} of {count_of(partitions, 'partition')}"
+    say(f"{flow.name}: verify {request.run_id} compares {what}, about {weight / 1e6:,.0f} MB")
     if resumed:
         say(f"an earlier try of {request.run_id} has compared {resumed} of them")
     elsewhere = 0.0
@@ -42,7 +43,7 @@ def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Call
         if not todo:
             break
         if attempt:
-            say(f"{len(todo)} ranges have no result, so they are compared again")
+            say(f"no result of {count_of(len(todo), 'range')} yet: Ferry compares again")
         for result in compare(flow, request.run_id, todo):
             results[result.key] = result
             elsewhere += result.cpu_seconds

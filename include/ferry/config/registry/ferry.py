@@ -15,6 +15,9 @@ FERRY: tuple[Property, ...] = (
         "where Ferry begins in a partition that it has never copied: earliest, latest, or the first record at or after an ISO time "
         "(UTC if the time has no offset). If not set: auto.offset.reset of the source's consumer, otherwise earliest"),
     Property("ferry.schedule", kinds.CRON, None, "cron expression of the flow's runs in Airflow, in UTC; if not set, a person starts them"),
+    Property("ferry.watch.seconds", kinds.integer(0, 86_400), "0",
+        "how often Airflow looks whether the source has records that are not copied, in seconds: then it starts a run, see "
+        "[runs by records](airflow.md#runs-that-records-start). 0: it does not look"),
     Property("ferry.lanes", kinds.integer(1, 1000), None,
         "number of transactional writers of a run. If not set: one for each 1,000 partitions with something to copy, from 8 to 128"),
     Property("ferry.on.recreate", kinds.choice("fail", "restart"), "fail",
@@ -88,6 +91,8 @@ FERRY: tuple[Property, ...] = (
         "If not set: no limit"),
     Property("ferry.alert.deadline.seconds", kinds.AT_LEAST_1, None,
         "alert if a run in Airflow has not ended this number of seconds after it was queued. If not set: no deadline"),
+    Property("ferry.alert.on.first.failure", kinds.BOOLEAN, "false",
+        "whether a task in Airflow that fails for the first time in a run raises a warning at once, although Airflow will try it again"),
     Property("ferry.alert.callback", kinds.CALLABLES, "",
         "who gets alerts: package.module:name of a function that takes the alert, or of a notifier of Airflow. Several are separated by "
         "commas"),

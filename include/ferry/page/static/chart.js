@@ -28,8 +28,25 @@ function times(_, ticks, __, ___, step) {
   return ticks.map((tick) => new Date(tick * 1000).toLocaleString("en-GB", form));
 }
 
-/** `points`: [seconds since 1970, number or null]. `format` makes text of a number, `onAxis` a short one. */
-export function Chart({ title, points, format, onAxis = format, colour = "--ferry-accent" }) {
+/** Lines from top to bottom: [seconds since 1970, name of the page's colour, "solid" or "dashed"]. */
+const drawMarks = (plot, marks, style) => {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.lineWidth = 2 * devicePixelRatio;
+  for (const [time, colour, line] of marks) {
+    const x = plot.valToPos(time, "x", true);
+    ctx.setLineDash(line === "dashed" ? [4 * devicePixelRatio, 3 * devicePixelRatio] : []);
+    ctx.strokeStyle = style.getPropertyValue(colour).trim();
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
+};
+
+/** `points`: [seconds since 1970, number or null]. `marks`: as of drawMarks. `format` makes text of a number, `onAxis` a short one. */
+export function Chart({ title, points, marks, format, onAxis = format, colour = "--ferry-accent" }) {
   const place = useRef();
   useEffect(() => {
     let plot;
@@ -47,6 +64,7 @@ export function Chart({ title, points, format, onAxis = format, colour = "--ferr
           height: HEIGHT,
           legend: { show: true },
           cursor: { y: false },
+          hooks: { draw: [(drawn) => drawMarks(drawn, marks, style)] },
           scales: { y: { range: (_, least, most) => [0, most > 0 ? most * 1.1 : 1] } },
           axes: [{ ...axis, space: 80, values: times }, { ...axis, size: 74, values: (_, values) => values.map(onAxis) }],
           series: [
@@ -71,7 +89,7 @@ export function Chart({ title, points, format, onAxis = format, colour = "--ferr
       widths.disconnect();
       plot?.destroy();
     };
-  }, [points, title]);
+  }, [points, marks, title]);
   const numbers = points.map(([, number]) => number).filter((number) => number !== null);
   const told = numbers.length ? `${title}: from ${format(Math.min(...numbers))} to ${format(Math.max(...numbers))}, last ${format(numbers[numbers.length - 1])}` : `${title}: nothing known`;
   return html`<figure class="chart" aria-label=${told}><figcaption>${title}</figcaption><div ref=${place} aria-hidden="true"></div></figure>`;

@@ -1,9 +1,9 @@
 // What the ledger says about a topic, drawn along the offsets of each partition. A run can fill what is missing.
 import { html, useState } from "./vendor/preact-htm.js";
 import { Backfill } from "./backfill.js";
-import { Empty, Read, ReadAt, Search, Table } from "./elements.js";
+import { Empty, Read, ReadAt, Search, Table, When } from "./elements.js";
 import { count, exact, moment, plural, utc } from "./format.js";
-import { useDocument } from "./reading.js";
+import { BASE, useDocument } from "./reading.js";
 
 const MEANINGS = {
   copied: "copied in order",
@@ -65,14 +65,15 @@ function Legend() {
 
 function Missing({ document, ask }) {
   const fillable = document.missing.filter((range) => !range.obstacle && range.from_ms !== null);
+  const offered = document.may_trigger && !document.filling.length;
   const obstacles = [...new Set(document.missing.filter((range) => range.obstacle).map((range) => range.obstacle))];
   const columns = [
     { name: "Partition", number: true, cell: (row) => row.partition },
-    { name: "Offsets", number: true, cell: (row) => `${exact(row.start)} to ${exact(row.end)}` },
+    { name: "Offsets", number: true, counts: true, cell: (row) => `${exact(row.start)} to ${exact(row.end)}` },
     { name: "Records' time", cell: (row) => (row.from_ms === null ? "" : html`<span title=${`${utc(row.from_ms)} until ${utc(row.until_ms)}`}>${moment(row.from_ms)} – ${moment(row.until_ms)}</span>`) },
     {
       name: "",
-      cell: (row) => (row.obstacle || row.from_ms === null ? obstacles.length > 1 && html`<span class="muted">${row.obstacle}</span>` : document.may_trigger && html`<button class="small" aria-label=${`Backfill… partition ${row.partition}, ${exact(row.start)} to ${exact(row.end)}`} onClick=${() => ask([row])}>Backfill…</button>`),
+      cell: (row) => (row.obstacle || row.from_ms === null ? obstacles.length > 1 && html`<span class="muted">${row.obstacle}</span>` : offered && html`<button class="small" aria-label=${`Backfill… partition ${row.partition}, ${exact(row.start)} to ${exact(row.end)}`} onClick=${() => ask([row])}>Backfill…</button>`),
     },
   ];
   if (!document.missing.length) return html`<p class="good">Nothing is missing below the positions.${document.note && ` ${document.note}`}</p>`;
@@ -81,7 +82,8 @@ function Missing({ document, ask }) {
     <p>${plural(document.missing.length, "range")} with ${count(offsets)} offsets ${document.missing.length === 1 ? "is" : "are"} at the source and not on the target.</p>
     ${obstacles.length === 1 && html`<p class="banner">${obstacles[0]}</p>`}
     ${fillable.length > 0 && !document.may_trigger && html`<p class="banner">You may not start runs of ${document.dag_id}. Ask somebody who may.</p>`}
-    ${fillable.length > 1 && document.may_trigger && html`<p><button onClick=${() => ask(fillable)}>Backfill all of it…</button></p>`}
+    ${document.filling.map((run) => html`<p role="status"><span class="spinner" aria-hidden="true"></span> Run <a href=${new URL(run.url.replace(/^\//, ""), BASE)} target="_top">${run.run_id}</a> copies what is missing. It is ${run.state}${run.started && html`, started <${When} at=${run.started} />`}.</p>`)}
+    ${fillable.length > 1 && offered && html`<p><button onClick=${() => ask(fillable)}>Backfill all of it…</button></p>`}
     <${Table} label="Missing ranges" columns=${columns} rows=${document.missing} keyOf=${(row) => `${row.partition}-${row.start}`} />`;
 }
 
@@ -97,7 +99,7 @@ function OfTopic({ flow, topic }) {
         <span>${from} to ${Math.min(from + PARTITIONS, document.partitions.length) - 1} of ${document.partitions.length} partitions</span>
         <button disabled=${from + PARTITIONS >= document.partitions.length} onClick=${() => setFrom(from + PARTITIONS)}>Next</button></nav>`}
       <${Legend} />
-      <${Missing} document=${document} ask=${setAsked} /><${ReadAt} document=${document} />
+      <${Missing} document=${document} ask=${setAsked} /><${ReadAt} document=${document} again=${answer.again} />
       ${asked && html`<${Backfill} ranges=${asked} dag=${document.dag_id} flow=${flow} topic=${topic} close=${() => (setAsked(null), answer.again())} again=${answer.again} />`}`;
   }}<//>`;
 }
@@ -110,7 +112,7 @@ export function Coverage({ flow, place, go }) {
   const choose = (name) => go({ view: "coverage", topic: name });
   return html`<div class="columns">
     <nav class="side" aria-label="Topics"><${Search} label="Search topics" value=${search} change=${setSearch} />
-      <${Read} answer=${answer} what="the topics">${(document) => html`<ul>${topics.map((one) => html`<li><button class="plain name" aria-current=${one.topic === topic} onClick=${() => choose(one.topic)}>${one.topic}</button></li>`)}</ul>
+      <${Read} answer=${answer} what="the topics">${(document) => html`<ul>${topics.map((one) => html`<li><button class="plain name" aria-current=${one.topic === topic} onClick=${() => choose(one.topic)}>${one.topic}</button>${one.missing > 0 && html` <span class="badge health-missing">◌ ${count(one.missing)} missing</span>`}</li>`)}</ul>
         ${document.total > topics.length && html`<p class="muted">${exact(document.total - topics.length)} more: search</p>`}
         ${!topics.length && html`<${Empty}>${search ? "No such topic." : "No topics yet."}<//>`}`}<//></nav>
     <div class="main">${topic && html`<h2 class="name">${topic}</h2><${OfTopic} key=${topic} flow=${flow.flow} topic=${topic} />`}</div>

@@ -7,8 +7,7 @@ import { useDocument } from "./reading.js";
 const TITLES = { topics: "Topics", configs: "Configs", acls: "ACLs" };
 const SIGNS = { create: "+", set: "±", add: "+", delete: "−", remove: "−" };
 const COLUMNS = [
-  { name: "", cell: (row) => html`<span class=${`sign ${row.action}`} title=${row.action}>${SIGNS[row.action] ?? "±"}</span>` },
-  { name: "What", cell: (row) => row.what },
+  { name: "What", cell: (row) => html`<span class=${`sign ${row.action}`} aria-hidden="true">${SIGNS[row.action] ?? "±"}</span> ${row.what}` },
   { name: "Change", cell: (row) => row.action },
   { name: "From and to", cell: (row) => html`<code>${row.detail}</code>` },
   { name: "Why", cell: (row) => row.reason },
@@ -36,5 +35,5 @@ export function Drift({ flow }) {
       ${document.left_alone?.length > 0 && html`<h3>Left out on purpose</h3><${Table} label="Left alone" columns=${left} rows=${document.left_alone} />
         ${document.left_alone_total > document.left_alone.length && html`<p class="muted">${exact(document.left_alone_total - document.left_alone.length)} more</p>`}`}
       ${(document.notices ?? []).map((notice) => html`<p class="muted">${notice}</p>`)}
-      <${ReadAt} document=${document} />`}<//>`;
+      <${ReadAt} document=${document} again=${answer.again} />`}<//>`;
 }

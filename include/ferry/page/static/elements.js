@@ -1,6 +1,6 @@
 // Elements that several views use.
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { ago, moment, utc } from "./format.js";
+import { ago, clock, moment, utc } from "./format.js";
 import { BASE } from "./reading.js";
 
 // The sign and the word of each state, besides its colour.
@@ -9,6 +9,7 @@ export const HEALTH = {
   lagging: ["◔", "Lagging"],
   failing: ["✕", "Failing"],
   loss: ["!", "Data lost"],
+  missing: ["◌", "Records missing"],
   unreachable: ["⌁", "Unreachable"],
   unknown: ["…", "Not read yet"],
 };
@@ -21,14 +22,20 @@ export function Health({ state }) {
 /** How long ago a time was; on hover the exact time. */
 export const When = ({ at }) => html`<time datetime=${at} title=${`${moment(at)} (${utc(at)})`}>${ago(at)}</time>`;
 
+/** A time of today as "15:19". */
+export const Clock = ({ at }) => html`<time datetime=${at} title=${`${moment(at)} (${utc(at)})`}>${clock(at)}</time>`;
+
+/** What to do next: a command can be copied; a sentence about commands has a colon. */
+export const Next = ({ step }) => step && html`<p class="next">Next: ${step.startsWith("ferry ") && !step.includes(": ") ? html`<${Command}>${step}<//>` : step}</p>`;
+
 /** A number with its name. `exactly` is shown on hover. */
 export const Tile = ({ name, exactly, alarming, children }) =>
   html`<div class=${`tile ${alarming ? "alarming" : ""}`} title=${exactly}><dt>${name}</dt><dd>${children}</dd></div>`;
 
 export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
 
-/** Why there is no newer document, and how old the shown one is. */
-export function Trouble({ failure, document }) {
+/** Why there is no newer document, and how old the shown one is. With `again`, a button that has it read anew. */
+export function Trouble({ failure, document, again }) {
   if (failure) {
     const link = failure.status === 401 ? html` <a href=${new URL(`api/v2/auth/login?${new URLSearchParams({ next: location.href })}`, BASE)} target="_top">Log in again</a>` : null;
     return html`<div class="banner bad" role="alert"><strong>${failure.message}</strong>${link}${document && html` <${Age} document=${document} />`}</div>`;
@@ -36,9 +43,9 @@ export function Trouble({ failure, document }) {
   const problem = document?.problem;
   if (!problem) return null;
   return html`<div class="banner bad" role="alert">
-    <p><strong>${problem.error}</strong> ${problem.message}</p>
-    ${problem.next_step && html`<p>${problem.next_step}</p>`}
-    ${document.flows?.length !== 0 && html`<${Age} document=${document} />`}
+    <p><strong>${problem.message}</strong>${document.read_at && html`, last seen <${Clock} at=${document.read_at} />`}</p>
+    <${Next} step=${problem.next_step} /><p class="muted">${problem.error}</p>
+    ${document.flows?.length !== 0 && html`<${Age} document=${document} />`}${again && html`<${ReadAgain} document=${document} again=${again} />`}
   </div>`;
 }
 
@@ -49,16 +56,20 @@ export function Read({ answer, what, quiet, children }) {
   const { document, failure } = answer;
   const read = document && (document.read_at || !(document.refreshing || document.problem));
   const waiting = !read && !failure && !document?.problem;
-  return html`${!quiet && html`<${Trouble} failure=${failure} document=${document} />`}
+  return html`${!quiet && html`<${Trouble} failure=${failure} document=${document} again=${answer.again} />`}
     ${waiting && html`<p class="waiting" role="status"><span class="spinner" aria-hidden="true"></span> Reading ${what}…</p>`}${read && children(document)}`;
 }
 
-/** When a document was read, below it. */
-export const ReadAt = ({ document }) =>
-  html`<p class="muted read-at" role="status">${document.read_at && html`Read <${When} at=${document.read_at} />`}${document.refreshing && document.read_at ? ", reading again…" : ""}</p>`;
+/** When a document was read, below it, and a button that has it read anew. */
+export const ReadAt = ({ document, again }) =>
+  html`<p class="muted read-at"><span role="status">${document.read_at && html`Read <${When} at=${document.read_at} />`}${document.refreshing && document.read_at ? ", reading again…" : ""}</span>
+    ${!document.problem && html` <${ReadAgain} document=${document} again=${again} />`}</p>`;
+
+const ReadAgain = ({ document, again }) => html`<button class="small" disabled=${document.refreshing} onClick=${again}>Read again</button>`;
 
 /**
- * A table. `columns`: {name, title, number, sort, cell(row)}; `sorted`: {by, descending}; `sortBy(sort)` when a header is pressed.
+ * A table; on a small screen each row is a card. `columns`: {name, title, number, counts, sort, cell(row)}; `counts`: comes second on a
+ * card. `sorted`: {by, descending}; `sortBy(sort)` when a header is pressed.
  */
 export function Table({ label, columns, rows, keyOf, sorted, sortBy, more }) {
   return html`<div class="scroll"><table aria-label=${label}>
@@ -69,7 +80,7 @@ export function Table({ label, columns, rows, keyOf, sorted, sortBy, more }) {
         ${column.sort && sortBy ? html`<button class="plain" onClick=${() => sortBy(column.sort)}>${column.name}${arrow}</button>` : column.name}</th>`;
     })}</tr></thead>
     <tbody>${rows.map((row, number) => html`<tr key=${keyOf ? keyOf(row) : number}>${columns.map(
-      (column) => html`<td class=${column.number && "number"}>${column.cell(row)}</td>`,
+      (column) => html`<td class=${[column.number && "number", column.counts && "counts"].filter(Boolean).join(" ") || null} data-label=${column.name || null}>${column.cell(row)}</td>`,
     )}</tr>${more?.(row)}`)}</tbody>
   </table></div>`;
 }

@@ -49,14 +49,28 @@ export function roughly(seconds) {
   return `${Number((seconds / size).toFixed(1))} ${name}`;
 }
 
-/** How long until the source drops uncopied records; a dash if there are none. */
-export const headroom = (seconds, waiting) => (waiting ? (seconds === null ? "not limited" : duration(seconds)) : "–");
+/** How long until the source drops uncopied records, or why there is no such time. */
+export function headroom(seconds, waiting, unread) {
+  if (!waiting) return "nothing waits";
+  if (seconds !== null) return seconds > 0 ? duration(seconds) : "none left";
+  return unread ? UNKNOWN : "not limited";
+}
+
+/** How old the oldest uncopied record is, or why there is no such time. */
+export const oldest = (seconds, waiting) => (waiting ? duration(seconds) : "nothing waits");
 
 /** ISO text or ms as local date and time. */
 export function moment(value) {
   if (!known(value) || value === "") return UNKNOWN;
   const date = new Date(value);
   return Number.isNaN(date.getTime()) ? String(value) : date.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+}
+
+/** ISO text as the hour and minute; with the day if it was not today. */
+export function clock(value) {
+  const date = new Date(value);
+  const today = date.toDateString() === new Date().toDateString();
+  return date.toLocaleString("en-GB", { timeStyle: "short", ...(today ? {} : { dateStyle: "medium" }) });
 }
 
 /** Both ends of an interval; with milliseconds if both are in one second. */

@@ -15,7 +15,7 @@ function OneGroup({ flow, group }) {
     { name: "Offset", number: true, cell: (row) => exact(row.source_offset) },
     { name: "Lag", number: true, cell: (row) => exact(row.source_lag) },
     { name: "Remote topic", cell: (row) => row.remote_topic },
-    { name: "Translated", number: true, cell: (row) => (row.translated === null ? "–" : html`${exact(row.translated)} ${row.exact ? html`<span class="good" title="The record that the group would read next">exact</span>` : html`<span class="warn">inexact</span>`}`) },
+    { name: "Translated", number: true, counts: true, cell: (row) => (row.translated === null ? "–" : html`${exact(row.translated)} ${row.exact ? html`<span class="good" title="The record that the group would read next">exact</span>` : html`<span class="warn">inexact</span>`}`) },
     { name: "There now", number: true, cell: (row) => (row.target_offset === null ? "–" : exact(row.target_offset)) },
     { name: "Sync", cell: (row) => row.decision },
     { name: "Reason", cell: (row) => row.reason },
@@ -37,7 +37,7 @@ export function Groups({ flow, place, go }) {
     { name: `On ${flow.source}`, cell: (row) => row.state_source },
     { name: `On ${flow.target}`, cell: (row) => row.state_target },
     { name: "Exact", number: true, title: "Partitions whose translated offset is exact", cell: (row) => `${exact(row.exact)} of ${exact(row.partitions)}` },
-    { name: "Lag", number: true, cell: (row) => html`<span title=${exact(row.lag_source)}>${count(row.lag_source)}</span>` },
+    { name: "Lag", number: true, counts: true, cell: (row) => html`<span title=${exact(row.lag_source)}>${count(row.lag_source)}</span>` },
     { name: "A sync would", cell: (row) => row.decision },
     { name: "Reasons", cell: (row) => row.reasons.map((reason) => html`<div>${reason}</div>`) },
   ];
@@ -48,5 +48,5 @@ export function Groups({ flow, place, go }) {
       ${document.groups.length
         ? html`<${Table} label="Groups" columns=${columns} rows=${document.groups} keyOf=${(row) => row.group} more=${more} />`
         : html`<${Empty}>${search ? `No group has “${search}” in its name.` : `${flow.source} has no consumer groups that may be seen.`}<//>`}
-      <${Pages} offset=${offset} limit=${LIMIT} total=${document.total} go=${setOffset} /><${ReadAt} document=${document} />`}<//>`;
+      <${Pages} offset=${offset} limit=${LIMIT} total=${document.total} go=${setOffset} /><${ReadAt} document=${document} again=${answer.again} />`}<//>`;
 }

@@ -1,8 +1,9 @@
 // The map of clusters and flows, and a card for each flow: its health, the reasons, and what to do.
 import { html } from "./vendor/preact-htm.js";
-import { bytes, count, duration, exact, headroom, plural } from "./format.js";
-import { Health, ReadAt, Tile, Trouble, When } from "./elements.js";
+import { bytes, count, duration, exact, headroom, oldest, plural } from "./format.js";
+import { Clock, Health, Next, ReadAt, Tile, Trouble, When } from "./elements.js";
 import { BASE } from "./reading.js";
+import { Start } from "./starting.js";
 
 const WIDTH = 720;
 const NODE = { width: 132, height: 44 };
@@ -58,9 +59,12 @@ function ClusterMap({ clusters, flows, go }) {
   </svg>`;
 }
 
+// What the arrow of a flow says instead of its lag.
+const WORSE = { unknown: "not read yet", unreachable: "unreachable", loss: "records lost", missing: "records missing" };
+
 function lagged(flow) {
-  if (flow.health === "unreachable" || flow.health === "unknown") return flow.health === "unknown" ? "not read yet" : "unreachable";
-  return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : "up to date";
+  if (flow.health in WORSE) return WORSE[flow.health];
+  return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : flow.health === "failing" ? "failing" : "up to date";
 }
 
 function behind(totals) {
@@ -69,50 +73,56 @@ function behind(totals) {
 }
 
 // With the path, because Airflow's <base> would resolve a bare query to its home page.
-const address = (flow, view) => `${location.pathname}?${new URLSearchParams({ flow: flow.flow, view })}`;
+const address = (flow, view, topic) => `${location.pathname}?${new URLSearchParams({ flow: flow.flow, view, ...(topic ? { topic } : {}) })}`;
 
-function Card({ flow, go }) {
+function Card({ flow, go, again }) {
   const { totals, last_run: run } = flow;
   // Without the reason that the banner shows already.
   const reasons = flow.reasons.filter((reason) => !flow.problem || !reason.includes(flow.problem.message));
-  const open = (view) => (event) => {
+  const missing = Object.entries(flow.missing);
+  const gone = flow.health === "unreachable";
+  const open = (view, topic) => (event) => {
     event.preventDefault();
-    go({ flow: flow.flow, view });
+    go({ flow: flow.flow, view, topic });
   };
   return html`<article class="card" aria-label=${`Flow ${flow.flow}`}>
     <div class="card-head"><h2><a href=${address(flow, "runs")} onClick=${open("runs")}>${flow.flow}</a></h2><${Health} state=${flow.health} /></div>
-    <${Trouble} document=${flow.problem ? flow : null} />
+    <${Trouble} document=${flow.problem ? flow : null} again=${again} />
     ${totals?.topics === 0 && html`<p class="banner">No topic of ${flow.source} matches the flow's topics yet.</p>`}
     ${reasons.length > 0 && html`<ul class="reasons">${reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`}
-    ${totals && html`<dl class="tiles">
-      <${Tile} name="Behind" exactly=${`${exact(totals.lag_records)} records`} alarming=${flow.health === "lagging"}>${totals.lag_records ? `${count(totals.lag_records)} records` : "nothing"}<//>
-      <${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>
-      <${Tile} name="Oldest uncopied">${totals.lag_records ? duration(totals.lag_seconds) : "none"}<//>
-      <${Tile} name="Headroom" exactly="Time until the source drops records that are not copied yet">${headroom(totals.headroom_seconds, totals.lag_records)}<//>
+    ${missing.length > 0 && html`<p>Missing: ${missing.map(([topic, records], index) => html`${index ? ", " : ""}<a href=${address(flow, "coverage", topic)} onClick=${open("coverage", topic)}>${topic}</a> (${exact(records)})`)}</p>`}
+    ${!flow.problem && html`<${Next} step=${flow.next_step} />`}
+    ${totals && gone && html`<p class="muted">Unknown since <${Clock} at=${flow.read_at} />. It was then:</p>`}
+    ${totals && html`<dl class=${`tiles ${gone ? "old" : ""}`}>
+      <${Tile} name="Behind" exactly=${`${exact(totals.lag_records)} records`} alarming=${flow.health === "lagging"}>${totals.lag_records ? `${count(totals.lag_records)} records` : flow.health === "failing" ? "nothing else" : "nothing"}<//>
+      ${totals.lag_records > 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>
+      <${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>
+      <${Tile} name="Headroom" exactly="Time until the source drops records that are not copied yet">${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)}<//>`}
     </dl>
     <p class="muted">${plural(totals.topics, "topic")}, ${plural(totals.partitions, "partition")}${flow.schedule ? html`, runs <code>${flow.schedule}</code>` : ", no schedule"}</p>`}
-    <p>${run?.state === "following" ? html`Following since <${When} at=${run.started} />, ${behind(totals)}.` : run ? html`Last run <${When} at=${run.finished || run.started} />: ${run.state}${run.records ? `, ${count(run.records)} records` : ""}` : flow.read_at ? "No run yet." : ""}
-      ${flow.losses > 0 && html` <a href=${address(flow, "runs")} onClick=${open("runs")}>${plural(flow.losses, "loss", "losses")}</a>`}</p>
+    <p>${run?.state === "following" ? html`Following since <${When} at=${run.started} />, ${behind(totals)}.` : run ? html`Last run <${When} at=${run.finished || run.started} />: ${run.dag_run_url ? html`<a href=${new URL(run.dag_run_url.replace(/^\//, ""), BASE)} target="_top">${run.state}</a>` : run.state}${run.records ? `, ${count(run.records)} records copied` : ""}` : flow.read_at ? "No run yet." : ""}
+      ${flow.losses > 0 && html`; see <a href=${address(flow, "runs")} onClick=${open("runs")}>${plural(flow.losses, "loss", "losses")}</a>`}</p>
     <p class="links"><a href=${new URL(`dags/${encodeURIComponent(flow.dag_id)}`, BASE)} target="_top">DAG</a>
       <a href=${address(flow, "topics")} onClick=${open("topics")}>Topics</a>
       <a href=${address(flow, "coverage")} onClick=${open("coverage")}>Coverage</a></p>
-    <${ReadAt} document=${flow} />
+    ${!flow.problem && html`<${ReadAt} document=${flow} again=${again} />`}
+    ${flow.may_trigger && html`<${Start} dag=${flow.dag_id} name="Run now" note="Started from the Ferry page" ended=${again} />`}
   </article>`;
 }
 
 // In this order cards are shown: first the flows that need a person.
-const URGENCY = ["unreachable", "loss", "failing", "lagging", "unknown", "healthy"];
+const URGENCY = ["unreachable", "loss", "failing", "missing", "lagging", "unknown", "healthy"];
 
-export function Overview({ document, go }) {
+export function Overview({ document, go, again }) {
   const flows = [...document.flows].sort((one, other) => URGENCY.indexOf(one.health) - URGENCY.indexOf(other.health));
   const ill = flows.filter((flow) => !["healthy", "unknown"].includes(flow.health));
   const unread = flows.filter((flow) => flow.health === "unknown").length;
-  const grave = ill.some((flow) => flow.health !== "lagging");
+  const grave = ill.some((flow) => !["lagging", "missing"].includes(flow.health));
   const verdict = ill.length
-    ? html`<p class=${`verdict ${grave ? "bad" : "warn"}`} role="status">${ill.length === 1 ? `${ill[0].flow} ${grave ? "needs attention" : "lags"}.` : `${ill.length} of ${flows.length} flows ${grave ? "need attention" : "lag"}.`}</p>`
+    ? html`<p class=${`verdict ${grave ? "bad" : "warn"}`} role="status">${ill.length === 1 ? ill[0].verdict : `${ill.length} of ${flows.length} flows need attention.`}</p>`
     : unread
       ? html`<p class="verdict" role="status">${plural(unread, "flow")} not read yet.</p>`
-      : html`<p class="verdict good" role="status">${flows.length === 1 ? "The flow is healthy." : `All ${flows.length} flows are healthy.`}</p>`;
+      : html`<p class="verdict good" role="status">${flows.length === 1 ? flows[0].verdict : `All ${flows.length} flows are healthy.`}</p>`;
   return html`${verdict}<${ClusterMap} clusters=${document.clusters} flows=${document.flows} go=${go} />
-    <div class="cards">${flows.map((flow) => html`<${Card} key=${flow.flow} flow=${flow} go=${go} />`)}</div>`;
+    <div class="cards">${flows.map((flow) => html`<${Card} key=${flow.flow} flow=${flow} go=${go} again=${again} />`)}</div>`;
 }

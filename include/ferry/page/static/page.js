@@ -1,5 +1,5 @@
 // The page: the choice of a flow, and its views as tabs.
-import { h, html, render, useRef } from "./vendor/preact-htm.js";
+import { h, html, render, useEffect, useRef } from "./vendor/preact-htm.js";
 import { Coverage } from "./coverage.js";
 import { Drift } from "./drift.js";
 import { Empty, Health, Read, Trouble } from "./elements.js";
@@ -25,6 +25,11 @@ function Tabs({ view, go, views }) {
     go({ view: views[at] });
     place.current.children[at].focus();
   };
+  useEffect(() => {
+    // On a small screen the row of tabs is wider than the screen.
+    const chosen = place.current.querySelector("[aria-selected=true]");
+    place.current.scrollLeft = chosen.offsetLeft + (chosen.offsetWidth - place.current.clientWidth) / 2;
+  }, [view]);
   return html`<div class="tabs" role="tablist" aria-label="Views" ref=${place} onKeyDown=${move}>${views.map(
     (name) => html`<button role="tab" id=${`tab-${name}`} aria-selected=${name === view} aria-controls="view" tabindex=${name === view ? 0 : -1}
       onClick=${() => go({ view: name })}>${TITLES[name]}</button>`,
@@ -42,9 +47,9 @@ const RECOVERIES = ["failover", "failback", "cutover"];
 const flowOf = (dag, flows) =>
   flows.find((one) => [one.dag_id, one.verify_dag_id].includes(dag)) ?? flows.find((one) => RECOVERIES.some((kind) => dag === `${one.dag_id}.${kind}`));
 
-function Loaded({ document, place, go }) {
+function Loaded({ document, place, go, again }) {
   if (!document.flows.length) {
-    return html`<${Empty}>You can see no flow. Ferry makes a DAG for each enabled flow of the file that <code>FERRY_CONFIG</code>
+    return html`<${Empty}>You can see no flow. Ferry makes a DAG for each enabled flow of the files that <code>FERRY_CONFIG</code>
       names, and you need the right to read that DAG.<//>`;
   }
   const ofDag = place.dag && flowOf(place.dag, document.flows);
@@ -52,7 +57,7 @@ function Loaded({ document, place, go }) {
   const flow = ofDag ?? document.flows.find((one) => one.flow === place.flow) ?? document.flows[0];
   const view = place.view ?? (ofDag ? "runs" : "overview");
   const View = PAGES[view];
-  const content = View ? h(View, { key: flow.flow, flow, place, go }) : html`<${Overview} document=${document} go=${go} />`;
+  const content = View ? h(View, { key: flow.flow, flow, place, go }) : html`<${Overview} document=${document} go=${go} again=${again} />`;
   return html`
     <header>
       <${Tabs} view=${view} go=${go} views=${ofDag ? VIEWS.filter((name) => name !== "overview") : VIEWS} />
@@ -71,8 +76,9 @@ function Page() {
   return html`<div class="ferry">
     <h1>Ferry</h1>
     ${ready
-      ? html`<${Trouble} failure=${failure} document=${document.problem ? document : null} /><${Loaded} document=${document} place=${place} go=${go} />`
+      ? html`<${Trouble} failure=${failure} document=${document.problem ? document : null} /><${Loaded} document=${document} place=${place} go=${go} again=${answer.again} />`
       : html`<${Read} answer=${answer} what="the flows">${() => null}<//>`}
+    ${document && html`<footer class="muted">Ferry ${document.release}</footer>`}
   </div>`;
 }
 

@@ -4,7 +4,7 @@ import { useCallback, useEffect, useRef, useState } from "./vendor/preact-htm.js
 // Airflow may be served under a path.
 export const BASE = new URL("../../", import.meta.url);
 const USUAL_MS = 15_000;
-// The pause while the server has not read the data yet.
+// The pause while the server reads data that it does not have, or could not read the last time.
 const SOON_MS = 2_000;
 // The pause after a call without an answer.
 const AFTER_FAILURE_MS = 5_000;
@@ -23,13 +23,13 @@ function described(status, detail, method) {
   return detail || `The server answers with ${status}.`;
 }
 
-/** One call. Throws Refused, with the server's text, when the status is an error. `path` is relative to Airflow's root. */
-export async function call(path, { method = "GET", body, signal } = {}) {
+/** One call. Throws Refused, with the server's text, when the status is an error. `path` is relative to Airflow's root. `anew`: reads again. */
+export async function call(path, { method = "GET", body, signal, anew } = {}) {
   const limit = AbortSignal.timeout(ANSWER_MS);
   const answer = await fetch(new URL(path, BASE), {
     method,
     credentials: "same-origin",
-    headers: { Accept: "application/json", ...(body ? { "Content-Type": "application/json" } : {}) },
+    headers: { Accept: "application/json", ...(body && { "Content-Type": "application/json" }), ...(anew && { "Cache-Control": "no-cache" }) },
     body: body ? JSON.stringify(body) : undefined,
     signal: signal ? AbortSignal.any([signal, limit]) : limit,
   });
@@ -54,8 +54,9 @@ function address(name, parameters) {
 }
 
 /**
- * The document `name` with these parameters: `{document, failure, again}`. `failure`: why the last call failed. A null `name` asks for
- * nothing. When the parameters change, the old document goes at once, so that it does not stand under a wrong title.
+ * The document `name` with these parameters: `{document, failure, again}`. `failure`: why the last call failed. `again()` has the server read
+ * it anew. A null `name` asks for nothing. When the parameters change, the old document goes at once, so that it does not stand under a
+ * wrong title.
  */
 export function useDocument(name, parameters = {}, everyMs = USUAL_MS) {
   const asked = name && address(name, parameters);
@@ -65,13 +66,13 @@ export function useDocument(name, parameters = {}, everyMs = USUAL_MS) {
     if (!asked) return undefined;
     const stop = new AbortController();
     let timer;
-    const ask = async () => {
+    const ask = async (anew) => {
       clearTimeout(timer);
       let wait = everyMs;
       try {
-        const document = await call(asked, { signal: stop.signal });
+        const document = await call(asked, { signal: stop.signal, anew });
         setAnswer({ asked, document: { ...dated(document), flows: document.flows?.map(dated) }, failure: null });
-        if (document.refreshing && (!document.read_at || document.flows?.some((flow) => !flow.read_at && !flow.problem))) wait = SOON_MS;
+        if ((document.flows ?? [document]).some((one) => one.refreshing && (anew || !one.read_at || one.problem))) wait = SOON_MS;
       } catch (problem) {
         if (stop.signal.aborted) return;
         const told = problem instanceof Refused ? problem : new Error("The server does not answer. Trying again.");
@@ -82,7 +83,7 @@ export function useDocument(name, parameters = {}, everyMs = USUAL_MS) {
     };
     // A page in the background asks when it becomes visible again.
     const seen = () => (document.hidden ? undefined : ask());
-    again.current = ask;
+    again.current = () => ask(true);
     document.addEventListener("visibilitychange", seen);
     ask();
     return () => {

@@ -1,6 +1,6 @@
 // All topics of a flow. The server searches, sorts and cuts pages, so there may be thousands.
 import { html, useState } from "./vendor/preact-htm.js";
-import { bytes, count, duration, exact, headroom } from "./format.js";
+import { bytes, count, exact, headroom, oldest } from "./format.js";
 import { Empty, Pages, Read, ReadAt, Search, Table } from "./elements.js";
 import { useDocument } from "./reading.js";
 
@@ -12,10 +12,10 @@ function Partitions({ flow, topic }) {
     { name: "Partition", number: true, cell: (row) => row.partition },
     { name: "Position", number: true, cell: (row) => exact(row.position) },
     { name: "End", number: true, cell: (row) => exact(row.end) },
-    { name: "Behind", number: true, cell: (row) => exact(row.lag_records) },
+    { name: "Behind", number: true, counts: true, cell: (row) => exact(row.lag_records) },
     { name: "Size", number: true, cell: (row) => bytes(row.lag_bytes) },
-    { name: "Oldest uncopied", number: true, cell: (row) => (row.lag_records ? duration(row.lag_seconds) : "") },
-    { name: "Headroom", number: true, cell: (row) => headroom(row.headroom_seconds, row.lag_records) },
+    { name: "Oldest uncopied", number: true, cell: (row) => oldest(row.lag_seconds, row.lag_records) },
+    { name: "Headroom", number: true, cell: (row) => headroom(row.headroom_seconds, row.lag_records, row.lag_seconds < 0) },
     { name: "Note", cell: (row) => (row.open_transaction_at === null ? "" : `an open transaction at ${exact(row.open_transaction_at)} stops the copy there`) },
   ];
   return html`<${Read} answer=${answer} what="its partitions">${(document) => html`
@@ -38,13 +38,14 @@ export function Topics({ flow, place, go }) {
     { name: "Topic", sort: "topic", cell: (row) => html`<button class="plain name" aria-expanded=${open === row.topic} onClick=${show(row.topic)}>${row.topic}</button>` },
     { name: "Remote topic", cell: (row) => row.remote_topic },
     { name: "Partitions", number: true, cell: (row) => exact(row.partitions) },
-    { name: "Behind", sort: "lag_records", number: true, title: "Records", cell: (row) => html`<span title=${exact(row.lag_records)}>${count(row.lag_records)}</span>` },
+    { name: "Behind", sort: "lag_records", number: true, counts: true, title: "Records", cell: (row) => html`<span title=${exact(row.lag_records)}>${count(row.lag_records)}</span>` },
     { name: "Size", sort: "lag_bytes", number: true, cell: (row) => html`<span title=${exact(row.lag_bytes)}>${bytes(row.lag_bytes)}</span>` },
-    { name: "Oldest uncopied", sort: "lag_seconds", number: true, cell: (row) => (row.lag_records ? duration(row.lag_seconds) : "") },
-    { name: "Headroom", sort: "headroom", number: true, title: "Time until the source drops records that are not copied yet", cell: (row) => headroom(row.headroom_seconds, row.lag_records) },
+    { name: "Oldest uncopied", sort: "lag_seconds", number: true, cell: (row) => oldest(row.lag_seconds, row.lag_records) },
+    { name: "Headroom", sort: "headroom", number: true, title: "Time until the source drops records that are not copied yet", cell: (row) => headroom(row.headroom_seconds, row.lag_records, row.lag_seconds < 0) },
     {
       name: "Note",
       cell: (row) => [
+        row.missing > 0 && html`<span class="badge health-missing">◌ ${exact(row.missing)} missing</span> `,
         row.losses > 0 && html`<span class="badge health-loss">! ${row.losses} lost</span> `,
         row.open_transactions > 0 && html`<span class="badge health-lagging">◔ open transaction</span>`,
       ],
@@ -57,5 +58,5 @@ export function Topics({ flow, place, go }) {
       ${document.topics.length
         ? html`<${Table} label="Topics" columns=${columns} rows=${document.topics} keyOf=${(row) => row.topic} sorted=${sorted} sortBy=${sortBy} more=${more} />`
         : html`<${Empty}>${search ? `No topic has “${search}” in its name.` : "The flow copies no topic yet."}<//>`}
-      <${Pages} offset=${offset} limit=${LIMIT} total=${document.total} go=${setOffset} /><${ReadAt} document=${document} />`}<//>`;
+      <${Pages} offset=${offset} limit=${LIMIT} total=${document.total} go=${setOffset} /><${ReadAt} document=${document} again=${answer.again} />`}<//>`;
 }

@@ -3,6 +3,7 @@ import { html } from "./vendor/preact-htm.js";
 import { Empty, Read, ReadAt, Table, When } from "./elements.js";
 import { bytes, count, duration, exact } from "./format.js";
 import { BASE, useDocument } from "./reading.js";
+import { Start } from "./starting.js";
 
 const VERDICTS = { equal: ["✓", "healthy"], differs: ["✕", "loss"], incomplete: ["◔", "lagging"] };
 const cell = (value) => (value === null || value === undefined ? "" : typeof value === "object" ? JSON.stringify(value) : String(value));
@@ -27,7 +28,8 @@ function Report({ report }) {
 export function Verify({ flow }) {
   const answer = useDocument("verify", { flow: flow.flow });
   const dag = html`<a href=${new URL(`dags/${encodeURIComponent(flow.verify_dag_id)}`, BASE)} target="_top">${flow.verify_dag_id}</a>`;
-  return html`<p>A verify reads both sides and compares them record by record. Start one in Airflow: ${dag}</p>
+  return html`<p>A verify reads both sides and compares them record by record. Its DAG: ${dag}</p>
+    ${flow.may_verify && html`<${Start} dag=${flow.verify_dag_id} name="Verify now" note="Started from the Ferry page" ended=${answer.again} />`}
     <${Read} answer=${answer} what="results of verifies">${(document) => html`
-      ${document.reports.length ? document.reports.map((report) => html`<${Report} key=${report.run_id} report=${report} />`) : html`<${Empty}>Nobody has verified this flow in the last 30 days.<//>`}<${ReadAt} document=${document} />`}<//>`;
+      ${document.reports.length ? document.reports.map((report) => html`<${Report} key=${report.run_id} report=${report} />`) : html`<${Empty}>Nobody has verified this flow in the last 30 days.<//>`}<${ReadAt} document=${document} again=${answer.again} />`}<//>`;
 }

@@ -1,4 +1,7 @@
-"""Airflow's plugin: the Ferry page, its entry in the navigation and a tab on DAGs."""
+"""Airflow's plugin: the Ferry page, its entry in the navigation and a tab on DAGs.
+
+The entry point `airflow.plugins` of the package names it, so Airflow finds it wherever Ferry is installed.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ class FerryPagePlugin(AirflowPlugin):
 
     name = "ferry_page"
 
+    # Airflow 3.0 has no apps in its own pages: there a link in its menu opens the page.
+    appbuilder_menu_items = [] if hasattr(AirflowPlugin, "react_apps") else [{"name": "Ferry", "href": "/ferry/"}]
     # Of one address a browser runs a module once, and Airflow asks each of these for a function of its own.
     react_apps = [  # noqa: RUF012 - Airflow reads a list
         {
@@ -27,8 +32,8 @@ class FerryPagePlugin(AirflowPlugin):
     ]
 
     @cached_property
-    def fastapi_apps(self) -> list[dict[str, Any]]:
+    def fastapi_apps(self) -> list[dict[str, Any]]:  # type: ignore[override]  # Airflow only reads it
         """The app at /ferry."""
-        from ferry.airflow.page import page_app  # noqa: PLC0415 - see above
+        from ferry.airflow.page import page_app  # noqa: PLC0415 - see the text of the class
 
         return [{"app": page_app(), "url_prefix": "/ferry", "name": "Ferry"}]

@@ -1,24 +1,32 @@
-"""Failover, failback and cut-over of each flow of the mm2.properties that FERRY_CONFIG names; a person confirms each in Airflow."""
+"""The DAGs of failover, failback and cut-over of one flow. A person confirms each in Airflow, so they need approvals (versions.py)."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Iterator
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, dag, task
 
-from ferry.airflow import alerts, flows, recovering
+from ferry.airflow import flows, recovering
+from ferry.airflow.dag_options import DagOptions
+from ferry.airflow.flows import FlowReference
 from ferry.airflow.recovering import RecoveryCopyOperator, RecoveryVerifyOperator
 from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, recovery_dag_id, recovery_params, recovery_runbook
 from ferry.config import Flow
 
 PLAN = "{{ ti.xcom_pull(task_ids='plan_groups')['body'] }}"
+RETRY_SECONDS = 10
 
 
-def settings(flow: Flow, command: str) -> dict[str, Any]:
+def recovery_dags(flow: Flow, reference: FlowReference, options: DagOptions) -> Iterator[DAG]:
+    yield _failover(flow, reference, options)
+    for command in (FAILBACK, CUTOVER):
+        yield _planned_move(flow, reference, options, command)
+
+
+def _settings(flow: Flow, reference: FlowReference, options: DagOptions, command: str) -> dict[str, Any]:
     """What the three DAGs have in common."""
-    retries = {"retries": 3, "retry_delay": timedelta(seconds=10), "retry_exponential_backoff": True}
     return {
         "dag_id": recovery_dag_id(flow, command),
         "description": f"{command.capitalize()} of {flow.name}, confirmed by a person",
@@ -27,26 +35,26 @@ def settings(flow: Flow, command: str) -> dict[str, Any]:
         "is_paused_upon_creation": False,
         "max_active_runs": 1,
         "params": recovery_params(command),
-        "tags": ["ferry", command, flow.source.alias, flow.target.alias],
-        "doc_md": recovery_runbook(flow, command),
-        "default_args": {"owner": "ferry", **retries, "on_failure_callback": alerts.on_failure(flow.name)},
+        "tags": options.tags_of(flow, command),
+        "doc_md": recovery_runbook(flow, reference.config, command),
+        "default_args": options.default_args_of(reference, RETRY_SECONDS),
     }
 
 
-def groups_moved(flow: Flow, command: str, checked: Any, before: Any, trigger_rule: str) -> None:
+def _groups_moved(flow: FlowReference, command: str, checked: Any, before: Any, trigger_rule: str) -> None:
     """The second half of each: the table, the person, the groups, the report. `before`: the task that it waits for."""
 
     @task(trigger_rule=trigger_rule)
     def plan_groups(checked: dict[str, Any]) -> dict[str, Any]:
-        return recovering.plan_groups(flow.name, command, checked)
+        return recovering.plan_groups(flow, command, checked)
 
     @task
     def write_groups(checked: dict[str, Any], planned: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-        return recovering.write_groups(flow.name, command, checked, planned, answer)
+        return recovering.write_groups(flow, command, checked, planned, answer)
 
     @task(retries=0)
     def report_outcome(written: dict[str, Any]) -> dict[str, Any]:
-        return recovering.report_outcome(flow.name, written)
+        return recovering.report_outcome(flow, written)
 
     planned = plan_groups(checked)
     confirm = ApprovalOperator(task_id="confirm", subject=f"{flow.name}: {command}: write these groups?", body=PLAN)
@@ -54,65 +62,72 @@ def groups_moved(flow: Flow, command: str, checked: Any, before: Any, trigger_ru
     report_outcome(write_groups(checked, planned, confirm.output))
 
 
-def failover(flow: Flow) -> DAG:
+def _failover(flow: Flow, reference: FlowReference, options: DagOptions) -> DAG:
     """The DAG that moves groups to the target, also when the source is gone."""
 
-    @dag(schedule=None, **settings(flow, FAILOVER))
+    @dag(schedule=None, **_settings(flow, reference, options, FAILOVER))
     def fail_over() -> None:
         @task
         def check_clusters() -> dict[str, Any]:
-            return recovering.check_clusters(flow.name, FAILOVER)
+            return recovering.check_clusters(reference, FAILOVER)
 
         @task(retries=0)
         def plan_copy(checked: dict[str, Any]) -> dict[str, Any]:
-            return recovering.plan_copy(flow.name, FAILOVER, "copy", checked)
+            return recovering.plan_copy(reference, FAILOVER, "copy", checked)
 
         checked = check_clusters()
         planned = plan_copy(checked)
         # One try: a failover does not wait for it.
         copied = RecoveryCopyOperator(
             task_id="copy_once_more",
-            flow=flow.name,
+            flow=reference,
             command=FAILOVER,
             what="copy",
             planned=planned,
             conn_id=flow.spark_connection,
             retries=0,
+            **options.spark_tasks,
         )
         planned >> copied
-        groups_moved(flow, FAILOVER, checked, copied, "all_done")
+        _groups_moved(reference, FAILOVER, checked, copied, "all_done")
 
     return fail_over()
 
 
-def planned_move(flow: Flow, command: str) -> DAG:
+def _planned_move(flow: Flow, reference: FlowReference, options: DagOptions, command: str) -> DAG:
     """The DAG of a failback or a cut-over: both sides answer."""
     copies = ("tail", "back") if command == FAILBACK else ("ahead",)
 
-    @dag(schedule=None, **settings(flow, command))
+    @dag(schedule=None, **_settings(flow, reference, options, command))
     def move() -> None:
         @task
         def check_clusters() -> dict[str, Any]:
-            return recovering.check_clusters(flow.name, command)
+            return recovering.check_clusters(reference, command)
 
         @task(trigger_rule="none_failed")
         def plan_copy(what: str, checked: dict[str, Any]) -> dict[str, Any]:
-            return recovering.plan_copy(flow.name, command, what, checked)
+            return recovering.plan_copy(reference, command, what, checked)
 
         @task(trigger_rule="none_failed")
         def begin_to_stop() -> None:
-            recovering.refuse_dry_run(flow.name, command)
+            recovering.refuse_dry_run(reference, command)
 
         @task
         def drain() -> dict[str, Any]:
-            return recovering.drain_rest(flow.name, command)
+            return recovering.drain_rest(reference, command)
 
         checked = check_clusters()
         last: Any = checked
         for what in copies:
             planned = plan_copy.override(task_id=f"plan_copy_{what}")(what, checked)
             copied = RecoveryCopyOperator(
-                task_id=f"copy_{what}", flow=flow.name, command=command, what=what, planned=planned, conn_id=flow.spark_connection
+                task_id=f"copy_{what}",
+                flow=reference,
+                command=command,
+                what=what,
+                planned=planned,
+                conn_id=flow.spark_connection,
+                **options.spark_tasks,
             )
             last >> planned >> copied
             last = copied
@@ -123,15 +138,10 @@ def planned_move(flow: Flow, command: str) -> DAG:
             # Whoever rejects ends it: by its trigger rule plan_groups would go on behind tasks that were skipped.
             ignore_downstream_trigger_rules=True,
         )
-        compared = RecoveryVerifyOperator(task_id="compare_sides", flow=flow.name, command=command, conn_id=flow.spark_connection)
+        compared = RecoveryVerifyOperator(
+            task_id="compare_sides", flow=reference, command=command, conn_id=flow.spark_connection, **options.spark_tasks
+        )
         last >> begin_to_stop() >> confirm_stopped >> drain() >> compared
-        groups_moved(flow, command, checked, compared, "none_failed")
+        _groups_moved(reference, command, checked, compared, "none_failed")
 
     return move()
-
-
-for enabled in flows.flows_told_elsewhere():
-    if enabled.copies:
-        failover(enabled)
-        for command in (FAILBACK, CUTOVER):
-            planned_move(enabled, command)

@@ -1,0 +1,77 @@
+"""Makes DAGs of the flows of a config file, by one line in a DAG file:
+
+    from ferry.airflow.dags import flows
+
+    flows("/etc/ferry/mm2.properties")
+
+Airflow registers every DAG that is made while it parses a file, so nothing needs to be assigned.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ferry.config import Flow
+from ferry.config.flow import named_configs
+from ferry.errors import ConfigError
+
+try:
+    from ferry.airflow.dag_options import DagOptions
+    from ferry.airflow.flows import FlowReference, flows_for_parsing
+    from ferry.airflow.replication_dag import replication_dag
+    from ferry.airflow.verify_dag import verify_dag
+    from ferry.airflow.versions import HAS_APPROVALS
+except ModuleNotFoundError as missing:
+    raise ConfigError(
+        f"Ferry's DAGs need Airflow and its Spark provider (no module {missing.name}): pip install 'kafka-ferry[airflow]', "
+        "or apache-airflow-providers-apache-spark where Airflow is there"
+    ) from missing
+
+if TYPE_CHECKING:
+    from airflow.sdk import DAG
+
+
+def flows(
+    config: str | Path | None = None,
+    *,
+    tags: Iterable[str] = (),
+    pool: str | None = None,
+    queue: str | None = None,
+    executor_config: Mapping[str, Any] | None = None,
+    default_args: Mapping[str, Any] | None = None,
+) -> tuple[DAG, ...]:
+    """The DAGs of each enabled flow of `config`: replication, verify, failover, failback and cut-over.
+
+    `config`: an mm2.properties; a relative path is looked up beside the DAG file that calls. Without it, the files that the environment
+    variable FERRY_CONFIG names; none if it is not set.
+    `pool`, `queue`, `executor_config`: of the tasks that start Spark. `default_args`: of all tasks. `tags`: in addition to Ferry's.
+
+    ConfigError if a file cannot be read or is wrong: Airflow shows it as an import error.
+    """
+    spark_tasks = {"pool": pool, "queue": queue, "executor_config": executor_config and dict(executor_config)}
+    given = {name: value for name, value in spark_tasks.items() if value is not None}
+    options = DagOptions(tuple(tags), dict(default_args or {}), given)
+    paths = named_configs() if config is None else (_directory_of_the_caller() / Path(config).expanduser(),)
+    return tuple(dag for reference, flow in flows_for_parsing(paths) for dag in _dags_of(flow, reference, options))
+
+
+def _dags_of(flow: Flow, reference: FlowReference, options: DagOptions) -> Iterable[DAG]:
+    yield replication_dag(flow, reference, options)
+    if not flow.copies:
+        return
+    yield verify_dag(flow, reference, options)
+    if HAS_APPROVALS:
+        from ferry.airflow.recovery_dags import recovery_dags  # noqa: PLC0415 - needs approvals
+
+        yield from recovery_dags(flow, reference, options)
+
+
+def _directory_of_the_caller() -> Path:
+    """The directory of the DAG file that called `flows`: Airflow's processes have working directories of their own."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return Path(frame.f_code.co_filename).absolute().parent if frame is not None else Path.cwd()

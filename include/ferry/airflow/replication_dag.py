@@ -1,0 +1,76 @@
+"""The DAG that replicates one flow: plan, topics, copy, syncs, report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import DAG, dag, task
+
+from ferry.airflow import alerts, assets, flows, params, steps
+from ferry.airflow.dag_options import DagOptions
+from ferry.airflow.flows import FlowReference
+from ferry.airflow.spark_operators import CopyRecordsOperator
+from ferry.airflow.versions import AFTER_PLAN
+from ferry.config import Flow
+from ferry.monitoring.runs import COPY_TASK
+
+RETRY_SECONDS = 30
+
+
+def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -> DAG:
+    @dag(
+        dag_id=flows.dag_id(flow),
+        description=f"Copies topics of {flow.source.alias} to {flow.target.alias}, as {reference.config} says",
+        schedule=flows.timetable(flow, reference.config),
+        start_date=flows.START_DATE,
+        catchup=False,
+        is_paused_upon_creation=True,
+        max_active_runs=flows.runs_at_a_time(flow),
+        params=params.trigger_params(flow),
+        tags=options.tags_of(flow),
+        doc_md=flows.runbook(flow, reference.config),
+        default_args=options.default_args_of(reference, RETRY_SECONDS),
+        **alerts.deadline_arguments(flow, reference.config),
+    )
+    def replicate() -> None:
+        @task
+        def plan_run() -> dict[str, Any]:
+            return steps.plan(reference)
+
+        @task(max_active_tis_per_dag=1)
+        def prepare_topics(planned: dict[str, Any]) -> dict[str, Any]:
+            return steps.prepare(reference, planned)
+
+        @task(trigger_rule=AFTER_PLAN)
+        def sync(name: str, planned: dict[str, Any]) -> dict[str, Any]:
+            return steps.sync(reference, name, planned)
+
+        @task(retries=0, trigger_rule="all_done", outlets=[flows.flow_asset(flow)])
+        def report_outcome(planned: dict[str, Any], prepared: dict[str, Any]) -> dict[str, Any]:
+            return steps.report(reference, planned, prepared)
+
+        @task(trigger_rule=AFTER_PLAN, outlets=[assets.topics_alias(flow)])
+        def announce_topics(planned: dict[str, Any]) -> dict[str, Any]:
+            return assets.announce(reference, planned)
+
+        @task(trigger_rule=AFTER_PLAN)
+        def check_limits(planned: dict[str, Any]) -> dict[str, Any]:
+            return steps.check_limits(reference, planned)
+
+        planned = plan_run()
+        prepared = prepare_topics(planned)
+        copied = CopyRecordsOperator(
+            task_id=COPY_TASK,
+            flow=reference,
+            planned=planned,
+            conn_id=flow.spark_connection,
+            max_active_tis_per_dag=flows.runs_at_a_time(flow),
+            **options.spark_tasks,
+        )
+        synced = [sync.override(task_id=task_id)(name, planned) for task_id, name in flows.sync_tasks(flow).items()]
+        reported = report_outcome(planned, prepared)
+        # A flow may have no syncs: the report waits for the copy all the same.
+        prepared >> copied >> [*synced, announce_topics(planned), check_limits(planned), reported]
+        synced >> reported
+
+    return replicate()

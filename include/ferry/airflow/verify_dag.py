@@ -1,0 +1,40 @@
+"""The DAG that proves the copies of one flow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import DAG, dag, task
+
+from ferry.airflow import flows, verifying
+from ferry.airflow.dag_options import DagOptions
+from ferry.airflow.flows import FlowReference
+from ferry.airflow.spark_operators import VerifyCopiesOperator
+from ferry.config import Flow
+
+RETRY_SECONDS = 30
+
+
+def verify_dag(flow: Flow, reference: FlowReference, options: DagOptions) -> DAG:
+    @dag(
+        dag_id=flows.verify_dag_id(flow),
+        description=f"Proves that {flow.source.alias} and {flow.target.alias} hold the same records",
+        schedule=None,
+        start_date=flows.START_DATE,
+        catchup=False,
+        is_paused_upon_creation=False,
+        max_active_runs=1,
+        params=verifying.verify_params(flow),
+        tags=options.tags_of(flow, "verify"),
+        doc_md=verifying.verify_runbook(flow, reference.config),
+        default_args=options.default_args_of(reference, RETRY_SECONDS),
+    )
+    def verify() -> None:
+        @task(retries=0)
+        def report_outcome() -> dict[str, Any]:
+            return verifying.report(reference)
+
+        compared = VerifyCopiesOperator(task_id="compare_copies", flow=reference, conn_id=flow.spark_connection, **options.spark_tasks)
+        compared >> report_outcome()
+
+    return verify()

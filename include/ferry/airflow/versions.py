@@ -1,0 +1,79 @@
+"""What differs between the releases of Airflow that Ferry runs on (3.0 to 3.3), and between releases of its Spark provider.
+
+Other modules import these names from here. What a release lacks is left out: docs/airflow.md has the list for users.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+try:  # since 3.2
+    from airflow.sdk import AssetOrTimeSchedule, CronDataIntervalTimetable
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException, AirflowSkipException
+    from airflow.sdk.observability.stats import Stats
+except ImportError:
+    from airflow.exceptions import (  # type: ignore[attr-defined, no-redef]
+        AirflowException,
+        AirflowFailException,
+        AirflowNotFoundException,
+        AirflowSkipException,
+    )
+    from airflow.stats import Stats
+    from airflow.timetables.assets import AssetOrTimeSchedule  # type: ignore[assignment]
+    from airflow.timetables.interval import CronDataIntervalTimetable  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
+
+__all__ = [
+    "AFTER_PLAN",
+    "AIRFLOW",
+    "HAS_APPROVALS",
+    "SPARK_SUBMIT_OPTIONS",
+    "AirflowException",
+    "AirflowFailException",
+    "AirflowNotFoundException",
+    "AirflowSkipException",
+    "AssetOrTimeSchedule",
+    "CronDataIntervalTimetable",
+    "Stats",
+    "dag_details",
+    "with_deadline",
+]
+
+AIRFLOW = tuple(map(int, version("apache-airflow-core").split(".")[:2]))
+# A person can confirm a task since 3.1, with a standard provider that has the operator.
+HAS_APPROVALS = AIRFLOW >= (3, 1) and importlib.util.find_spec("airflow.providers.standard.operators.hitl") is not None
+# The trigger rule of tasks that need a plan and also run after a failed copy. 3.0 starts them without a plan too: they skip themselves.
+AFTER_PLAN = "all_done_min_one_success" if AIRFLOW >= (3, 1) else "all_done"
+# Ferry's jobs do not resume: a new try fences the old one. Older providers do not know the option, and never resume.
+SPARK_SUBMIT_OPTIONS: dict[str, Any] = {"durable": False} if "durable" in inspect.signature(SparkSubmitOperator.__init__).parameters else {}
+
+
+def with_deadline(interval: timedelta, callback: str, arguments: dict[str, str], name: str) -> dict[str, Any]:
+    """Arguments of a DAG whose runs must end `interval` after they are queued. None before 3.2, which calls no synchronous callback."""
+    if AIRFLOW < (3, 2):
+        return {}
+    from airflow.sdk.definitions.callback import SyncCallback  # noqa: PLC0415 - no such module before 3.2
+    from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference  # noqa: PLC0415 - likewise
+
+    named = {"name": name} if AIRFLOW >= (3, 3) else {}
+    call = SyncCallback(callback, kwargs=arguments)
+    return {"deadline": [DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, interval, call, **named)]}
+
+
+def dag_details(dag_id: str) -> DagDetails:
+    """The DAG for a question about rights, in an api-server. Airflow has teams since 3.1."""
+    from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails  # noqa: PLC0415 - tasks load this module too
+    from airflow.models.dag import DagModel  # noqa: PLC0415 - likewise
+
+    if AIRFLOW < (3, 1):
+        return DagDetails(id=dag_id)
+    return DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id))

@@ -1,0 +1,98 @@
+"""What `ferry status` says about a flow: the verdict first, then what is behind or in trouble (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rich.filesize import decimal
+
+from ferry.cli.output import Part, Prose
+from ferry.config.flow import CONFIG_VARIABLE
+from ferry.errors import count_of, error_named, span
+from ferry.pipeline.tables import Table
+
+if TYPE_CHECKING:
+    from ferry.monitoring.lag import PartitionStatus
+    from ferry.monitoring.missing import Missing
+    from ferry.monitoring.status import FlowStatus
+
+
+def status_parts(found: FlowStatus, *, every: bool, now: float, config: str) -> Iterator[Part]:
+    """`every`: all partitions. `config`: the path of the file, for commands to paste."""
+    verdict = found.verdict(now)
+    yield Prose(verdict)
+    for reason in verdict.reasons[1:]:
+        yield Prose(f"also: {reason.text}")
+    for step in dict.fromkeys(reason.next_step for reason in verdict.reasons):
+        yield f"next: {step.replace(f'${CONFIG_VARIABLE}', config)}"
+    yield from map(Prose, _notes(found, every=every))
+    errors = {(failure.topic, failure.partition): failure.error for failure in found.stopped}
+    rows = [entry for entry in found.partitions if every or _tells(entry, errors)]
+    if rows:
+        yield _table(rows, errors, every=every)
+
+
+def _table(rows: Iterable[PartitionStatus], errors: Mapping[tuple[str, int], str], *, every: bool) -> Table:
+    """`every`: with positions. The end of a partition is its position and what is behind it; so few columns fit 60 characters."""
+    columns = ["partition", "position", "behind", "size", "oldest", "headroom", "note"]
+    cells = [(f"{entry.topic}-{entry.partition}", entry.position, *_cells(entry, errors)) for entry in rows]
+    if not any(row[-1] for row in cells):
+        columns, cells = columns[:-1], [row[:-1] for row in cells]
+    if not every:
+        columns, cells = [columns[0], *columns[2:]], [(row[0], *row[2:]) for row in cells]
+    return Table("", tuple(columns), cells)
+
+
+def _tells(entry: PartitionStatus, errors: Mapping[tuple[str, int], str]) -> bool:
+    """Whether the partition is behind or in trouble. Heartbeats are always behind a little."""
+    return bool((entry.lag_records and not entry.heartbeats) or _note(entry, errors))
+
+
+def _cells(entry: PartitionStatus, errors: Mapping[tuple[str, int], str]) -> tuple[object, ...]:
+    size = "unknown" if entry.lag_bytes < 0 else decimal(entry.lag_bytes).replace("bytes", "B")
+    return (entry.lag_records, size, _oldest(entry), headroom_of(entry), _note(entry, errors))
+
+
+def _oldest(entry: PartitionStatus) -> str:
+    return "none" if not entry.lag_records else "unknown" if entry.age_unknown else span(entry.lag_seconds)
+
+
+def headroom_of(entry: PartitionStatus) -> str:
+    """The headroom in words, or why there is none."""
+    if not entry.lag_records:
+        return "no need"
+    if entry.headroom_seconds is None:
+        return "no limit" if entry.retention_seconds is None else "unknown"
+    return span(entry.headroom_seconds) if entry.headroom_seconds > 0 else "none left"
+
+
+def _note(entry: PartitionStatus, errors: Mapping[tuple[str, int], str]) -> str:
+    error = errors.get((entry.topic, entry.partition)) or errors.get((entry.topic, -1))
+    notes = [f"stopped: {error}"] if error else []
+    notes += [f"open transaction at {entry.open_transaction_at}"] if entry.open_transaction_at is not None else []
+    return "; ".join(notes)
+
+
+def _notes(found: FlowStatus, *, every: bool) -> Iterator[str]:
+    if found.following is not None:
+        yield f"{found.flow} follows since {found.following.started} until {found.following.follow_until}"
+    if found.gone is not None:
+        when = f"since {found.gone.started} until {found.gone.follow_until}"
+        yield f"run {found.gone.run_id} should follow {when}, but it does not go on: start the next run"
+    if found.stage_since:
+        since = datetime.fromtimestamp(found.stage_since / 1000, UTC).isoformat(timespec="seconds")
+        yield f"{found.flow} is {found.stage} since {since}: groups are not synced"
+    if every:
+        yield from map(_told, found.missing)
+        yield from (f"over a limit: {broken}" for broken in found.broken)
+    yield from (f"STOPPED: {failure}; next: {error_named(failure.error).next_step}" for failure in found.stopped)
+    yield from (f"{'HANGS' if held.overdue else 'open'}: {held.what}; {held.remedy}" for held in found.last_stable_lags)
+    yield from (f"{lack.what}: {lack.reason}" for lack in found.lacking)
+    yield from (f"lost: {loss.where}: {loss.reason}" for loss in found.losses)
+
+
+def _told(missing: Missing) -> str:
+    where = f"{missing.topic}-{missing.partition} [{missing.start}, {missing.end})"
+    return f"missing: {where}, {count_of(missing.records, 'record')}{'; ' if missing.obstacle else ''}{missing.obstacle}"

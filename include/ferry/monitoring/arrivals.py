@@ -1,0 +1,104 @@
+"""Looks again and again whether the source has records that a flow has not copied, and decides when a run should start for them.
+
+A look asks the target for the flow's positions and the source for the ends of its partitions. Now and then it also asks for all topics.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.coordination import ask_positions
+from ferry.clusters.kept import kept_clients
+from ferry.clusters.partitions import TopicPartition
+from ferry.config import Flow
+
+# After a run that has changed no position the next one starts after so many seconds; each such run doubles the pause.
+FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
+
+# By source partition, the flow's position (None: it has none yet) and the last stable offset behind it.
+Behind = Mapping[TopicPartition, tuple[int | None, int]]
+
+
+def behind(
+    places: Mapping[TopicPartition, TopicPartition], positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+) -> Behind:
+    """What a run would copy, or would name: a log that ends before the position was truncated, or is that of a new topic (pure).
+
+    `places`: the remote partition of each source partition; `positions` are by remote partition.
+    """
+    found = {key: (positions.get(place), ends[key]) for key, place in places.items() if key in ends}
+    return {key: (position, end) for key, (position, end) in found.items() if position is None or position != end}
+
+
+@dataclass(frozen=True)
+class Starts:
+    """When runs start (pure). `found`: what was behind when the last one did. `at`: when it did, or was last seen active, in s."""
+
+    found: Behind = field(default_factory=dict)
+    at: float = -math.inf
+    pause: float = 0.0
+
+    def due(self, now_behind: Behind, now: float) -> bool:
+        """Whether a run should start: something is behind, and the last run has helped or is long over."""
+        return bool(now_behind) and (self._moved(now_behind) or now >= self.at + self.pause)
+
+    def started(self, now_behind: Behind, now: float) -> "Starts":
+        pause = FIRST_PAUSE if self._moved(now_behind) else min(LONGEST_PAUSE, 2 * self.pause)
+        return Starts(now_behind, now, pause)
+
+    def _moved(self, now_behind: Behind) -> bool:
+        """Whether a position has changed since the last start, or another partition is behind."""
+        if not self.found or not now_behind.keys() <= self.found.keys():
+            return True
+        return any(key not in now_behind or now_behind[key][0] != position for key, (position, _) in self.found.items())
+
+
+class Arrivals:
+    """Looks at one flow. It keeps its clients between the looks, so all calls must come from one thread. `load` reads the config anew."""
+
+    def __init__(self, load: Callable[[], Flow]) -> None:
+        self._load = load
+        self._scope = ExitStack()
+        self._places: Mapping[TopicPartition, TopicPartition] = {}
+        self._topics_due = -math.inf
+        self._starts = Starts()
+        self._flow: Flow
+
+    def look(self) -> Behind:
+        """What a run should start for; empty: none should. Errors as of config and clusters; the next look connects anew."""
+        if time.monotonic() >= self._topics_due:
+            self._look_at_topics()
+        asked = ask_positions(self._flow.target, self._flow.position_group, stable=False)
+        with ClusterAdmin(self._flow.source) as source:
+            ends, _ = source.end_offsets(self._places)  # a partition without an answer has one at a later look
+        found = behind(self._places, asked.answer(), ends)
+        return found if self._starts.due(found, time.monotonic()) else {}
+
+    def started(self, found: Behind) -> None:
+        """A run starts for what a look has found."""
+        self._starts = self._starts.started(found, time.monotonic())
+
+    def still_active(self) -> None:
+        """A run is active. A pause begins when it has ended."""
+        self._starts = replace(self._starts, at=time.monotonic())
+
+    def close(self) -> None:
+        self._scope.close()
+
+    def _look_at_topics(self) -> None:
+        self._scope.close()  # the clients are those of an earlier config
+        self._scope.enter_context(kept_clients())
+        self._flow = flow = self._load()
+        with ClusterAdmin(flow.source) as source:
+            topics = source.topics()
+        policy = flow.policy
+        # Every run writes a heartbeat to the source, for which no other run should start.
+        pairs = [(topic, remote) for topic, remote in flow.topic_rules.select(topics).selected if not policy.is_heartbeats_topic(topic)]
+        numbered = ((topic, remote, number) for topic, remote in pairs for number in range(topics[topic].partitions))
+        self._places = {TopicPartition(topic, number): TopicPartition(remote, number) for topic, remote, number in numbered}
+        mirroring = flow.mirroring
+        refreshes = mirroring.refresh_topics_enabled and mirroring.refresh_topics_interval >= 0
+        self._topics_due = time.monotonic() + (mirroring.refresh_topics_interval if refreshes else math.inf)

@@ -1,0 +1,45 @@
+"""Records that are missing: the source has them below the position, and no receipt settles them. Only a backfill copies them (pure)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from shlex import quote
+
+COMPACTED = "the remote topic is compacted: older records appended behind newer ones would replace them, so Ferry refuses a backfill"
+# With more topics, the command is about all topics of the flow.
+TOPICS_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Upstream `[start, end)` of a partition. `first_time`: of its first record in ms, -1: not known.
+
+    `obstacle`: why Ferry refuses a backfill.
+    """
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    first_time: int = -1
+    obstacle: str = ""
+
+    @property
+    def records(self) -> int:
+        """Offsets, so control records count too."""
+        return self.end - self.start
+
+
+def backfill_command(command: str, missing: Sequence[Missing], now: float) -> str:
+    """The command that copies these ranges, for a person to paste; empty if none does (pure). `command`: `ferry backfill` with its flow.
+
+    It ends now: the ledger covers everything else of the interval, and a backfill copies nothing twice.
+    """
+    closable = [entry for entry in missing if not entry.obstacle and entry.first_time >= 0]
+    if not closable:
+        return ""
+    topics = dict.fromkeys(entry.topic for entry in closable)
+    since, until = min(entry.first_time for entry in closable) // 1000, int(now) + 1
+    start, end = (datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") for moment in (since, until))
+    named = "".join(f" --topic {quote(topic)}" for topic in topics) if len(topics) <= TOPICS_NAMED else ""
+    return f"{command}{named} --from {start} --until {end}"

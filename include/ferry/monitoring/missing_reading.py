@@ -1,0 +1,68 @@
+"""Reads which records are missing (missing.py).
+
+The ledger's gaps are offsets. A gap that holds only control records and holes of compaction misses nothing, so Ferry reads the first record
+of each gap, within a limit of time. A gap that could not be read in time counts as missing.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
+
+from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.partitions import TopicPartition, grouped
+from ferry.config import Flow
+from ferry.copying.plan import PartitionFacts
+from ferry.errors import ClusterUnreachable, FerryError
+from ferry.ledger.gaps import CopiedPair, Gaps
+from ferry.monitoring.missing import COMPACTED, Missing
+from ferry.wire.ranges import Range, outside, within
+
+# For all gaps of a flow together: a slow broker must not hang the command.
+LOOK_SECONDS = 15.0
+GAPS_LOOKED_AT = 500
+# One gap of a source partition.
+Gap = tuple[TopicPartition, Range]
+# Offset and time (ms) of a gap's first record.
+First = tuple[int, int]
+
+
+def read_missing(flow: Flow, facts: Iterable[PartitionFacts], gaps: Gaps) -> tuple[Missing, ...]:
+    """What is missing by the ledger's `gaps`, in order. Asks the source only if there are gaps."""
+    known = {entry.key: entry for entry in facts if not flow.policy.is_heartbeats_topic(entry.topic)} if gaps else {}
+    found = [(key, gap) for key, entry in known.items() for gap in gaps_of(entry, gaps)]
+    if not found:
+        return ()
+    try:
+        firsts = first_records(flow, found[:GAPS_LOOKED_AT], time.monotonic() + LOOK_SECONDS)
+    except ClusterUnreachable:  # a right is missing
+        firsts = {}
+    return tuple(_missing(found, firsts, {key for key, entry in known.items() if entry.compacted}))
+
+
+def gaps_of(facts: PartitionFacts, gaps: Gaps) -> Iterator[Range]:
+    """The gaps of the partition as it is today that the source still holds, without records that came from the target (pure)."""
+    ids = facts.topic_ids
+    for start, end in within(gaps.get(CopiedPair(*facts.key, ids.source, ids.remote), ()), facts.log_start, facts.position):
+        yield from outside(facts.guard.excluded, start, end)
+
+
+def first_records(flow: Flow, gaps: Iterable[Gap], deadline: float) -> Mapping[Gap, First | None]:
+    """The first committed record of each gap, None for a gap without records. Gaps that were not read in time are absent."""
+    found: dict[Gap, First | None] = {}
+    with InternalTopicReader(flow.source) as reader:
+        for together in zip_longest(*grouped((gap[0], gap) for gap in gaps).values()):  # one gap of every partition at once
+            if time.monotonic() > deadline:
+                break
+            spans = dict(filter(None, together))
+            for key, first in reader.first_records(spans, deadline - time.monotonic()).items():
+                if isinstance(first, FerryError):
+                    raise first
+                found[key, spans[key]] = (first.offset, first.timestamp) if first else None
+    return found
+
+
+def _missing(gaps: Iterable[Gap], firsts: Mapping[Gap, First | None], compacted: Iterable[TopicPartition]) -> Iterator[Missing]:
+    for key, (start, end) in gaps:
+        first = firsts.get((key, (start, end)), (start, -1))
+        if first is not None:
+            yield Missing(*key, first[0], end, first[1], COMPACTED if key in compacted else "")

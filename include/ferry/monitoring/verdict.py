@@ -1,0 +1,336 @@
+"""The verdict about a flow: one word, why, how far behind it is, and the one next step (pure).
+
+Everything that tells people how a flow is uses it: `ferry status`, `ferry watch`, the report of a run, the Ferry page.
+
+The word is the worst that applies: unreachable (nothing is known), then loss, failing, missing, lagging, healthy. The verdict holds every
+reason, the worst first, so that no reason hides another.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from itertools import groupby
+from typing import Any, Protocol
+
+from ferry.clusters.partitions import grouped
+from ferry.config.flow import flow_command
+from ferry.config.settings import HEADROOM_SECONDS, LAG_SECONDS
+from ferry.errors import CopiesDiffer, ExitCode, SourceDataLost, TransactionHangs, count_of, error_named, span
+from ferry.ledger.run_report import PartitionFailure
+from ferry.ledger.run_summary import RunState
+from ferry.monitoring.lag import Lag
+from ferry.monitoring.limits import BrokenLimit
+from ferry.monitoring.missing import Missing, backfill_command
+
+# The lag of a flow that runs on time stays below this many intervals of its schedule.
+INTERVALS_BEHIND = 2
+UP_TO_DATE = "up to date"
+# So many names stand in a reason; a number stands for the rest.
+NAMED = 3
+
+
+class Health(StrEnum):
+    UNREACHABLE = "unreachable"
+    LOSS = "loss"
+    FAILING = "failing"
+    MISSING = "missing"
+    LAGGING = "lagging"
+    HEALTHY = "healthy"
+    UNKNOWN = "unknown"
+
+
+_CODES = {
+    Health.UNREACHABLE: ExitCode.UNREACHABLE,
+    Health.LOSS: ExitCode.DATA_LOST,
+    Health.HEALTHY: ExitCode.DONE,
+    Health.UNKNOWN: ExitCode.OTHER,
+}
+_WORDS = {
+    Health.UNREACHABLE: "cannot be read",
+    Health.LOSS: "has lost records",
+    Health.FAILING: "is failing",
+    Health.MISSING: "is not complete",
+    Health.LAGGING: "lags",
+    Health.HEALTHY: "is healthy",
+    Health.UNKNOWN: "is unknown",
+}
+
+
+class Problem(Protocol):
+    """Why the flow could not be read."""
+
+    @property
+    def message(self) -> str: ...
+
+    @property
+    def next_step(self) -> str: ...
+
+    @property
+    def unreachable(self) -> bool:
+        """Whether a cluster could not be read at all."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """A partition where a transaction is open: `topic` at the source, `place` where it is open, `waiting`: offsets from its first on."""
+
+    topic: str
+    place: str
+    waiting: int
+    remedy: str
+
+
+def held_by(entry: Mapping[str, Any]) -> Held:
+    """`entry`: as of LastStableLag.document."""
+    place = f"{entry['held_topic']}-{entry['partition']} on {entry['cluster']}"
+    return Held(entry["topic"], place, entry["high_watermark"] - entry["stable_end"], entry["remedy"])
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What is known about a flow.
+
+    `lag` None: nothing was read yet. `losses`: places of losses that nobody acknowledged, with `lost_records` offsets, of `lost_kinds` as
+    in LossReport. `stopped`: partitions that the next run will not copy. `held`: transactions that have been open for too long. Lists may
+    be cut; totals count all. `problem`: why the last read failed. `last_run`: as of runs.joined_runs; `last_verify`: the newest report.
+    `interval_seconds` of the schedule. `records_per_second`: how fast the last runs copied.
+    """
+
+    flow: str
+    lag: Lag | None = None
+    losses: Sequence[str] = ()
+    losses_total: int = 0
+    lost_records: int = 0
+    lost_kinds: frozenset[str] = frozenset()
+    missing: Sequence[Missing] = ()
+    stopped: Sequence[PartitionFailure] = ()
+    stopped_total: int = 0
+    held: Sequence[Held] = ()
+    broken: Sequence[BrokenLimit] = ()
+    problem: Problem | None = None
+    last_run: Mapping[str, Any] | None = field(default=None, hash=False)
+    last_verify: Mapping[str, Any] | None = field(default=None, hash=False)
+    interval_seconds: float | None = None
+    records_per_second: float | None = None
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a flow is not healthy, and what to do about it."""
+
+    health: Health
+    text: str
+    next_step: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`behind`: how far the flow is behind ("up to date"), `last_run`: what the last run did; empty: not known."""
+
+    flow: str
+    health: Health
+    reasons: tuple[Reason, ...] = ()
+    behind: str = ""
+    last_run: str = ""
+
+    @property
+    def next_step(self) -> str:
+        return self.reasons[0].next_step if self.reasons else ""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return _CODES.get(self.health, ExitCode.PARTLY_FAILED)
+
+    def __str__(self) -> str:
+        """One line."""
+        behind = f"otherwise {self.behind}" if self.reasons and self.behind == UP_TO_DATE else self.behind
+        told = "; ".join(text for text in (behind, self.last_run) if text)
+        if self.health is Health.HEALTHY:
+            return f"{self.flow} is healthy{told and ', '}{told}"
+        first = f"{self.flow} {_WORDS[self.health]}{': ' if self.reasons else ''}{self.reasons[0].text if self.reasons else ''}"
+        return f"{first}{told and '; '}{told}"
+
+    @property
+    def after_run(self) -> str:
+        """One line for the end of a run. A run does not look for what a seed left out, so it calls no flow healthy."""
+        return f"{self.flow} is {self.behind}" if self.health is Health.HEALTHY else str(self)
+
+    def document(self) -> dict[str, Any]:
+        """The keys that JSON documents have of it."""
+        return {
+            "health": self.health.value,
+            "reasons": [reason.text for reason in self.reasons],
+            "next_step": self.next_step,
+            "verdict": str(self),
+        }
+
+
+def verdict_of(signs: Signs, now: float) -> Verdict:
+    """`now` in seconds since the epoch."""
+    reasons = tuple(reason for judge in _JUDGES for reason in judge(signs, now))
+    behind, last_run = "" if signs.lag is None else how_far(signs.lag), told_run(signs.last_run, now)
+    if reasons:
+        unread = reasons[0].health is Health.UNREACHABLE  # what was read before may be wrong now
+        return Verdict(signs.flow, reasons[0].health, reasons, "" if unread else behind, last_run)
+    if signs.lag is None:
+        return Verdict(signs.flow, Health.UNKNOWN, (Reason(Health.UNKNOWN, "nothing was read yet", ""),))
+    return Verdict(signs.flow, Health.HEALTHY, (), behind, last_run)
+
+
+def how_far(lag: Lag) -> str:
+    """How far a flow is behind, in words."""
+    if not lag.records:
+        return UP_TO_DATE
+    return f"{count_of(lag.records, 'record')} behind" + (f", the oldest {span(lag.seconds)} old" if lag.seconds >= 0 else "")
+
+
+def told_run(run: Mapping[str, Any] | None, now: float) -> str:
+    """What the last run did, in words; empty without one."""
+    if run is None:
+        return ""
+    at = run.get("finished") or run.get("started")
+    ago = f" {span(max(0.0, now - datetime.fromisoformat(at).timestamp()))} ago" if at else ""
+    records = run.get("records")
+    copied = "" if records is None else count_of(records, "record")
+    if run["state"] in {RunState.DONE, RunState.NOTHING_NEW}:
+        return f"last run{ago}" + (f" copied {copied}" if copied else "")
+    return f"last run{ago}: {run['state']}" + (f", {copied} copied" if copied else "")
+
+
+def missing_by_topic(missing: Iterable[Missing]) -> dict[str, int]:
+    """How many records are missing in each topic, most first."""
+    found: dict[str, int] = {}
+    for entry in missing:
+        found[entry.topic] = found.get(entry.topic, 0) + entry.records
+    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _unreachable(signs: Signs, _: float) -> Iterator[Reason]:
+    if signs.problem is not None and signs.problem.unreachable:
+        yield Reason(Health.UNREACHABLE, signs.problem.message, signs.problem.next_step)
+
+
+def _losses(signs: Signs, _: float) -> Iterator[Reason]:
+    if total := signs.losses_total:
+        told = [_LOST[kind] for kind in sorted(signs.lost_kinds)]
+        what = (told[0][0] if len(told) == 1 else _LOST_IN_ANY_WAY).format(count_of(signs.lost_records, "record"))
+        steps = [*(step for _, step in told), f"when you have noted what is lost: {flow_command('ack-loss', signs.flow)}"]
+        yield Reason(Health.LOSS, f"{what}: {_named(signs.losses, total)}", "; ".join(steps))
+
+
+def _failing(signs: Signs, _: float) -> Iterator[Reason]:
+    if signs.problem is not None and not signs.problem.unreachable:
+        yield Reason(Health.FAILING, signs.problem.message, signs.problem.next_step)
+    yield from _stopped(signs)
+    if signs.held:
+        held = [f"{entry.place} (behind its beginning: {count_of(entry.waiting, 'record')})" for entry in signs.held]
+        text = f"{count_of(len(held), 'transaction')} open for too long: {_named(held, len(held))}"
+        yield Reason(Health.FAILING, text, signs.held[0].remedy)
+    yield from _failed_run(signs)
+    if signs.last_verify is not None and (found := signs.last_verify["differences_total"]):
+        yield Reason(Health.FAILING, f"the last verify found {count_of(found, 'difference')}", CopiesDiffer.next_step)
+
+
+def _stopped(signs: Signs) -> Iterator[Reason]:
+    """A reason for each error: each has its own next step. The problem is that of the first partition."""
+    unseen = signs.stopped_total - len(signs.stopped)
+    for error, found in grouped((failure.error, failure) for failure in signs.stopped).items():
+        total, unseen = len(found) + unseen, 0
+        places = _named([failure.where for failure in found], total, ", ")
+        what = "topic" if all(failure.partition < 0 for failure in found) else "partition"
+        text = f"{count_of(total, what)} stopped ({error}): {places}: {_gist(found[0].problem)}"
+        yield Reason(Health.FAILING, text, _step_of(error))
+
+
+def _failed_run(signs: Signs) -> Iterator[Reason]:
+    """The last run, unless all that failed in it is stopped or held back: that is told already."""
+    run = signs.last_run
+    if run is None or run["state"] not in {RunState.FAILED, RunState.PARTLY_FAILED}:
+        return
+    told = {(failure.topic, failure.error) for failure in signs.stopped} | {(held.topic, TransactionHangs.__name__) for held in signs.held}
+    failed = [entry for entry in run["failed"] if (entry["topic"], entry["error"]) not in told]
+    named = [f"{entry['topic']}: {entry['error']}" if entry["topic"] else _whole(entry) for entry in failed]
+    named = [*dict.fromkeys(named), *(f"sync {name}" for name, counts in run["syncs"].items() if counts["failed"])]
+    if run["failed"] and not named:
+        return
+    text = f"the last run {run['state']}" + (f": {_named(named, len(named))}" if named else "")
+    of_airflow = bool(failed) and failed[0]["error"].startswith("task ")  # as joined_runs names it
+    yield Reason(Health.FAILING, text, _READ_LOG if of_airflow else _step_of(failed[0]["error"] if failed else ""))
+
+
+def _missing(signs: Signs, now: float) -> Iterator[Reason]:
+    if not signs.missing:
+        return
+    topics = missing_by_topic(signs.missing)
+    text = f"{count_of(sum(topics.values()), 'record')} missing in {count_of(len(topics), 'topic')} (a seed passed over them)"
+    obstacle = next((entry.obstacle for entry in signs.missing if entry.obstacle), "their times could not be read: try again")
+    step = backfill_command(flow_command("backfill", signs.flow), signs.missing, now) or obstacle
+    yield Reason(Health.MISSING, f"{text}: {_named(list(topics), len(topics), ', ')}", step)
+
+
+def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
+    for key, found in groupby(signs.broken, lambda broken: broken.key):
+        broken = list(found)
+        names = [entry.topic for entry in broken if entry.topic]
+        if not names:  # the deadline
+            yield Reason(Health.LAGGING, str(broken[0]), "look whether the DAG is paused, or the scheduler is down")
+            continue
+        yield Reason(Health.LAGGING, f"{_beyond(broken)} ({key}): {_named(names, len(names), ', ')}", _STEPS.get(key, _CATCH_UP))
+    lag, interval = signs.lag, signs.interval_seconds
+    if lag is None:
+        return
+    if interval is not None and lag.seconds > INTERVALS_BEHIND * interval:
+        text = f"behind by {span(lag.seconds)}, more than {INTERVALS_BEHIND} intervals of its schedule ({span(interval)})"
+        yield Reason(Health.LAGGING, text, _RUN_MORE)
+    if lag.headroom_seconds is None:
+        return
+    # The next run may begin a whole interval from now.
+    needs = (interval or 0.0) + (lag.records / signs.records_per_second if signs.records_per_second else 0.0)
+    if lag.headroom_seconds <= 0:
+        yield Reason(Health.LAGGING, "the source may drop the oldest uncopied records at any moment", _RUN_NOW)
+    elif needs and lag.headroom_seconds < needs:
+        text = f"the source drops uncopied records in {span(lag.headroom_seconds)}; copying them takes about {span(needs)}"
+        yield Reason(Health.LAGGING, text, _RUN_NOW)
+
+
+_JUDGES: tuple[Callable[[Signs, float], Iterator[Reason]], ...] = (_unreachable, _losses, _failing, _missing, _lagging)
+_READ_LOG = "read the log of that task in Airflow; if what it names is over, start a run now"
+_RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb"
+# By the kind of a loss: what happened, and what to do so that it does not happen again.
+_LOST = {
+    "loss": ("the source deleted {} that Ferry had not copied", SourceDataLost.remedy),
+    "skipped": ("the target refused {}", "remove the cause that ferry ledger names"),
+}
+_LOST_IN_ANY_WAY = "lost for good: {}"
+_RUN_NOW = "start a run now, and raise the source's retention"
+_CATCH_UP = "start a run now; if the next runs do not catch up, run more often, or raise ferry.max.rate.mb"
+_STEPS = {HEADROOM_SECONDS: _RUN_NOW}
+
+
+def _gist(problem: str) -> str:
+    """A problem without details and remedies."""
+    return problem.partition("; ")[0]
+
+
+def _whole(failure: Mapping[str, Any]) -> str:
+    """A failure of a whole run: it has one reason, so it says all of it."""
+    return f"{failure['error']}: {failure['problem']}"
+
+
+def _step_of(error: str) -> str:
+    return error_named(error).next_step
+
+
+def _beyond(broken: Sequence[BrokenLimit]) -> str:
+    """What these topics exceed: one limit of lag or headroom."""
+    key, limit = broken[0].key, broken[0].limit
+    topics, be = count_of(len(broken), "topic"), "is" if len(broken) == 1 else "are"
+    if key == HEADROOM_SECONDS:
+        return f"the source deletes uncopied records of {topics} in less than {span(limit)}"
+    return f"{topics} {be} more than {span(limit) if key == LAG_SECONDS else count_of(round(limit), 'record')} behind"
+
+
+def _named(names: Sequence[str], total: int, between: str = "; ") -> str:
+    more = total - min(len(names), NAMED)
+    return between.join(names[:NAMED]) + (f"{between}and {more:,} more" if more else "")

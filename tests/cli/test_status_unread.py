@@ -1,0 +1,41 @@
+"""`ferry status` names the flows that it could not read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ferry.cli.main import app
+from ferry.config import Flow
+from ferry.errors import ClusterUnreachable
+from ferry.monitoring.status import FlowStatus
+
+pytestmark = pytest.mark.unit
+
+CONFIG = """\
+clusters = A, B, C
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+C.bootstrap.servers = c:9092
+A->B.enabled = true
+A->C.enabled = true
+"""
+
+
+@pytest.mark.parametrize("away", [{"B"}, {"B", "C"}])
+def test_a_flow_that_cannot_be_read_is_named(away: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flow_status(flow: Flow) -> FlowStatus:
+        if flow.target.alias in away:
+            raise ClusterUnreachable(f"cluster {flow.target.alias} does not answer")
+        return FlowStatus(flow.name, (), ())
+
+    monkeypatch.setattr("ferry.monitoring.status.flow_status", flow_status)
+    path = tmp_path / "mm2.properties"
+    path.write_text(CONFIG, encoding="latin-1")
+    outcome = CliRunner().invoke(app, ["status", str(path)])
+    assert [name for name in ("B", "C") if f"A->{name} cannot be read" in outcome.stdout] == sorted(away)
+    assert ("A->C is healthy" in outcome.stdout) is ("C" not in away)
+    assert isinstance(outcome.exception, ClusterUnreachable)
+    assert "cannot be read" not in CliRunner().invoke(app, ["status", str(path), "--json"]).stdout

@@ -1,0 +1,149 @@
+"""Ferry installed by pip into every minor release of Airflow that it runs on: no checkout on the path, no folder copied.
+
+Each release gets a bare virtual environment with the Python that its row names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from tests.virtual_environment import virtual_environment
+from tools.kafka import SandboxCluster, compare_topics
+from tools.release.building import build
+
+from ferry import __version__
+from ferry.config import load_config
+
+pytestmark = [pytest.mark.installing, pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]
+
+RELEASES = {"3.0": "3.11", "3.1": "3.11", "3.2": "3.12", "3.3": "3.13"}
+# A server that has not started by then hangs.
+START_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An Airflow with Ferry in it."""
+
+    python: Path
+    home: Path
+    config: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("HOME", "JAVA_HOME", "LANG") if name in os.environ}
+        return {
+            **kept,
+            "PATH": f"{self.python.parent}:/usr/local/bin:/usr/bin:/bin",
+            "AIRFLOW_HOME": str(self.home),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "0",
+            "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+            "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
+            "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[2]"}',
+            "FERRY_CONFIG": str(self.config),
+        }
+
+    def command(self, *arguments: str) -> list[str]:
+        return [str(self.python), "-m", "airflow", *arguments]
+
+    def airflow(self, *arguments: str) -> str:
+        done = subprocess.run(self.command(*arguments), env=self.environment, cwd=self.home, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("wheel", tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture
+def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
+    """600 records in three partitions."""
+    name = topic_factory(source_cluster, partitions=3)
+    producer = Producer({"bootstrap.servers": source_cluster.bootstrap})
+    for number in range(600):
+        producer.produce(name, value=str(number).encode(), partition=number % 3)
+    assert producer.flush(30) == 0
+    return name
+
+
+@pytest.fixture(params=RELEASES)
+def installed(request: pytest.FixtureRequest, wheel: Path, tmp_path: Path, topic: str, config_file: Callable[..., Path]) -> Installed:
+    release = request.param
+    home, place = tmp_path / "airflow", tmp_path / "venv"
+    (home / "dags").mkdir(parents=True)
+    (home / "dags" / "replication.py").write_text("from ferry.airflow.dags import flows\n\nflows()\n")
+    packages = [f"apache-airflow=={release}.*", f"kafka-ferry[airflow,spark] @ {wheel.as_uri()}"]
+    python = virtual_environment(place, RELEASES[release], *packages)
+    return Installed(python, home, config_file(f"A->B.topics = {topic}"))
+
+
+def test_pip_is_enough(installed: Installed, topic: str, source_cluster: SandboxCluster, target_cluster: SandboxCluster) -> None:
+    installed.airflow("db", "migrate")
+    providers = {entry["package_name"]: entry for entry in json.loads(installed.airflow("providers", "list", "--output", "json"))}
+    assert providers["kafka-ferry"]["version"] == __version__
+    assert "ferry_page" in installed.airflow("plugins", "--output", "json")
+
+    flow = load_config(installed.config).flows[0]
+    said = installed.airflow("dags", "test", f"ferry.{flow.source.alias}.{flow.target.alias}")
+    assert "600 records" in said
+    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: f"{flow.source.alias}.{topic}"})
+    assert (found.equal, found.records) == (True, 600)
+
+
+def test_the_api_server_has_the_page_behind_its_login(installed: Installed) -> None:
+    installed.airflow("db", "migrate")
+    with serving(installed) as address:
+        assert status_of(f"{address}/ferry/api/overview") == 401
+        assert status_of(f"{address}/ferry/no/such/route") == 404
+
+
+@contextmanager
+def serving(installed: Installed) -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        port = held.getsockname()[1]
+    log = installed.home / "api-server.log"
+    with log.open("w") as told:
+        server = subprocess.Popen(
+            installed.command("api-server", "--host", "127.0.0.1", "--port", str(port)),
+            env=installed.environment,
+            cwd=installed.home,
+            stdout=told,
+            stderr=told,
+        )
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while status_of(f"http://127.0.0.1:{port}/api/v2/version") != 200:
+            assert server.poll() is None, log.read_text()[-4000:]
+            assert time.monotonic() < deadline, log.read_text()[-4000:]
+            time.sleep(1)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def status_of(address: str) -> int:
+    """The status of the answer; 0: there is none."""
+    try:
+        with urllib.request.urlopen(address, timeout=30) as answer:  # noqa: S310 - http on loopback
+            return int(answer.status)
+    except urllib.error.HTTPError as refused:
+        return refused.code
+    except OSError:
+        return 0

@@ -1,0 +1,239 @@
+"""One word for a flow, the reasons, how far it is behind, and the next step."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ferry.page
+from ferry.config.settings import LAG_RECORDS
+from ferry.ledger.run_summary import RunState
+from ferry.monitoring.lag import PartitionStatus
+from ferry.monitoring.limits import BrokenLimit
+from ferry.monitoring.missing import COMPACTED, Missing
+from ferry.monitoring.status import FlowStatus
+from ferry.monitoring.verdict import Health, Signs, verdict_of
+from ferry.page.overview import Overview
+from ferry.page.problem import Problem
+
+pytestmark = pytest.mark.unit
+
+IDLE = PartitionStatus("orders", 0, "A.orders", 100, 100, 0, 0, 0.0, None, None, 0)
+BEHIND = replace(IDLE, topic="clicks", lag_records=10, lag_seconds=30.0)
+LOSS = {"topic": "orders", "partition": 0, "upstream_start": 5, "upstream_end": 9, "kind": "loss", "acknowledged": False}
+SEEN_LOSS = {**LOSS, "acknowledged": True}
+STOPPED = {"topic": "orders", "partition": 1, "error": "TargetRecreated", "problem": "deleted"}
+HELD = {"topic": "orders", "partition": 0, "held_topic": "A.orders", "cluster": "B", "overdue": True, "remedy": "end it"}
+HELD |= {"stable_end": 5, "high_watermark": 8}
+GAP = Missing("orders", 0, 1, 1_000, first_time=1_000)
+NOW = 1_800_000_000.0
+UNREACHABLE = Problem("ClusterUnreachable", "cluster B (b:9092) does not answer", "check it")
+REFUSED = Problem("UnreadableRecord", "damaged", "look")
+HEALTHY = replace(Overview((IDLE,)).signs("A->B"), interval_seconds=600.0)
+
+
+def seen(overview: Overview, **more: Any) -> Signs:
+    return replace(overview.signs("A->B"), **more)
+
+
+def lagging(records: int = 10, seconds: float = 30.0, headroom: float | None = None) -> Overview:
+    return Overview((IDLE, replace(BEHIND, lag_records=records, lag_seconds=seconds, headroom_seconds=headroom)))
+
+
+def run(state: str, *, failed: list[dict[str, Any]] | None = None, syncs: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"run_id": "r1", "state": state, "failed": failed or [], "syncs": syncs or {}}
+
+
+ENDED = {
+    **run("done"), "records": 4_999, "finished": datetime.fromtimestamp(NOW - 130, UTC).isoformat(timespec="milliseconds"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("signs", "health", "reason"),
+    [
+        (HEALTHY, Health.HEALTHY, None),
+        (Signs("A->B"), Health.UNKNOWN, "nothing was read yet"),
+        (replace(HEALTHY, problem=UNREACHABLE), Health.UNREACHABLE, "cluster B (b:9092) does not answer"),
+        (Signs("A->B", problem=UNREACHABLE), Health.UNREACHABLE, "cluster B (b:9092) does not answer"),
+        (Signs("A->B", problem=Problem("ReadTimedOut", "slow", "wait")), Health.UNREACHABLE, "slow"),
+        (Signs("A->B", problem=Problem("AuthenticationFailed", "no", "log in")), Health.UNREACHABLE, "no"),
+        (Signs("A->B", problem=REFUSED), Health.FAILING, "damaged"),
+        (seen(Overview((IDLE,), (LOSS,), 1, 1, 4)), Health.LOSS, "the source deleted 4 records that Ferry had not copied: orders-0 [5, 9)"),
+        (seen(Overview((IDLE,), (SEEN_LOSS,), 1, 0)), Health.HEALTHY, None),
+        (
+            seen(Overview((IDLE,), (LOSS,) * 4, 9, 9, 36)),
+            Health.LOSS,
+            "the source deleted 36 records that Ferry had not copied: " + "orders-0 [5, 9); " * 3 + "and 6 more",
+        ),
+        (replace(HEALTHY, last_run=run("done")), Health.HEALTHY, None),
+        (replace(HEALTHY, last_run=run("superseded")), Health.HEALTHY, None),
+        (replace(HEALTHY, last_run=run("failed")), Health.FAILING, "the last run failed"),
+        (
+            replace(HEALTHY, last_run=run("partly failed", failed=[STOPPED], syncs={"acls": {"failed": 1}, "groups": {"failed": 0}})),
+            Health.FAILING,
+            "the last run partly failed: orders: TargetRecreated; sync acls",
+        ),
+        (
+            replace(HEALTHY, last_run=run("failed", failed=[{**STOPPED, "topic": ""}])),
+            Health.FAILING,
+            "the last run failed: TargetRecreated: deleted",
+        ),
+        (
+            replace(
+                HEALTHY,
+                last_run=run("failed", failed=[{**STOPPED, "topic": "", "error": "task plan_run failed", "problem": "see its log"}]),
+            ),
+            Health.FAILING,
+            "the last run failed: task plan_run failed: see its log",
+        ),
+        (
+            seen(Overview((IDLE,), stopped=(STOPPED,), stopped_total=1), last_run=run("partly failed", failed=[STOPPED])),
+            Health.FAILING,
+            "1 partition stopped (TargetRecreated): orders-1: deleted",
+        ),
+        (
+            seen(
+                Overview((IDLE,), open_transactions=(HELD,)),
+                last_run=run("partly failed", failed=[{**STOPPED, "error": "TransactionHangs"}]),
+            ),
+            Health.FAILING,
+            "1 transaction open for too long: A.orders-0 on B (behind its beginning: 3 records)",
+        ),
+        (
+            seen(Overview((IDLE,), ({**LOSS, "kind": "skipped"},), 1, 1, 4)),
+            Health.LOSS,
+            "the target refused 4 records: orders-0 [5, 9)",
+        ),
+        (
+            seen(Overview((IDLE,), (LOSS, {**LOSS, "kind": "skipped"}), 2, 2, 8)),
+            Health.LOSS,
+            "lost for good: 8 records: orders-0 [5, 9); orders-0 [5, 9)",
+        ),
+        (
+            seen(Overview((IDLE,), stopped=(STOPPED,), stopped_total=1)),
+            Health.FAILING,
+            "1 partition stopped (TargetRecreated): orders-1: deleted",
+        ),
+        (
+            seen(Overview((IDLE,), stopped=({**STOPPED, "partition": -1},), stopped_total=1)),
+            Health.FAILING,
+            "1 topic stopped (TargetRecreated): topic orders: deleted",
+        ),
+        (
+            seen(Overview((IDLE,), open_transactions=(HELD,))),
+            Health.FAILING,
+            "1 transaction open for too long: A.orders-0 on B (behind its beginning: 3 records)",
+        ),
+        (seen(Overview((IDLE,), open_transactions=({**HELD, "overdue": False},))), Health.HEALTHY, None),
+        (replace(HEALTHY, last_verify={"differences_total": 2}), Health.FAILING, "the last verify found 2 differences"),
+        (replace(HEALTHY, last_verify={"differences_total": 0}), Health.HEALTHY, None),
+        (seen(lagging(seconds=1200.0), interval_seconds=600.0), Health.HEALTHY, None),
+        (
+            seen(lagging(seconds=1201.0), interval_seconds=600.0),
+            Health.LAGGING,
+            "behind by 20 min, more than 2 intervals of its schedule (10 min)",
+        ),
+        (seen(lagging(seconds=1e6)), Health.HEALTHY, None),
+        (
+            seen(Overview((replace(BEHIND, lag_seconds=1e6, heartbeats=True),)), interval_seconds=600.0),
+            Health.HEALTHY,
+            None,
+        ),
+        (
+            seen(Overview((IDLE,), broken=(BrokenLimit(LAG_RECORDS, "clicks", 12, 10), BrokenLimit(LAG_RECORDS, "orders", 11, 10)))),
+            Health.LAGGING,
+            "2 topics are more than 10 records behind (ferry.alert.lag.records): clicks, orders",
+        ),
+        (
+            seen(lagging(records=1000, headroom=500.0), interval_seconds=600.0, records_per_second=100.0),
+            Health.LAGGING,
+            "the source drops uncopied records in 8 min; copying them takes about 10 min",
+        ),
+        (seen(lagging(records=1000, headroom=611.0), interval_seconds=600.0, records_per_second=100.0), Health.HEALTHY, None),
+        (seen(lagging(headroom=500.0)), Health.HEALTHY, None),
+        (seen(lagging(headroom=-3.0)), Health.LAGGING, "the source may drop the oldest uncopied records at any moment"),
+    ],
+)
+def test_the_word_and_the_reason(signs: Signs, health: Health, reason: str | None) -> None:
+    verdict = verdict_of(signs, NOW)
+    assert (verdict.health, [found.text for found in verdict.reasons]) == (health, [] if reason is None else [reason])
+    assert all(found.next_step for found in verdict.reasons if health is not Health.UNKNOWN)
+
+
+def test_the_worst_names_the_flow_and_every_reason_is_told() -> None:
+    found = replace(
+        lagging(seconds=9e9), losses=(LOSS,), losses_total=1, losses_open=1, stopped=(STOPPED,), stopped_total=1, missing=(GAP,)
+    )
+    signs = seen(found, problem=UNREACHABLE, last_run=run("failed"), interval_seconds=60.0)
+    verdict = verdict_of(signs, NOW)
+    assert verdict.health is Health.UNREACHABLE
+    assert [reason.text.split(" ")[0] for reason in verdict.reasons] == ["cluster", "the", "1", "the", "999", "behind"]
+    assert verdict.behind == "", "what was read before the outage may be wrong now"
+    assert verdict_of(replace(signs, problem=None), NOW).health is Health.LOSS
+    assert verdict_of(replace(signs, problem=None, losses_total=0), NOW).health is Health.FAILING
+
+
+def test_missing_records_name_the_backfill_that_copies_them() -> None:
+    verdict = verdict_of(seen(Overview((IDLE,), missing=(GAP, replace(GAP, topic="clicks", end=5)))), NOW)
+    assert (verdict.health, verdict.reasons[0].text) == (
+        Health.MISSING,
+        "1,003 records missing in 2 topics (a seed passed over them): orders, clicks",
+    )
+    command = "ferry backfill $FERRY_CONFIG --flow 'A->B' --topic orders --topic clicks --from 1970-01-01T00:00:01Z"
+    assert verdict.next_step.startswith(f"{command} --until 2027-01-15")
+    compacted = verdict_of(seen(Overview((IDLE,), missing=(replace(GAP, obstacle=COMPACTED),))), NOW)
+    assert (compacted.health, compacted.next_step) == (Health.MISSING, COMPACTED)
+
+
+@pytest.mark.parametrize(
+    ("signs", "line"),
+    [
+        (HEALTHY, "A->B is healthy, up to date"),
+        (replace(HEALTHY, last_run=ENDED), "A->B is healthy, up to date; last run 2 min ago copied 4,999 records"),
+        (replace(HEALTHY, last_run={**ENDED, "records": 1}), "A->B is healthy, up to date; last run 2 min ago copied 1 record"),
+        (seen(lagging(records=1)), "A->B is healthy, 1 record behind, the oldest 30 s old"),
+        (
+            seen(Overview((IDLE,), missing=(GAP,)), last_run=ENDED),
+            (
+                "A->B is not complete: 999 records missing in 1 topic (a seed passed over them): orders; otherwise up to date; "
+                "last run 2 min ago copied 4,999 records"
+            ),
+        ),
+        (replace(HEALTHY, problem=UNREACHABLE), "A->B cannot be read: cluster B (b:9092) does not answer"),
+    ],
+)
+def test_a_line_says_all_of_it(signs: Signs, line: str) -> None:
+    assert str(verdict_of(signs, NOW)) == line
+
+
+@pytest.mark.parametrize(
+    ("signs", "line"),
+    [
+        (HEALTHY, "A->B is up to date"),
+        (seen(lagging()), "A->B is 10 records behind, the oldest 30 s old"),
+        (seen(Overview((IDLE,)), losses=["orders-0 [5, 9)"], losses_total=1), "A->B has lost records: "),
+    ],
+)
+def test_a_run_says_how_far_the_flow_is_and_never_that_it_is_healthy(signs: Signs, line: str) -> None:
+    assert verdict_of(signs, NOW).after_run.startswith(line)
+
+
+def test_a_status_and_the_page_judge_alike() -> None:
+    status = FlowStatus("A->B", (IDLE, replace(IDLE, topic="heartbeats", lag_records=1, lag_seconds=1e9, heartbeats=True)), ())
+    assert str(status.verdict(NOW)) == "A->B is healthy, up to date"
+    status = replace(status, missing=(GAP,), last_run=ENDED)
+    assert status.verdict(NOW) == verdict_of(seen(Overview(status.partitions, missing=(GAP,)), last_run=ENDED), NOW)
+    assert status.document()["health"] == "missing"
+
+
+def test_the_page_has_a_sign_for_every_state_of_a_run() -> None:
+    script = (Path(ferry.page.__file__).parent / "static" / "runs.js").read_text()
+    table = script.partition("const STATES = {")[2].partition("};")[0]
+    signs = {quoted or plain for quoted, plain in re.findall(r'^  (?:"([^"]+)"|(\w+)): \[', table, re.MULTILINE)}
+    assert signs == {state.value for state in RunState}
