@@ -14,7 +14,6 @@ from airflow.sdk.exceptions import ParamValidationError
 from ferry.airflow.flows import FlowReference
 from ferry.airflow.spark_operators import FerrySparkOperator
 from ferry.airflow.verifying import verify_request_of
-from ferry.airflow.versions import AFTER_PLAN
 from ferry.errors import ArgumentError
 from ferry.verify.request import VerifyRequest
 
@@ -92,7 +91,7 @@ def test_the_tasks_and_their_order(bag: DagBag) -> None:
 def test_each_enabled_sync_is_a_task_of_its_own_after_the_copy(bag: DagBag) -> None:
     for name in SYNCS:
         task = bag.dags["ferry.A.B"].get_task(name)
-        assert (task.trigger_rule, task.downstream_task_ids) == (AFTER_PLAN, {"report_outcome"})
+        assert (task.trigger_rule, task.downstream_task_ids) == ("all_done", {"report_outcome"})
         assert "copy_records" in task.upstream_task_ids
     other = {task.task_id for task in bag.dags["ferry.B.A"].tasks} - {
         "plan_run",
@@ -117,7 +116,7 @@ def test_the_check_of_limits_runs_beside_the_report(bag: DagBag) -> None:
     """A limit that is broken, or an event that cannot be sent, fails neither the copy nor the report."""
     for name in BESIDE:
         task = bag.dags["ferry.A.B"].get_task(name)
-        assert (task.trigger_rule, task.downstream_task_ids, "copy_records" in task.upstream_task_ids) == (AFTER_PLAN, set(), True)
+        assert (task.trigger_rule, task.downstream_task_ids, "copy_records" in task.upstream_task_ids) == ("all_done", set(), True)
     assert [alias.name for alias in bag.dags["ferry.A.B"].get_task("announce_topics").outlets] == ["ferry.A.B.topics"]
 
 

@@ -10,7 +10,6 @@ from ferry.airflow import alerts, assets, flows, params, steps
 from ferry.airflow.dag_options import DagOptions
 from ferry.airflow.flows import FlowReference
 from ferry.airflow.spark_operators import CopyRecordsOperator
-from ferry.airflow.versions import AFTER_PLAN
 from ferry.config import Flow
 from ferry.monitoring.runs import COPY_TASK
 
@@ -41,7 +40,7 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
         def prepare_topics(planned: dict[str, Any]) -> dict[str, Any]:
             return steps.prepare(reference, planned)
 
-        @task(trigger_rule=AFTER_PLAN)
+        @task(trigger_rule="all_done")
         def sync(name: str, planned: dict[str, Any]) -> dict[str, Any]:
             return steps.sync(reference, name, planned)
 
@@ -49,11 +48,11 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
         def report_outcome(planned: dict[str, Any], prepared: dict[str, Any]) -> dict[str, Any]:
             return steps.report(reference, planned, prepared)
 
-        @task(trigger_rule=AFTER_PLAN, outlets=[assets.topics_alias(flow)])
+        @task(trigger_rule="all_done", outlets=[assets.topics_alias(flow)])
         def announce_topics(planned: dict[str, Any]) -> dict[str, Any]:
             return assets.announce(reference, planned)
 
-        @task(trigger_rule=AFTER_PLAN)
+        @task(trigger_rule="all_done")
         def check_limits(planned: dict[str, Any]) -> dict[str, Any]:
             return steps.check_limits(reference, planned)
 

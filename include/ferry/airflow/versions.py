@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
 
 __all__ = [
-    "AFTER_PLAN",
     "AIRFLOW",
     "HAS_APPROVALS",
     "SPARK_SUBMIT_OPTIONS",
@@ -51,8 +50,6 @@ __all__ = [
 AIRFLOW = tuple(map(int, version("apache-airflow-core").split(".")[:2]))
 # A person can confirm a task since 3.1, with a standard provider that has the operator.
 HAS_APPROVALS = AIRFLOW >= (3, 1) and importlib.util.find_spec("airflow.providers.standard.operators.hitl") is not None
-# The trigger rule of tasks that need a plan and also run after a failed copy. 3.0 starts them without a plan too: they skip themselves.
-AFTER_PLAN = "all_done_min_one_success" if AIRFLOW >= (3, 1) else "all_done"
 # Ferry's jobs do not resume: a new try fences the old one. Older providers do not know the option, and never resume.
 SPARK_SUBMIT_OPTIONS: dict[str, Any] = {"durable": False} if "durable" in inspect.signature(SparkSubmitOperator.__init__).parameters else {}
 
