@@ -96,8 +96,10 @@ class Terminal:
         """Wait for `pattern` behind place `after` of what was shown; where it ended."""
         end = time.monotonic() + NEVER_SECONDS
         while (found := re.compile(pattern).search(self.shown, after)) is None:
-            assert time.monotonic() < end, f"never saw {pattern!r} in:\n{self.shown[after:]}"
+            ended = self.process.poll() is not None  # before the read: what it said last is read too
             self.read(0.05)
+            over = time.monotonic() > end or (ended and not re.compile(pattern).search(self.shown, after))
+            assert not over, f"never saw {pattern!r} in:\n{self.shown[after:]}"
         return found.end()
 
     def ended(self) -> int:

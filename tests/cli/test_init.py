@@ -52,7 +52,8 @@ def test_by_options(
     assert (loaded.warnings, loaded.flows[0].topics, loaded.flows[0].replication_factor) == ((), (topic,), 1)
     plan = ferry("plan", file, "--flow", document["flow"], "--json", cwd=tmp_path)
     assert (plan.returncode, plan.stderr) == (0, "")
-    assert [entry["remote_topic"] for entry in json.loads(plan.stdout)["topics"]["create"]] == [f"{aliases[1]}.{topic}"]
+    created = {entry["remote_topic"] for entry in json.loads(plan.stdout)["topics"]["create"]}
+    assert created - {f"{aliases[1]}.heartbeats"} == {f"{aliases[1]}.{topic}"}  # other tests may have left heartbeats
 
     before = file.read_text()
     again = ferry("init", "--no-input", *sides, cwd=tmp_path)
@@ -68,7 +69,7 @@ def test_wrong_options_leave_no_file(source_cluster: SandboxCluster, tmp_path: P
     login = ["--target-protocol", "SASL_PLAINTEXT", "--target-mechanism", "PLAIN", "--target-user", "me", "--target-password"]
     cases: list[tuple[list[str], ExitCode, str]] = [
         (["--source", here, "--target", f"{here}, {nowhere}"], ExitCode.BAD_INPUT, "to itself"),
-        (["--source", nowhere, "--target", here], ExitCode.UNREACHABLE, "Connection refused"),
+        (["--source", nowhere, "--target", here], ExitCode.UNREACHABLE, "connection refused"),
         (["--no-test", "--source", here], ExitCode.BAD_INPUT, "--target is needed"),
         (["--no-test", "--source", "nonsense", "--target", here], ExitCode.BAD_INPUT, "host:port"),
         (["--no-test", "--source", here, "--target", nowhere, *login, "hunter2"], ExitCode.BAD_INPUT, "can be seen by others"),
@@ -92,7 +93,7 @@ def test_asked_at_a_terminal(source_cluster: SandboxCluster, cluster_factory: Cl
         ("Servers of A .*: ", "nonsense"),
         ("is no list of servers.*\\s+Servers of A .*: ", f"127.0.0.1:{free_ports(1)[0]}"),
         ("security.protocol of A .*: ", ""),
-        ("Connection refused.*\\s+Write the file anyway.*: ", "n"),
+        ("connection refused.*\\s+Write the file anyway.*: ", "n"),
         ("Servers of A .*: ", source_cluster.bootstrap),
         ("security.protocol of A .*: ", "plaintext"),
         ("What to call the target .*: ", "A"),
