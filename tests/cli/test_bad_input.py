@@ -210,7 +210,7 @@ def test_a_cluster_that_does_not_answer(config: ConfigFile, source: Side, target
     outcome = refused(file, *INLINE)
     assert outcome.code == ExitCode.UNREACHABLE
     assert outcome.lacks("ClusterUnreachable", f"cluster {alias} does not answer ({nowhere.bootstrap}, connection refused)") == []
-    assert outcome.lacks("check that the cluster is up; then bootstrap.servers") == []
+    assert "check that the cluster is up; then bootstrap.servers" in outcome.output
     assert target.topics_of(file) == []
 
 
