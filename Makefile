@@ -127,8 +127,9 @@ page: browser ## The page in a browser; pictures of every view and state in .fer
 situations: browser ## What page, status, Airflow and alerts say in eleven situations on real clusters, for a person to read: about 15 minutes
 	python -m tests.situations.run
 
-pictures: browser ## The pictures in docs/images, anew, of the demo that runs (make demo)
+pictures: browser ## The pictures in docs/images, anew, of the demo that runs (make demo), and the recording of a killed run
 	python -m tests.situations.pictures
+	python -m tests.situations.recording
 
 coverage: browser ## As test-all, and which lines no test reached
 	pytest -m "$(ALL)" $(PARALLEL) --cov --cov-report=term:skip-covered

@@ -1,4 +1,4 @@
-"""Airflow's plugin: the Ferry page, its entry in the navigation and a tab on DAGs.
+"""Airflow's plugin: the Ferry page, its entry in the navigation and a tab on DAGs, and the notes of DAG runs.
 
 The entry point `airflow.plugins` of the package names it, so Airflow finds it wherever Ferry is installed.
 """
@@ -10,11 +10,14 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
+from ferry.airflow import run_note
+
 
 class FerryPagePlugin(AirflowPlugin):
     """Tasks load plugins too: what only the api-server needs is imported when it asks for it."""
 
     name = "ferry_page"
+    listeners = [run_note]  # noqa: RUF012 - Airflow reads a list
 
     # Airflow 3.0 has no apps in its own pages: there a link in its menu opens the page.
     appbuilder_menu_items = [] if hasattr(AirflowPlugin, "react_apps") else [{"name": "Ferry", "href": "/ferry/"}]

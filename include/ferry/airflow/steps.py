@@ -15,7 +15,8 @@ from rich.text import Text
 
 from ferry.airflow.flows import FlowReference, flow_asset, flow_for_running, follow_seconds_of, sync_tasks
 from ferry.airflow.params import run_params
-from ferry.airflow.tasks import NOT_PLANNED, EarlierTaskFailed, emit, first_failure, say, typed_retries
+from ferry.airflow.run_note import VERDICT
+from ferry.airflow.tasks import NOT_PLANNED, EarlierTaskFailed, emit, first_failure, leave, say, typed_retries
 from ferry.airflow.versions import AirflowFailException, AirflowSkipException
 from ferry.copying.request import RunRequest
 from ferry.errors import FerryError
@@ -173,7 +174,9 @@ def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict
         if trouble := keep_lag(settings, request.run_id, status.lag.of_run):
             say(trouble)
         emit(status_measurements(status, settings.source.alias, settings.target.alias))
-        say(status.verdict(time.time()).after_run)
+        verdict = status.verdict(time.time()).after_run
+        leave(VERDICT, lambda _: verdict)
+        say(verdict)
         if status.broken:
             raise limits_broken(flow.name, status.broken)
     return {**status.lag.totals, "headroom_seconds": status.lag.headroom_seconds}

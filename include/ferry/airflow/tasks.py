@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import get_current_context
 
+from ferry.airflow.run_note import FAILURE
 from ferry.airflow.versions import AirflowException, AirflowFailException, Stats
 from ferry.clusters.kept import kept_clients
 from ferry.errors import ExitCode, FerryError, RetryRule, all_errors
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 # newer run does.)
 FINAL_EXIT_CODES = frozenset(ExitCode) - {ExitCode.DONE} - {kind.exit_code for kind in all_errors() if kind.retry is RetryRule.RETRY}
 
-# The key of an XCom: why a task failed.
-FAILURE = "failure"
 NOT_PLANNED = "plan_run failed, so there is nothing to do: report_outcome names the reason"
 
 log = logging.getLogger(__name__)
@@ -42,18 +42,22 @@ class JobFailedForGood(AirflowFailException, JobFailed):
     """A Spark job ended with an `exit_code` with which every other try would end too."""
 
 
-def keep_failure(problem: FerryError) -> None:
-    """Leave the failure, as an XCom, to the task that reports the run. Never raises: the task fails anyway."""
+def leave(key: str, value: Callable[[Any], object]) -> None:
+    """Leave `value(task instance)` as an XCom: to the report of the run, and for its note. Never raises: no task fails because of it."""
     try:
         task = get_current_context()["ti"]
-        step = {"error": type(problem).__name__, "problem": str(problem), "next_step": problem.next_step, "url": str(task.log_url)}
-        task.xcom_push(FAILURE, {"task": str(task.task_id), **step})
+        task.xcom_push(key, value(task))
     except Exception as trouble:  # noqa: BLE001 - Airflow's, of any kind; also outside of a task
-        log.debug("the failure could not be kept: %s", type(trouble).__name__)
+        log.debug("%s could not be kept: %s", key, type(trouble).__name__)
+
+
+def _failure(problem: FerryError, task: Any) -> dict[str, str]:
+    step = {"error": type(problem).__name__, "problem": str(problem), "next_step": problem.next_step, "url": str(task.log_url)}
+    return {"task": str(task.task_id), **step}
 
 
 def first_failure(tasks: Iterable[str]) -> Mapping[str, str] | None:
-    """What the first of these tasks that failed has left, as of keep_failure."""
+    """What the first of these tasks that failed has left."""
     task = get_current_context()["ti"]
     return next((found for name in tasks if isinstance(found := task.xcom_pull(task_ids=name, key=FAILURE), Mapping)), None)
 
@@ -65,7 +69,7 @@ def typed_retries() -> Iterator[None]:
         with kept_clients():
             yield
     except FerryError as problem:
-        keep_failure(problem)
+        leave(FAILURE, partial(_failure, problem))
         text = f"{problem.named} (next: {problem.next_step})"
         if problem.retry is RetryRule.RETRY:
             raise AirflowException(text) from problem

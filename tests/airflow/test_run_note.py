@@ -1,0 +1,39 @@
+"""The note of a DAG run, made from what its tasks left."""
+
+from __future__ import annotations
+
+import pytest
+
+from ferry.airflow.run_note import FAILURE, MOST_CHARACTERS, VERDICT, note_of
+
+pytestmark = pytest.mark.airflow
+
+BEHIND = "A->B is 7 records behind"
+
+
+def failure(task: str, problem: str = "no such topic") -> dict[str, str]:
+    return {"task": task, "error": "ArgumentError", "problem": problem, "next_step": "look at the name", "url": f"http://airflow/{task}"}
+
+
+def test_a_run_without_trouble_says_how_far_the_flow_is() -> None:
+    assert note_of({("check_limits", VERDICT): BEHIND}) == BEHIND
+
+
+def test_the_first_failure_unless_the_report_names_the_worst() -> None:
+    left = {("plan_run", FAILURE): failure("plan_run"), ("sync_groups", FAILURE): failure("sync_groups")}
+    assert note_of(left).split("\n\n") == ["ArgumentError: no such topic", "next: look at the name", "log: http://airflow/plan_run"]
+    left |= {("check_limits", VERDICT): BEHIND, ("report_outcome", FAILURE): failure("report_outcome", "1 partition failed")}
+    told = ["ArgumentError: 1 partition failed", "next: look at the name", "log: http://airflow/report_outcome", BEHIND]
+    assert note_of(left).split("\n\n") == told
+
+
+def test_what_other_tasks_leave_makes_no_note() -> None:
+    assert note_of({("plan_run", "return_value"): {"needs_copy": True}}) == ""
+
+
+@pytest.mark.parametrize("length", [700, 1000, 5000])
+def test_it_fits_into_airflows_column_and_keeps_the_next_step(length: int) -> None:
+    note = note_of({("plan_run", FAILURE): failure("plan_run", "x" * length), ("check_limits", VERDICT): BEHIND})
+    assert len(note) <= MOST_CHARACTERS
+    assert note.endswith(f"next: look at the name\n\nlog: http://airflow/plan_run\n\n{BEHIND}")
+    assert ("…" in note) is (length > 800)
