@@ -37,7 +37,7 @@ SEEN = {
         "Failing",
         (
             "1 partition stopped (SourceDataLost): orders-2: the source dropped",
-            "invoices-1 on A (800 records wait",
+            "invoices-1 on A (behind its beginning: 800 records)",
             "the last verify found 7 differences",
         ),
     ),
