@@ -54,15 +54,16 @@ def inside(unpacked: Path, program: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_it_holds_every_file_of_the_package_and_the_jobs_and_examples(unpacked: Path) -> None:
-    folders = {PACKAGE: "ferry", ROOT / "spark_jobs": "ferry/spark_jobs", ROOT / "docs" / "examples": "ferry/examples"}
+def test_it_holds_every_file_of_the_package_and_the_jobs_and_the_documentation(unpacked: Path) -> None:
+    folders = {PACKAGE: "ferry", ROOT / "spark_jobs": "ferry/spark_jobs", ROOT / "docs": "ferry/docs"}
     wanted = {
         f"{name}/{path.relative_to(folder)}"
         for folder, name in folders.items()
         for path in folder.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    assert {"ferry/spark_jobs/copy_ranges.py", "ferry/page/static/main.js", "ferry/examples/downstream.py"} <= wanted
+    known = {"spark_jobs/copy_ranges.py", "page/static/main.js", "docs/examples/downstream.py", "docs/troubleshooting.md"}
+    assert {f"ferry/{name}" for name in known} <= wanted
     assert {str(path.relative_to(unpacked)) for path in (unpacked / "ferry").rglob("*") if path.is_file()} == wanted
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import warnings
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from tests.waiting import NEVER_SECONDS, until
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
 
+from ferry.airflow.page_docs import DOCS
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
@@ -78,7 +80,7 @@ class Page:
         found = []
         for route in self.mounted.routes:
             assert isinstance(route, APIRoute), f"{route} demands no login that a test could see"
-            path = route.path.replace("{path:path}", "index.html")
+            path = route.path.replace("docs/{path:path}", "docs/index.md").replace("{path:path}", "index.html")
             assert "{" not in path, f"{path} needs an example here"
             names = {field.name for dependant in _dependants(route.dependant) for field in dependant.query_params}
             known = {"flow": "A->B", "topic": TOPIC, "group": GROUP}
@@ -193,7 +195,7 @@ def test_every_route_demands_a_login_and_none_writes(page: Page) -> None:
         for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
             answer = page.client.request(method, path, headers=page.headers("admin"))
             assert answer.status_code == 405, (method, path)
-    for path in ("/ferry/docs", "/ferry/redoc", "/ferry/openapi.json", "/ferry/api/nothing", "/ferry/static", "/ferry/static/../page.py"):
+    for path in ("/ferry/redoc", "/ferry/openapi.json", "/ferry/api/nothing", "/ferry/static", "/ferry/static/../page.py"):
         answer = page.client.get(path, headers=page.headers("admin"), follow_redirects=False)
         assert answer.status_code in {307, 404}, path
         assert answer.headers.get("location", "/ferry/").rpartition("://")[2].partition("/")[2].startswith("ferry"), path
@@ -357,6 +359,19 @@ def test_the_browsers_cookie_is_a_login_for_files_too(page: Page, tmp_path: Path
         assert browser.get("/ferry/api/whoami").json()["name"] == "vic"
         for path in ("../secret.txt", "%2e%2e/secret.txt", "..%2fsecret.txt", "%2e%2e%2fsecret.txt"):
             assert browser.get(f"/ferry/static/{path}").status_code == 404, path
+
+
+def test_the_documentation_can_be_read_where_no_checkout_is(page: Page) -> None:
+    headers = page.headers("vic")
+    for path in DOCS.glob("*.md"):
+        answer = page.client.get(f"/ferry/docs/{path.name}", headers=headers)
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8"), path
+        for name, anchor in re.findall(r'href="([a-z-]*\.md|)#([^"]+)"', answer.text):
+            target = page.client.get(f"/ferry/docs/{name or path.name}", headers=headers).text
+            assert f'id="{anchor}"' in target, f"{path.name} names {name}#{anchor}"
+    assert page.client.get("/ferry/docs/images/overview.png", headers=headers).headers["content-type"] == "image/png"
+    for wrong in ("nothing.md", "../README.md", "..%2fREADME.md", "%2e%2e/pyproject.toml", "images"):
+        assert page.client.get(f"/ferry/docs/{wrong}", headers=headers).status_code == 404, wrong
 
 
 def test_a_config_that_breaks_keeps_what_was_known(page: Page, stage: tuple[Path, SandboxCluster, SandboxCluster]) -> None:

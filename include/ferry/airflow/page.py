@@ -13,12 +13,13 @@ from typing import Annotated, Any
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from airflow.api_fastapi.core_api.security import get_user
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, Response, status
-from fastapi.responses import RedirectResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.concurrency import run_in_threadpool
 
 import ferry.page
 from ferry.airflow.page_dags import dag_runs, ferry_dags, may_read, may_read_errors, may_read_runs, may_trigger
+from ferry.airflow.page_docs import DOCS, page_as_html
 from ferry.airflow.page_flows import Known, ServerFlows, tell_unnamed, unnamed_dags
 from ferry.ledger.run_summary import DAYS_KEPT
 from ferry.page import documents
@@ -205,7 +206,19 @@ async def static(request: Request, path: str) -> Response:
     return answer
 
 
+@files.get("/docs/{path:path}")
+async def documentation(request: Request, path: str) -> Response:
+    """The pages of the documentation, which logs and the page name, and their pictures."""
+    if not path.endswith(".md"):
+        return await _docs.get_response(path, request.scope)
+    place, _ = await run_in_threadpool(_docs.lookup_path, path)
+    if not place:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, f"there is no page {path}")
+    return HTMLResponse(page_as_html(await run_in_threadpool(Path(place).read_text, "utf-8")))
+
+
 _static = StaticFiles(directory=STATIC, check_dir=False)
+_docs = StaticFiles(directory=DOCS, check_dir=False)
 
 
 def _look(request: Request, facts: PageFlow, name: ReadName, argument: str = "") -> Outcome:

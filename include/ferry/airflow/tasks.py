@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import get_current_context
 
+from ferry.airflow.page_docs import linked
 from ferry.airflow.run_note import FAILURE
 from ferry.airflow.versions import AirflowException, AirflowFailException, Stats
 from ferry.clusters.kept import kept_clients
@@ -52,8 +53,17 @@ def leave(key: str, value: Callable[[Any], object]) -> None:
 
 
 def _failure(problem: FerryError, task: Any) -> dict[str, str]:
-    step = {"error": type(problem).__name__, "problem": str(problem), "next_step": problem.next_step, "url": str(task.log_url)}
+    url = str(task.log_url)
+    step = {"error": type(problem).__name__, "problem": str(problem), "next_step": linked(problem.next_step, url), "url": url}
     return {"task": str(task.task_id), **step}
+
+
+def _task_url() -> str:
+    """Where this task's log is; empty outside of a task."""
+    try:
+        return str(get_current_context()["ti"].log_url)
+    except Exception:  # noqa: BLE001 - Airflow's, of any kind
+        return ""
 
 
 def first_failure(tasks: Iterable[str]) -> Mapping[str, str] | None:
@@ -70,7 +80,7 @@ def typed_retries() -> Iterator[None]:
             yield
     except FerryError as problem:
         leave(FAILURE, partial(_failure, problem))
-        text = f"{problem.named} (next: {problem.next_step})"
+        text = f"{problem.named} (next: {linked(problem.next_step, _task_url())})"
         if problem.retry is RetryRule.RETRY:
             raise AirflowException(text) from problem
         raise AirflowFailException(text) from problem
