@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Capabilities, Clock
+from ferry.clusters.api_versions import FETCH_BY_TOPIC_ID, SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Capabilities, Clock
 from ferry.doctor.cluster_checks import cluster_findings, release
 from ferry.doctor.cluster_facts import ClusterFacts
 from ferry.doctor.finding import Verdict, exit_code
@@ -46,6 +46,7 @@ def test_without_transactions_a_target_needs_none() -> None:
     assert Verdict.FAILURE in {entry.verdict for entry in cluster_findings(poor, source=False, target=True)}
     findings = list(cluster_findings(poor, source=False, target=True, transactions=False))
     assert {entry.verdict for entry in findings} == {Verdict.OK}
+    assert "may be copied twice" in next(entry.found for entry in findings if entry.check == "exactly-once")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,7 @@ def test_without_transactions_a_target_needs_none() -> None:
     [
         (can(features={"metadata.version": 21}), "version", "ok", "Kafka 3.9", ""),
         (can(features={"metadata.version": 99}), "version", "ok", "Kafka 4.4", ""),
-        (can(features={}), "version", "ok", "the cluster does not say which release", ""),
+        (can(features={}), "version", "ok", "the cluster does not tell it", ""),
         (
             replace(can(features={}), configs={**CONFIGS, "inter.broker.protocol.version": "2.8-IV1"}),
             "version",
@@ -61,13 +62,26 @@ def test_without_transactions_a_target_needs_none() -> None:
             "Kafka 2.8-IV1, with ZooKeeper",
             "",
         ),
-        (can(newest={**WITHOUT_2_8, 3: 9}), "release", "warning", "is older than Kafka 2.8: remote topics", "to 2.8 or newer"),
-        (can(newest={**NEWEST, 3: 9}), "release", "warning", "does not offer Metadata in version 10, as Kafka 2.8", "provider"),
+        (
+            can(newest={**WITHOUT_2_8, 3: 9}),
+            "release",
+            "warning",
+            "topic ids (KIP-516); cluster B is older than Kafka 2.8",
+            "to 2.8 or newer",
+        ),
+        (
+            can(newest={**NEWEST, 3: 9}),
+            "release",
+            "warning",
+            "does not offer Metadata in version 10, as Kafka 2.8",
+            "do not delete remote topics",
+        ),
         (can(clock=Clock(-4_000, 10)), "clock", "ok", "4.000 s behind", ""),
         (can(clock=Clock(-7_000, 10)), "clock", "warning", "7.000 s behind", "NTP"),
         (can(clock=Clock(6_000, 2_000)), "clock", "ok", "ahead of", ""),
         (can(clock=Clock(4_000_000, 10)), "clock", "failure", "ahead of", "NTP"),
-        (can(clock=None, no_clock="it is shy"), "clock", "warning", "it is shy", "let NTP"),
+        (can(newest={**NEWEST, 55: 2}, clock=None, no_clock="it is shy"), "clock", "warning", "it is shy", "grant Describe on the cluster"),
+        (can(newest={**NEWEST, 55: 0}, clock=None, no_clock="only KRaft tells"), "clock", "ok", "keep NTP running", ""),
         (can(newest={22: 2, 9: 6}), "release", "failure", "KIP-360", "2.5"),
         (can(newest={**NEWEST, 9: 6}), "release", "failure", "KIP-447", "provider"),
         (
@@ -107,11 +121,12 @@ def test_each_check(facts: ClusterFacts, check: str, verdict: str, told: str, fi
 def test_a_service_is_named_and_its_versions_are_no_age() -> None:
     redpanda = replace(can(newest={1: 11, 3: 8, 9: 7, 22: 3, 61: 0, 66: 0}, features={}), cluster_id="redpanda.3f2", configs={})
     findings = list(cluster_findings(redpanda, source=True, target=True))
-    assert next(entry.found for entry in findings if entry.check == "service").startswith("Redpanda; docs/compatibility.md")
-    assert next(entry.found for entry in findings if entry.check == "version").startswith("the cluster does not say")
+    assert next(entry.found for entry in findings if entry.check == "service").startswith("Redpanda; its limits")
+    assert next(entry.found for entry in findings if entry.check == "version").startswith("the cluster does not tell it")
     released = [entry.found for entry in findings if entry.check == "release"]
     assert released
-    assert all(found.startswith("is Redpanda: it does not offer ") for found in released)
+    assert all("; cluster B is Redpanda, which does not offer " in found for found in released)
+    assert not any("notices it a moment later" in found for found in released), "without topic ids it never notices"
 
 
 def test_a_source_needs_no_transactions() -> None:
@@ -123,7 +138,9 @@ def test_doctor_and_run_go_by_the_same_list() -> None:
     nothing = list(cluster_findings(can(newest={}), source=True, target=True))
     found = [entry.found for entry in nothing if entry.check == "release"]
     assert found == [
-        f"is older than Kafka {entry.since}: {entry.without}" for entry in (*SOURCE_NEEDS, *TARGET_NEEDS, *SOURCE_WISHES, *TARGET_WISHES)
+        f"{entry.without}; cluster B is older than Kafka {entry.since}"
+        for entry in (*SOURCE_NEEDS, *TARGET_NEEDS, *SOURCE_WISHES, *TARGET_WISHES)
+        if entry is not FETCH_BY_TOPIC_ID
     ]
     assert exit_code(nothing) is ExitCode.PARTLY_FAILED
 

@@ -43,7 +43,7 @@ def test_plain_clusters_have_none(flow_of: Callable[..., Flow]) -> None:
 
 def test_a_missing_setting_is_named_with_its_key(flow_of: Callable[..., Flow]) -> None:
     found = list(service_findings(flow_of("A->B.sync.topic.acls.enabled = true"), PLAIN, SERVERLESS))
-    assert fixes(found, Verdict.FAILURE) == ["set A->B.sync.topic.acls.enabled = false"]
+    assert fixes(found, Verdict.FAILURE) == ["write in mm2.properties: A->B.sync.topic.acls.enabled = false"]
     assert any(entry.found.startswith("B is Amazon MSK Serverless: Users log in with IAM") for entry in found)
     assert fixes(service_findings(flow_of("A->B.sync.topic.acls.enabled = false"), PLAIN, SERVERLESS)) == []
 
@@ -57,15 +57,15 @@ def test_what_a_service_decides_by_itself_needs_no_setting(flow_of: Callable[...
 def test_settings_of_clients_count_too(flow_of: Callable[..., Flow]) -> None:
     keys = ["A->B.transaction.producer = false", "A->B.sync.topic.configs.enabled = false"]
     before = fixes(service_findings(flow_of(), PLAIN, EVENT_HUBS))
-    assert "set B.producer.max.request.size = 1000000" in before
+    assert "write in mm2.properties: B.producer.max.request.size = 1000000" in before
     after = fixes(service_findings(flow_of(*keys, "B.producer.max.request.size = 1000000"), PLAIN, EVENT_HUBS))
     assert set(before) - set(after) == {
-        "set A->B.transaction.producer = false",
-        "set A->B.sync.topic.configs.enabled = false",
-        "set B.producer.max.request.size = 1000000",
+        "write in mm2.properties: A->B.transaction.producer = false",
+        "write in mm2.properties: A->B.sync.topic.configs.enabled = false",
+        "write in mm2.properties: B.producer.max.request.size = 1000000",
     }
     too_large = flow_of("B.producer.max.request.size = 2000000")
-    assert "set B.producer.max.request.size = 1000000" in fixes(service_findings(too_large, PLAIN, EVENT_HUBS))
+    assert "write in mm2.properties: B.producer.max.request.size = 1000000" in fixes(service_findings(too_large, PLAIN, EVENT_HUBS))
 
 
 def test_what_cannot_be_told_apart_has_one_list_of_settings(flow_of: Callable[..., Flow]) -> None:
@@ -75,9 +75,21 @@ def test_what_cannot_be_told_apart_has_one_list_of_settings(flow_of: Callable[..
     told = [(entry.found.partition(":")[0], entry.verdict) for entry in found]
     assert told.count((both, Verdict.FAILURE)) == 2
     assert {where for where, _ in told} == {both, "B may be Azure Event Hubs, Standard", "B may be Azure Event Hubs, Premium and Dedicated"}
-    assert {fix for fix in fixes(found) if "compression" in fix} == {"set A->B.ferry.compression.type = none"}
-    given = [fix.removeprefix("set ") for fix in fixes(found)]
+    assert {fix for fix in fixes(found) if "compression" in fix} == {"write in mm2.properties: A->B.ferry.compression.type = none"}
+    given = [fix.removeprefix("write in mm2.properties: ") for fix in fixes(found)]
     assert fixes(service_findings(flow_of(*given), PLAIN, EVENT_HUBS)) == []
+
+
+def test_the_settings_of_one_of_them_say_which_it_is(flow_of: Callable[..., Flow]) -> None:
+    keys = ["A->B.ferry.compression.type = gzip", "A->B.sync.topic.configs.enabled = false", "B.producer.max.request.size = 1000000"]
+    found = list(service_findings(flow_of(*keys), PLAIN, EVENT_HUBS))
+    assert {entry.verdict for entry in found} == {Verdict.OK}
+    assert {entry.found.partition(":")[0] for entry in found} == {"B is Azure Event Hubs, Premium and Dedicated"}
+
+
+def test_no_setting_is_asked_for_twice(flow_of: Callable[..., Flow]) -> None:
+    asked = fixes(service_findings(flow_of(), PLAIN, EVENT_HUBS))
+    assert len(asked) == len(set(asked)) == 4
 
 
 def test_topics_that_ferry_cannot_create_are_named(flow_of: Callable[..., Flow]) -> None:

@@ -18,7 +18,7 @@ from ferry.cli.output import Aside, Part, answer, complaint, notice
 from ferry.cli.prompts import Asker
 from ferry.doctor.finding import Finding, Verdict, exit_code
 from ferry.ending import interrupted_by_signals
-from ferry.errors import ArgumentError
+from ferry.errors import ArgumentError, count_of
 from ferry.pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -114,11 +114,11 @@ def doctor(config: OptionalConfig = None, flow: AnyFlow = None, as_json: AsJson 
     code = exit_code(findings)
     counts = {verdict.value: sum(entry.verdict is verdict for entry in findings) for verdict in Verdict}
     content = {"config": config, "findings": [entry.document() for entry in findings], "counts": counts, "exit_code": code}
-    answer(content, _doctor_parts(findings, counts), as_json=as_json)
+    answer(content, _doctor_parts(findings, counts, config), as_json=as_json)
     raise typer.Exit(code)
 
 
-def _doctor_parts(findings: list[Finding], counts: dict[str, int]) -> Iterator[Part]:
+def _doctor_parts(findings: list[Finding], counts: dict[str, int], config: Path | None) -> Iterator[Part]:
     colours = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.FAILURE: "bold red"}
     for where in dict.fromkeys(entry.where for entry in findings):
         drawn = DrawnTable(title=where, title_justify="left", header_style="bold", box=SIMPLE_HEAD, expand=False)
@@ -131,8 +131,13 @@ def _doctor_parts(findings: list[Finding], counts: dict[str, int]) -> Iterator[P
                 told.append(f"\n→ {entry.fix}", style="cyan")
             drawn.add_row(Text(entry.verdict.value, style=colours[entry.verdict]), entry.check, told)
         yield drawn
-    yield f"{counts['ok']} ok, {counts['warning']} warnings, {counts['failure']} failures"
-    yield from (complaint(f"{entry.where}: {entry.check}: {entry.found}") for entry in findings if entry.verdict is Verdict.FAILURE)
+    yield f"{counts['ok']} ok, {count_of(counts['warning'], 'warning')}, {count_of(counts['failure'], 'failure')}"
+    failed = [entry for entry in findings if entry.verdict is Verdict.FAILURE]
+    if failed:
+        yield "Do not start a run yet:"
+        yield from (complaint(f"{entry.where}: {entry.check}: {entry.found}\n→ {entry.fix}") for entry in failed)
+    elif config is not None:
+        yield f"Nothing stands in the way of a run. next: ferry plan {config} --flow '…', then ferry run"
 
 
 def acls(

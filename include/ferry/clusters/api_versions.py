@@ -41,12 +41,13 @@ CLOCK_MILLISECONDS = 5_000
 
 
 class Feature(NamedTuple):
-    """A request in a version, the release of Kafka that brought it, and what does not work without it."""
+    """A request in a version, the release of Kafka that brought it, what does not work without it, and what to heed then."""
 
     request: type
     version: int
     since: str
     without: str
+    heed: str = ""
 
 
 class Lack(NamedTuple):
@@ -63,21 +64,35 @@ TARGET_NEEDS = (
 # Of a flow that copies without transactions.
 PLAIN_TARGET_NEEDS = (Feature(InitProducerIdRequest, 0, "0.11", "a batch that is sent again would be appended twice (KIP-98)"),)
 SOURCE_NEEDS = (Feature(FetchRequest, 4, "0.11", "aborted transactions would be copied (KIP-98)"),)
+TOPIC_IDS = Feature(
+    MetadataRequest,
+    10,
+    "2.8",
+    "Ferry cannot see that a source topic was deleted and created again: there are no topic ids (KIP-516)",
+    "before you create a source topic again, stop the flow; afterwards say with ferry seed where copying begins",
+)
+FETCH_BY_TOPIC_ID = Feature(
+    FetchRequest, 13, "3.1", "if a topic is created again during a copy, Ferry notices it a moment later, from metadata (KIP-516)"
+)
 SOURCE_WISHES = (
-    Feature(
-        MetadataRequest, 10, "2.8", "Ferry does not recognise topics that are deleted and created again: there are no topic ids (KIP-516)"
-    ),
-    Feature(FetchRequest, 12, "2.7", "Ferry does not recognise a log that lost its end and grew again (KIP-320)"),
-    Feature(FetchRequest, 13, "3.1", "if a topic is created again during a copy, Ferry notices it a moment later, from metadata (KIP-516)"),
+    TOPIC_IDS,
+    Feature(FetchRequest, 12, "2.7", "Ferry cannot see that a log was truncated and has grown again (KIP-320)"),
+    FETCH_BY_TOPIC_ID,
     Feature(DescribeProducersRequest, 0, "2.8", "Ferry cannot tell which producer holds an open transaction (KIP-664)"),
     Feature(ListTransactionsRequest, 0, "3.0", "Ferry cannot tell which transactional id holds an open transaction (KIP-664)"),
 )
 PLAIN_TARGET_WISHES = (
-    Feature(MetadataRequest, 10, "2.8", "remote topics that are deleted and created again look to Ferry like the topics before (KIP-516)"),
+    Feature(
+        MetadataRequest,
+        10,
+        "2.8",
+        "Ferry cannot see that a remote topic was deleted and created again: there are no topic ids (KIP-516)",
+        "do not delete remote topics",
+    ),
 )
 TARGET_WISHES = (
     *PLAIN_TARGET_WISHES,
-    Feature(DescribeProducersRequest, 0, "2.8", "Ferry does not look for transactions of the flow that a broker forgot to end (KIP-664)"),
+    Feature(DescribeProducersRequest, 0, "2.8", "Ferry does not find hanging transactions of the flow (KIP-664)"),
 )
 
 
@@ -122,7 +137,7 @@ def lacking(cluster: Cluster, *, needs: Iterable[Feature], wishes: Iterable[Feat
     for need in missing(needs, offered):
         where, mend = f"cluster {cluster.alias} ({cluster.bootstrap})", f"; {mending(need, offered, service)}"
         raise BrokerTooOld(f"{where} {lack(need, offered, service)}: {need.without}{mend}")
-    return tuple(Lack(f"cluster {cluster.alias} {lack(wish, offered, service)}", wish.without) for wish in missing(wishes, offered))
+    return tuple(Lack(f"cluster {cluster.alias} {lack(wish, offered, service)}", wish.without) for wish in unfulfilled(wishes, offered))
 
 
 async def _offered(connection: ClusterConnection) -> tuple[Mapping[int, int], str]:
@@ -137,7 +152,8 @@ def lack(feature: Feature, offered: Mapping[int, int], service: str) -> str:
     if not service and _is_older(feature.since, offered):
         return f"is older than Kafka {feature.since}"
     request = feature.request.__name__.removesuffix("Request")
-    return f"{f'is {service}: it ' if service else ''}does not offer {request} in version {feature.version}, as Kafka {feature.since} does"
+    told = f"does not offer {request} in version {feature.version}, as Kafka {feature.since} does"
+    return f"is {service}, which {told}" if service else told
 
 
 def mending(feature: Feature, offered: Mapping[int, int], service: str) -> str:
@@ -146,7 +162,7 @@ def mending(feature: Feature, offered: Mapping[int, int], service: str) -> str:
     return (
         f"upgrade the cluster to {feature.since} or newer"
         if old
-        else "nothing to do if you accept this; only the provider of the cluster can change it"
+        else feature.heed or "nothing to do: only the provider of the cluster can change it"
     )
 
 
@@ -164,6 +180,12 @@ def missing(features: Iterable[Feature], offered: Mapping[int, int]) -> list[Fea
     return [feature for feature in features if offered.get(feature.request.API_KEY, -1) < feature.version]  # type: ignore[attr-defined]
 
 
+def unfulfilled(wishes: Iterable[Feature], offered: Mapping[int, int]) -> list[Feature]:
+    """As `missing`, without a wish that tells nothing more: without topic ids there are none in fetches."""
+    found = missing(wishes, offered)
+    return [wish for wish in found if wish is not FETCH_BY_TOPIC_ID or TOPIC_IDS not in found]
+
+
 def ask_capabilities(cluster: Cluster) -> Capabilities:
     """Ask any broker. ClusterUnreachable, AuthenticationFailed."""
     try:
@@ -172,9 +194,14 @@ def ask_capabilities(cluster: Cluster) -> Capabilities:
         raise ClusterUnreachable(f"cluster {cluster.alias} ({cluster.bootstrap}): asking what it can do failed: {problem}") from problem
 
 
+def tells_time(offered: Mapping[int, int]) -> bool:
+    """Whether brokers that offer these requests tell the time of their clock (pure)."""
+    return offered.get(DescribeQuorumRequest.API_KEY, 0) >= 1
+
+
 async def _ask(connection: ClusterConnection) -> Capabilities:
     newest, features = await connection.newest(), await connection.features()
-    if newest.get(DescribeQuorumRequest.API_KEY, 0) < 1:
+    if not tells_time(newest):
         return Capabilities(newest, features, None, "only clusters with KRaft, from 3.3 on, tell it")
     readings = [await _read_clock(connection) for _ in range(CLOCK_READINGS)]
     clocks = [reading for reading in readings if isinstance(reading, Clock)]

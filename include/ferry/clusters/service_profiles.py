@@ -19,7 +19,7 @@ from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 from ferry.clusters.services import Limit, ManagedService, Setting, Side
 
 READ = "2026-11-26"
-LEFT_OUT = "Ferry leaves out the other configs of a remote topic; ferry plan and each run name them"
+LEFT_OUT = "Ferry does not copy configs that it refuses; ferry plan and each run name them"
 _WITHOUT_TRANSACTIONS = Setting("transaction.producer", ("false",))
 _CONFIG_LIST = "https://github.com/confluentinc/terraform-provider-confluent/blob/master/docs/resources/confluent_kafka_topic.md"
 _FACTOR_ERROR = "https://github.com/confluentinc/ksql/issues/3942"
@@ -63,7 +63,7 @@ CONFLUENT_CLOUD = ManagedService(
     "Confluent Cloud",
     (
         _three_replicas(_FACTOR_ERROR),
-        Limit("Of a topic only some configs can be set; compression.type is not one of them.", LEFT_OUT, _CONFIG_LIST),
+        Limit("It refuses some topic configs, compression.type for example.", LEFT_OUT, _CONFIG_LIST),
     ),
     READ,
     hosts=(r"\.confluent\.cloud(:|$)",),

@@ -2,7 +2,17 @@
 
 from collections.abc import Iterator
 
-from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, Feature, lack, mending, missing, target_features
+from ferry.clusters.api_versions import (
+    SOURCE_NEEDS,
+    SOURCE_WISHES,
+    Feature,
+    lack,
+    mending,
+    missing,
+    target_features,
+    tells_time,
+    unfulfilled,
+)
 from ferry.clusters.coordination import TRANSACTION_MILLISECONDS
 from ferry.clusters.service_profiles import named, services_at
 from ferry.clusters.services import ManagedService
@@ -32,9 +42,12 @@ def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool, transac
     needs = missing([*(SOURCE_NEEDS if source else ()), *(target_needs if target else ())], newest)
     for need in needs:
         yield failure(where, "release", *_lack(need, facts))
-    for wish in missing([*(SOURCE_WISHES if source else ()), *(target_wishes if target else ())], newest):
+    for wish in unfulfilled([*(SOURCE_WISHES if source else ()), *(target_wishes if target else ())], newest):
         yield warning(where, "release", *_lack(wish, facts))
-    if not target or not transactions or needs:
+    if not target or needs:
+        return
+    if not transactions:
+        yield ok(where, "exactly-once", "off (transaction.producer=false): after a failure, records may be copied twice")
         return
     if all(service.transactions for service in services_of(facts)):  # otherwise the limits of the service say so
         yield _protocol(where, facts)
@@ -62,14 +75,14 @@ def _version(where: str, facts: ClusterFacts) -> Finding:
         return ok(
             where,
             "version",
-            "the cluster does not say which release it is of; Ferry looks at what it offers, and names what is missing",
+            "the cluster does not tell it; Ferry goes by the requests that the cluster offers",
         )
     return ok(where, "version", f"Kafka {told}, with ZooKeeper")
 
 
 def _lack(feature: Feature, facts: ClusterFacts) -> tuple[str, str]:
     offered, service = facts.capabilities.newest, named(services_of(facts))
-    return f"{lack(feature, offered, service)}: {feature.without}", mending(feature, offered, service)
+    return f"{feature.without}; cluster {facts.alias} {lack(feature, offered, service)}", mending(feature, offered, service)
 
 
 def services_of(facts: ClusterFacts) -> tuple[ManagedService, ...]:
@@ -80,13 +93,15 @@ def services_of(facts: ClusterFacts) -> tuple[ManagedService, ...]:
 def _service(where: str, facts: ClusterFacts) -> Iterator[Finding]:
     if services := services_of(facts):
         read = max(service.read for service in services)
-        yield ok(where, "service", f"{named(services)}; docs/compatibility.md has its limits, as read on {read}")
+        yield ok(where, "service", f"{named(services)}; its limits, as its documents said on {read}, stand below")
 
 
 def _clock(where: str, facts: ClusterFacts) -> Finding:
     clock = facts.capabilities.clock
     if clock is None:
-        fix = "let NTP (chrony, systemd-timesyncd) set the clock here; Kafka's brokers tell theirs to users with Describe on the cluster"
+        if not tells_time(facts.capabilities.newest):
+            return ok(where, "clock", f"not known: {facts.capabilities.no_clock}; keep NTP running on this machine")
+        fix = f"grant Describe on the cluster at cluster {facts.alias}, or let NTP (chrony, systemd-timesyncd) set the clock here"
         return warning(where, "clock", f"not known: {facts.capabilities.no_clock}", fix)
     surely = max(0, abs(clock.ahead_ms) - clock.within_ms)
     where_to = "ahead of" if clock.ahead_ms > 0 else "behind"
@@ -103,12 +118,12 @@ def _protocol(where: str, facts: ClusterFacts) -> Finding:
     features = facts.capabilities.features
     level = features.get("transaction.version", 0)
     if level >= 2:
-        return ok(where, "exactly-once", f"transaction.version {level} (KIP-890)")
+        return ok(where, "exactly-once", f"offered: transaction.version {level} (KIP-890)")
     if features.get("metadata.version", 0) >= 22:
         servers = facts.bootstrap.replace(" ", "")
         fix = f"kafka-features.sh --bootstrap-server {servers} upgrade --feature transaction.version=2"
         return warning(where, "exactly-once", f"transaction.version {level}: the older protocol can leave hanging transactions", fix)
-    return ok(where, "exactly-once", "yes, with the protocol of transactions before Kafka 4.0")
+    return ok(where, "exactly-once", "offered: the protocol of transactions before Kafka 4.0")
 
 
 def _transaction_log(where: str, facts: ClusterFacts) -> Iterator[Finding]:

@@ -68,9 +68,10 @@ def rights_findings(  # noqa: PLR0917 - whose rights, those that it needs, then 
     if facts.enforced is False:
         hidden = [f"{service.name} decides by {service.access}" for service in services if service.access]
         if hidden:
-            yield warning(where, check, f"not checked: {' or '.join(hidden)}, and Kafka's protocol does not show them", compare)
+            fix = f"compare them with the operations that this lists: ferry acls {flow.source.path} --flow '{flow.name}'"
+            yield warning(where, check, f"not checked: {' or '.join(hidden)}, and Kafka's protocol does not show them", fix)
         else:
-            yield ok(where, check, f"{cluster.alias} has no authorizer: everybody may do everything")
+            yield ok(where, check, f"{cluster.alias} has no ACLs of Kafka: users may do everything, unless something else limits them")
         return
     rights, principal = list(needed), _principal(cluster, facts)
     answers = [(right, granted(right, facts, principal)) for right in rights]
@@ -116,7 +117,7 @@ def memory_finding(where: str, flow: Flow, machine: MachineFacts, partitions: in
 
 
 def _replicas(where: str, flow: Flow, target: ClusterFacts) -> Finding:
-    least, default = target.config("min.insync.replicas") or 1, target.config("default.replication.factor") or 1
+    least, default, told = target.config("min.insync.replicas") or 1, target.config("default.replication.factor") or 1, []
     for key in (REMOTE_TOPICS, OWN_TOPICS):
         factor = flow.wanted_replicas(key).on(target.known_brokers, default)
         if factor > target.known_brokers:
@@ -125,7 +126,9 @@ def _replicas(where: str, flow: Flow, target: ClusterFacts) -> Finding:
         if factor < least:
             found = f"new topics get {factor} replicas, and {target.alias} wants min.insync.replicas={least}: nothing can be written"
             return failure(where, "replicas", found, f"set {key}={least} or more, and have as many brokers")
-    return ok(where, "replicas", f"replication.factor {flow.replication_factor}, min.insync.replicas {least}")
+        told.append(count_of(factor, "replica"))
+    remote, own = told
+    return ok(where, "replicas", f"new remote topics get {remote}, Ferry's own topics {own}; min.insync.replicas is {least}")
 
 
 def _few_replicas(where: str, flow: Flow, facts: FlowFacts) -> Iterator[Finding]:
@@ -139,8 +142,11 @@ def _differences(where: str, facts: FlowFacts) -> Iterator[Finding]:
     for one in by_kind(facts.differences):
         find = failure if one.refused else warning
         yield find(where, "topic configs", one.found, one.remedy)
-    if not facts.differences:
-        yield ok(where, "topic configs", f"sizes, timestamps and retention fit, of {facts.compared} remote topics that exist")
+    if facts.differences:
+        return
+    topics = count_of(facts.compared, "remote topic")
+    fit = f"sizes, timestamps and retention of {topics} fit" if facts.compared else "no remote topic exists yet: nothing to compare"
+    yield ok(where, "topic configs", fit)
 
 
 def _expirations(where: str, target: ClusterFacts, pause: float | None) -> Iterator[Finding]:
@@ -148,7 +154,7 @@ def _expirations(where: str, target: ClusterFacts, pause: float | None) -> Itera
     if ids is None or offsets is None:
         return
     if pause is None:
-        kept = f"the target keeps positions {offsets // 1440} days without a run; later Ferry reads them from its own topics"
+        kept = f"after {offsets // 1440} days without a run the target forgets Ferry's positions; then Ferry reads them from its own topics"
         yield ok(where, "expiration", f"no schedule; {kept}")
         return
     if ids / 1000 <= pause:
@@ -199,7 +205,7 @@ def _headroom(where: str, status: FlowStatus, next_run: float, *, scheduled: boo
     if least <= next_run:
         verdict = Verdict.FAILURE if scheduled else Verdict.WARNING
         fix = f"run now; then run more often, or raise retention.ms of {place.rpartition('-')[0]} at the source"
-        when = f"in {span(least)}, before {until}" if least > 0 else "now"
-        yield Finding(where, "headroom", verdict, f"{place}: the source may drop records that are not copied {when}", fix)
+        when = f"in {span(least)}, before {until}" if least > 0 else "at any time"
+        yield Finding(where, "headroom", verdict, f"{place}: the source may drop uncopied records {when}", fix)
     else:
         yield ok(where, "headroom", f"{span(least)} left for {place}, the partition with the least")

@@ -74,8 +74,8 @@ def _spark(facts: MachineFacts) -> Iterator[Finding]:
     if facts.spark_submit:
         yield ok(HERE, "spark-submit", facts.spark_submit)
     else:
-        fix = "put the bin directory of this .venv on the PATH of Airflow's workers; `ferry run` finds it without"
-        yield warning(HERE, "spark-submit", "not on PATH, where Airflow's Spark operator looks for it", fix)
+        fix = "only for Airflow: put the bin directory of this .venv on the PATH of its workers"
+        yield warning(HERE, "spark-submit", "not on PATH, where Airflow's Spark operator looks for it; ferry run does not need it", fix)
 
 
 def _spark_home(facts: MachineFacts, spark: str) -> Finding:
@@ -121,9 +121,9 @@ def _airflow(facts: MachineFacts, config: Path | None) -> Iterator[Finding]:
 def _ferry_config(named: str | None, config: Path | None) -> Finding:
     # os.path instead of Path, which raises if a directory may not be searched or a name is too long.
     wanted = os.path.realpath(config) if config is not None else "/path/to/mm2.properties"
-    fix = f"export {CONFIG_VARIABLE}={wanted} for Airflow's scheduler, DAG processor and workers"
+    fix = f"only for Airflow: export {CONFIG_VARIABLE}={wanted} for its processes, or name the file in a DAG file: flows('{wanted}')"
     if named is None:
-        return warning(HERE, CONFIG_VARIABLE, "not set in this shell: an Airflow that is started from here has no Ferry DAGs", fix)
+        return warning(HERE, CONFIG_VARIABLE, "not set in this shell; ferry run does not need it", fix)
     paths = named.split(os.pathsep)
     for path in paths:
         if not os.path.isfile(path) or not os.access(path, os.R_OK):  # noqa: PTH113 - see above

@@ -22,18 +22,23 @@ def service_findings(flow: Flow, source: ClusterFacts, target: ClusterFacts) -> 
     """
     for side, facts in ((Side.SOURCE, source), (Side.TARGET, target)):
         services = services_of(facts)
+        # Where services cannot be told apart, the settings of the flow may say which one it is.
+        services = tuple(service for service in services if all(_is_set(flow, setting) for setting in service.settings)) or services
+        asked: set[str] = set()
         for limit in dict.fromkeys(limit for service in services for limit in service.limits if limit.side is side):
-            yield _finding(flow, facts.alias, limit, services)
+            yield _finding(flow, facts.alias, limit, services, asked)
 
 
-def _finding(flow: Flow, alias: str, limit: Limit, services: Sequence[ManagedService]) -> Finding:
+def _finding(flow: Flow, alias: str, limit: Limit, services: Sequence[ManagedService], asked: set[str]) -> Finding:
+    """`asked`: keys that another finding has asked for; this one's are added."""
     having = [service for service in services if limit in service.limits]
     surely = len(having) == len(services)
     told = f"{alias} {'is' if surely else 'may be'} {named(having)}: {limit.what} {_sentence(limit.ferry)}"
-    unset = [_agreed(setting, services) for setting in limit.settings if not _is_set(flow, setting)]
+    unset = [_agreed(setting, services) for setting in limit.settings if not _is_set(flow, setting) and setting.key not in asked]
+    asked.update(setting.key for setting in unset)
     if not unset:
         return ok(f"flow {flow.name}", "service", told)
-    fix = f"set {', '.join(_line(flow, setting) for setting in unset)}"
+    fix = f"write in mm2.properties: {'; '.join(_line(flow, setting) for setting in unset)}"
     return (failure if surely else warning)(f"flow {flow.name}", "service", told, fix)
 
 
