@@ -1,6 +1,7 @@
 """Ferry installed by pip into every minor release of Airflow that it runs on: no checkout on the path, no folder copied.
 
-Each release gets a bare virtual environment with the Python that its row names.
+Each release gets a bare virtual environment with the Python that its row names, and the packages of its own time, as with Airflow's
+constraints. Then Ferry comes, and may change no package of Airflow.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from tests.virtual_environment import virtual_environment
+from tests.virtual_environment import install, virtual_environment
 from tools.kafka import SandboxCluster, compare_topics
 from tools.release.building import build
 
@@ -29,7 +30,8 @@ from ferry.config import load_config
 
 pytestmark = [pytest.mark.installing, pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]
 
-RELEASES = {"3.0": "3.11", "3.1": "3.11", "3.2": "3.12", "3.3": "3.13"}
+# By release of Airflow: Python, and the day whose packages are installed; none: today's.
+RELEASES = {"3.0": ("3.11", "2025-09-20"), "3.1": ("3.11", "2026-03-20"), "3.2": ("3.12", "2026-06-20"), "3.3": ("3.13", "")}
 # A server that has not started by then hangs.
 START_SECONDS = 300.0
 
@@ -88,9 +90,19 @@ def installed(request: pytest.FixtureRequest, wheel: Path, tmp_path: Path, topic
     home, place = tmp_path / "airflow", tmp_path / "venv"
     (home / "dags").mkdir(parents=True)
     (home / "dags" / "replication.py").write_text("from ferry.airflow.dags import flows\n\nflows()\n")
-    packages = [f"apache-airflow=={release}.*", f"kafka-ferry[airflow,spark] @ {wheel.as_uri()}"]
-    python = virtual_environment(place, RELEASES[release], *packages)
+    version, day = RELEASES[release]
+    python = virtual_environment(place, version, f"apache-airflow=={release}.*", "apache-airflow-providers-apache-spark", day=day)
+    before = airflows(python)
+    install(python, f"kafka-ferry[airflow,spark] @ {wheel.as_uri()}")
+    assert before.items() <= airflows(python).items()
     return Installed(python, home, config_file(f"A->B.topics = {topic}"))
+
+
+def airflows(python: Path) -> dict[str, str]:
+    """The versions of Airflow's packages."""
+    names = "import importlib.metadata as m, json; print(json.dumps({d.name: d.version for d in m.distributions()}))"
+    found: dict[str, str] = json.loads(subprocess.run([python, "-c", names], capture_output=True, text=True, check=True).stdout)
+    return {name: version for name, version in found.items() if name.startswith("apache-airflow")}
 
 
 def test_pip_is_enough(installed: Installed, topic: str, source_cluster: SandboxCluster, target_cluster: SandboxCluster) -> None:
