@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -38,4 +39,9 @@ def test_a_flow_that_cannot_be_read_is_named(away: set[str], tmp_path: Path, mon
     assert [name for name in ("B", "C") if f"A->{name} cannot be read" in outcome.stdout] == sorted(away)
     assert ("A->C is healthy" in outcome.stdout) is ("C" not in away)
     assert isinstance(outcome.exception, ClusterUnreachable)
-    assert "cannot be read" not in CliRunner().invoke(app, ["status", str(path), "--json"]).stdout
+    told = CliRunner().invoke(app, ["status", str(path), "--json"]).stdout
+    if away == {"B"}:
+        unread = json.loads(told)["unread"]
+        assert {name: entry["error"] for name, entry in unread.items()} == {"A->B": "ClusterUnreachable"}
+    else:
+        assert told == "", "all that is to be said is said as of any command that fails"

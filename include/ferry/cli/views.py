@@ -60,16 +60,17 @@ def status(config: Config, flow: AnyFlow = None, every: Every = False, as_json: 
     from ferry.monitoring.status import FlowStatus, flow_status
 
     loaded = load_config(config)
-    found, problems, unread = list[FlowStatus](), list[FerryError](), list[Prose]()
+    found, problems, unread = list[FlowStatus](), list[FerryError](), dict[str, dict[str, str]]()
     for entry in [loaded.flow(flow)] if flow else loaded.flows:
         try:
             found.append(flow_status(entry))
         except FerryError as failure:  # the other flows may have clusters that answer
             problems.append(failure)
-            unread.append(Prose(f"{entry.name} cannot be read, so nothing is known about it now"))
+            unread[entry.name] = {"error": type(failure).__name__, "problem": str(failure), "next_step": failure.next_step}
     parts = chain.from_iterable(status_parts(entry, every=every, now=time.time(), config=str(config)) for entry in found)
     if found or not (problems and as_json):
-        answer({"flows": [entry.document() for entry in found]}, chain(parts, unread), as_json=as_json)
+        told = (Prose(f"{name} cannot be read, so nothing is known about it now") for name in unread)
+        answer({"flows": [entry.document() for entry in found], "unread": unread}, chain(parts, told), as_json=as_json)
     for problem in problems[1:]:
         notice(complaint(problem.named))
     codes = [entry.verdict(time.time()).exit_code for entry in found]
