@@ -153,6 +153,23 @@ def test_rights_that_could_not_be_checked_are_a_warning(flow_of: FlowOf) -> None
     assert (found.verdict, "could not be checked" in found.found, "ferry acls" in found.fix) == (Verdict.WARNING, True, True)
 
 
+def test_what_a_service_decides_by_its_own_policies_is_not_called_granted(flow_of: FlowOf) -> None:
+    """Whatever its answers about ACLs are."""
+    azure = replace(B, bootstrap="shop.servicebus.windows.net:9093")
+    for rights in (OPEN, RightsFacts(True, frozenset(), frozenset())):
+        found = [entry for entry in bad(flow_of(), replace(FACTS, target=azure, target_rights=rights)) if entry.check.startswith("rights")]
+        assert [(entry.verdict, "not checked" in entry.found, "ferry acls" in entry.fix) for entry in found] == [
+            (Verdict.WARNING, True, True)
+        ]
+
+
+def test_where_a_service_has_its_own_number_of_replicas_no_other_is_told(flow_of: FlowOf) -> None:
+    confluent = replace(B, cluster_id="lkc-1", brokers=1, known_brokers=1, configs={**CONFIGS, "min.insync.replicas": "2"})
+    found = next(entry for entry in flow_findings(flow_of(), replace(FACTS, target=confluent), MACHINE, None) if entry.check == "replicas")
+    assert found.verdict is Verdict.OK
+    assert found.found.startswith("new topics get the brokers' default of replicas, because Confluent Cloud refuses ")
+
+
 def test_memory(flow_of: FlowOf) -> None:
     flow = flow_of("A->B.topics = orders", "tasks.max = 4", "ferry.memory.mb = 1000")
     small = replace(MACHINE, memory=4 * GIBIBYTE, memory_available=3 * GIBIBYTE)

@@ -60,7 +60,7 @@ def test_settings_of_clients_count_too(flow_of: Callable[..., Flow]) -> None:
     assert "write in mm2.properties: B.producer.max.request.size = 1000000" in before
     after = fixes(service_findings(flow_of(*keys, "B.producer.max.request.size = 1000000"), PLAIN, EVENT_HUBS))
     assert set(before) - set(after) == {
-        "write in mm2.properties: A->B.transaction.producer = false",
+        "only if B is Azure Event Hubs, Standard: write in mm2.properties: A->B.transaction.producer = false",
         "write in mm2.properties: A->B.sync.topic.configs.enabled = false",
         "write in mm2.properties: B.producer.max.request.size = 1000000",
     }
@@ -68,28 +68,34 @@ def test_settings_of_clients_count_too(flow_of: Callable[..., Flow]) -> None:
     assert "write in mm2.properties: B.producer.max.request.size = 1000000" in fixes(service_findings(too_large, PLAIN, EVENT_HUBS))
 
 
-def test_what_cannot_be_told_apart_has_one_list_of_settings(flow_of: Callable[..., Flow]) -> None:
-    """A limit of both is told once, and is a failure; of the others nobody knows. A setting is named with a value that suits both."""
+def test_what_cannot_be_told_apart_says_for_whom_a_setting_is(flow_of: Callable[..., Flow]) -> None:
+    """A limit of both is told once. A key that both need is a failure while it suits neither; the others are warnings with a condition."""
     found = list(service_findings(flow_of(), PLAIN, EVENT_HUBS))
-    both = "B is Azure Event Hubs, Standard or Azure Event Hubs, Premium and Dedicated"
+    standard, premium = "Azure Event Hubs, Standard", "Azure Event Hubs, Premium and Dedicated"
     told = [(entry.found.partition(":")[0], entry.verdict) for entry in found]
-    assert told.count((both, Verdict.FAILURE)) == 2
-    assert {where for where, _ in told} == {both, "B may be Azure Event Hubs, Standard", "B may be Azure Event Hubs, Premium and Dedicated"}
-    assert {fix for fix in fixes(found) if "compression" in fix} == {"write in mm2.properties: A->B.ferry.compression.type = none"}
-    given = [fix.removeprefix("write in mm2.properties: ") for fix in fixes(found)]
-    assert fixes(service_findings(flow_of(*given), PLAIN, EVENT_HUBS)) == []
+    assert told.count((f"B is {standard} or {premium}", Verdict.FAILURE)) == 2
+    write, of_standard, of_premium = "write in mm2.properties: A->B.", f"only if B is {standard}: ", f"only if B is {premium}: "
+    asked = {entry.fix: entry.verdict for entry in found if "only if" in entry.fix}
+    assert asked == {
+        f"{of_standard}{write}transaction.producer = false": Verdict.WARNING,
+        f"{of_standard}{write}ferry.compression.type = none": Verdict.FAILURE,
+        f"{of_premium}{write}ferry.compression.type = gzip": Verdict.FAILURE,
+    }
 
 
-def test_the_settings_of_one_of_them_say_which_it_is(flow_of: Callable[..., Flow]) -> None:
-    keys = ["A->B.ferry.compression.type = gzip", "A->B.sync.topic.configs.enabled = false", "B.producer.max.request.size = 1000000"]
-    found = list(service_findings(flow_of(*keys), PLAIN, EVENT_HUBS))
-    assert {entry.verdict for entry in found} == {Verdict.OK}
-    assert {entry.found.partition(":")[0] for entry in found} == {"B is Azure Event Hubs, Premium and Dedicated"}
-
-
-def test_no_setting_is_asked_for_twice(flow_of: Callable[..., Flow]) -> None:
-    asked = fixes(service_findings(flow_of(), PLAIN, EVENT_HUBS))
-    assert len(asked) == len(set(asked)) == 4
+@pytest.mark.parametrize(
+    ("keys", "left"),
+    [
+        (["ferry.compression.type = none", "transaction.producer = false"], []),
+        (["ferry.compression.type = none"], ["transaction.producer = false"]),
+        (["ferry.compression.type = gzip"], ["transaction.producer = false", "ferry.compression.type = none"]),
+    ],
+)
+def test_what_only_one_of_them_needs_stays_a_warning(keys: list[str], left: list[str], flow_of: Callable[..., Flow]) -> None:
+    both = ["A->B.sync.topic.configs.enabled = false", "B.producer.max.request.size = 1000000"]
+    found = list(service_findings(flow_of(*both, *(f"A->B.{key}" for key in keys)), PLAIN, EVENT_HUBS))
+    assert fixes(found, Verdict.FAILURE) == []
+    assert [fix.partition("A->B.")[2] for fix in fixes(found)] == left
 
 
 def test_topics_that_ferry_cannot_create_are_named(flow_of: Callable[..., Flow]) -> None:
@@ -103,6 +109,8 @@ def test_topics_that_ferry_cannot_create_are_named(flow_of: Callable[..., Flow])
 
 
 def test_a_source_has_limits_of_its_own(flow_of: Callable[..., Flow]) -> None:
+    warpstream = replace(PLAIN, bootstrap="api-x.discoveryv2.prod-z.us-east-1.warpstream.com:9092")
+    (found,) = service_findings(flow_of(), warpstream, replace(PLAIN, alias="B"))
+    assert (found.verdict, "an unclean leader election" in found.found) == (Verdict.OK, True)
     redpanda = replace(PLAIN, cluster_id="redpanda.1")
-    (found,) = service_findings(flow_of(), redpanda, replace(PLAIN, alias="B"))
-    assert (found.verdict, "stop the flow; afterwards say with ferry seed" in found.found) == (Verdict.OK, True)
+    assert list(service_findings(flow_of(), redpanda, replace(PLAIN, alias="B"))) == [], "its cluster says so, by what it offers"

@@ -136,8 +136,12 @@ def _doctor_parts(findings: list[Finding], counts: dict[str, int], config: Path 
     if failed:
         yield "Do not start a run yet:"
         yield from (complaint(f"{entry.where}: {entry.check}: {entry.found}\n→ {entry.fix}") for entry in failed)
+        settings = [entry for entry in findings if entry.verdict is Verdict.WARNING and entry.check == "service"]
+        yield from (complaint(f"{entry.where}: {entry.check}: {entry.found}\n→ {entry.fix}") for entry in settings)
     elif config is not None:
-        yield f"Nothing stands in the way of a run. next: ferry plan {config} --flow '…', then ferry run"
+        flow = next((entry.where.removeprefix("flow ") for entry in findings if entry.where.startswith("flow ")), "A->B")
+        begin = "No failure was found; read the warnings." if counts["warning"] else "Nothing stands in the way of a run."
+        yield f"{begin} next: ferry plan {config} --flow '{flow}', then ferry run {config} --flow '{flow}'"
 
 
 def acls(

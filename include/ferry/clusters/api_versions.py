@@ -162,7 +162,7 @@ def mending(feature: Feature, offered: Mapping[int, int], service: str) -> str:
     return (
         f"upgrade the cluster to {feature.since} or newer"
         if old
-        else feature.heed or "nothing to do: only the provider of the cluster can change it"
+        else feature.heed or "you can start; only the provider of the cluster can change this"
     )
 
 

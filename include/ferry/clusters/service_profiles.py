@@ -19,7 +19,7 @@ from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 from ferry.clusters.services import Limit, ManagedService, Setting, Side
 
 READ = "2026-11-26"
-LEFT_OUT = "Ferry does not copy configs that it refuses; ferry plan and each run name them"
+LEFT_OUT = "Ferry does not copy configs that the service refuses; ferry plan and each run name them"
 _WITHOUT_TRANSACTIONS = Setting("transaction.producer", ("false",))
 _CONFIG_LIST = "https://github.com/confluentinc/terraform-provider-confluent/blob/master/docs/resources/confluent_kafka_topic.md"
 _FACTOR_ERROR = "https://github.com/confluentinc/ksql/issues/3942"
@@ -168,12 +168,14 @@ REDPANDA = ManagedService(
             "Metadata is answered up to version 8, so there are no topic ids.",
             "if you delete a remote topic and create it again, Ferry does not notice; do not delete remote topics",
             f"{_REDPANDA}/metadata.h",
+            offered=True,
         ),
         Limit(
             "Metadata is answered up to version 8, so there are no topic ids.",
             "before you create a source topic again, stop the flow; afterwards say with ferry seed where copying begins",
             f"{_REDPANDA}/metadata.h",
             side=Side.SOURCE,
+            offered=True,
         ),
         Limit(
             "Some topic configs of Kafka have no meaning there; they are accepted and ignored.",
@@ -204,8 +206,9 @@ WARPSTREAM = ManagedService(
         ),
         Limit(
             "It has no DescribeProducers.",
-            "Ferry does not find transactions that a broker forgot to end; readers with read_committed wait for them",
+            "Ferry does not find hanging transactions; readers with read_committed wait for them",
             _WARPSTREAM,
+            offered=True,
         ),
         Limit(
             "It has no OffsetForLeaderEpoch.",

@@ -33,7 +33,8 @@ class Setting:
 class Limit:
     """What a service does not take, in words. `source`: the address where this was read.
 
-    ferry: what this means for a flow. settings: without them the flow would fail; empty: it needs none.
+    ferry: what this means for a flow. settings: without them the flow would fail; empty: it needs none. offered: the cluster itself shows
+    it, by the requests that it offers.
     """
 
     what: str
@@ -41,6 +42,7 @@ class Limit:
     source: str
     settings: tuple[Setting, ...] = ()
     side: Side = Side.TARGET
+    offered: bool = False
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from ferry.clusters.partitions import grouped
+from ferry.clusters.service_profiles import named
 from ferry.clusters.services import ManagedService
 from ferry.config import Cluster, Flow
 from ferry.config.settings import OWN_TOPICS, REMOTE_TOPICS
@@ -65,13 +66,12 @@ def rights_findings(  # noqa: PLR0917 - whose rights, those that it needs, then 
     """Missing rights, each with the command that grants it, and rights that could not be checked. `services`: that `cluster` may be of."""
     where = f"flow {flow.name}"
     compare = f"compare with: ferry acls {flow.source.path} --flow '{flow.name}'"
+    if hidden := [f"{service.name} decides by {service.access}" for service in services if service.access]:
+        fix = f"allow there what these commands of Kafka would allow: ferry acls {flow.source.path} --flow '{flow.name}'"
+        yield warning(where, check, f"not checked: {' or '.join(hidden)}, and Kafka's protocol does not show them", fix)
+        return
     if facts.enforced is False:
-        hidden = [f"{service.name} decides by {service.access}" for service in services if service.access]
-        if hidden:
-            fix = f"compare them with the operations that this lists: ferry acls {flow.source.path} --flow '{flow.name}'"
-            yield warning(where, check, f"not checked: {' or '.join(hidden)}, and Kafka's protocol does not show them", fix)
-        else:
-            yield ok(where, check, f"{cluster.alias} has no ACLs of Kafka: users may do everything, unless something else limits them")
+        yield ok(where, check, f"{cluster.alias} has no ACLs of Kafka: users may do everything, unless something else limits them")
         return
     rights, principal = list(needed), _principal(cluster, facts)
     answers = [(right, granted(right, facts, principal)) for right in rights]
@@ -117,9 +117,13 @@ def memory_finding(where: str, flow: Flow, machine: MachineFacts, partitions: in
 
 
 def _replicas(where: str, flow: Flow, target: ClusterFacts) -> Finding:
+    services = services_of(target)
     least, default, told = target.config("min.insync.replicas") or 1, target.config("default.replication.factor") or 1, []
     for key in (REMOTE_TOPICS, OWN_TOPICS):
         factor = flow.wanted_replicas(key).on(target.known_brokers, default)
+        if services and all(service.factors and factor not in service.factors for service in services):
+            told.append(f"the brokers' default of replicas, because {named(services)} refuses {factor}")
+            continue
         if factor > target.known_brokers:
             found = f"{key} wants {factor} replicas, and {target.alias} has {target.known_brokers} brokers: no topic can be created"
             return failure(where, "replicas", found, f"start as many brokers, or set {key}={target.known_brokers}")
@@ -128,7 +132,8 @@ def _replicas(where: str, flow: Flow, target: ClusterFacts) -> Finding:
             return failure(where, "replicas", found, f"set {key}={least} or more, and have as many brokers")
         told.append(count_of(factor, "replica"))
     remote, own = told
-    return ok(where, "replicas", f"new remote topics get {remote}, Ferry's own topics {own}; min.insync.replicas is {least}")
+    both = f"new topics get {own}" if own == remote else f"new remote topics get {remote}, Ferry's own topics {own}"
+    return ok(where, "replicas", f"{both}; min.insync.replicas is {least}")
 
 
 def _few_replicas(where: str, flow: Flow, facts: FlowFacts) -> Iterator[Finding]:

@@ -18,35 +18,30 @@ _OF_CLIENTS = frozenset(known.name for known in CLIENTS)
 def service_findings(flow: Flow, source: ClusterFacts, target: ClusterFacts) -> Iterator[Finding]:
     """One for each limit of a service that the flow reads from or writes to.
 
-    Where a setting is missing, it is a failure; a warning if only some of the services that the cluster may be of need it.
+    Where a setting is missing, it is a failure; a warning if the cluster may be of a service that does not need it. What a cluster does not
+    offer is found without this.
     """
     for side, facts in ((Side.SOURCE, source), (Side.TARGET, target)):
         services = services_of(facts)
-        # Where services cannot be told apart, the settings of the flow may say which one it is.
-        services = tuple(service for service in services if all(_is_set(flow, setting) for setting in service.settings)) or services
-        asked: set[str] = set()
-        for limit in dict.fromkeys(limit for service in services for limit in service.limits if limit.side is side):
-            yield _finding(flow, facts.alias, limit, services, asked)
+        for limit in dict.fromkeys(limit for service in services for limit in service.limits if limit.side is side and not limit.offered):
+            yield _finding(flow, facts.alias, limit, services)
 
 
-def _finding(flow: Flow, alias: str, limit: Limit, services: Sequence[ManagedService], asked: set[str]) -> Finding:
-    """`asked`: keys that another finding has asked for; this one's are added."""
+def _finding(flow: Flow, alias: str, limit: Limit, services: Sequence[ManagedService]) -> Finding:
     having = [service for service in services if limit in service.limits]
     surely = len(having) == len(services)
     told = f"{alias} {'is' if surely else 'may be'} {named(having)}: {limit.what} {_sentence(limit.ferry)}"
-    unset = [_agreed(setting, services) for setting in limit.settings if not _is_set(flow, setting) and setting.key not in asked]
-    asked.update(setting.key for setting in unset)
+    unset = [setting for setting in limit.settings if not _is_set(flow, setting)]
     if not unset:
         return ok(f"flow {flow.name}", "service", told)
     fix = f"write in mm2.properties: {'; '.join(_line(flow, setting) for setting in unset)}"
-    return (failure if surely else warning)(f"flow {flow.name}", "service", told, fix)
-
-
-def _agreed(setting: Setting, services: Sequence[ManagedService]) -> Setting:
-    """With the values that suit all services that the cluster may be of."""
-    others = [other.values for service in services for other in service.settings if other.key == setting.key]
-    values = tuple(value for value in setting.values if all(value in other for other in others))
-    return Setting(setting.key, values or setting.values)
+    condition = "" if surely else f"only if {alias} is {named(having)}: "
+    suits_none = all(
+        any(other.key == setting.key and not _is_set(flow, other) for other in service.settings)
+        for setting in unset
+        for service in services
+    )
+    return (failure if suits_none else warning)(f"flow {flow.name}", "service", told, f"{condition}{fix}")
 
 
 def topics_beforehand(flow: Flow, target: ClusterFacts, missing: Collection[str]) -> Iterator[Finding]:
@@ -58,7 +53,12 @@ def topics_beforehand(flow: Flow, target: ClusterFacts, missing: Collection[str]
     wanted = {name: own for name, own in {**own_topics(flow), **mm2}.items() if name in missing}
     told = ", ".join(f"{name} ({own.partitions}, {own.policy})" for name, own in sorted(wanted.items()))
     found = f"{target.alias} is {named(services)}: Ferry cannot set {POLICY} there. These topics are missing (partitions, {POLICY}): {told}"
-    yield failure(f"flow {flow.name}", "internal topics", found, "create them with the tools of the service before the first run")
+    yield failure(
+        f"flow {flow.name}",
+        "internal topics",
+        found,
+        f"create them at {target.alias} with the tools of the service before the first run; remote topics that are compacted too",
+    )
 
 
 def _is_set(flow: Flow, setting: Setting) -> bool:
