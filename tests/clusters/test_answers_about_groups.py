@@ -23,6 +23,7 @@ from tests.clusters.test_answers_to_writes import Coordinators, looked, of_parti
 
 from ferry.clusters import acls, answers, api_versions, consumer_groups, group_requests, open_transactions
 from ferry.clusters.answers import Action, RequestKind
+from ferry.clusters.connections import ClusterConnection
 from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.error_codes import CODES, named
 from ferry.clusters.event_loop import EventLoop
@@ -246,10 +247,19 @@ async def passed_on(future: Future) -> Any:
     return await future
 
 
+def test_a_service_that_does_not_offer_to_describe_acls_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acls, "ask_cluster", lambda *_: {0: 11})
+    assert acls.read_acls(CLUSTER) is None
+
+
 @every_code_of(answers.DESCRIBE_ACLS)
 def test_acls(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     broker = Broker(DescribeAclsResponse[1](error_code=code, error_message=None, resources=[]))
-    monkeypatch.setattr(acls, "ask_cluster", lambda *_: broker.run(broker.send, None, 3))
+
+    def ask(_: Any, question: Any, *__: Any) -> Any:
+        return {DescribeAclsResponse.API_KEY: 1} if question is ClusterConnection.newest else broker.run(broker.send, None, 3)
+
+    monkeypatch.setattr(acls, "ask_cluster", ask)
     match answers.DESCRIBE_ACLS.action(code):
         case Action.GO_ON:
             assert acls.read_acls(CLUSTER) == frozenset()

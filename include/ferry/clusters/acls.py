@@ -34,7 +34,9 @@ _PERMISSIONS = {2: "DENY", 3: "ALLOW"}
 
 
 def read_acls(cluster: Cluster, *, to_alter: bool = False) -> frozenset[AclBinding] | None:
-    """Every ACL of the cluster; None if it has no authorizer. NotAuthorized without Describe on the cluster, ClusterUnreachable.
+    """Every ACL of the cluster; None if it has no authorizer, or does not offer to describe ACLs, as services do that have none of Kafka.
+
+    NotAuthorized without Describe on the cluster, ClusterUnreachable.
 
     `to_alter`: the caller will change ACLs. So a message names Alter, which includes Describe.
     """
@@ -50,6 +52,8 @@ def read_acls(cluster: Cluster, *, to_alter: bool = False) -> frozenset[AclBindi
     )
     where = f"cluster {cluster.alias} ({cluster.bootstrap})"
     try:
+        if DescribeAclsRequest.API_KEY not in ask_cluster(cluster, ClusterConnection.newest):
+            return None
         answer = ask_cluster(cluster, ClusterConnection.send, request, None, ANSWER_MILLISECONDS)
     except (RequestNotSent, RequestLost) as problem:
         raise ClusterUnreachable(f"{where}: describing its ACLs failed: {problem}") from problem
