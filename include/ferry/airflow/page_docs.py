@@ -9,8 +9,6 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
-from markdown_it import MarkdownIt
-
 import ferry
 
 PACKAGE = Path(ferry.__file__).parent
@@ -32,6 +30,8 @@ img {{ max-width: 100% }}
 
 def page_as_html(text: str) -> str:
     """One page of Markdown, with an id for each heading: links name it as GitHub does."""
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - tasks load this module too, and draw no page
+
     parser = MarkdownIt("commonmark").enable("table")
     tokens = parser.parse(text)
     title = ""
