@@ -21,9 +21,12 @@ def test_a_run_without_trouble_says_how_far_the_flow_is() -> None:
 
 def test_the_first_failure_unless_the_report_names_the_worst() -> None:
     left = {("plan_run", FAILURE): failure("plan_run"), ("sync_groups", FAILURE): failure("sync_groups")}
-    assert note_of(left).split("\n\n") == ["ArgumentError: no such topic", "next: look at the name", "log: http://airflow/plan_run"]
-    left |= {("check_limits", VERDICT): BEHIND, ("report_outcome", FAILURE): failure("report_outcome", "1 partition failed")}
-    told = ["ArgumentError: 1 partition failed", "next: look at the name", "log: http://airflow/report_outcome", BEHIND]
+    assert note_of(left).split("\n\n") == ["no such topic (ArgumentError)", "next: look at the name", "log: http://airflow/plan_run"]
+    left |= {
+        ("check_limits", VERDICT): BEHIND,
+        ("report_outcome", FAILURE): failure("report_outcome", "run manual__1+x of A->B: 1 partition failed"),
+    }
+    told = ["1 partition failed (ArgumentError)", "next: look at the name", "log: http://airflow/report_outcome", BEHIND]
     assert note_of(left).split("\n\n") == told
 
 

@@ -39,7 +39,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Bench]:
 @pytest.mark.parametrize(
     ("bounds", "fetched", "failure", "receipts"),
     [
-        ((12, 100), 12, None, [(ReceiptKind.LOSS, 5, 12, "expired at the source: its log starts at 12")]),
+        ((12, 100), 12, None, [(ReceiptKind.LOSS, 5, 12, "deleted at the source before it was copied: its log starts at 12")]),
         ((5, 100), 5, None, []),
         ((0, 5), 5, None, []),
         ((0, 4), 5, Failure("SourceTruncated", TRUNCATED.format(5), passing=False), []),

@@ -215,7 +215,7 @@ def test_a_line_says_all_of_it(signs: Signs, line: str) -> None:
 @pytest.mark.parametrize(
     ("signs", "line"),
     [
-        (HEALTHY, "A->B is up to date"),
+        (HEALTHY, "A->B: nothing is left to copy"),
         (seen(lagging()), "A->B is 10 records behind, the oldest 30 s old"),
         (seen(Overview((IDLE,)), losses=["orders-0 [5, 9)"], losses_total=1), "A->B has lost records: "),
     ],

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity
 from airflow.models.dag import DagModel, DagTag
-from airflow.models.dagrun import DagRun
+from airflow.models.dagrun import DagRun, DagRunNote
 from airflow.models.taskinstance import TaskInstance
 from airflow.utils.session import create_session
 from airflow.utils.state import DagRunState, TaskInstanceState
@@ -62,7 +62,8 @@ def ferry_dags() -> dict[str, str]:
 def dag_runs(dag_id: str, limit: int) -> tuple[DagRunFacts, ...]:
     """The newest `limit` runs of a DAG, newest first, from the metadata database."""
     columns = (DagRun.run_id, DagRun.state, DagRun.start_date, DagRun.queued_at, DagRun.end_date, DagRun.run_type, DagRun.conf)
-    wanted = select(*columns).where(DagRun.dag_id == dag_id).order_by(DagRun.id.desc()).limit(limit)
+    noted = select(*columns, DagRunNote.content).outerjoin(DagRunNote, DagRunNote.dag_run_id == DagRun.id)
+    wanted = noted.where(DagRun.dag_id == dag_id).order_by(DagRun.id.desc()).limit(limit)
     with create_session(scoped=False) as session:
         rows = session.execute(wanted).all()
         failed_runs = [row.run_id for row in rows if row.state == DagRunState.FAILED]
@@ -81,6 +82,7 @@ def dag_runs(dag_id: str, limit: int) -> tuple[DagRunFacts, ...]:
             failed_tasks=tuple(task for run_id, task in failed if run_id == row.run_id),
             backfill=row.run_type == DagRunType.BACKFILL_JOB or (row.conf or {}).get("bound") == "interval",
             topics=tuple((row.conf or {}).get("topics") or ()),
+            note=(row.content or "").partition("\n")[0],
         )
         for row in rows
     )

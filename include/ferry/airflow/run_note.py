@@ -6,6 +6,7 @@ note from them when the run has ended. A note that somebody else wrote stays. Th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -39,12 +40,17 @@ def note_of(left: Mapping[tuple[str, str], Any]) -> str:
     """The note, from XComs by task and key, the oldest first; empty if there is none. The report's failure is the worst of the run."""
     failures = {task: value for (task, key), value in left.items() if key == FAILURE}
     worst = failures.get(REPORT_TASK) or next(iter(failures.values()), None)
-    lines = [] if worst is None else [f"{worst['error']}: {worst['problem']}", f"next: {worst['next_step']}", f"log: {worst['url']}"]
+    lines = [] if worst is None else [_why(worst), f"next: {worst['next_step']}", f"log: {worst['url']}"]
     lines += [value for (_, key), value in left.items() if key == VERDICT]
     spare = max(0, sum(map(len, lines)) + 2 * len(lines) - MOST_CHARACTERS)
     if spare:
         lines[0] = f"{lines[0][: -spare - 2]} …"
     return "\n\n".join(lines)  # Airflow shows Markdown
+
+
+def _why(failure: Mapping[str, str]) -> str:
+    """Airflow shows little more than the beginning in its list of runs, beside the run and the DAG."""
+    return f"{re.sub(r'^run .+? of [^ ]+: ', '', failure['problem'])} ({failure['error']})"
 
 
 def _write(dag_run: DagRun) -> None:

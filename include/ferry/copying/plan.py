@@ -166,7 +166,7 @@ def _plan(facts: PartitionFacts, rules: PlanRules) -> PartitionPlan:
     seed = _seed(facts, decided.position, rules.run_id, decided.seed_reason) if decided.seed_reason else None
     notes = []
     if facts.log_start > decided.position:
-        notes.append(f"[{decided.position}, {facts.log_start}) expired at the source before it was copied")
+        notes.append(f"[{decided.position}, {facts.log_start}) was deleted at the source before it was copied")
     returning = sum(size(within(facts.guard.excluded, segment.start, segment.end)) for segment in segments)
     if returning:
         notes.append(f"{count_of(returning, 'offset')} with records that came from the target: left out")

@@ -404,7 +404,7 @@ class SourceFeed:
         cursor.doubted = False
         if cursor.fetched < start:
             written = self._guard.ever_written(key) if self._guard is not None else ()
-            cursor.lose(start, f"expired at the source: its log starts at {start}", written)
+            cursor.lose(start, f"deleted at the source before it was copied: its log starts at {start}", written)
         elif diverged is not None and diverged.proven:
             text = f"the source log was truncated to offset {diverged.end}; copied up to {cursor.fetched}"
             cursor.stop(SourceTruncated, f"{text}; {WHERE_A_RESTART_GOES_ON}")

@@ -28,7 +28,8 @@ _AIRFLOW_RUNS, _AIRFLOW_FAILED = frozenset({"queued", "running"}), "failed"
 class DagRunFacts:
     """One DAG run in Airflow. Times in ISO 8601, None: not yet. `failed_tasks`: names, if the run failed. `dry`: it was a dry run.
 
-    `backfill`: it copies what the ledger lacks in an interval. `topics`: it copies only these; empty: all.
+    `backfill`: it copies what the ledger lacks in an interval. `topics`: it copies only these; empty: all. `note`: with what
+    the run's note begins (airflow/run_note.py writes it); empty: there is none.
     """
 
     run_id: str
@@ -40,6 +41,7 @@ class DagRunFacts:
     dry: bool = False
     backfill: bool = False
     topics: tuple[str, ...] = ()
+    note: str = ""
 
     def is_filling(self, topic: str) -> bool:
         """Whether it copies what the ledger lacks of the topic, and has not ended."""
@@ -72,7 +74,8 @@ def _with_airflow(run: dict[str, Any] | None, facts: DagRunFacts) -> dict[str, A
             return run  # a limit is broken or could not be checked; the copy itself did not fail
         # The report fails too when an earlier task has failed.
         tasks = [task for task in facts.failed_tasks if task != REPORT_TASK] or facts.failed_tasks
-        named = [{"topic": "", "partition": -1, "error": f"task {task} failed", "problem": "its log in Airflow says why"} for task in tasks]
+        why = (len(tasks) == 1 and facts.note) or "its log in Airflow says why"
+        named = [{"topic": "", "partition": -1, "error": f"task {task} failed", "problem": why} for task in tasks]
         return {**run, "state": RunState.FAILED, "failed": [*run["failed"], *named], "failed_total": run["failed_total"] + len(named)}
     if run["state"] in _WITHOUT_RESULT:
         return {**run, "state": RunState.DRY if facts.dry else RunState.DONE}

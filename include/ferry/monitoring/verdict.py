@@ -153,8 +153,10 @@ class Verdict:
 
     @property
     def after_run(self) -> str:
-        """One line for the end of a run. A run does not look for what a seed left out, so it calls no flow healthy."""
-        return f"{self.flow} is {self.behind}" if self.health is Health.HEALTHY else str(self)
+        """One line for the end of a run. A run does not look for what a seed left out, so it calls no flow healthy or up to date."""
+        if self.health is not Health.HEALTHY:
+            return str(self)
+        return f"{self.flow}: nothing is left to copy" if self.behind == UP_TO_DATE else f"{self.flow} is {self.behind}"
 
     def document(self) -> dict[str, Any]:
         """The keys that JSON documents have of it."""
