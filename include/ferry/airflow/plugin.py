@@ -5,6 +5,7 @@ The entry point `airflow.plugins` of the package names it, so Airflow finds it w
 
 from __future__ import annotations
 
+import importlib.util
 from functools import cached_property
 from typing import Any
 
@@ -13,14 +14,19 @@ from airflow.plugins_manager import AirflowPlugin
 from ferry.airflow import run_note
 
 
+def _takes_links() -> bool:
+    return not hasattr(AirflowPlugin, "react_apps") and importlib.util.find_spec("airflow.providers.fab") is not None
+
+
 class FerryPagePlugin(AirflowPlugin):
     """Tasks load plugins too: what only the api-server needs is imported when it asks for it."""
 
     name = "ferry_page"
     listeners = [run_note]  # noqa: RUF012 - Airflow reads a list
 
-    # Airflow 3.0 has no apps in its own pages: there a link in its menu opens the page.
-    appbuilder_menu_items = [] if hasattr(AirflowPlugin, "react_apps") else [{"name": "Ferry", "href": "/ferry/"}]
+    # Airflow 3.0 has no apps in its own pages: there a link in its menu opens the page. Without the FAB provider its api-server would not
+    # start with such a link.
+    appbuilder_menu_items = [{"name": "Ferry", "href": "/ferry/"}] if _takes_links() else []
     # Of one address a browser runs a module once, and Airflow asks each of these for a function of its own.
     react_apps = [  # noqa: RUF012 - Airflow reads a list
         {

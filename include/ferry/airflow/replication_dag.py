@@ -52,7 +52,8 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
         def announce_topics(planned: dict[str, Any]) -> dict[str, Any]:
             return assets.announce(reference, planned)
 
-        @task(trigger_rule="all_done")
+        # Airflow 3.0 takes no null as an XCom of its own, and the headroom may be unlimited.
+        @task(trigger_rule="all_done", multiple_outputs=False)
         def check_limits(planned: dict[str, Any]) -> dict[str, Any]:
             return steps.check_limits(reference, planned)
 
