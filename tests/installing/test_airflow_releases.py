@@ -112,6 +112,8 @@ def test_pip_is_enough(installed: Installed, topic: str, source_cluster: Sandbox
     assert "ferry_page" in installed.airflow("plugins", "--output", "json")
 
     flow = load_config(installed.config).flows[0]
+    if "3.0" in installed.airflow("version"):
+        installed.airflow("dags", "reserialize")  # its `dags test` activates no assets
     said = installed.airflow("dags", "test", f"ferry.{flow.source.alias}.{flow.target.alias}")
     assert "600 records" in said
     found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: f"{flow.source.alias}.{topic}"})

@@ -32,28 +32,28 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
         **alerts.deadline_arguments(flow, reference.config),
     )
     def replicate() -> None:
-        @task
+        # One XCom a task: each value of a document would be another one, and Airflow 3.0 takes no null as one.
+        @task(multiple_outputs=False)
         def plan_run() -> dict[str, Any]:
             return steps.plan(reference)
 
-        @task(max_active_tis_per_dag=1)
+        @task(multiple_outputs=False, max_active_tis_per_dag=1)
         def prepare_topics(planned: dict[str, Any]) -> dict[str, Any]:
             return steps.prepare(reference, planned)
 
-        @task(trigger_rule="all_done")
+        @task(multiple_outputs=False, trigger_rule="all_done")
         def sync(name: str, planned: dict[str, Any]) -> dict[str, Any]:
             return steps.sync(reference, name, planned)
 
-        @task(retries=0, trigger_rule="all_done", outlets=[flows.flow_asset(flow)])
+        @task(multiple_outputs=False, retries=0, trigger_rule="all_done", outlets=[flows.flow_asset(flow)])
         def report_outcome(planned: dict[str, Any], prepared: dict[str, Any]) -> dict[str, Any]:
             return steps.report(reference, planned, prepared)
 
-        @task(trigger_rule="all_done", outlets=[assets.topics_alias(flow)])
+        @task(multiple_outputs=False, trigger_rule="all_done", outlets=[assets.topics_alias(flow)])
         def announce_topics(planned: dict[str, Any]) -> dict[str, Any]:
             return assets.announce(reference, planned)
 
-        # Airflow 3.0 takes no null as an XCom of its own, and the headroom may be unlimited.
-        @task(trigger_rule="all_done", multiple_outputs=False)
+        @task(multiple_outputs=False, trigger_rule="all_done")
         def check_limits(planned: dict[str, Any]) -> dict[str, Any]:
             return steps.check_limits(reference, planned)
 

@@ -30,7 +30,7 @@ def verify_dag(flow: Flow, reference: FlowReference, options: DagOptions) -> DAG
         default_args=options.default_args_of(reference, RETRY_SECONDS),
     )
     def verify() -> None:
-        @task(retries=0)
+        @task(multiple_outputs=False, retries=0)
         def report_outcome() -> dict[str, Any]:
             return verifying.report(reference)
 
