@@ -63,6 +63,13 @@ def span(seconds: float) -> str:
     return f"{seconds / size:.0f} {unit}"
 
 
+def offsets_of(start: int, end: int | None) -> str:
+    """Offsets `[start, end)` for people, who read both ends as inclusive: `offset 5`, `offsets 5 to 1,008`. `end` None: not known."""
+    if end is None:
+        return f"offsets from {start:,} on"
+    return f"offset {start:,}" if end <= start + 1 else f"offsets {start:,} to {end - 1:,}"
+
+
 class RetryRule(Enum):
     RETRY = "retry"  # the same call may succeed later
     FAIL = "fail"  # the same call fails again until somebody corrects the input
@@ -134,7 +141,7 @@ class WriteRefused(ClusterUnreachable):
 class AuthenticationFailed(ClusterUnreachable):
     """A cluster refuses the credentials (SASL) or the certificate (TLS)."""
 
-    next_step = "correct the login or the certificate that the message names; Ferry does not try again by itself"
+    next_step = "ask who runs the cluster which login or certificate it takes, put that into Ferry's config, then start a run"
     retry = RetryRule.FAIL
 
 
@@ -249,7 +256,7 @@ class LimitsBroken(FerryError):
     """
 
     broken: tuple[Any, ...] = ()
-    next_step = "see ferry status; run more often, or raise ferry.max.rate.mb, the source's retention or the limit"
+    next_step = "start a run now; if the next runs do not catch up, run more often, or raise ferry.max.rate.mb or the limit"
     exit_code = ExitCode.PARTLY_FAILED
     retry = RetryRule.HUMAN
 
@@ -300,7 +307,7 @@ class SourceMissing(PartitionError):
 class TargetRecreated(PartitionError):
     """The remote topic has another topic id than the one in the ledger: it was deleted and created again."""
 
-    next_step = "set ferry.on.target.recreate=restart to copy the topic anew, then run again"
+    next_step = "set ferry.on.target.recreate=restart, then run again: it copies anew what the source still has"
 
 
 class TargetMissing(PartitionError):

@@ -161,7 +161,7 @@ def test_the_form_and_the_runbook(bag: DagBag) -> None:
     assert all(f"`{name}`" in (dag.doc_md or "") for name in [*TASKS[:3], "sync_…", TASKS[-1]])
 
 
-def test_the_verify_dag(bag: DagBag) -> None:
+def test_the_verify_dag(bag: DagBag, tmp_path: Path) -> None:
     dag = bag.dags["ferry.A.B.verify"]
     compare, report = dag.get_task("compare_copies"), dag.get_task("report_outcome")
     assert [task.task_id for task in dag.topological_sort()] == ["compare_copies", "report_outcome"]
@@ -169,7 +169,7 @@ def test_the_verify_dag(bag: DagBag) -> None:
     assert type(dag.timetable).__name__ == "NullTimetable"
     assert set(dag.params) == {"topics", "from", "until", "digest"}
     assert all(f"`{name}`" in (dag.doc_md or "") for name in ("compare_copies", "report_outcome", "CopiesDiffer"))
-    assert "ferry verify $FERRY_CONFIG --flow 'A->B'" in (dag.doc_md or "")
+    assert f"ferry verify {tmp_path / 'mm2.properties'} --flow 'A->B'" in (dag.doc_md or "")
 
 
 @pytest.mark.parametrize(("field", "value"), [("from", 7), ("until", []), ("topics", "orders"), ("digest", "crc")])
@@ -230,7 +230,7 @@ def test_one_line_of_a_users_file_makes_the_dags(airflow_database: None, tmp_pat
     assert dag.fileloc == str(tmp_path / "ours.py")
     assert dag.get_task("copy_records").flow == FlowReference(tmp_path / "mm2.properties", "A->B")
     assert str(tmp_path / "mm2.properties") in (dag.description or "")
-    assert all(f"`{tmp_path / 'mm2.properties'}`" in (dag.doc_md or "") for dag in bag.dags.values())
+    assert all(f" {tmp_path / 'mm2.properties'} --flow" in (dag.doc_md or "") for dag in bag.dags.values())
 
 
 def test_files_side_by_side(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ def test_the_first_failure_unless_the_report_names_the_worst() -> None:
         ("check_limits", VERDICT): BEHIND,
         ("report_outcome", FAILURE): failure("report_outcome", "run manual__1+x of A->B: 1 partition failed"),
     }
+    assert note_of({("check_limits", FAILURE): failure("check_limits", "A->B: a limit is broken")}).startswith("a limit is broken (")
     told = ["1 partition failed (ArgumentError)", "next: look at the name", "log: http://airflow/report_outcome", BEHIND]
     assert note_of(left).split("\n\n") == told
 

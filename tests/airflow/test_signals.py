@@ -136,7 +136,8 @@ def test_a_run_tells_downstream_dags_collectors_and_people(stage: Stage) -> None
     tasks = stage.api.run_state(stage.dag, run).tasks
     assert {name: state for name, state in tasks.items() if state != "success"} == {"check_limits": "failed"}, tasks
     note = stage.call("GET", f"/dags/{stage.dag}/dagRuns/{run}")["note"]
-    for fact in ("(LimitsBroken)", "ferry.alert.lag.records", "next: ", "tasks/check_limits", "7 records behind"):
+    named = ("(LimitsBroken)", "ferry.alert.lag.records", "next: ", "tasks/check_limits", "7 records behind")
+    for fact in ("the copy is fine, but a limit is broken: topic", *named):
         assert fact in note, note
 
     stage.wait(lambda: stage.call("GET", "/dags/process_refreshed/dagRuns")["dag_runs"], "the event started no DAG")

@@ -42,7 +42,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[RunReport]:
         monkeypatch.setattr(module, "get_current_context", lambda: context)
     monkeypatch.setattr(steps, "flow_for_running", lambda _: SimpleNamespace(name="A->B"))
     monkeypatch.setattr(steps, "keep_run", lambda _, report: reports.append(report) or "")
-    with pytest.raises(AirflowFailException), typed_retries():
+    with pytest.raises(AirflowFailException), typed_retries(FLOW):
         raise ArgumentError(WRONG)
     context["ti"] = task("report_outcome")
     return reports

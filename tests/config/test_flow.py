@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from ferry.config import FerryConfig, Flow
+from ferry.config.flow import with_commands
 from ferry.config.settings import MirroringSettings
 
 pytestmark = pytest.mark.unit
@@ -18,6 +19,13 @@ Load = Callable[..., FerryConfig]
 
 def flow(load: Load, text: str) -> Flow:
     return load(text).flow("A->B")
+
+
+def test_a_text_names_commands_to_paste(load: Load) -> None:
+    found = flow(load, "")
+    told = with_commands("see ferry ledger, or ferry seed --foreign; ferry.on.recreate", found.name, "/etc/my ferry.properties")
+    assert told == "see ferry ledger '/etc/my ferry.properties' --flow 'A->B', or ferry seed --foreign; ferry.on.recreate"
+    assert found.command("ledger") == f"ferry ledger {found.source.path} --flow 'A->B'"
 
 
 def test_defaults(load: Load) -> None:

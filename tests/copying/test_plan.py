@@ -110,7 +110,7 @@ def test_the_head_counts_when_the_group_offset_is_gone() -> None:
 def test_expired_records_are_noted() -> None:
     found = plan(replace(KNOWN, log_start=70))
     assert found.segments == (Segment(COPIED, 50, 100),)
-    assert found.notes == ("[50, 70) was deleted at the source before it was copied",)
+    assert found.notes == ("the source deleted offsets 50 to 69 before Ferry copied them",)
     assert plan(replace(KNOWN, log_start=50)).notes == ()
 
 

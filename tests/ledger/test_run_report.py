@@ -70,5 +70,5 @@ def test_the_worst_outcome_is_raised(changes: dict[str, object], code: ExitCode,
 
 def test_messages_name_ranges_and_reasons() -> None:
     messages = [str(problem) for problem in replace(CLEAN, losses=(LOSS,), failed=(FAILURE,)).problems()]
-    assert "t-0 [0, 5)" in messages[0]
+    assert "t-0 offsets 0 to 4" in messages[0]
     assert "u-3: TargetRecreated: remote topic A.u is gone" in messages[1]

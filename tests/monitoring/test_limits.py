@@ -9,7 +9,7 @@ import pytest
 from ferry.config.settings import LAG_RECORDS, LAG_SECONDS, AlertSettings
 from ferry.errors import ExitCode
 from ferry.monitoring.lag import PartitionStatus
-from ferry.monitoring.limits import NAMED, BrokenLimit, broken_limits, limit_alerts, limits_broken
+from ferry.monitoring.limits import NAMED, RUN_NOW, BrokenLimit, broken_limits, limit_alerts, limits_broken
 
 pytestmark = pytest.mark.unit
 
@@ -59,7 +59,10 @@ def test_the_error_names_topic_value_limit_and_what_to_do() -> None:
         "topic orders is 110 records behind, above ferry.alert.lag.records=100"
     )
     assert problem.exit_code is ExitCode.PARTLY_FAILED
-    assert "ferry status" in problem.next_step
+    assert problem.next_step == RUN_NOW
+    copied = limits_broken("A->B", broken_limits(AlertSettings(lag_records=100), STATUS), copied=True)
+    assert str(copied).startswith("A->B: the copy is fine, but a limit is broken: topic orders is 110 records behind")
+    assert "run more often" in limits_broken("A->B", broken_limits(AlertSettings(lag_records=100), STATUS)).next_step
 
 
 def test_limits_broken_by_many_topics_are_one_line() -> None:

@@ -159,8 +159,8 @@ def test_airflow_says_how_a_run_ended_that_could_not_write_it(known: str | None,
 @pytest.mark.parametrize(
     ("known", "tasks", "state", "named"),
     [
-        ("done", ("check_limits",), "done", []),
-        ("nothing new", ("check_limits",), "nothing new", []),
+        ("done", ("check_limits",), "done", ["task check_limits failed"]),
+        ("nothing new", ("check_limits",), "nothing new", ["task check_limits failed"]),
         ("done", ("announce_topics", "check_limits"), "failed", ["task announce_topics failed", "task check_limits failed"]),
         ("running", ("check_limits",), "failed", ["task check_limits failed"]),
         ("data lost", ("check_limits", "report_outcome"), "data lost", []),
@@ -192,7 +192,7 @@ def test_a_dry_run_is_no_copy_that_went_well() -> None:
     failed = {**empty_run("r"), "started": BEGIN, "state": "failed"}
     dry = replace(facts("look", "success", "2026-11-21T10:09:00.000+00:00"), dry=True)
     seen, runs = Snapshot(Overview(()), NOW), Snapshot({"runs": [failed]}, NOW)
-    flow = PageFlow("A->B", "A", "B", "ferry.A.B", "ferry.A.B.verify", None, None, copies=True)
+    flow = PageFlow("A->B", "A", "B", "ferry.A.B", "ferry.A.B.verify", None, None, copies=True, config="mm2.properties")
     (found,) = overview([FlowView(flow, seen, runs, (dry,))], NOW)["flows"]
     assert (found["last_run"]["state"], found["health"]) == ("dry run", "failing")
 

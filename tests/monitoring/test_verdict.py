@@ -17,7 +17,7 @@ from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.missing import COMPACTED, Missing
 from ferry.monitoring.status import FlowStatus
-from ferry.monitoring.verdict import Health, Signs, verdict_of
+from ferry.monitoring.verdict import Health, Signs, not_counted, verdict_of
 from ferry.page.overview import Overview
 from ferry.page.problem import Problem
 
@@ -30,6 +30,8 @@ SEEN_LOSS = {**LOSS, "acknowledged": True}
 STOPPED = {"topic": "orders", "partition": 1, "error": "TargetRecreated", "problem": "deleted"}
 HELD = {"topic": "orders", "partition": 0, "held_topic": "A.orders", "cluster": "B", "overdue": True, "remedy": "end it"}
 HELD |= {"stable_end": 5, "high_watermark": 8}
+DENIED = {"topic": "payments", "partition": -1, "error": "NotAuthorized", "problem": "grant Read on topic payments"}
+NOT_READ = "1 topic stopped (NotAuthorized): topic payments: grant Read on topic payments; how far behind: unknown"
 GAP = Missing("orders", 0, 1, 1_000, first_time=1_000)
 NOW = 1_800_000_000.0
 UNREACHABLE = Problem("ClusterUnreachable", "cluster B (b:9092) does not answer", "check it")
@@ -64,12 +66,16 @@ ENDED = {
         (Signs("A->B", problem=Problem("ReadTimedOut", "slow", "wait")), Health.UNREACHABLE, "slow"),
         (Signs("A->B", problem=Problem("AuthenticationFailed", "no", "log in")), Health.UNREACHABLE, "no"),
         (Signs("A->B", problem=REFUSED), Health.FAILING, "damaged"),
-        (seen(Overview((IDLE,), (LOSS,), 1, 1, 4)), Health.LOSS, "the source deleted 4 records that Ferry had not copied: orders-0 [5, 9)"),
+        (
+            seen(Overview((IDLE,), (LOSS,), 1, 1, 4)),
+            Health.LOSS,
+            "the source deleted 4 records that Ferry had not copied: orders-0 offsets 5 to 8",
+        ),
         (seen(Overview((IDLE,), (SEEN_LOSS,), 1, 0)), Health.HEALTHY, None),
         (
             seen(Overview((IDLE,), (LOSS,) * 4, 9, 9, 36)),
             Health.LOSS,
-            "the source deleted 36 records that Ferry had not copied: " + "orders-0 [5, 9); " * 3 + "and 6 more",
+            "the source deleted 36 records that Ferry had not copied: " + "orders-0 offsets 5 to 8; " * 3 + "and 6 more",
         ),
         (replace(HEALTHY, last_run=run("done")), Health.HEALTHY, None),
         (replace(HEALTHY, last_run=run("superseded")), Health.HEALTHY, None),
@@ -103,17 +109,17 @@ ENDED = {
                 last_run=run("partly failed", failed=[{**STOPPED, "error": "TransactionHangs"}]),
             ),
             Health.FAILING,
-            "1 transaction open for too long: A.orders-0 on B (behind its beginning: 3 records)",
+            "1 transaction open for too long: A.orders-0 on B (3 records wait behind it)",
         ),
         (
             seen(Overview((IDLE,), ({**LOSS, "kind": "skipped"},), 1, 1, 4)),
             Health.LOSS,
-            "the target refused 4 records: orders-0 [5, 9)",
+            "the target refused 4 records: orders-0 offsets 5 to 8",
         ),
         (
             seen(Overview((IDLE,), (LOSS, {**LOSS, "kind": "skipped"}), 2, 2, 8)),
             Health.LOSS,
-            "lost for good: 8 records: orders-0 [5, 9); orders-0 [5, 9)",
+            "lost for good: 8 records: orders-0 offsets 5 to 8; orders-0 offsets 5 to 8",
         ),
         (
             seen(Overview((IDLE,), stopped=(STOPPED,), stopped_total=1)),
@@ -123,12 +129,12 @@ ENDED = {
         (
             seen(Overview((IDLE,), stopped=({**STOPPED, "partition": -1},), stopped_total=1)),
             Health.FAILING,
-            "1 topic stopped (TargetRecreated): topic orders: deleted",
+            "1 topic stopped (TargetRecreated): topic orders: deleted; how far behind: unknown",
         ),
         (
             seen(Overview((IDLE,), open_transactions=(HELD,))),
             Health.FAILING,
-            "1 transaction open for too long: A.orders-0 on B (behind its beginning: 3 records)",
+            "1 transaction open for too long: A.orders-0 on B (3 records wait behind it)",
         ),
         (seen(Overview((IDLE,), open_transactions=({**HELD, "overdue": False},))), Health.HEALTHY, None),
         (replace(HEALTHY, last_verify={"differences_total": 2}), Health.FAILING, "the last verify found 2 differences"),
@@ -183,9 +189,9 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
     verdict = verdict_of(seen(Overview((IDLE,), missing=(GAP, replace(GAP, topic="clicks", end=5)))), NOW)
     assert (verdict.health, verdict.reasons[0].text) == (
         Health.MISSING,
-        "1,003 records missing in 2 topics (a seed passed over them): orders, clicks",
+        "1,003 records missing in 2 topics (ferry seed set the positions past them, so no run copies them): orders, clicks",
     )
-    command = "ferry backfill $FERRY_CONFIG --flow 'A->B' --topic orders --topic clicks --from 1970-01-01T00:00:01Z"
+    command = "ferry backfill mm2.properties --flow 'A->B' --topic orders --topic clicks --from 1970-01-01T00:00:01Z"
     assert verdict.next_step.startswith(f"{command} --until 2027-01-15")
     compacted = verdict_of(seen(Overview((IDLE,), missing=(replace(GAP, obstacle=COMPACTED),))), NOW)
     assert (compacted.health, compacted.next_step) == (Health.MISSING, COMPACTED)
@@ -201,15 +207,45 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         (
             seen(Overview((IDLE,), missing=(GAP,)), last_run=ENDED),
             (
-                "A->B is not complete: 999 records missing in 1 topic (a seed passed over them): orders; otherwise up to date; "
-                "last run 2 min ago copied 4,999 records"
+                "A->B is not complete: 999 records missing in 1 topic (ferry seed set the positions past them, so no run copies them): "
+                "orders; otherwise up to date; last run 2 min ago copied 4,999 records"
             ),
         ),
         (replace(HEALTHY, problem=UNREACHABLE), "A->B cannot be read: cluster B (b:9092) does not answer"),
+        (
+            seen(Overview((IDLE,), stopped=(DENIED,), stopped_total=1), last_run=ENDED),
+            f"A->B is failing: {NOT_READ}; last run 2 min ago copied 4,999 records",
+        ),
+        (
+            seen(Overview((IDLE, BEHIND), stopped=(DENIED,), stopped_total=1)),
+            f"A->B is failing: {NOT_READ}; the rest is 10 records behind, the oldest 30 s old",
+        ),
+        (
+            seen(Overview((IDLE,), stopped=(STOPPED,), stopped_total=1)),
+            "A->B is failing: 1 partition stopped (TargetRecreated): orders-1: deleted; otherwise up to date",
+        ),
+        (
+            seen(Overview((IDLE,), open_transactions=(HELD,)), last_run=ENDED),
+            (
+                "A->B is failing: 1 transaction open for too long: A.orders-0 on B (3 records wait behind it); "
+                "last run 2 min ago copied 4,999 records"
+            ),
+        ),
     ],
 )
 def test_a_line_says_all_of_it(signs: Signs, line: str) -> None:
     assert str(verdict_of(signs, NOW)) == line
+
+
+def test_what_the_lag_leaves_out_is_told_beside_it() -> None:
+    found = Overview((IDLE,), stopped=(DENIED, STOPPED), stopped_total=2, open_transactions=(HELD,))
+    assert not_counted(found.signs("A->B")) == ["unknown for topic payments", "3 records behind an open transaction"]
+    assert not_counted(HEALTHY) == []
+
+
+def test_a_next_step_names_commands_to_paste() -> None:
+    signs = replace(seen(Overview((IDLE,), (LOSS,), 1, 1, 4)), config="/etc/ferry/mm2.properties")
+    assert verdict_of(signs, NOW).next_step.endswith("what is lost: ferry ack-loss /etc/ferry/mm2.properties --flow 'A->B'")
 
 
 @pytest.mark.parametrize(
@@ -217,7 +253,7 @@ def test_a_line_says_all_of_it(signs: Signs, line: str) -> None:
     [
         (HEALTHY, "A->B: nothing is left to copy"),
         (seen(lagging()), "A->B is 10 records behind, the oldest 30 s old"),
-        (seen(Overview((IDLE,)), losses=["orders-0 [5, 9)"], losses_total=1), "A->B has lost records: "),
+        (seen(Overview((IDLE,)), losses=["orders-0 offsets 5 to 8"], losses_total=1), "A->B has lost records: "),
     ],
 )
 def test_a_run_says_how_far_the_flow_is_and_never_that_it_is_healthy(signs: Signs, line: str) -> None:

@@ -37,7 +37,7 @@ MANY = 2_000
 def facts(source: str = "A", target: str = "B") -> PageFlow:
     """An hourly flow."""
     dag = f"ferry.{source}.{target}"
-    return PageFlow(f"{source}->{target}", source, target, dag, f"{dag}.verify", "0 * * * *", 3600.0, True)
+    return PageFlow(f"{source}->{target}", source, target, dag, f"{dag}.verify", "0 * * * *", 3600.0, True, "/etc/ferry/mm2.properties")
 
 
 def reads(**changed: Any) -> Reads:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,21 +29,25 @@ SEEN = {
     "healthy": ("Healthy", ("All 2 flows are healthy.", "8 topics, 24 partitions", "14.0 k records")),
     "lagging": ("Lagging", ("7 topics are more than 10,000 records behind", "behind by 10 h", "420 k")),
     "following": ("Healthy", ("Following since", "ago, 0.4 s behind", "40 records")),
-    "loss": ("Data lost", ("the source deleted 120 records that Ferry had not copied: payments-0 [3000, 3120)", "1 loss")),
+    "loss": ("Data lost", ("the source deleted 120 records that Ferry had not copied: payments-0 offsets 3,000 to 3,119", "1 loss")),
     "missing": (
         "Records missing",
-        ("3,707 records missing in 2 topics (a seed passed over them): orders, users", "orders (3,700)", "--topic orders --from"),
+        (
+            "3,707 records missing in 2 topics (ferry seed set the positions past them, so no run copies them): orders, users",
+            "orders (3,700)",
+            "--topic orders --from",
+        ),
     ),
     "failing": (
         "Failing",
         (
             "1 partition stopped (SourceDataLost): orders-2: the source dropped",
-            "invoices-1 on A (behind its beginning: 800 records)",
+            "invoices-1 on A (800 records wait behind it)",
             "the last verify found 7 differences",
         ),
     ),
     "unreachable": (
-        "Unreachable",
+        "Cannot be read",
         ("cluster A (a.example:9092) did not answer", "check that the cluster is up", "The data below was read 20 min", "8 topics"),
     ),
     "slow": ("Healthy", ("8 topics",)),
@@ -157,12 +162,12 @@ def test_losses_stand_with_the_command_that_acknowledges_them(visit: Visit) -> N
     page = visit.open("loss", flow=FLOW, view="runs")
     losses = page.get_by_role("table", name="Losses").locator("tbody tr")
     expect(losses).to_have_count(2)
-    expect(losses.first).to_contain_text("3,000 to 3,120")
+    expect(losses.first).to_contain_text("3,000 to 3,119")
     expect(losses.first).to_contain_text("not yet")
-    expect(page.get_by_text("ferry ack-loss $FERRY_CONFIG --flow 'A->B'", exact=True)).to_be_visible()
+    expect(page.get_by_text("ferry ack-loss /etc/ferry/mm2.properties --flow 'A->B'", exact=True)).to_be_visible()
     expect(page.get_by_role("button", name="Copy")).to_have_count(1)  # the next step is a sentence
     page.get_by_role("table", name="Last runs").get_by_role("button").first.click()
-    expect(page.get_by_text("payments-0 offsets 3,000 to 3,120: dropped")).to_be_visible()
+    expect(page.get_by_text("payments-0 offsets 3,000 to 3,119: dropped")).to_be_visible()
     visit.picture("runs-loss")
     assert too_faint(page) == []
 
@@ -202,8 +207,8 @@ def test_hostile_names_are_text(visit: Visit) -> None:
         settled(page)
         expect(page.get_by_role("tabpanel").get_by_text(HOSTILE).first).to_be_visible()
         if view == "groups":
-            group = HOSTILE.replace("'", "'\\''")
-            expect(page.get_by_text(f"ferry explain $FERRY_CONFIG --flow 'A->B' --group '{group}'")).to_be_visible()
+            command = f"ferry explain /etc/ferry/mm2.properties --flow 'A->B' --group {quote(HOSTILE)}"
+            expect(page.get_by_text(command)).to_be_visible()
         assert page.evaluate("window.hacked") is None
         assert page.locator(".ferry img").count() == 0
         visit.picture(f"{view}-hostile")
@@ -278,8 +283,8 @@ def test_on_a_small_screen_the_chosen_tab_is_in_sight(visit: Visit) -> None:
 
 ANSWERS = {
     "failing": ("✕ Failing", "588 records", "the last verify found 7 differences", "Next: see the ranges"),
-    "missing": ("◌ Records missing", "nothing", "Missing: orders (3,700), users (7)", "ferry backfill $FERRY_CONFIG"),
-    "unreachable": ("⌁ Unreachable", "did not answer within 10 s", "Next: check that the cluster is up", "It was then:"),
+    "missing": ("◌ Records missing", "nothing", "Missing: orders (3,700), users (7)", "ferry backfill /etc/ferry/mm2.properties"),
+    "unreachable": ("⌁ Cannot be read", "did not answer within 10 s", "Next: check that the cluster is up", "It was then:"),
 }
 
 

@@ -82,33 +82,33 @@ def test_a_topics_partitions_open_below_it(visit: Visit) -> None:
 def test_coverage_shows_what_became_of_each_offset(visit: Visit) -> None:
     page = visit.open("healthy", flow=FLOW, view="coverage", topic="payments")
     pieces = {
-        0: ["copied 0 to 3,000", "loss 3,000 to 3,120", "copied 3,120 to 9,000", "ahead 9,000 to 9,040"],
-        1: ["foreign 0 to 2,000", "copied 2,000 to 9,000", "ahead 9,000 to 9,040"],
-        2: ["copied 0 to 40", "skipped 40 to 41", "copied 41 to 9,000", "ahead 9,000 to 9,040"],
+        0: ["copied 0 to 2,999", "loss 3,000 to 3,119", "copied 3,120 to 8,999", "ahead 9,000 to 9,039"],
+        1: ["foreign 0 to 1,999", "copied 2,000 to 8,999", "ahead 9,000 to 9,039"],
+        2: ["copied 0 to 39", "skipped 40", "copied 41 to 8,999", "ahead 9,000 to 9,039"],
     }
     for partition, names in pieces.items():
         drawn = page.get_by_role("group", name=f"partition {partition}").get_by_role("img")
         expect(drawn).to_have_count(len(names))
         assert [entry.get_attribute("aria-label") for entry in drawn.all()] == names
-    seen = page.get_by_role("img", name="skipped 40 to 41").evaluate(
+    seen = page.get_by_role("img", name="skipped 40").evaluate(
         "(piece) => { const at = piece.getBoundingClientRect(); return document.elementFromPoint(at.x + at.width / 2, at.y + 9) === piece }"
     )
     assert seen, "a single record is to be seen too"
     page.get_by_role("button", name="clicks", exact=True).click()
-    expect(page.get_by_role("group", name="partition 0").get_by_role("img", name="backfilled 0 to 4,000")).to_be_visible()
+    expect(page.get_by_role("group", name="partition 0").get_by_role("img", name="backfilled 0 to 3,999")).to_be_visible()
     assert "topic=clicks" in page.url
     visit.picture("coverage-backfilled")
     page.go_back()
-    expect(page.get_by_role("group", name="partition 0").get_by_role("img", name="loss 3,000 to 3,120")).to_be_visible()
+    expect(page.get_by_role("group", name="partition 0").get_by_role("img", name="loss 3,000 to 3,119")).to_be_visible()
 
 
 def test_a_gap_is_closed_from_the_page(visit: Visit) -> None:
     page = visit.open("healthy", flow=FLOW, view="coverage", topic="orders")
-    gap = page.get_by_role("group", name="partition 0").get_by_role("img", name="missing 0 to 2,500")
+    gap = page.get_by_role("group", name="partition 0").get_by_role("img", name="missing 0 to 2,499")
     expect(gap).to_be_visible()
     expect(page.get_by_role("button", name=re.compile("^Backfill"))).to_have_count(3)
     visit.picture("coverage-missing")
-    page.get_by_role("button", name="Backfill… partition 0, 0 to 2,500").click()
+    page.get_by_role("button", name="Backfill… partition 0, 0 to 2,499").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("2,500 offsets")
     visit.picture("backfill-asking")
@@ -120,7 +120,7 @@ def test_a_gap_is_closed_from_the_page(visit: Visit) -> None:
     expect(dialog).to_contain_text("has succeeded.")
     visit.picture("backfill-ended")
     expect(
-        page.get_by_role("group", name="partition 0", include_hidden=True).locator("[aria-label='backfilled 0 to 2,500']")
+        page.get_by_role("group", name="partition 0", include_hidden=True).locator("[aria-label='backfilled 0 to 2,499']")
     ).to_have_count(1)
     dialog.get_by_role("button", name="Close").click()
     expect(dialog).to_have_count(0)
@@ -144,7 +144,7 @@ def test_a_backfill_that_would_be_refused_is_not_offered(visit: Visit) -> None:
 
 def test_a_viewer_sees_everything_and_starts_nothing(visit: Visit) -> None:
     page = visit.open("healthy", "viewer", flow=FLOW, view="coverage", topic="orders")
-    expect(page.get_by_role("img", name="missing 0 to 2,500")).to_be_visible()
+    expect(page.get_by_role("img", name="missing 0 to 2,499")).to_be_visible()
     expect(page.get_by_text("You may not start runs of ferry.A.B")).to_be_visible()
     expect(page.get_by_role("button", name=re.compile("^Backfill"))).to_have_count(0)
     visit.picture("coverage-viewer")
@@ -165,7 +165,7 @@ def test_a_refusal_of_airflow_is_told_in_the_dialog(visit: Visit) -> None:
 
 def test_a_backfill_that_runs_stands_where_its_buttons_were(visit: Visit) -> None:
     page = visit.open("filling", flow=FLOW, view="coverage", topic="orders")
-    expect(page.get_by_role("img", name="missing 0 to 2,500")).to_be_visible()
+    expect(page.get_by_role("img", name="missing 0 to 2,499")).to_be_visible()
     expect(page.get_by_text(re.compile("Run manual__colleague copies what is missing. It is running, started .* ago."))).to_be_visible()
     expect(page.get_by_role("button", name=re.compile("^Backfill"))).to_have_count(0)
     visit.picture("coverage-filling")
@@ -234,7 +234,7 @@ def test_the_keyboard_is_enough(visit: Visit) -> None:
     expect(page.get_by_role("button", name="orders", exact=True)).to_be_visible()
     reach(page, "orders")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("img", name="missing 0 to 2,500")).to_be_visible()
+    expect(page.get_by_role("img", name="missing 0 to 2,499")).to_be_visible()
     reach(page, "Backfill")
     opener = page.evaluate_handle("document.activeElement")
     page.keyboard.press("Enter")

@@ -38,7 +38,7 @@ def test_who_took_the_flow_over(taken_over: str, line: str) -> None:
 def test_what_the_target_may_have_twice() -> None:
     repeated = (RepeatedReport("t", 0, "A.t", 5, 9), RepeatedReport("t", 1, "A.t", 3, 4))
     told = [line for line in report_parts(replace(report(1), repeated=repeated)) if "twice" in str(line)]
-    assert told == ["copied once more, so the target may have these records twice: A.t-0 [5, 9); A.t-1 [3, 4)"]
+    assert told == ["copied once more, so the target may have these records twice: A.t-0 offsets 5 to 8; A.t-1 offset 3"]
 
 
 def test_a_cell_of_none_is_empty_and_a_truth_is_no_number() -> None:

@@ -107,7 +107,7 @@ def test_a_run_is_reported() -> None:
         ("lost", 0, 15, 20, 5),
         ("orders", 0, 10, 17, 5),
     ]
-    assert [loss.where for loss in report.losses] == ["lost-0 [10, 15)"]
+    assert [loss.where for loss in report.losses] == ["lost-0 offsets 10 to 14"]
     assert (report.seconds, report.cpu_seconds, report.failed) == (0.752, 1.21, ())
     assert set(run_records("run-4").syncs) == {"topics", "configs"}
 

@@ -27,7 +27,7 @@ def test_a_long_list_is_cut_short_and_says_so() -> None:
     differences = tuple(Difference("t", 0, "A.t", -1, offset, DifferenceKind.EXTRA, "why") for offset in range(3))
     report = replace(EQUAL, counts={"extra": 2_000}, differences=differences, not_covered=(NotCovered("t", 1, 0, 9, "not copied yet"),))
     assert list(report.lines(2))[:-1] == [
-        "not compared: t-1 source [0, 9): not copied yet",
+        "not compared: t-1 source offsets 0 to 8: not copied yet",
         "t-0 downstream 0: extra: why",
         "t-0 downstream 1: extra: why",
         "… and 1,998 more",

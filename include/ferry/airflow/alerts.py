@@ -20,6 +20,7 @@ from ferry.airflow.versions import with_deadline
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
+from ferry.config.flow import with_commands
 from ferry.config.settings import DEADLINE_SECONDS, AlertSettings
 from ferry.errors import ExitCode, FerryError, LimitsBroken, PartitionsFailed, Superseded
 from ferry.monitoring.limits import limit_alerts
@@ -37,7 +38,7 @@ Callback = Callable[[Mapping[str, Any]], None]
 
 def on_failure(flow: FlowReference) -> Callback:
     """The callback for a task of the flow that failed for good."""
-    return _callback(flow, lambda _, context: [] if _told_elsewhere(context) else failure_alerts(flow.name, context))
+    return _callback(flow, lambda _, context: [] if _told_elsewhere(context) else failure_alerts(flow, context))
 
 
 def on_retry(flow: FlowReference) -> Callback:
@@ -46,7 +47,7 @@ def on_retry(flow: FlowReference) -> Callback:
     def first_failure(settings: AlertSettings, context: Mapping[str, Any]) -> list[Alert]:
         if not settings.on_first_failure or context["ti"].try_number != 1 or _told_elsewhere(context):
             return []
-        found = failure_alerts(flow.name, context)
+        found = failure_alerts(flow, context)
         return [replace(alert, severity=Severity.WARNING, message=f"{alert.message}; Airflow will try it again") for alert in found]
 
     return _callback(flow, first_failure)
@@ -63,8 +64,9 @@ def _callback(flow: FlowReference, alerts: Callable[[AlertSettings, Mapping[str,
     return tell
 
 
-def failure_alerts(flow: str, context: Mapping[str, Any]) -> list[Alert]:
-    """The alerts about a task that failed for good."""
+def failure_alerts(reference: FlowReference, context: Mapping[str, Any]) -> list[Alert]:
+    """The alerts about a task that failed for good. That of a report names what failed in the run, and not the report."""
+    flow = reference.name
     exception = context.get("exception")
     problem = exception if isinstance(exception, FerryError) else getattr(exception, "__cause__", None)
     task = context["ti"]
@@ -83,7 +85,7 @@ def failure_alerts(flow: str, context: Mapping[str, Any]) -> list[Alert]:
     elif isinstance(problem, FerryError):
         said = str(problem).removeprefix(f"run {run_id} of {flow}: ")  # an alert names both anyway
         message = "; ".join([said, *getattr(problem, "__notes__", ())])
-        next_step, code = problem.next_step, problem.exit_code
+        next_step, code = with_commands(problem.next_step, flow, reference.config), problem.exit_code
     elif exception is None:  # Airflow's scheduler found the process dead: there is no exception
         message, next_step = "its process died or was killed", SEE_THE_LOG
     else:
@@ -91,7 +93,8 @@ def failure_alerts(flow: str, context: Mapping[str, Any]) -> list[Alert]:
         message, next_step = "its log says why", SEE_THE_LOG
     what = TASK_DIED if exception is None else type(problem if isinstance(problem, FerryError) else exception).__name__
     severity = Severity.CRITICAL if code is ExitCode.DATA_LOST else Severity.ERROR
-    text = f"{flow}: task {task.task_id} failed: {message}"
+    reported = task.task_id == REPORT_TASK and isinstance(problem, FerryError)
+    text = f"{flow}: {message}" if reported else f"{flow}: task {task.task_id} failed: {message}"
     return [Alert(flow, AlertKind.FAILURE, severity, what, text, next_step, run_id=run_id, url=url)]
 
 

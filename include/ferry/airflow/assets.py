@@ -34,7 +34,7 @@ def announce(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict[str
     # If the whole run was cleared and planned anew, an earlier try may have copied what this plan no longer holds.
     if not planned["needs_copy"] and (planned["dry_run"] or context["ti"].try_number <= 1):
         raise AirflowSkipException("nothing was copied")
-    with typed_retries():
+    with typed_retries(flow):
         settings = flow_for_running(flow)
         if not settings.alerts.assets_max:
             raise AirflowSkipException(f"{ASSETS_MAX} = 0: topics are not announced")

@@ -11,7 +11,6 @@ from ferry.airflow.connections import connection_fields, placeholder
 from ferry.airflow.versions import AssetOrTimeSchedule, CronDataIntervalTimetable
 from ferry.alerting.delivering import check_callbacks
 from ferry.config import Flow, load_config
-from ferry.config.flow import CONFIG_VARIABLE
 from ferry.config.settings import CALLBACK, AlertSettings
 from ferry.errors import ConfigError
 from ferry.monitoring.runs import SYNC_TASKS
@@ -117,7 +116,7 @@ def sync_tasks(flow: Flow) -> dict[str, str]:
     return {f"{SYNC_TASKS}{name.value.replace('-', '_')}": name.value for name in AFTER_THE_COPY if not not_enabled(flow, name)}
 
 
-def runbook(flow: Flow, config: Path) -> str:
+def runbook(flow: Flow) -> str:
     """The documentation of the DAG: what each task does, and what to do when it fails."""
     return f"""
 ### {flow.name}: exactly-once copy
@@ -149,11 +148,4 @@ the message says what failed and why; the other syncs go on |
 
 **Missed intervals** need no action: the next run continues at the position. **History** from before the flow's start: Airflow's backfill
 over those intervals (or `{flow.command("backfill")} --from … --until …`) copies what the ledger does not cover, once.
-
-{config_note(config)}
 """
-
-
-def config_note(config: Path) -> str:
-    """What the commands of a runbook call the file."""
-    return f"In these commands `${CONFIG_VARIABLE}` stands for `{config}`, which defines this flow."

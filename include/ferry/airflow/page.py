@@ -163,7 +163,7 @@ async def runs(request: Request, user: User, facts: ReadableFlow, limit: Limit =
 
 @api.get("/losses")
 async def losses(request: Request, facts: ReadableFlow) -> dict[str, Any]:
-    return documents.losses(await _read(request, facts, ReadName.OVERVIEW), time.time(), facts.flow)
+    return documents.losses(await _read(request, facts, ReadName.OVERVIEW), time.time(), facts)
 
 
 @api.get("/transactions")
@@ -179,7 +179,7 @@ async def groups(*, request: Request, facts: ReadableFlow, search: Search = "", 
 
 @api.get("/group")
 async def group(request: Request, facts: ReadableFlow, group: GroupName) -> dict[str, Any]:
-    return documents.group(await _read(request, facts, ReadName.GROUP, group), time.time(), group)
+    return documents.group(await _read(request, facts, ReadName.GROUP, group), time.time(), facts, group)
 
 
 @api.get("/drift")

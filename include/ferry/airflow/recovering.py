@@ -42,7 +42,7 @@ LISTED = 200
 
 def check_clusters(flow: FlowReference, command: str) -> dict[str, Any]:
     context = get_current_context()
-    with typed_retries():
+    with typed_retries(flow):
         options = options_of(command, context)
         settings, reverse = both(flow)
         given = recovery_given(command, context)
@@ -60,7 +60,7 @@ def check_clusters(flow: FlowReference, command: str) -> dict[str, Any]:
 def plan_copy(flow: FlowReference, command: str, what: str, checked: Mapping[str, Any]) -> dict[str, Any]:
     """Plan one of the copies and create its topics. Returns what the copy task needs."""
     context = get_current_context()
-    with typed_retries():
+    with typed_retries(flow):
         given, options = recovery_given(command, context), options_of(command, context)
         wanted = given["last_copy"] if command == FAILOVER else what != "tail" or given["tail"] == Tail.COPY
         if checked["away"] or not wanted or not options.writes:
@@ -89,7 +89,7 @@ def refuse_dry_run(flow: FlowReference, command: str) -> None:
 def drain_rest(flow: FlowReference, command: str) -> dict[str, Any]:
     """Check that producers have stopped, then copy the rest in this process until nothing is left."""
     context = get_current_context()
-    with typed_retries():
+    with typed_retries(flow):
         options, given = options_of(command, context), recovery_given(command, context)
         switch = switch_over_of(command, *both(flow))
         refuse_active_producers(switch.active, float(given["quiet_seconds"]))
@@ -101,7 +101,7 @@ def plan_groups(flow: FlowReference, command: str, checked: Mapping[str, Any] | 
     if checked is None:
         raise EarlierTaskFailed("check_clusters failed: its log names the reason")
     context = get_current_context()
-    with typed_retries():
+    with typed_retries(flow):
         options = options_of(command, context)
         settings, reverse = both(flow)
         plan = _known(settings, command, checked, context)
@@ -125,7 +125,7 @@ def write_groups(
     context = get_current_context()
     back = tuple((group, topic, partition, present) for group, topic, partition, present in planned["ahead"])
     confirmed = Confirmation(who(answer), back)
-    with typed_retries():
+    with typed_retries(flow):
         options = options_of(command, context)
         settings, reverse = both(flow)
         plan = _known(settings, command, {**checked, "away": planned["away"]}, context)
@@ -146,7 +146,7 @@ def report_outcome(flow: FlowReference, written: Mapping[str, Any] | None) -> di
     """The whole document. RecoveryStopped if a group was not written."""
     if written is None:
         raise EarlierTaskFailed("write_groups failed: its log names the reason")
-    with typed_retries():
+    with typed_retries(flow):
         left = [*written["undone"], *written["problems"]]
         say(f"{flow.name} is {written['stage']}; confirmed by {written['confirmed_by']}")
         if written["exit_code"]:

@@ -36,7 +36,7 @@ def _settings(flow: Flow, reference: FlowReference, options: DagOptions, command
         "max_active_runs": 1,
         "params": recovery_params(command),
         "tags": options.tags_of(flow, command),
-        "doc_md": recovery_runbook(flow, reference.config, command),
+        "doc_md": recovery_runbook(flow, command),
         "default_args": options.default_args_of(reference, RETRY_SECONDS),
     }
 

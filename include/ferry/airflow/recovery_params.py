@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Param
 
-from ferry.airflow.flows import config_note, dag_id
+from ferry.airflow.flows import dag_id
 from ferry.airflow.params import given_params
 from ferry.config import Flow
 from ferry.errors import ArgumentError
@@ -84,7 +83,7 @@ _DOES = {
 }
 
 
-def recovery_runbook(flow: Flow, config: Path, command: str) -> str:
+def recovery_runbook(flow: Flow, command: str) -> str:
     told = _DOES[command].format(a=flow.source.alias, b=flow.target.alias)
     planned = "" if command == FAILOVER else _PLANNED
     return f"""
@@ -102,7 +101,7 @@ def recovery_runbook(flow: Flow, config: Path, command: str) -> str:
 | `report_outcome` | names every group that was not written, and why | trigger the DAG again when these groups have no members |
 
 Before `confirm` the DAG writes only copies. If a task is killed, clear it or trigger the DAG again: it continues where it was.
-The same on the command line: `{flow.command(command)}`. {config_note(config)}
+The same on the command line: `{flow.command(command)}`.
 """
 
 

@@ -27,7 +27,7 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
         max_active_runs=flows.runs_at_a_time(flow),
         params=params.trigger_params(flow),
         tags=options.tags_of(flow),
-        doc_md=flows.runbook(flow, reference.config),
+        doc_md=flows.runbook(flow),
         default_args=options.default_args_of(reference, RETRY_SECONDS),
         **alerts.deadline_arguments(flow, reference.config),
     )

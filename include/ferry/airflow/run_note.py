@@ -50,7 +50,7 @@ def note_of(left: Mapping[tuple[str, str], Any]) -> str:
 
 def _why(failure: Mapping[str, str]) -> str:
     """Airflow shows little more than the beginning in its list of runs, beside the run and the DAG."""
-    return f"{re.sub(r'^run .+? of [^ ]+: ', '', failure['problem'])} ({failure['error']})"
+    return f"{re.sub(r'^(run .+? of )?[^ ]+->[^ ]+: ', '', failure['problem'])} ({failure['error']})"
 
 
 def _write(dag_run: DagRun) -> None:

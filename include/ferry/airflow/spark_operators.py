@@ -50,7 +50,7 @@ class FerrySparkOperator(SparkSubmitOperator):
         """The request of the job as JSON. AirflowSkipException when there is nothing to do."""
 
     def execute(self, context: Context) -> None:
-        with typed_retries():
+        with typed_retries(self.flow):
             request = self.request(context)
         master = self._master()
         self.application = str(job_file(self.job))

@@ -54,7 +54,7 @@ def request_of(flow: FlowReference, context: Mapping[str, Any]) -> RunRequest:
 def plan(flow: FlowReference) -> dict[str, Any]:
     """Plan the run: the plan in the log, what later tasks need as XCom."""
     context = get_current_context()
-    with typed_retries():
+    with typed_retries(flow):
         dry_run = run_params(context).dry_run
         planned = Run(flow_for_running(flow), request_of(flow, context)).plan
     document = planned.document()
@@ -75,7 +75,7 @@ def plan(flow: FlowReference) -> dict[str, Any]:
 def prepare(flow: FlowReference, planned: Mapping[str, Any]) -> dict[str, Any]:
     if not planned["needs_preparation"]:
         return {"created": [], "grown": [], "failed": [], "refused": []}
-    with typed_retries(), Run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
+    with typed_retries(flow), Run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
         changes = run.prepare(spark_follows=planned["needs_copy"])
     for skipped in changes.refused:
         say(f"without {skipped.what}: {skipped.reason}")
@@ -99,7 +99,7 @@ def sync(flow: FlowReference, name: str, planned: Mapping[str, Any] | None) -> d
     if planned is None:
         raise AirflowSkipException(NOT_PLANNED)
     request = request_of(flow, get_current_context())
-    with typed_retries():
+    with typed_retries(flow):
         with Run(flow_for_running(flow), request) as run:
             skip_if_taken_over(run)
             (outcome,) = run.sync([SyncName(name)], dry_run=planned["dry_run"])
@@ -121,7 +121,7 @@ def report(flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Map
     if planned["dry_run"]:
         raise AirflowSkipException("dry run: see the plan in the log of plan_run")
     request = request_of(flow, context)
-    with typed_retries():
+    with typed_retries(flow):
         settings = flow_for_running(flow)
         with Run(settings, request) as run:
             found = run.report(idle=not (planned["needs_copy"] or planned["needs_preparation"]), notices=planned.get("notices", ()))
@@ -164,7 +164,7 @@ def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict
         raise AirflowSkipException(NOT_PLANNED)
     if planned["dry_run"]:
         raise AirflowSkipException("dry run: nothing was copied")
-    with typed_retries():
+    with typed_retries(flow):
         settings = flow_for_running(flow)
         request = request_of(flow, get_current_context())
         run = Run(settings, request)
@@ -178,7 +178,8 @@ def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict
         leave(VERDICT, lambda _: verdict)
         say(verdict)
         if status.broken:
-            raise limits_broken(flow.name, status.broken)
+            failed = planned["failed"] if report is None else (*report.failed, *report.losses)
+            raise limits_broken(flow.name, status.broken, copied=not failed)
     return {**status.lag.totals, "headroom_seconds": status.lag.headroom_seconds}
 
 

@@ -14,10 +14,12 @@ from ferry.airflow.page_docs import linked
 from ferry.airflow.run_note import FAILURE
 from ferry.airflow.versions import AirflowException, AirflowFailException, Stats
 from ferry.clusters.kept import kept_clients
+from ferry.config.flow import with_commands
 from ferry.errors import ExitCode, FerryError, RetryRule, all_errors
 from ferry.monitoring.sending import METRIC_PREFIX
 
 if TYPE_CHECKING:
+    from ferry.airflow.flows import FlowReference
     from ferry.ledger.sync_outcome import Measurement  # only named here; the scheduler reads this module often
 
 # After these exit codes Airflow must not try again: no error with such a code goes away by itself. (What a superseded run had to do, the
@@ -52,10 +54,10 @@ def leave(key: str, value: Callable[[Any], object]) -> None:
         log.debug("%s could not be kept: %s", key, type(trouble).__name__)
 
 
-def _failure(problem: FerryError, task: Any) -> dict[str, str]:
+def _failure(problem: FerryError, step: str, task: Any) -> dict[str, str]:
     url = str(task.log_url)
-    step = {"error": type(problem).__name__, "problem": str(problem), "next_step": linked(problem.next_step, url), "url": url}
-    return {"task": str(task.task_id), **step}
+    told = {"error": type(problem).__name__, "problem": str(problem), "next_step": linked(step, url), "url": url}
+    return {"task": str(task.task_id), **told}
 
 
 def _task_url() -> str:
@@ -73,14 +75,15 @@ def first_failure(tasks: Iterable[str]) -> Mapping[str, str] | None:
 
 
 @contextmanager
-def typed_retries() -> Iterator[None]:
+def typed_retries(flow: FlowReference) -> Iterator[None]:
     """Keeps a task's clients. Turns a FerryError into an exception after which Airflow tries again, or one after which it does not."""
     try:
         with kept_clients():
             yield
     except FerryError as problem:
-        leave(FAILURE, partial(_failure, problem))
-        text = f"{problem.named} (next: {linked(problem.next_step, _task_url())})"
+        step = with_commands(problem.next_step, flow.name, flow.config)
+        leave(FAILURE, partial(_failure, problem, step))
+        text = f"{problem.named} (next: {linked(step, _task_url())})"
         if problem.retry is RetryRule.RETRY:
             raise AirflowException(text) from problem
         raise AirflowFailException(text) from problem

@@ -26,7 +26,7 @@ def verify_dag(flow: Flow, reference: FlowReference, options: DagOptions) -> DAG
         max_active_runs=1,
         params=verifying.verify_params(flow),
         tags=options.tags_of(flow, "verify"),
-        doc_md=verifying.verify_runbook(flow, reference.config),
+        doc_md=verifying.verify_runbook(flow),
         default_args=options.default_args_of(reference, RETRY_SECONDS),
     )
     def verify() -> None:

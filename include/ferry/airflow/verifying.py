@@ -1,12 +1,11 @@
 """What the verify DAG needs: its form, its runbook, and the body of the task that reports."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Param, get_current_context
 
-from ferry.airflow.flows import FlowReference, config_note, flow_for_running
+from ferry.airflow.flows import FlowReference, flow_for_running
 from ferry.airflow.params import checked_time, checked_topics, given_params, time_param, topics_param
 from ferry.airflow.tasks import EarlierTaskFailed, emit, say, typed_retries
 from ferry.config import Flow
@@ -42,7 +41,7 @@ def verify_request_of(flow: str, context: Mapping[str, Any]) -> VerifyRequest:
 
 def report(flow: FlowReference) -> dict[str, Any]:
     """Report the verify: differences and parts that were not compared in the log, the document as XCom. Fails when the sides differ."""
-    with typed_retries():
+    with typed_retries(flow):
         request = verify_request_of(flow.name, get_current_context())
         settings = flow_for_running(flow)
         outcome = read_report(settings, request.run_id)
@@ -56,7 +55,7 @@ def report(flow: FlowReference) -> dict[str, Any]:
     return {**document, **{name: document[name][:LISTED] for name in ("verified", "differences", "not_covered")}}
 
 
-def verify_runbook(flow: Flow, config: Path) -> str:
+def verify_runbook(flow: Flow) -> str:
     return f"""
 ### {flow.name}: verify
 
@@ -75,5 +74,5 @@ as the ledger maps them. It changes nothing on either side. It may run while the
 | `PartitionsFailed` | the log names partition and reason; run it again |
 
 Parameters: `topics` limits it to these source topics, `from` and `until` to records of that time; `digest` says what \
-the report's digests cover. On the command line: `{flow.command("verify")}`. {config_note(config)}
+the report's digests cover. On the command line: `{flow.command("verify")}`.
 """

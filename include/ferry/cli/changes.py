@@ -11,7 +11,7 @@ import typer
 from ferry.cli.options import AsJson, Config, FlowName, Topics, load_flow, run_id
 from ferry.cli.output import Aside, Part, answer, complaint
 from ferry.copying.request import RunRequest
-from ferry.errors import ArgumentError, count_of
+from ferry.errors import ArgumentError, count_of, offsets_of
 from ferry.pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def acknowledge_losses(config: Config, flow: FlowName, as_json: AsJson = False) 
 
     losses = acknowledge(load_flow(config, flow))
     ranges = [[loss.topic, loss.partition, loss.upstream_start, loss.upstream_end] for loss in losses]
-    parts = [f"{loss.topic}-{loss.partition} [{loss.upstream_start}, {loss.upstream_end}): {loss.reason}" for loss in losses]
+    parts = [f"{loss.topic}-{loss.partition} {offsets_of(loss.upstream_start, loss.upstream_end)}: {loss.reason}" for loss in losses]
     parts.append(f"{count_of(len(losses), 'loss', 'losses')} acknowledged")
     then = [Aside("next: ferry status, which no longer fails because of them; ferry verify still lists them")] if losses else []
     answer({"flow": flow, "acknowledged": ranges}, [*parts, *then], as_json=as_json)

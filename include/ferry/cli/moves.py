@@ -18,7 +18,7 @@ import typer
 from ferry.cli.copies import copy_records, show_changes
 from ferry.cli.options import INLINE, AsJson, Config, FlowName, check_report_file, load, run_id, write_report_file
 from ferry.cli.output import Aside, Part, answer, complaint, notice, show
-from ferry.errors import ArgumentError, ExitCode, RecoveryStopped
+from ferry.errors import ArgumentError, ExitCode, RecoveryStopped, offsets_of
 from ferry.recovery.options import QUIET_SECONDS, Tail
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def failback(
     checked = planned_move.check_switch_over(switch, options, rebuilt=rebuilt)
     what = "copied to the target first" if tail is Tail.COPY else "left where they are, as --tail leave says"
     never_copied = [
-        f"{entry.topic}-{entry.partition} [{entry.start}, {entry.end}): records of {settings.source.alias} that were never copied: "
+        f"{entry.topic}-{entry.partition} {offsets_of(entry.start, entry.end)}: records of {settings.source.alias} that were never copied: "
         f"{entry.reason or what}"
         for entry in planned_move.tail(settings, options)
     ]

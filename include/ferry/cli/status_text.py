@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from rich.filesize import decimal
 
 from ferry.cli.output import Part, Prose
-from ferry.config.flow import CONFIG_VARIABLE
-from ferry.errors import count_of, error_named, span
+from ferry.errors import count_of, offsets_of, span
 from ferry.pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -19,14 +18,14 @@ if TYPE_CHECKING:
     from ferry.monitoring.status import FlowStatus
 
 
-def status_parts(found: FlowStatus, *, every: bool, now: float, config: str) -> Iterator[Part]:
-    """`every`: all partitions. `config`: the path of the file, for commands to paste."""
+def status_parts(found: FlowStatus, *, every: bool, now: float) -> Iterator[Part]:
+    """`every`: all partitions."""
     verdict = found.verdict(now)
     yield Prose(verdict)
     for reason in verdict.reasons[1:]:
         yield Prose(f"also: {reason.text}")
     for step in dict.fromkeys(reason.next_step for reason in verdict.reasons):
-        yield f"next: {step.replace(f'${CONFIG_VARIABLE}', config)}"
+        yield f"next: {step}"
     yield from map(Prose, _notes(found, every=every))
     errors = {(failure.topic, failure.partition): failure.error for failure in found.stopped}
     rows = [entry for entry in found.partitions if every or _tells(entry, errors)]
@@ -87,12 +86,12 @@ def _notes(found: FlowStatus, *, every: bool) -> Iterator[str]:
     if every:
         yield from map(_told, found.missing)
         yield from (f"over a limit: {broken}" for broken in found.broken)
-    yield from (f"STOPPED: {failure}; next: {error_named(failure.error).next_step}" for failure in found.stopped)
+    yield from (f"STOPPED: {failure}" for failure in found.stopped)
     yield from (f"{'HANGS' if held.overdue else 'open'}: {held.what}; {held.remedy}" for held in found.last_stable_lags)
     yield from (f"{lack.what}: {lack.reason}" for lack in found.lacking)
     yield from (f"lost: {loss.where}: {loss.reason}" for loss in found.losses)
 
 
 def _told(missing: Missing) -> str:
-    where = f"{missing.topic}-{missing.partition} [{missing.start}, {missing.end})"
+    where = f"{missing.topic}-{missing.partition} {offsets_of(missing.start, missing.end)}"
     return f"missing: {where}, {count_of(missing.records, 'record')}{'; ' if missing.obstacle else ''}{missing.obstacle}"

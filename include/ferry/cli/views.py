@@ -67,7 +67,7 @@ def status(config: Config, flow: AnyFlow = None, every: Every = False, as_json: 
         except FerryError as failure:  # the other flows may have clusters that answer
             problems.append(failure)
             unread[entry.name] = {"error": type(failure).__name__, "problem": str(failure), "next_step": failure.next_step}
-    parts = chain.from_iterable(status_parts(entry, every=every, now=time.time(), config=str(config)) for entry in found)
+    parts = chain.from_iterable(status_parts(entry, every=every, now=time.time()) for entry in found)
     if found or not (problems and as_json):
         told = (Prose(f"{name} cannot be read, so nothing is known about it now") for name in unread)
         answer({"flows": [entry.document() for entry in found], "unread": unread}, chain(parts, told), as_json=as_json)

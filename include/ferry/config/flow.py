@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 
 from ferry.config.cluster import Cluster
@@ -34,9 +36,18 @@ def named_configs() -> tuple[Path, ...]:
     return tuple(Path(name).absolute() for name in os.environ.get(CONFIG_VARIABLE, "").split(os.pathsep) if name)
 
 
-def flow_command(name: str, flow: str) -> str:
-    """The command line of command `name` of a flow, for a person to paste."""
-    return f"ferry {name} ${CONFIG_VARIABLE} --flow '{flow}'"
+# Commands that need no more than the config and the flow, where a text names one without them.
+_BARE = re.compile(r"\bferry (ack-loss|acls|ledger|plan|status|verify)\b")
+
+
+def flow_command(name: str, flow: str, config: Path | str) -> str:
+    """The command line of command `name` of a flow, for a person to paste. `config`: the path of the file that defines the flow."""
+    return f"ferry {name} {quote(str(config))} --flow '{flow}'"
+
+
+def with_commands(text: str, flow: str, config: Path | str) -> str:
+    """The text, with each command that it only names as a command line."""
+    return _BARE.sub(lambda found: flow_command(found[1], flow, config), text)
 
 
 @dataclass(frozen=True)
@@ -99,7 +110,7 @@ class Flow:
 
     def command(self, name: str) -> str:
         """The command line of a command of this flow, for a person to paste."""
-        return flow_command(name, self.name)
+        return flow_command(name, self.name, self.source.path)
 
     @property
     def reverse_name(self) -> str:

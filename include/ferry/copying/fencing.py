@@ -183,7 +183,7 @@ class FencedWriter:
         try:
             return self._client.run(coroutine, *arguments)
         except Fenced as problem:
-            raise Superseded(f"flow {self._flow.name}: a newer run took over ({problem})") from problem
+            raise Superseded("a newer run of the flow, or a command such as ferry seed, took over") from problem
 
 
 class RunLease(FencedWriter):

@@ -27,6 +27,7 @@ from ferry.errors import (
     TargetRecreated,
     TargetTooNarrow,
     count_of,
+    offsets_of,
 )
 from ferry.ledger.receipts import BY_START_POLICY, CREATED_AGAIN, Receipt, ReceiptKind
 from ferry.ledger.run_report import PartitionFailure
@@ -166,7 +167,7 @@ def _plan(facts: PartitionFacts, rules: PlanRules) -> PartitionPlan:
     seed = _seed(facts, decided.position, rules.run_id, decided.seed_reason) if decided.seed_reason else None
     notes = []
     if facts.log_start > decided.position:
-        notes.append(f"[{decided.position}, {facts.log_start}) was deleted at the source before it was copied")
+        notes.append(f"the source deleted {offsets_of(decided.position, facts.log_start)} before Ferry copied them")
     returning = sum(size(within(facts.guard.excluded, segment.start, segment.end)) for segment in segments)
     if returning:
         notes.append(f"{count_of(returning, 'offset')} with records that came from the target: left out")
@@ -195,12 +196,13 @@ def other_remote(facts: PartitionFacts, head: Head) -> str:
     if facts.remote_topic != head.remote_topic:
         return f"it was copied to {head.remote_topic}, and today's replication policy names {facts.remote_topic}: change the policy back"
     if facts.remote_topic_id is None:
-        return f"remote topic {facts.remote_topic} was deleted; it had topic id {head.remote_topic_id}"
-    return _created_again(f"remote topic {facts.remote_topic}", head.remote_topic_id, facts.remote_topic_id)
+        return f"remote topic {facts.remote_topic} was deleted, and the copies in it are gone; it had topic id {head.remote_topic_id}"
+    again = f"remote topic {facts.remote_topic} {CREATED_AGAIN}, and the copies in the old one are gone"
+    return f"{again}; {_other_id(head.remote_topic_id, facts.remote_topic_id)}"
 
 
-def _created_again(topic: str, before: object, now: object) -> str:
-    return f"{topic} {CREATED_AGAIN}; it had topic id {before} and has {now} now"
+def _other_id(before: object, now: object) -> str:
+    return f"it had topic id {before} and has {now} now"
 
 
 def _decide(facts: PartitionFacts, rules: PlanRules) -> _Decided:
@@ -210,14 +212,13 @@ def _decide(facts: PartitionFacts, rules: PlanRules) -> _Decided:
     if head.remote_topic_id != facts.topic_ids.remote:
         if rules.on_target_recreate == "restart":
             return _Decided(facts.start, seed_reason=f"restart: remote topic {facts.remote_topic} {CREATED_AGAIN}")
-        raise TargetRecreated(
-            facts.topic, facts.partition, f"{other_remote(facts, head)}; ferry.on.target.recreate=restart copies it again"
-        )
+        problem = f"{other_remote(facts, head)}; ferry.on.target.recreate=restart copies again what the source still has"
+        raise TargetRecreated(facts.topic, facts.partition, problem)
     if head.source_topic_id != facts.topic_ids.source:
         if rules.on_recreate == "restart":
             return _Decided(facts.log_start, seed_reason=f"restart: source topic {facts.topic} {CREATED_AGAIN}")
         problem = (
-            f"{_created_again(f'source topic {facts.topic}', head.source_topic_id, facts.topic_id)}; "
+            f"source topic {facts.topic} {CREATED_AGAIN}; {_other_id(head.source_topic_id, facts.topic_id)}; "
             "ferry.on.recreate=restart copies the new topic after the old one's records"
         )
         raise SourceRecreated(facts.topic, facts.partition, problem)

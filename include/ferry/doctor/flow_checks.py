@@ -65,9 +65,9 @@ def rights_findings(  # noqa: PLR0917 - whose rights, those that it needs, then 
 ) -> Iterator[Finding]:
     """Missing rights, each with the command that grants it, and rights that could not be checked. `services`: that `cluster` may be of."""
     where = f"flow {flow.name}"
-    compare = f"compare with: ferry acls {flow.source.path} --flow '{flow.name}'"
+    compare = f"compare with: {flow.command('acls')}"
     if hidden := [f"{service.name} decides by {service.access}" for service in services if service.access]:
-        fix = f"allow there what these commands of Kafka would allow: ferry acls {flow.source.path} --flow '{flow.name}'"
+        fix = f"allow there what these commands of Kafka would allow: {flow.command('acls')}"
         yield warning(where, check, f"not checked: {' or '.join(hidden)}, and Kafka's protocol does not show them", fix)
         return
     if facts.enforced is False:
@@ -82,7 +82,7 @@ def rights_findings(  # noqa: PLR0917 - whose rights, those that it needs, then 
         yield failure(where, check, f"missing at {cluster.alias}: {comment.removeprefix('# ')}", command, ExitCode.PARTLY_FAILED)
     if len(told) > COMMANDS_SHOWN:
         rest = f"{len(told) - COMMANDS_SHOWN} more resources lack rights"
-        yield failure(where, check, rest, f"ferry acls {flow.source.path} --flow '{flow.name}'")
+        yield failure(where, check, rest, flow.command("acls"))
     if unknown:
         names = some_of(sorted({f"{right.operation.value} on {right.resource}" for right in unknown}), NAMES_SHOWN)
         yield warning(where, check, f"could not be checked, {_why_unknown(principal, facts)}: {names}", compare)

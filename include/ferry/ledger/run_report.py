@@ -20,6 +20,7 @@ from ferry.errors import (
     Superseded,
     count_of,
     error_named,
+    offsets_of,
     worst_exit_code,
 )
 from ferry.ledger.counters import ZERO, Counters
@@ -59,7 +60,7 @@ class LossReport:
 
     @property
     def where(self) -> str:
-        return f"{self.topic}-{self.partition} [{self.upstream_start}, {self.upstream_end})"
+        return f"{self.topic}-{self.partition} {offsets_of(self.upstream_start, self.upstream_end)}"
 
     @property
     def records(self) -> int:
@@ -81,7 +82,7 @@ class RepeatedReport:
     downstream_end: int
 
     def __str__(self) -> str:
-        return f"{self.remote_topic}-{self.partition} [{self.downstream_start}, {self.downstream_end})"
+        return f"{self.remote_topic}-{self.partition} {offsets_of(self.downstream_start, self.downstream_end)}"
 
 
 @dataclass(frozen=True)

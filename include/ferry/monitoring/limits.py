@@ -16,6 +16,7 @@ from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
 
 # A message names so many topics: after an outage thousands may exceed a limit.
 NAMED = 5
+RUN_NOW = "start a run now, and raise the source's retention"
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,18 @@ def broken_limits(settings: AlertSettings, partitions: Iterable[PartitionStatus]
     return tuple(sorted(found, key=lambda entry: (_ORDER.index(entry.key), -abs(entry.value - entry.limit), entry.topic)))
 
 
-def limits_broken(flow: str, broken: tuple[BrokenLimit, ...]) -> LimitsBroken:
-    """The error for these limits. It names the worst topics of each key."""
+def limits_broken(flow: str, broken: tuple[BrokenLimit, ...], *, copied: bool = False) -> LimitsBroken:
+    """The error for these limits. It names the worst topics of each key. `copied`: the run itself copied all that it should."""
     told = "; ".join(map(described, grouped((entry.key, entry) for entry in broken).values()))
-    problem = LimitsBroken(f"{flow}: {told}")
+    problem = LimitsBroken(f"{flow}: {'the copy is fine, but a limit is broken: ' if copied else ''}{told}")
     problem.broken = broken
+    problem.next_step = step_of(broken[0].key)
     return problem
+
+
+def step_of(key: str) -> str:
+    """What to do about a broken limit of this key."""
+    return RUN_NOW if key == HEADROOM_SECONDS else LimitsBroken.next_step
 
 
 def limit_alerts(flow: str, broken: Iterable[BrokenLimit], *, run_id: str = "", url: str = "") -> list[Alert]:
@@ -67,7 +74,7 @@ def limit_alerts(flow: str, broken: Iterable[BrokenLimit], *, run_id: str = "", 
             severity=Severity.CRITICAL if key == HEADROOM_SECONDS else Severity.WARNING,
             what=key,
             message=f"{flow}: {described(topics)}",
-            next_step=LimitsBroken.next_step,
+            next_step=step_of(key),
             value=topics[0].value,
             limit=topics[0].limit,
             run_id=run_id,

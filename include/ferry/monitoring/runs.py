@@ -70,13 +70,13 @@ def _with_airflow(run: dict[str, Any] | None, facts: DagRunFacts) -> dict[str, A
     if facts.state in _AIRFLOW_RUNS:
         return {**run, "state": RunState.FOLLOWING if run["state"] == RunState.FOLLOWING else RunState.RUNNING, "finished": None}
     if facts.state == _AIRFLOW_FAILED and run["state"] in _WELL | _WITHOUT_RESULT:
-        if run["state"] in _WELL and facts.failed_tasks == (LIMITS_TASK,):
-            return run  # a limit is broken or could not be checked; the copy itself did not fail
+        # If a limit is broken or could not be checked, the copy itself did not fail.
+        state = run["state"] if run["state"] in _WELL and facts.failed_tasks == (LIMITS_TASK,) else RunState.FAILED
         # The report fails too when an earlier task has failed.
         tasks = [task for task in facts.failed_tasks if task != REPORT_TASK] or facts.failed_tasks
         why = (len(tasks) == 1 and facts.note) or "its log in Airflow says why"
         named = [{"topic": "", "partition": -1, "error": f"task {task} failed", "problem": why} for task in tasks]
-        return {**run, "state": RunState.FAILED, "failed": [*run["failed"], *named], "failed_total": run["failed_total"] + len(named)}
+        return {**run, "state": state, "failed": [*run["failed"], *named], "failed_total": run["failed_total"] + len(named)}
     if run["state"] in _WITHOUT_RESULT:
         return {**run, "state": RunState.DRY if facts.dry else RunState.DONE}
     return run

@@ -57,7 +57,7 @@ class FlowStatus:
     `stopped`: partitions (-1: whole topics) that the next run will not copy. `following`: the run that follows now. `gone`:
     one that should follow, but that proves no more that it goes on: it was killed. `missing`: as of missing.py; a look after a run does not
     tell. `last_run` (as of runs.empty_run), `last_verify`: the newest that ended; `newest_run` may go on. `records_per_second`: how fast
-    the last runs copied. `interval_seconds`: of the schedule.
+    the last runs copied. `interval_seconds`: of the schedule. `config`: the path of the file.
     `stage`: a ferry.ledger.recovery_record.Stage; `stage_since` (ms): when groups began to move, 0 while the flow replicates.
     """
 
@@ -78,6 +78,7 @@ class FlowStatus:
     last_verify: Mapping[str, Any] | None = field(default=None, hash=False)
     records_per_second: float | None = None
     interval_seconds: float | None = None
+    config: str = "mm2.properties"
 
     @property
     def counted(self) -> tuple[PartitionStatus, ...]:
@@ -89,7 +90,7 @@ class FlowStatus:
 
     def document(self) -> dict[str, Any]:
         fields = asdict(self)
-        for name in ("last_stable_lags", "records_per_second", "interval_seconds", "last_verify", "newest_run"):
+        for name in ("last_stable_lags", "records_per_second", "interval_seconds", "last_verify", "newest_run", "config"):
             del fields[name]
         fields["lacking"] = [lack._asdict() for lack in self.lacking]
         fields["open_transactions"] = [entry.document() for entry in self.last_stable_lags]
@@ -102,6 +103,7 @@ class FlowStatus:
         """`now` in seconds since the epoch (pure)."""
         signs = Signs(
             self.flow,
+            self.config,
             self.lag,
             losses=[loss.where for loss in self.losses],
             losses_total=len(self.losses),
@@ -233,7 +235,7 @@ def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple
     )
     broken, stopped, record = broken_limits(flow.alerts, partitions), stopped_partitions(flow, seen), seen.state.recovery
     stage = (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
-    return seen, FlowStatus(flow.name, partitions, (), behind, broken, seen.lacking, *stage, stopped)
+    return seen, FlowStatus(flow.name, partitions, (), behind, broken, seen.lacking, *stage, stopped, config=str(flow.source.path))
 
 
 def _configs(flow: Flow, source: ClusterAdmin, topics: set[str], *, for_a_run: bool) -> Mapping[str, Mapping[str, ConfigValue]]:

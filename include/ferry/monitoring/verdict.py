@@ -7,20 +7,29 @@ reason, the worst first, so that no reason hides another.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from itertools import groupby
 from typing import Any, Protocol
 
 from ferry.clusters.partitions import grouped
-from ferry.config.flow import flow_command
+from ferry.config.flow import flow_command, with_commands
 from ferry.config.settings import HEADROOM_SECONDS, LAG_SECONDS
-from ferry.errors import CopiesDiffer, ExitCode, SourceDataLost, TransactionHangs, count_of, error_named, span
+from ferry.errors import (
+    CopiesDiffer,
+    ExitCode,
+    PartitionUnavailable,
+    SourceDataLost,
+    TransactionHangs,
+    count_of,
+    error_named,
+    span,
+)
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.lag import Lag
-from ferry.monitoring.limits import BrokenLimit
+from ferry.monitoring.limits import RUN_NOW, BrokenLimit, step_of
 from ferry.monitoring.missing import Missing, backfill_command
 
 # The lag of a flow that runs on time stays below this many intervals of its schedule.
@@ -94,10 +103,11 @@ class Signs:
     `lag` None: nothing was read yet. `losses`: places of losses that nobody acknowledged, with `lost_records` offsets, of `lost_kinds` as
     in LossReport. `stopped`: partitions that the next run will not copy. `held`: transactions that have been open for too long. Lists may
     be cut; totals count all. `problem`: why the last read failed. `last_run`: as of runs.joined_runs; `last_verify`: the newest report.
-    `interval_seconds` of the schedule. `records_per_second`: how fast the last runs copied.
+    `interval_seconds` of the schedule. `records_per_second`: how fast the last runs copied. `config`: the path of the file.
     """
 
     flow: str
+    config: str = "mm2.properties"
     lag: Lag | None = None
     losses: Sequence[str] = ()
     losses_total: int = 0
@@ -170,10 +180,13 @@ class Verdict:
 
 def verdict_of(signs: Signs, now: float) -> Verdict:
     """`now` in seconds since the epoch."""
-    reasons = tuple(reason for judge in _JUDGES for reason in judge(signs, now))
+    found = (reason for judge in _JUDGES for reason in judge(signs, now))
+    reasons = tuple(replace(reason, next_step=with_commands(reason.next_step, signs.flow, signs.config)) for reason in found)
     behind, last_run = "" if signs.lag is None else how_far(signs.lag), told_run(signs.last_run, now)
     if reasons:
         unread = reasons[0].health is Health.UNREACHABLE  # what was read before may be wrong now
+        if not_counted(signs) and behind:
+            behind = "" if behind == UP_TO_DATE else f"the rest is {behind}"
         return Verdict(signs.flow, reasons[0].health, reasons, "" if unread else behind, last_run)
     if signs.lag is None:
         return Verdict(signs.flow, Health.UNKNOWN, (Reason(Health.UNKNOWN, "nothing was read yet", ""),))
@@ -200,6 +213,14 @@ def told_run(run: Mapping[str, Any] | None, now: float) -> str:
     return f"last run{ago}: {run['state']}" + (f", {copied} copied" if copied else "")
 
 
+def not_counted(signs: Signs) -> list[str]:
+    """What the lag leaves out, in words: topics and partitions that could not be read, and records behind transactions."""
+    unread = [failure.where for failure in signs.stopped if _is_unread(failure)]
+    waiting = sum(entry.waiting for entry in signs.held)
+    found = [f"unknown for {_named(unread, len(unread), ', ')}"] if unread else []
+    return found + ([f"{count_of(waiting, 'record')} behind an open transaction"] if waiting else [])
+
+
 def missing_by_topic(missing: Iterable[Missing]) -> dict[str, int]:
     """How many records are missing in each topic, most first."""
     found: dict[str, int] = {}
@@ -217,7 +238,7 @@ def _losses(signs: Signs, _: float) -> Iterator[Reason]:
     if total := signs.losses_total:
         told = [_LOST[kind] for kind in sorted(signs.lost_kinds)]
         what = (told[0][0] if len(told) == 1 else _LOST_IN_ANY_WAY).format(count_of(signs.lost_records, "record"))
-        steps = [*(step for _, step in told), f"when you have noted what is lost: {flow_command('ack-loss', signs.flow)}"]
+        steps = [*(step for _, step in told), "when you have noted what is lost: ferry ack-loss"]
         yield Reason(Health.LOSS, f"{what}: {_named(signs.losses, total)}", "; ".join(steps))
 
 
@@ -226,7 +247,7 @@ def _failing(signs: Signs, _: float) -> Iterator[Reason]:
         yield Reason(Health.FAILING, signs.problem.message, signs.problem.next_step)
     yield from _stopped(signs)
     if signs.held:
-        held = [f"{entry.place} (behind its beginning: {count_of(entry.waiting, 'record')})" for entry in signs.held]
+        held = [f"{entry.place} ({_waits(entry.waiting)} behind it)" for entry in signs.held]
         text = f"{count_of(len(held), 'transaction')} open for too long: {_named(held, len(held))}"
         yield Reason(Health.FAILING, text, signs.held[0].remedy)
     yield from _failed_run(signs)
@@ -242,6 +263,7 @@ def _stopped(signs: Signs) -> Iterator[Reason]:
         places = _named([failure.where for failure in found], total, ", ")
         what = "topic" if all(failure.partition < 0 for failure in found) else "partition"
         text = f"{count_of(total, what)} stopped ({error}): {places}: {_gist(found[0].problem)}"
+        text += "; how far behind: unknown" if any(map(_is_unread, found)) else ""
         yield Reason(Health.FAILING, text, _step_of(error))
 
 
@@ -265,9 +287,9 @@ def _missing(signs: Signs, now: float) -> Iterator[Reason]:
     if not signs.missing:
         return
     topics = missing_by_topic(signs.missing)
-    text = f"{count_of(sum(topics.values()), 'record')} missing in {count_of(len(topics), 'topic')} (a seed passed over them)"
+    text = f"{count_of(sum(topics.values()), 'record')} missing in {count_of(len(topics), 'topic')} ({_BY_SEED})"
     obstacle = next((entry.obstacle for entry in signs.missing if entry.obstacle), "their times could not be read: try again")
-    step = backfill_command(flow_command("backfill", signs.flow), signs.missing, now) or obstacle
+    step = backfill_command(flow_command("backfill", signs.flow, signs.config), signs.missing, now) or obstacle
     yield Reason(Health.MISSING, f"{text}: {_named(list(topics), len(topics), ', ')}", step)
 
 
@@ -278,7 +300,7 @@ def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
         if not names:  # the deadline
             yield Reason(Health.LAGGING, str(broken[0]), "look whether the DAG is paused, or the scheduler is down")
             continue
-        yield Reason(Health.LAGGING, f"{_beyond(broken)} ({key}): {_named(names, len(names), ', ')}", _STEPS.get(key, _CATCH_UP))
+        yield Reason(Health.LAGGING, f"{_beyond(broken)} ({key}): {_named(names, len(names), ', ')}", step_of(key))
     lag, interval = signs.lag, signs.interval_seconds
     if lag is None:
         return
@@ -290,13 +312,14 @@ def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
     # The next run may begin a whole interval from now.
     needs = (interval or 0.0) + (lag.records / signs.records_per_second if signs.records_per_second else 0.0)
     if lag.headroom_seconds <= 0:
-        yield Reason(Health.LAGGING, "the source may drop the oldest uncopied records at any moment", _RUN_NOW)
+        yield Reason(Health.LAGGING, "the source may drop the oldest uncopied records at any moment", RUN_NOW)
     elif needs and lag.headroom_seconds < needs:
         text = f"the source drops uncopied records in {span(lag.headroom_seconds)}; copying them takes about {span(needs)}"
-        yield Reason(Health.LAGGING, text, _RUN_NOW)
+        yield Reason(Health.LAGGING, text, RUN_NOW)
 
 
 _JUDGES: tuple[Callable[[Signs, float], Iterator[Reason]], ...] = (_unreachable, _losses, _failing, _missing, _lagging)
+_BY_SEED = "ferry seed set the positions past them, so no run copies them"
 _READ_LOG = "read the log of that task in Airflow; if what it names is over, start a run now"
 _RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb"
 # By the kind of a loss: what happened, and what to do so that it does not happen again.
@@ -305,9 +328,15 @@ _LOST = {
     "skipped": ("the target refused {}", "remove the cause that ferry ledger names"),
 }
 _LOST_IN_ANY_WAY = "lost for good: {}"
-_RUN_NOW = "start a run now, and raise the source's retention"
-_CATCH_UP = "start a run now; if the next runs do not catch up, run more often, or raise ferry.max.rate.mb"
-_STEPS = {HEADROOM_SECONDS: _RUN_NOW}
+
+
+def _is_unread(failure: PartitionFailure) -> bool:
+    """Whether the lag leaves it out: a whole topic, or a partition whose end nobody could read."""
+    return failure.partition < 0 or failure.error == PartitionUnavailable.__name__
+
+
+def _waits(records: int) -> str:
+    return f"{count_of(records, 'record')} {'waits' if records == 1 else 'wait'}"
 
 
 def _gist(problem: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from shlex import quote
 from typing import Any
 
 from ferry import __version__
@@ -15,7 +16,7 @@ from ferry.config import Flow
 from ferry.config.flow import flow_command
 from ferry.monitoring.runs import DagRunFacts, copy_speed, history_points, joined_runs, tells_health
 from ferry.monitoring.schedule import longest_pause
-from ferry.monitoring.verdict import Signs, verdict_of
+from ferry.monitoring.verdict import Signs, not_counted, verdict_of
 from ferry.page.overview import SHOWN, Overview, page_of_topics
 from ferry.page.problem import Problem
 from ferry.page.snapshots import Snapshot
@@ -32,6 +33,7 @@ class PageFlow:
     """One enabled flow as the config describes it.
 
     `schedule`: what starts its runs, for people. `interval_seconds`: the longest time between two scheduled runs; None: no schedule.
+    `config`: the path of its file.
     """
 
     flow: str
@@ -42,13 +44,15 @@ class PageFlow:
     schedule: str | None
     interval_seconds: float | None
     copies: bool
+    config: str
 
 
 def page_flow(flow: Flow, dag_id: str, verify_dag_id: str) -> PageFlow:
     interval = longest_pause(flow.schedule) if flow.schedule else None
     starts = [flow.schedule, "when records arrive" if flow.watch_seconds and flow.copies else None]
     schedule = ", ".join(filter(None, starts)) or None
-    return PageFlow(flow.name, flow.source.alias, flow.target.alias, dag_id, verify_dag_id, schedule, interval, flow.copies)
+    names = (flow.name, flow.source.alias, flow.target.alias, dag_id, verify_dag_id)
+    return PageFlow(*names, schedule, interval, flow.copies, str(flow.source.path))
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,7 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
     verifies = (view.runs.data or {}).get("verifies", ())
     signs = replace(
         Signs(facts.flow) if seen is None else seen.signs(facts.flow),
+        config=facts.config,
         problem=view.overview.problem or view.runs.problem,
         last_run=ended,
         last_verify=next(iter(verifies), None),
@@ -117,6 +122,7 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         "may_verify": view.may_verify,
         **verdict_of(signs, now).document(),
         "totals": None if seen is None else seen.totals,
+        "not_counted": not_counted(signs),
         "missing": {} if seen is None else dict(islice(seen.missing_by_topic.items(), TOPICS_NAMED)),
         "losses": 0 if seen is None else seen.losses_open,
         "last_run": runs[0] if runs else None,
@@ -137,13 +143,13 @@ def partitions(snapshot: Snapshot[Overview], now: float, topic: str) -> dict[str
     return envelope(snapshot, now, data)
 
 
-def losses(snapshot: Snapshot[Overview], now: float, flow: str) -> dict[str, Any]:
+def losses(snapshot: Snapshot[Overview], now: float, flow: PageFlow) -> dict[str, Any]:
     seen = snapshot.data or NOT_READ
     data = {
         "losses": list(seen.losses),
         "total": seen.losses_total,
         "open": seen.losses_open,
-        "command": flow_command("ack-loss", flow),
+        "command": flow_command("ack-loss", flow.flow, flow.config),
     }
     return envelope(snapshot, now, data)
 
@@ -183,10 +189,11 @@ def groups(snapshot: Snapshot[Mapping[str, Any]], now: float, *, search: str, of
     return envelope(snapshot, now, {"total": len(found), "groups": found[offset : offset + limit], "off": data["off"]})
 
 
-def group(snapshot: Snapshot[Mapping[str, Any]], now: float, name: str) -> dict[str, Any]:
-    """Why one group is or is not synced; `source` null where nothing was read."""
+def group(snapshot: Snapshot[Mapping[str, Any]], now: float, flow: PageFlow, name: str) -> dict[str, Any]:
+    """Why one group is or is not synced; `source` null where nothing was read. `command`: says the same in a terminal."""
     nothing: Mapping[str, Any] = {"group": name, "source": None, "target": None, "obstacles": [], "partitions": []}
-    return envelope(snapshot, now, snapshot.data or nothing)
+    command = f"{flow_command('explain', flow.flow, flow.config)} --group {quote(name)}"
+    return envelope(snapshot, now, {**(snapshot.data or nothing), "command": command})
 
 
 def drift(snapshot: Snapshot[Mapping[str, Any]], now: float) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
+from ferry.errors import offsets_of
 from ferry.ledger.run_report import PartitionFailure
 from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit
@@ -82,10 +83,11 @@ class Overview:
     def signs(self, flow: str) -> Signs:
         """What the overview tells about the health of the flow."""
         open_losses = [loss for loss in self.losses if not loss["acknowledged"]]
+        places = [(f"{loss['topic']}-{loss['partition']}", loss["upstream_start"], loss["upstream_end"]) for loss in open_losses]
         return Signs(
             flow,
-            self.lag,
-            losses=[f"{loss['topic']}-{loss['partition']} [{loss['upstream_start']}, {loss['upstream_end']})" for loss in open_losses],
+            lag=self.lag,
+            losses=[f"{where} {offsets_of(start, end)}" for where, start, end in places],
             losses_total=self.losses_open,
             lost_records=self.lost_records,
             lost_kinds=frozenset(loss["kind"] for loss in open_losses),

@@ -13,7 +13,7 @@ from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
-from ferry.errors import ClusterUnreachable, RecoveryStopped, count_of, some_of
+from ferry.errors import ClusterUnreachable, RecoveryStopped, count_of, offsets_of, some_of
 from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import HEAD_KEY, fold_state
@@ -139,7 +139,8 @@ def refuse_rest(flow: Flow, run_id: str) -> None:
 def left(flow: Flow, run_id: str) -> list[str]:
     """What a run would still do, in words. Positions that only have to pass records of the other cluster count too."""
     planned = plan_run(flow, RunRequest(flow.name, run_id))
-    rest = [f"{entry.topic}-{entry.partition} [{entry.start}, {entry.end}) {entry.reason}".strip() for entry in not_copied(planned, flow)]
+    waiting = not_copied(planned, flow)
+    rest = [f"{entry.topic}-{entry.partition} {offsets_of(entry.start, entry.end)} {entry.reason}".strip() for entry in waiting]
     rest += [str(failure) for failure in planned.failed]
     rest += [
         f"{plan.facts.topic}-{plan.facts.partition}: position {plan.position} of {plan.facts.end}"

@@ -23,7 +23,7 @@ from ferry.copying.loop_guard import PartitionGuard
 from ferry.copying.plan import PartitionFacts, PartitionPlan, PlanRules, foreign_receipts, plan_partitions, seeded
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
-from ferry.errors import ArgumentError, ClusterUnreachable, ExitCode, worst_exit_code
+from ferry.errors import ArgumentError, ClusterUnreachable, ExitCode, offsets_of, worst_exit_code
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import BY_OPERATOR, Receipt, ReceiptKind, covered
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped
@@ -203,7 +203,7 @@ class SeedEntry:
 
     @property
     def declared(self) -> str:
-        return ", ".join(f"below {downstream}: [{start}, {end})" for start, end, downstream in self.foreign)
+        return ", ".join(f"below {downstream}: {offsets_of(start, end)}" for start, end, downstream in self.foreign)
 
 
 @dataclass(frozen=True)

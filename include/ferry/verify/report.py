@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from ferry.errors import CopiesDiffer, ExitCode, FerryError, PartitionsFailed, count_of, error_named, worst_exit_code
+from ferry.errors import CopiesDiffer, ExitCode, FerryError, PartitionsFailed, count_of, error_named, offsets_of, worst_exit_code
 from ferry.ledger.run_report import PartitionFailure
 from ferry.verify.comparer import Tally
 from ferry.verify.model import Difference, DifferenceKind, NotCovered, RangeResult, Side, VerifiedRange, VerifyRange
@@ -81,7 +81,7 @@ class VerifyReport:
     def lines(self, listed: int) -> Iterator[str]:
         """What people read about it, with at most `listed` entries of each list. The caller shows its problems."""
         for left in self.not_covered[:listed]:
-            yield f"not compared: {left.topic}-{left.partition} {left.side.value} [{left.start}, {left.end}): {left.reason}"
+            yield f"not compared: {left.topic}-{left.partition} {left.side.value} {offsets_of(left.start, left.end)}: {left.reason}"
         yield from _more(len(self.not_covered), listed)
         yield from map(said, self.differences[:listed])
         yield from _more(self.differences_total, listed)

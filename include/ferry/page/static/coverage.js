@@ -2,7 +2,7 @@
 import { html, useState } from "./vendor/preact-htm.js";
 import { Backfill } from "./backfill.js";
 import { Empty, Read, ReadAt, Search, Table, When } from "./elements.js";
-import { count, exact, moment, plural, utc } from "./format.js";
+import { count, exact, moment, offsets, plural, utc } from "./format.js";
 import { BASE, useDocument } from "./reading.js";
 
 const MEANINGS = {
@@ -42,7 +42,7 @@ function Bar({ partition }) {
     <span class="bar-name">partition ${partition.partition}</span>
     <div class="bar">${last > first
       ? drawn.map((range) => html`<span role="img" class=${`piece ${range.kind}`} style=${{ left: `${share(range.start)}%`, width: `${share(range.end) - share(range.start)}%` }}
-          aria-label=${`${range.kind} ${exact(range.start)} to ${exact(range.end)}`} title=${described(range)}></span>`)
+          aria-label=${`${range.kind} ${offsets(range.start, range.end)}`} title=${described(range)}></span>`)
       : html`<span class="muted">no records</span>`}
       ${mark(partition.log_start, "log-start")}${mark(partition.position, "position")}</div>
     <span class="bar-ends muted">${exact(Number.isFinite(first) ? first : 0)} – ${exact(last)}</span>
@@ -50,7 +50,7 @@ function Bar({ partition }) {
 }
 
 function described(range) {
-  const lines = [`${range.kind}: ${MEANINGS[range.kind] ?? ""}`, `offsets ${exact(range.start)} to ${exact(range.end)}`];
+  const lines = [`${range.kind}: ${MEANINGS[range.kind] ?? ""}`, `offsets ${offsets(range.start, range.end)}`];
   if (range.records >= 0 && range.kind !== "ahead") lines.push(`${exact(range.records)} records`);
   if (range.min_timestamp > 0) lines.push(`${moment(range.min_timestamp)} – ${moment(range.max_timestamp)}`);
   if (range.reason) lines.push(range.reason);
@@ -69,11 +69,11 @@ function Missing({ document, ask }) {
   const obstacles = [...new Set(document.missing.filter((range) => range.obstacle).map((range) => range.obstacle))];
   const columns = [
     { name: "Partition", number: true, cell: (row) => row.partition },
-    { name: "Offsets", number: true, counts: true, cell: (row) => `${exact(row.start)} to ${exact(row.end)}` },
+    { name: "Offsets", number: true, counts: true, cell: (row) => offsets(row.start, row.end) },
     { name: "Records' time", cell: (row) => (row.from_ms === null ? "" : html`<span title=${`${utc(row.from_ms)} until ${utc(row.until_ms)}`}>${moment(row.from_ms)} – ${moment(row.until_ms)}</span>`) },
     {
       name: "",
-      cell: (row) => (row.obstacle || row.from_ms === null ? obstacles.length > 1 && html`<span class="muted">${row.obstacle}</span>` : offered && html`<button class="small" aria-label=${`Backfill… partition ${row.partition}, ${exact(row.start)} to ${exact(row.end)}`} onClick=${() => ask([row])}>Backfill…</button>`),
+      cell: (row) => (row.obstacle || row.from_ms === null ? obstacles.length > 1 && html`<span class="muted">${row.obstacle}</span>` : offered && html`<button class="small" aria-label=${`Backfill… partition ${row.partition}, ${offsets(row.start, row.end)}`} onClick=${() => ask([row])}>Backfill…</button>`),
     },
   ];
   if (!document.missing.length) return html`<p class="good">Nothing is missing below the positions.${document.note && ` ${document.note}`}</p>`;

@@ -94,5 +94,5 @@ export function ago(value) {
 
 export const plural = (number, one, many = `${one}s`) => `${exact(number)} ${number === 1 ? one : many}`;
 
-/** The text as one word of a shell: a group's name may hold any character. */
-export const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+/** Offsets from `start` to before `end`; people read both ends as inclusive. */
+export const offsets = (start, end) => (end <= start + 1 ? exact(start) : `${exact(start)} to ${exact(end - 1)}`);

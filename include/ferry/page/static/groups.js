@@ -1,7 +1,7 @@
 // Consumer groups: their state on both sides, and why a group is not synced.
 import { html, useState } from "./vendor/preact-htm.js";
 import { Command, Empty, Pages, Read, ReadAt, Search, Table } from "./elements.js";
-import { count, exact, quoted } from "./format.js";
+import { count, exact } from "./format.js";
 import { useDocument } from "./reading.js";
 
 const LIMIT = 50;
@@ -24,7 +24,7 @@ function OneGroup({ flow, group }) {
     ${document.source && html`<p>${side(document.source)}<br />${side(document.target)}</p>`}
     ${(document.obstacles ?? []).map((obstacle) => html`<p class="banner">${obstacle}</p>`)}
     ${document.partitions?.length ? html`<${Table} label=${`Partitions of ${group}`} columns=${columns} rows=${document.partitions} keyOf=${(row) => `${row.topic}-${row.partition}`} />` : html`<${Empty}>It has no offsets of topics that are copied.<//>`}
-    <p class="muted">The same in a terminal: <${Command}>${`ferry explain $FERRY_CONFIG --flow ${quoted(flow)} --group ${quoted(group)}`}<//></p>`}<//>`;
+    <p class="muted">The same in a terminal: <${Command}>${document.command}<//></p>`}<//>`;
 }
 
 export function Groups({ flow, place, go }) {

@@ -2,7 +2,7 @@
 import { html, useMemo, useState } from "./vendor/preact-htm.js";
 import { Chart } from "./chart.js";
 import { Command, Empty, Next, Read, ReadAt, Table, When } from "./elements.js";
-import { bytes, count, duration, exact, known, moment, roughly } from "./format.js";
+import { bytes, count, duration, exact, known, moment, offsets, roughly } from "./format.js";
 import { BASE, useDocument } from "./reading.js";
 import { Start } from "./starting.js";
 
@@ -58,7 +58,7 @@ function Details({ run }) {
   const syncs = Object.entries(run.syncs ?? {});
   return html`<div class="details">
     ${run.failed.map((one) => html`<div class="banner bad"><strong>${one.partition < 0 ? one.topic || "the run" : `${one.topic}-${one.partition}`}: ${one.error}</strong> ${one.problem}</div>`)}
-    ${run.losses.map((loss) => html`<div class="banner bad"><strong>${loss.topic}-${loss.partition}</strong> offsets ${exact(loss.upstream_start)} to ${exact(loss.upstream_end)}: ${loss.reason}</div>`)}
+    ${run.losses.map((loss) => html`<div class="banner bad"><strong>${loss.topic}-${loss.partition}</strong> offsets ${offsets(loss.upstream_start, loss.upstream_end)}: ${loss.reason}</div>`)}
     ${run.topics.length > 0 && html`<p>${run.topics.map((one, index) => html`${index ? ", " : ""}<strong>${one.topic}</strong> ${count(one.records)} records (${bytes(one.bytes)})`)}${run.topics_total > run.topics.length && ` and ${exact(run.topics_total - run.topics.length)} more topics`}</p>`}
     ${syncs.length > 0 && html`<p class="muted">${syncs.map(([name, sync], index) => html`${index ? "; " : ""}${name}: ${sync.left_out ? `left out: ${sync.left_out}` : `${sync.changes} changed, ${sync.skipped} left alone, ${sync.failed} failed`}`)}</p>`}
     <p class="muted">${run.run_id}${known(run.cpu_seconds) ? `, ${duration(run.cpu_seconds)} of CPU` : ""}${run.started ? `, began ${moment(run.started)}` : ""}</p></div>`;
@@ -89,7 +89,7 @@ function Losses({ flow }) {
   if (!document?.losses?.length) return null;
   const columns = [
     { name: "Partition", cell: (row) => `${row.topic}-${row.partition}` },
-    { name: "Offsets", number: true, counts: true, cell: (row) => `${exact(row.upstream_start)} to ${exact(row.upstream_end)}` },
+    { name: "Offsets", number: true, counts: true, cell: (row) => offsets(row.upstream_start, row.upstream_end) },
     { name: "Reason", cell: (row) => row.reason },
     { name: "Seen", cell: (row) => (row.acknowledged ? "yes" : html`<span class="badge health-loss">! not yet</span>`) },
   ];
