@@ -112,8 +112,8 @@ def test_a_lag_as_json_and_as_a_failure() -> None:
         "state": "Ongoing",
         "others": 2,
         "hidden": "",
-        "remedy": "wait: its coordinator aborts it 60 s after its start; or start the application with transactional id id again, "
-        "which aborts it (to stop it does not)",
+        "remedy": "its coordinator aborts it 60 s after its start; to end it before, start the application with transactional id id again "
+        "(to stop it is not enough)",
     }
     young, unseen = replace(entry, overdue=False), replace(entry, transaction=None, hidden="not allowed")
     problem = (

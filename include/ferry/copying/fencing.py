@@ -183,7 +183,7 @@ class FencedWriter:
         try:
             return self._client.run(coroutine, *arguments)
         except Fenced as problem:
-            raise Superseded("a newer run of the flow, or a command such as ferry seed, took over") from problem
+            raise Superseded("a newer run took over (or a command that sets positions, such as ferry seed)") from problem
 
 
 class RunLease(FencedWriter):

@@ -69,8 +69,8 @@ class LastStableLag:
         found = self.transaction
         if found is not None and found.state is not None and not found.forgotten:
             until = f"its coordinator aborts it {span(found.timeout // 1000)} after its start"
-            again = f"start the application with transactional id {found.transactional_id} again, which aborts it (to stop it does not)"
-            return f"wait: {until}; or {again}"
+            again = f"start the application with transactional id {found.transactional_id} again (to stop it is not enough)"
+            return f"{until}; to end it before, {again}"
         command = f"kafka-transactions.sh --bootstrap-server {self.servers.replace(' ', '')} abort --topic {self.held.topic}"
         command += f" --partition {self.held.partition} --start-offset {self.stable_end}"
         known = "its coordinator has forgotten it" if found is not None and found.forgotten else "if no application owns it any more"
