@@ -57,7 +57,9 @@ def reads(**changed: Any) -> Reads:
 
 @dataclass
 class Stage:
-    """One browser's world. `unread`: until the test says that the first reading has ended. `posted`: what it asked Airflow to run."""
+    """One browser's world. `unread`: until the test says that the first reading has ended. `posted`: what it asked Airflow to run.
+    `ended`: other runs that Airflow knows.
+    """
 
     known: Known
     reads: dict[str, Reads] = field(default_factory=dict)
@@ -66,6 +68,7 @@ class Stage:
     unread: bool = False
     posted: list[dict[str, Any]] = field(default_factory=list)
     run_seconds: float = RUN_SECONDS
+    ended: tuple[DagRunFacts, ...] = ()
 
     def look(self, flow: str, name: ReadName, argument: str = "", *, again: bool = False) -> Outcome:
         """As PageService.look: what is known now. When it is read again, the clusters answer."""
@@ -80,9 +83,9 @@ class Stage:
         return Snapshot(data, time.time() - self.ages.get(flow, 4.0), self.problems.get(flow)), None
 
     def dag_runs(self, dag_id: str, limit: int) -> tuple[DagRunFacts, ...]:
-        """Runs that were posted, as Airflow's database would tell."""
+        """Runs that were posted and others, as Airflow's database would tell."""
         found = [run for run in self.posted if run["dag_id"] == dag_id][-limit:]
-        return tuple(
+        return self.ended + tuple(
             DagRunFacts(
                 run["dag_run_id"],
                 self.state(run),
@@ -110,11 +113,13 @@ def healthy() -> Stage:
 
 
 def lagging() -> Stage:
-    """Beyond a limit, and behind its schedule."""
+    """Beyond a limit, and behind its schedule. So the last run is red in Airflow, although it copied all."""
     behind = [made_up.run_summary(number) for number in range(3, 72)]
     seen = made_up.overview(lag=5_000)
     seen = replace(seen, broken=broken_limits(AlertSettings(lag_records=10_000), seen.partitions))
-    return Stage(Known((facts(),)), {"A->B": reads(overview=seen, runs=made_up.runs(behind))})
+    newest, note = behind[0], "the copy is fine, but a limit is broken: topic users is too far behind (LimitsBroken)"
+    red = DagRunFacts(newest.run_id, "failed", newest.started, newest.finished, "/dags/d/runs/r", ("check_limits",), note=note)
+    return Stage(Known((facts(),)), {"A->B": reads(overview=seen, runs=made_up.runs(behind))}, ended=(red,))
 
 
 def following() -> Stage:

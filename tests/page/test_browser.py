@@ -27,7 +27,15 @@ def card(page: Page, flow: str) -> Locator:
 
 SEEN = {
     "healthy": ("Healthy", ("All 2 flows are healthy.", "8 topics, 24 partitions", "14.0 k records")),
-    "lagging": ("Lagging", ("7 topics are more than 10,000 records behind", "behind by 10 h", "420 k")),
+    "lagging": (
+        "Lagging",
+        (
+            "7 topics are more than 10,000 records behind",
+            "behind by 10 h",
+            "420 k",
+            "done; task check_limits failed: the copy is fine, but a limit is broken: topic users",
+        ),
+    ),
     "following": ("Healthy", ("Following since", "ago, 0.4 s behind", "40 records")),
     "loss": ("Data lost", ("the source deleted 120 records that Ferry had not copied: payments-0 offsets 3,000 to 3,119", "1 loss")),
     "missing": (
@@ -43,6 +51,7 @@ SEEN = {
         (
             "1 partition stopped (SourceDataLost): orders-2: the source dropped",
             "invoices-1 on A (800 records wait behind it)",
+            "588 records, 800 records behind an open transaction",
             "the last verify found 7 differences",
         ),
     ),
