@@ -33,7 +33,7 @@ SEEN = {
             "7 topics are more than 10,000 records behind",
             "behind by 10 h",
             "420 k",
-            "done; task check_limits failed: the copy is fine, but a limit is broken: topic users",
+            "k records copied; task check_limits failed: the copy is fine, but a limit is broken: topic users",
         ),
     ),
     "following": ("Healthy", ("Following since", "ago, 0.4 s behind", "40 records")),

@@ -110,7 +110,7 @@ function Card({ flow, go, again }) {
       <${Tile} name="Headroom" exactly="Time until the source drops records that are not copied yet">${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)}<//>`}
     </dl>
     <p class="muted">${plural(totals.topics, "topic")}, ${plural(totals.partitions, "partition")}${flow.schedule ? html`, runs <code>${flow.schedule}</code>` : ", no schedule"}</p>`}
-    <p>${run?.state === "following" ? html`Following since <${When} at=${run.started} />, ${behind(totals)}.` : run ? html`Last run <${When} at=${run.finished || run.started} />: ${run.dag_run_url ? html`<a href=${new URL(run.dag_run_url.replace(/^\//, ""), BASE)} target="_top">${run.state}</a>` : run.state}${alsoFailed(run)}${run.records ? `, ${count(run.records)} records copied` : ""}` : flow.read_at ? "No run yet." : ""}
+    <p>${run?.state === "following" ? html`Following since <${When} at=${run.started} />, ${behind(totals)}.` : run ? html`Last run <${When} at=${run.finished || run.started} />: ${run.dag_run_url ? html`<a href=${new URL(run.dag_run_url.replace(/^\//, ""), BASE)} target="_top">${run.state}</a>` : run.state}${run.records ? `, ${count(run.records)} records copied` : ""}${alsoFailed(run)}` : flow.read_at ? "No run yet." : ""}
       ${flow.losses > 0 && html`; see <a href=${address(flow, "runs")} onClick=${open("runs")}>${plural(flow.losses, "loss", "losses")}</a>`}</p>
     <p class="links"><a href=${new URL(`dags/${encodeURIComponent(flow.dag_id)}`, BASE)} target="_top">DAG</a>
       <a href=${address(flow, "topics")} onClick=${open("topics")}>Topics</a>
