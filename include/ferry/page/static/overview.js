@@ -67,11 +67,10 @@ function lagged(flow) {
   return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : flow.health === "failing" ? "failing" : "up to date";
 }
 
-/** How many records wait, and what is not counted. */
-function waits(flow) {
-  const { lag_records: records } = flow.totals;
-  const told = [records && `${count(records)} records`, ...flow.not_counted].filter(Boolean);
-  return told.join(", ") || (flow.health === "failing" ? "nothing else" : "nothing");
+/** How many records wait; without any, what is not counted. */
+function waits(flow, records) {
+  if (records) return `${count(records)} records`;
+  return flow.not_counted.join(", ") || (flow.health === "failing" ? "nothing else" : "nothing");
 }
 
 /** Why Airflow shows a run as failed whose copy did not fail. */
@@ -104,11 +103,12 @@ function Card({ flow, go, again }) {
     ${!flow.problem && html`<${Next} step=${flow.next_step} />`}
     ${totals && gone && html`<p class="muted">Unknown since <${Clock} at=${flow.read_at} />. It was then:</p>`}
     ${totals && html`<dl class=${`tiles ${gone ? "old" : ""}`}>
-      <${Tile} name="Behind" exactly=${`${exact(totals.lag_records)} records`} alarming=${flow.health === "lagging"}>${waits(flow)}<//>
+      <${Tile} name="Behind" exactly=${`${exact(totals.lag_records)} records`} alarming=${flow.health === "lagging"}>${waits(flow, totals.lag_records)}<//>
       ${totals.lag_records > 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>
       <${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>
       <${Tile} name="Headroom" exactly="Time until the source drops records that are not copied yet">${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)}<//>`}
     </dl>
+    ${totals.lag_records > 0 && flow.not_counted.length > 0 && html`<p>Not counted: ${flow.not_counted.join(", ")}.</p>`}
     <p class="muted">${plural(totals.topics, "topic")}, ${plural(totals.partitions, "partition")}${flow.schedule ? html`, runs <code>${flow.schedule}</code>` : ", no schedule"}</p>`}
     <p>${run?.state === "following" ? html`Following since <${When} at=${run.started} />, ${behind(totals)}.` : run ? html`Last run <${When} at=${run.finished || run.started} />: ${run.dag_run_url ? html`<a href=${new URL(run.dag_run_url.replace(/^\//, ""), BASE)} target="_top">${run.state}</a>` : run.state}${run.records ? `, ${count(run.records)} records copied` : ""}${alsoFailed(run)}` : flow.read_at ? "No run yet." : ""}
       ${flow.losses > 0 && html`; see <a href=${address(flow, "runs")} onClick=${open("runs")}>${plural(flow.losses, "loss", "losses")}</a>`}</p>
