@@ -50,7 +50,7 @@ def test_a_broken_limit_is_named_until_the_topic_is_copied(
     assert json.loads(run.stdout)["exit_code"] == ExitCode.DONE
     (said,) = [line for line in run.stderr.splitlines() if "LimitsBroken" in line]
     assert re.search(rf"topic {left}: the source deletes uncopied records in \d+ min, below ferry.alert.headroom.seconds=7200", said)
-    assert f"topic {left} is 20 records behind, above ferry.alert.lag.records=19; next: start a run now; if" in said
+    assert f"topic {left} is 20 records behind, above ferry.alert.lag.records=19; next: start a run now, and raise" in said
     assert copied not in said
 
     (kept,) = read_runs(flow)["runs"]
