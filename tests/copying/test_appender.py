@@ -20,7 +20,7 @@ from ferry.clusters.coordination import Fenced, OutcomeUnknown, ProducerIdentity
 from ferry.clusters.error_codes import named
 from ferry.clusters.leaders import Leader
 from ferry.clusters.producing import NEWEST, V1_PRODUCE, BatchesAnswer
-from ferry.copying.appender import HEADER_BYTES, PARTITION_BYTES, REQUEST_BYTES, REQUESTS_IN_FLIGHT, RETRY_PAUSE_SECONDS
+from ferry.copying.appender import HEADER_BYTES, PARTITION_BYTES, REQUEST_BYTES, REQUESTS_IN_FLIGHT, RETRY_PAUSE_SECONDS, STUCK_SECONDS
 
 pytestmark = pytest.mark.unit
 
@@ -148,6 +148,22 @@ def test_a_pause_is_made_before_a_batch_goes_again(bench: Bench) -> None:
     assert (bench.appender.sendable(), bench.appender.pump()) == ([], 0)
     bench.clock.now += RETRY_PAUSE_SECONDS
     assert (bench.appender.sendable(), bench.appender.pump()) == ([KEY], 100)
+
+
+def test_what_waits_is_to_be_sent_soon_unless_its_partition_accepts_nothing(bench: Bench) -> None:
+    bench.enqueue((0,))
+    assert bench.appender.sending
+    bench.broker.script.append(NOT_LEADER)
+    bench.appender.pump()
+    assert not bench.appender.sending, "in flight"
+    bench.broker.answer()
+    bench.settle()
+    bench.clock.now += STUCK_SECONDS
+    assert bench.appender.sending
+    bench.clock.now += 0.01
+    assert not bench.appender.sending
+    bench.enqueue((100,), key=OTHER)
+    assert bench.appender.sending, "another partition"
 
 
 def test_only_the_partitions_that_are_asked_for_send(bench: Bench) -> None:

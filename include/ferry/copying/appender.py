@@ -49,6 +49,8 @@ HEADER_BYTES, PARTITION_BYTES = 1_000, 300
 # After this the partition fails, and the others go on.
 RETRY_SECONDS = PATIENCE_SECONDS
 RETRY_PAUSE_SECONDS = 0.05
+# A partition that accepts nothing for so long may have no leader: the others do not wait for it.
+STUCK_SECONDS = 1.0
 SEQUENCES = 1 << 31
 
 # Copied records, or records of Ferry's own topics.
@@ -108,6 +110,9 @@ class _Queue:
     @property
     def busy(self) -> bool:
         return bool(self.waiting or self.in_flight)
+
+    def stuck(self, now: float) -> bool:
+        return now - (self.troubled_since or now) > STUCK_SECONDS
 
 
 class Appender:
@@ -190,6 +195,12 @@ class Appender:
     def idle(self) -> bool:
         """Whether no partition is busy."""
         return not self._active
+
+    @property
+    def sending(self) -> bool:
+        """Whether batches wait that the target may take soon."""
+        now = time.monotonic()
+        return any(queue.waiting and not queue.stuck(now) for queue in self._active.values())
 
     @property
     def unanswered(self) -> int:

@@ -17,9 +17,6 @@ IDLE_SECONDS = 0.05
 AT_THE_END_SECONDS = 1.0
 # For this part of a beat, a transaction waits for fetches that are not answered yet: brokers do not all answer at the same moment.
 GATHERING = 0.25
-# So long a transaction waits for its batches to be sent: after the first one of a partition, the others wait for its answer, and the target
-# may be far away. It does not wait longer, because a partition may have no leader.
-SENDING_SECONDS = 1.0
 
 
 @dataclass
@@ -60,10 +57,16 @@ class Following:
     def is_due(self, now: float, cursors: CursorGroups, *, asking: bool, sending: bool) -> bool:
         """Whether the transaction has all that the source has committed and gives.
 
-        `asking`: fetches are not answered. `sending`: batches wait to be sent.
+        `asking`: fetches are not answered. `sending`: batches wait that the target may take soon.
         """
         gathers = self._gathering if asking or not self.rests(now, cursors) else 0.0
-        return self.goes_on and not cursors.behind and now >= self._due + (SENDING_SECONDS if sending else gathers)
+        return self.goes_on and not cursors.behind and not sending and now >= self._due + gathers
+
+    def drains(self, state: TransactionState, now: float, cursors: CursorGroups, *, sending: bool) -> bool:
+        """Whether the transaction is due but for batches that wait. Then the lane fetches nothing more: a target that is slow or far away
+        would never have been sent everything.
+        """
+        return self.goes_on and state is TransactionState.OPEN and sending and now >= self._due and not cursors.behind
 
     def pause(self, state: TransactionState, now: float, cursors: CursorGroups, *, waits: bool) -> float:
         """Until the loop must look without an answer. `waits`: batches are not accepted yet."""

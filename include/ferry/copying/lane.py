@@ -241,13 +241,15 @@ class Lane:
                 self._reopen()
             if self._state in {TransactionState.READY, TransactionState.OPEN}:
                 await self._append()
-            if self._records.waiting_bytes < self._limits.waiting:
+            drains = self._following.drains(self._state, time.monotonic(), self._groups, sending=self._records.sending)
+            if self._records.waiting_bytes < self._limits.waiting and not drains:
                 self._meter.own[self._task.lane] = self._records.own_bytes
                 self._feed.pump(self._meter.all_held)
             if self._finished():
                 await self._check_remote_topics_at_end()
                 return
-            await self._wakeup.wait(self._pause())
+            pause = self._following.pause(self._state, time.monotonic(), self._groups, waits=not self._records.idle)
+            await self._wakeup.wait(pause)
 
     def _reopen(self) -> None:
         """The target has accepted nothing so far, and would refuse a commit: go on, or end the transaction if nothing is left to send."""
@@ -261,9 +263,6 @@ class Lane:
         if self._following.ends(time.monotonic(), failed=failed):
             for cursor in self._cursors.values():
                 cursor.end_here(at_once=failed)
-
-    def _pause(self) -> float:
-        return self._following.pause(self._state, time.monotonic(), self._groups, waits=not self._records.idle)
 
     def _settle_fetched(self) -> None:
         self._groups.sort()
@@ -326,7 +325,7 @@ class Lane:
         full = self._sent_bytes >= flow.transaction_bytes or self._groups.full or self._groups.runs >= RUNS_PER_TRANSACTION
         if full or now - self._opened >= flow.transaction_seconds:
             return True
-        if self._following.is_due(now, self._groups, asking=self._feed.asking, sending=self._records.waiting_bytes > 0):
+        if self._following.is_due(now, self._groups, asking=self._feed.asking, sending=self._records.sending):
             return True
         closed = self._transaction_partitions.full and not any(map(self._records.busy, self._transaction_partitions.keys))
         return closed or (not self._groups.unfinished and self._records.idle)
