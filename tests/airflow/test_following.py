@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -10,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from demo.airflow_api import AirflowApi
@@ -25,6 +27,8 @@ pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytes
 
 # More in an acceptance: FERRY_HANDOVERS=10.
 HANDOVERS = int(os.environ.get("FERRY_HANDOVERS", "2"))
+# For how long the scheduler stands still; in an acceptance FERRY_STOPPED_SECONDS=300.
+STOPPED_SECONDS = int(os.environ.get("FERRY_STOPPED_SECONDS", "10"))
 PARTITIONS = 4
 RECORDS_A_SECOND = 100
 
@@ -123,4 +127,45 @@ def test_runs_take_over_from_each_other(
     last = api._call("POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": {"follow_seconds": 1}})["dag_run_id"]
     until(lambda: all(api.run_state(dag, run).finished for run in (*runs, last)))
     assert {run: api.run_state(dag, run).state for run in (*runs, last)} == dict.fromkeys((*runs, last), "success")
+    assert load.read == Counter(range(load.written))
+
+
+def test_a_run_goes_on_without_the_scheduler_and_the_next_one_may_be_late(
+    api: AirflowApi, flow_file: Path, source_cluster: SandboxCluster, target_cluster: SandboxCluster
+) -> None:
+    flow = load_config(flow_file).flows[0]
+    dag, topic = dag_id(flow), flow.topics[0]
+    load = Load(source_cluster, target_cluster, topic, f"{flow.source.alias}.{topic}")
+    api.wait_for_dag(dag)
+    runs = [api.trigger(dag)]
+    load.begin()
+    until(lambda: load.read)
+    scheduler = next(child.pid for child in psutil.Process().children() if "scheduler" in child.cmdline())
+    os.kill(scheduler, signal.SIGSTOP)
+    try:
+        load.gaps.clear()
+        runs.append(api.trigger(dag))  # queued, until the scheduler goes on
+        ends = time.monotonic() + STOPPED_SECONDS
+        while time.monotonic() < ends:
+            before = len(load.read)
+            until(lambda before=before: len(load.read) > before)
+            time.sleep(0.5)
+        assert not api.run_state(dag, runs[0]).finished
+        sys.stderr.write(
+            f"longest times without a new record, without a scheduler: {[round(gap, 2) for gap in sorted(load.gaps)[-3:]]} s\n"
+        )
+    finally:
+        os.kill(scheduler, signal.SIGCONT)
+    until(lambda: api.run_state(dag, runs[0]).finished)
+    # This run's time is over before the next one begins.
+    runs.append(api._call("POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": {"follow_seconds": 1}})["dag_run_id"])
+    until(lambda: all(api.run_state(dag, run).finished for run in runs))
+    copied, written = len(load.read), load.written
+    until(lambda: load.written > written + 5 * RECORDS_A_SECOND)
+    assert len(load.read) <= written, "nobody copies"
+    runs.append(api._call("POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": {"follow_seconds": 60}})["dag_run_id"])
+    until(lambda: len(load.read) > copied + 5 * RECORDS_A_SECOND)
+    load.end()
+    until(lambda: api.run_state(dag, runs[-1]).finished)
+    assert {run: api.run_state(dag, run).state for run in runs} == dict.fromkeys(runs, "success")
     assert load.read == Counter(range(load.written))
