@@ -256,7 +256,7 @@ class LimitsBroken(FerryError):
     """
 
     broken: tuple[Any, ...] = ()
-    next_step = "start a run now; if the next runs do not catch up, run more often, or raise ferry.max.rate.mb or the limit"
+    next_step = "start a run now; if the next runs do not catch up, run more often, or raise the limit (and ferry.max.rate.mb, if it is set)"
     exit_code = ExitCode.PARTLY_FAILED
     retry = RetryRule.HUMAN
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from tests.permissions.landscape import READER, USERS, WRITER, Side
 from tests.permissions.variants import MODULE
@@ -155,9 +156,13 @@ def superseded(stage: Stage, keeper: Keeper) -> None:
     stage.start()
     client = AdminClient(stage.target.client_settings())
     remote = f"{stage.aliases[0]}.orders"
-    until(
-        lambda: remote in client.list_topics(timeout=30).topics and any(ends(stage.target, remote).values()), lambda: "nothing was copied"
-    )
+
+    def copied() -> bool:
+        with suppress(KafkaException):  # a topic that was just created may have no leader yet
+            return remote in client.list_topics(timeout=30).topics and any(ends(stage.target, remote).values())
+        return False
+
+    until(copied, lambda: "nothing was copied")
     stage.copy(config=fast)
     stage.end()
     keeper.keep(stage, "superseded")

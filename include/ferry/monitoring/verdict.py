@@ -321,7 +321,7 @@ def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
 _JUDGES: tuple[Callable[[Signs, float], Iterator[Reason]], ...] = (_unreachable, _losses, _failing, _missing, _lagging)
 _BY_SEED = "ferry seed set the positions past them, so no run copies them"
 _READ_LOG = "read the log of that task in Airflow; if what it names is over, start a run now"
-_RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb"
+_RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb if it is set"
 # By the kind of a loss: what happened, and what to do so that it does not happen again.
 _LOST = {
     "loss": ("the source deleted {} that Ferry had not copied", SourceDataLost.remedy),
