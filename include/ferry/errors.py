@@ -141,14 +141,14 @@ class WriteRefused(ClusterUnreachable):
 class AuthenticationFailed(ClusterUnreachable):
     """A cluster refuses the credentials (SASL) or the certificate (TLS)."""
 
-    next_step = "ask who runs the cluster which login or certificate it takes, put that into Ferry's config, then start a run"
+    next_step = "correct what the message names in Ferry's config, then run again; who runs the cluster knows the right login"
     retry = RetryRule.FAIL
 
 
 class NotAuthorized(ClusterUnreachable):
     """A cluster refuses an operation that the whole run needs; the message names the missing permission."""
 
-    next_step = "grant what the message names; ferry acls prints all rights that the flow needs"
+    next_step = "grant what the message names, then run again; ferry acls prints all rights that the flow needs"
     retry = RetryRule.FAIL
 
 
@@ -188,7 +188,7 @@ class SourceDataLost(FerryError):
     """The source deleted records before they were copied; the ledger holds a `loss` receipt for each range."""
 
     remedy = "run more often, or raise the source's retention"
-    next_step = f"see the ranges with ferry ledger, then run ferry ack-loss; {remedy}"
+    next_step = f"{remedy}; see what is lost with ferry ledger; when you have noted it, this ends the warning: ferry ack-loss"
     exit_code = ExitCode.DATA_LOST
     retry = RetryRule.HUMAN
 
@@ -256,7 +256,9 @@ class LimitsBroken(FerryError):
     """
 
     broken: tuple[Any, ...] = ()
-    next_step = "start a run now; if the next runs do not catch up, run more often, or raise the limit (and ferry.max.rate.mb, if it is set)"
+    next_step = (
+        "start a run now; if the next runs do not catch up, run more often, or raise the limit (and ferry.max.rate.mb, if it is set)"
+    )
     exit_code = ExitCode.PARTLY_FAILED
     retry = RetryRule.HUMAN
 
@@ -307,7 +309,7 @@ class SourceMissing(PartitionError):
 class TargetRecreated(PartitionError):
     """The remote topic has another topic id than the one in the ledger: it was deleted and created again."""
 
-    next_step = "set ferry.on.target.recreate=restart, then run again: it copies anew what the source still has"
+    next_step = "set ferry.on.target.recreate=restart in Ferry's config, then run again: it copies anew all that the source still has"
 
 
 class TargetMissing(PartitionError):

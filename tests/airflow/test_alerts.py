@@ -28,7 +28,9 @@ from ferry.monitoring.limits import BrokenLimit, limits_broken
 pytestmark = pytest.mark.airflow
 
 REFERENCE = FlowReference(Path("/no/such/mm2.properties"), "A->B")
-STEP = "grant what the message names; ferry acls /no/such/mm2.properties --flow 'A->B' prints all rights that the flow needs"
+STEP = (
+    "grant what the message names, then run again; ferry acls /no/such/mm2.properties --flow 'A->B' prints all rights that the flow needs"
+)
 
 
 def context(exception: BaseException | None, task: str = "plan_run", copied: str = "success", tries: int = 1) -> dict[str, Any]:

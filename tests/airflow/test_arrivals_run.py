@@ -91,7 +91,7 @@ def test_records_start_a_run_and_quiet_starts_none(stage: Stage, produce: Callab
         until(lambda: stage.settled(1 + count), stage.runs)  # noqa: B023 - called at once
     assert set(stage.runs().values()) == {"success"}
     notes = [run["note"] for run in stage.api._call("GET", f"/dags/{stage.dag}/dagRuns")["dag_runs"]]
-    assert all(note.endswith(": nothing is left to copy") for note in notes), notes
+    assert all(": nothing is left to copy" in note for note in notes), notes
 
     # A quiet flow: a run by hand writes a heartbeat, and looks go on meanwhile.
     stage.api.trigger(stage.dag)

@@ -235,7 +235,7 @@ def test_a_source_that_hides_all_topics(config: ConfigFile, source: Side, target
     file = config(f"A->B.topics = {hidden}", A="blind")
     outcome = refused(file, *INLINE)
     assert outcome.code == ExitCode.UNREACHABLE
-    assert outcome.lacks("NotAuthorized", f"cluster {alias_of(file, 'A')}", f"hides topic {hidden}", "grant Read") == []
+    assert outcome.lacks("NotAuthorized", f"cluster {alias_of(file, 'A')}", f"does not show topic {hidden}", "grant Read") == []
     assert target.topics_of(file) == []
 
 

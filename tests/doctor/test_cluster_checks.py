@@ -131,7 +131,12 @@ def test_a_service_is_named_and_its_versions_are_no_age() -> None:
 
 def test_a_source_needs_no_transactions() -> None:
     no_transactions = can(newest={key: version for key, version in NEWEST.items() if key not in {9, 22}})
-    assert {entry.check for entry in cluster_findings(no_transactions, source=True, target=False)} == {"reachable", "version", "clock"}
+    assert {entry.check for entry in cluster_findings(no_transactions, source=True, target=False)} == {
+        "reachable",
+        "service",
+        "version",
+        "clock",
+    }
 
 
 def test_doctor_and_run_go_by_the_same_list() -> None:

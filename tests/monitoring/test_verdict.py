@@ -29,7 +29,7 @@ LOSS = {"topic": "orders", "partition": 0, "upstream_start": 5, "upstream_end": 
 SEEN_LOSS = {**LOSS, "acknowledged": True}
 STOPPED = {"topic": "orders", "partition": 1, "error": "TargetRecreated", "problem": "deleted"}
 HELD = {"topic": "orders", "partition": 0, "held_topic": "A.orders", "cluster": "B", "overdue": True, "remedy": "end it"}
-HELD |= {"stable_end": 5, "high_watermark": 8}
+HELD |= {"stable_end": 5, "high_watermark": 8, "age_ms": 1_200_000}
 DENIED = {"topic": "payments", "partition": -1, "error": "NotAuthorized", "problem": "grant Read on topic payments"}
 NOT_READ = "1 topic stopped (NotAuthorized): topic payments: grant Read on topic payments; how far behind: unknown"
 GAP = Missing("orders", 0, 1, 1_000, first_time=1_000)
@@ -51,6 +51,7 @@ def run(state: str, *, failed: list[dict[str, Any]] | None = None, syncs: dict[s
     return {"run_id": "r1", "state": state, "failed": failed or [], "syncs": syncs or {}}
 
 
+AWAY = {**STOPPED, "topic": "", "error": "task plan_run failed", "problem": "cluster B (b:9092) does not answer (ClusterUnreachable)"}
 ENDED = {
     **run("done"), "records": 4_999, "finished": datetime.fromtimestamp(NOW - 130, UTC).isoformat(timespec="milliseconds"),
 }  # fmt: skip
@@ -99,6 +100,11 @@ ENDED = {
             "the last run failed: task plan_run failed: see its log",
         ),
         (
+            replace(HEALTHY, last_run={**run("failed", failed=[AWAY]), "finished": ENDED["finished"]}),
+            Health.FAILING,
+            "the last run failed 2 min ago: cluster B (b:9092) does not answer; now both clusters answer",
+        ),
+        (
             seen(Overview((IDLE,), stopped=(STOPPED,), stopped_total=1), last_run=run("partly failed", failed=[STOPPED])),
             Health.FAILING,
             "1 partition stopped (TargetRecreated): orders-1: deleted",
@@ -109,7 +115,7 @@ ENDED = {
                 last_run=run("partly failed", failed=[{**STOPPED, "error": "TransactionHangs"}]),
             ),
             Health.FAILING,
-            "1 transaction open for too long: A.orders-0 on B (3 records wait behind it)",
+            "1 transaction open for too long: A.orders-0 on B (open for 20 min, 3 records wait behind it)",
         ),
         (
             seen(Overview((IDLE,), ({**LOSS, "kind": "skipped"},), 1, 1, 4)),
@@ -134,7 +140,7 @@ ENDED = {
         (
             seen(Overview((IDLE,), open_transactions=(HELD,))),
             Health.FAILING,
-            "1 transaction open for too long: A.orders-0 on B (3 records wait behind it)",
+            "1 transaction open for too long: A.orders-0 on B (open for 20 min, 3 records wait behind it)",
         ),
         (seen(Overview((IDLE,), open_transactions=({**HELD, "overdue": False},))), Health.HEALTHY, None),
         (replace(HEALTHY, last_verify={"differences_total": 2}), Health.FAILING, "the last verify found 2 differences"),
@@ -189,7 +195,10 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
     verdict = verdict_of(seen(Overview((IDLE,), missing=(GAP, replace(GAP, topic="clicks", end=5)))), NOW)
     assert (verdict.health, verdict.reasons[0].text) == (
         Health.MISSING,
-        "1,003 records missing in 2 topics (ferry seed set the positions past them, so no run copies them): orders, clicks",
+        (
+            "1,003 records missing in 2 topics: orders, clicks "
+            "(ferry seed set the positions past them; a backfill copies them, and nothing twice)"
+        ),
     )
     command = "ferry backfill mm2.properties --flow 'A->B' --topic orders --topic clicks --from 1970-01-01T00:00:01Z"
     assert verdict.next_step.startswith(f"{command} --until 2027-01-15")
@@ -207,8 +216,8 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         (
             seen(Overview((IDLE,), missing=(GAP,)), last_run=ENDED),
             (
-                "A->B is not complete: 999 records missing in 1 topic (ferry seed set the positions past them, so no run copies them): "
-                "orders; otherwise up to date; last run 2 min ago copied 4,999 records"
+                "A->B is not complete: 999 records missing in 1 topic: orders (ferry seed set the positions past them; a backfill copies "
+                "them, and nothing twice); otherwise up to date; last run 2 min ago copied 4,999 records"
             ),
         ),
         (replace(HEALTHY, problem=UNREACHABLE), "A->B cannot be read: cluster B (b:9092) does not answer"),
@@ -227,7 +236,7 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         (
             seen(Overview((IDLE,), open_transactions=(HELD,)), last_run=ENDED),
             (
-                "A->B is failing: 1 transaction open for too long: A.orders-0 on B (3 records wait behind it); "
+                "A->B is failing: 1 transaction open for too long: A.orders-0 on B (open for 20 min, 3 records wait behind it); "
                 "last run 2 min ago copied 4,999 records"
             ),
         ),
@@ -245,13 +254,15 @@ def test_what_the_lag_leaves_out_is_told_beside_it() -> None:
 
 def test_a_next_step_names_commands_to_paste() -> None:
     signs = replace(seen(Overview((IDLE,), (LOSS,), 1, 1, 4)), config="/etc/ferry/mm2.properties")
-    assert verdict_of(signs, NOW).next_step.endswith("what is lost: ferry ack-loss /etc/ferry/mm2.properties --flow 'A->B'")
+    assert verdict_of(signs, NOW).next_step.endswith(
+        "what is lost, this ends the warning: ferry ack-loss /etc/ferry/mm2.properties --flow 'A->B'"
+    )
 
 
 @pytest.mark.parametrize(
     ("signs", "line"),
     [
-        (HEALTHY, "A->B: nothing is left to copy"),
+        (HEALTHY, "A->B: nothing is left to copy; ferry status also looks for records that a seed left out"),
         (seen(lagging()), "A->B is 10 records behind, the oldest 30 s old"),
         (seen(Overview((IDLE,)), losses=["orders-0 offsets 5 to 8"], losses_total=1), "A->B has lost records: "),
     ],

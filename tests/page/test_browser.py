@@ -41,7 +41,10 @@ SEEN = {
     "missing": (
         "Records missing",
         (
-            "3,707 records missing in 2 topics (ferry seed set the positions past them, so no run copies them): orders, users",
+            (
+                "3,707 records missing in 2 topics: orders, users "
+                "(ferry seed set the positions past them; a backfill copies them, and nothing twice)"
+            ),
             "orders (3,700)",
             "--topic orders --from",
         ),

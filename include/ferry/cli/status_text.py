@@ -70,7 +70,7 @@ def headroom_of(entry: PartitionStatus) -> str:
 def _note(entry: PartitionStatus, errors: Mapping[tuple[str, int], str]) -> str:
     error = errors.get((entry.topic, entry.partition)) or errors.get((entry.topic, -1))
     notes = [f"stopped: {error}"] if error else []
-    notes += [f"open transaction at {entry.open_transaction_at}"] if entry.open_transaction_at is not None else []
+    notes += [f"more behind an open transaction at {entry.open_transaction_at}"] if entry.open_transaction_at is not None else []
     return "; ".join(notes)
 
 

@@ -45,7 +45,7 @@ def refused(cluster: Cluster, role: ClientRole, why: str, *, tls: bool) -> Authe
     """The error for a refused login of a client of `role`."""
     hint = "ssl.* (certificates, their dates and host names)" if tls else "sasl.*"
     where = f"cluster {cluster.alias} ({cluster.bootstrap})"
-    return AuthenticationFailed(f"{where}: no login as {cluster.login_of(role)}: {why}; check {hint} of {cluster.alias}")
+    return AuthenticationFailed(f"{where} refuses the login of {cluster.login_of(role)}: {why}; check {hint} of {cluster.alias}")
 
 
 def denied(cluster: Cluster, doing: str, grant: str, said: str = "") -> NotAuthorized:

@@ -56,6 +56,11 @@ def _azure(codecs: str, compression: tuple[Setting, ...]) -> tuple[Limit, ...]:
             _AZURE_CONFIGURATIONS,
             (Setting("sync.topic.configs.enabled", ("false",)),),
         ),
+        Limit(
+            "Azure's roles and access policies decide who may do what.",
+            "there are no ACLs of Kafka that Ferry could sync",
+            f"{_AZURE}authorize-access-event-hubs.md",
+        ),
     )
 
 
@@ -139,6 +144,11 @@ EVENT_HUBS_STANDARD = ManagedService(
             (_WITHOUT_TRANSACTIONS,),
         ),
         *_azure("Records cannot be compressed.", (Setting("ferry.compression.type", ("none",)),)),
+        Limit(
+            "A namespace has at most 10 event hubs.",
+            "each remote topic and each of Ferry's own topics is one",
+            f"{_AZURE}compare-tiers.md",
+        ),
     ),
     READ,
     hosts=_AZURE_HOSTS,

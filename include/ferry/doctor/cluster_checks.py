@@ -94,6 +94,8 @@ def _service(where: str, facts: ClusterFacts) -> Iterator[Finding]:
     if services := services_of(facts):
         read = max(service.read for service in services)
         yield ok(where, "service", f"{named(services)}; its limits, as its documents said on {read}, stand below")
+    else:
+        yield ok(where, "service", "none that Ferry recognises: it is taken for Apache Kafka, by what it answers")
 
 
 def _clock(where: str, facts: ClusterFacts) -> Finding:

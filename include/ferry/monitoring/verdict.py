@@ -17,6 +17,7 @@ from ferry.clusters.partitions import grouped
 from ferry.config.flow import flow_command, with_commands
 from ferry.config.settings import HEADROOM_SECONDS, LAG_SECONDS
 from ferry.errors import (
+    ClusterUnreachable,
     CopiesDiffer,
     ExitCode,
     PartitionUnavailable,
@@ -82,18 +83,23 @@ class Problem(Protocol):
 
 @dataclass(frozen=True)
 class Held:
-    """A partition where a transaction is open: `topic` at the source, `place` where it is open, `waiting`: offsets from its first on."""
+    """A partition where a transaction is open: `topic` at the source, `place` where it is open, `waiting`: offsets from its first on.
+
+    `seconds`: for how long it is open (None: not known).
+    """
 
     topic: str
     place: str
     waiting: int
     remedy: str
+    seconds: float | None = None
 
 
 def held_by(entry: Mapping[str, Any]) -> Held:
     """`entry`: as of LastStableLag.document."""
     place = f"{entry['held_topic']}-{entry['partition']} on {entry['cluster']}"
-    return Held(entry["topic"], place, entry["high_watermark"] - entry["stable_end"], entry["remedy"])
+    seconds = None if entry["age_ms"] is None else entry["age_ms"] / 1000
+    return Held(entry["topic"], place, entry["high_watermark"] - entry["stable_end"], entry["remedy"], seconds)
 
 
 @dataclass(frozen=True)
@@ -166,7 +172,7 @@ class Verdict:
         """One line for the end of a run. A run does not look for what a seed left out, so it calls no flow healthy or up to date."""
         if self.health is not Health.HEALTHY:
             return str(self)
-        return f"{self.flow}: nothing is left to copy" if self.behind == UP_TO_DATE else f"{self.flow} is {self.behind}"
+        return f"{self.flow}: {_NOTHING_LEFT}" if self.behind == UP_TO_DATE else f"{self.flow} is {self.behind}"
 
     def document(self) -> dict[str, Any]:
         """The keys that JSON documents have of it."""
@@ -182,7 +188,8 @@ def verdict_of(signs: Signs, now: float) -> Verdict:
     """`now` in seconds since the epoch."""
     found = (reason for judge in _JUDGES for reason in judge(signs, now))
     reasons = tuple(replace(reason, next_step=with_commands(reason.next_step, signs.flow, signs.config)) for reason in found)
-    behind, last_run = "" if signs.lag is None else how_far(signs.lag), told_run(signs.last_run, now)
+    behind = "" if signs.lag is None else how_far(signs.lag)
+    last_run = "" if any(reason.text.startswith(_LAST_RUN) for reason in reasons) else told_run(signs.last_run, now)
     if reasons:
         unread = reasons[0].health is Health.UNREACHABLE  # what was read before may be wrong now
         if not_counted(signs) and behind:
@@ -204,9 +211,7 @@ def told_run(run: Mapping[str, Any] | None, now: float) -> str:
     """What the last run did, in words; empty without one."""
     if run is None:
         return ""
-    at = run.get("finished") or run.get("started")
-    ago = f" {span(max(0.0, now - datetime.fromisoformat(at).timestamp()))} ago" if at else ""
-    records = run.get("records")
+    ago, records = _ago(run, now), run.get("records")
     copied = "" if records is None else count_of(records, "record")
     if run["state"] in {RunState.DONE, RunState.NOTHING_NEW}:
         return f"last run{ago}" + (f" copied {copied}" if copied else "")
@@ -238,19 +243,19 @@ def _losses(signs: Signs, _: float) -> Iterator[Reason]:
     if total := signs.losses_total:
         told = [_LOST[kind] for kind in sorted(signs.lost_kinds)]
         what = (told[0][0] if len(told) == 1 else _LOST_IN_ANY_WAY).format(count_of(signs.lost_records, "record"))
-        steps = [*(step for _, step in told), "when you have noted what is lost: ferry ack-loss"]
+        steps = [*(step for _, step in told), "when you have noted what is lost, this ends the warning: ferry ack-loss"]
         yield Reason(Health.LOSS, f"{what}: {_named(signs.losses, total)}", "; ".join(steps))
 
 
-def _failing(signs: Signs, _: float) -> Iterator[Reason]:
+def _failing(signs: Signs, now: float) -> Iterator[Reason]:
     if signs.problem is not None and not signs.problem.unreachable:
         yield Reason(Health.FAILING, signs.problem.message, signs.problem.next_step)
     yield from _stopped(signs)
     if signs.held:
-        held = [f"{entry.place} ({_waits(entry.waiting)} behind it)" for entry in signs.held]
+        held = [f"{entry.place} ({_open_for(entry)}{_waits(entry.waiting)} behind it)" for entry in signs.held]
         text = f"{count_of(len(held), 'transaction')} open for too long: {_named(held, len(held))}"
         yield Reason(Health.FAILING, text, signs.held[0].remedy)
-    yield from _failed_run(signs)
+    yield from _failed_run(signs, now)
     if signs.last_verify is not None and (found := signs.last_verify["differences_total"]):
         yield Reason(Health.FAILING, f"the last verify found {count_of(found, 'difference')}", CopiesDiffer.next_step)
 
@@ -267,7 +272,7 @@ def _stopped(signs: Signs) -> Iterator[Reason]:
         yield Reason(Health.FAILING, text, _step_of(error))
 
 
-def _failed_run(signs: Signs) -> Iterator[Reason]:
+def _failed_run(signs: Signs, now: float) -> Iterator[Reason]:
     """The last run, unless all that failed in it is stopped or held back: that is told already."""
     run = signs.last_run
     if run is None or run["state"] not in {RunState.FAILED, RunState.PARTLY_FAILED}:
@@ -278,19 +283,22 @@ def _failed_run(signs: Signs) -> Iterator[Reason]:
     named = [*dict.fromkeys(named), *(f"sync {name}" for name, counts in run["syncs"].items() if counts["failed"])]
     if run["failed"] and not named:
         return
-    text = f"the last run {run['state']}" + (f": {_named(named, len(named))}" if named else "")
-    of_airflow = bool(failed) and failed[0]["error"].startswith("task ")  # as joined_runs names it
-    yield Reason(Health.FAILING, text, _READ_LOG if of_airflow else _step_of(failed[0]["error"] if failed else ""))
+    of_airflow = bool(failed) and _of_airflow(failed[0])
+    over = of_airflow and signs.problem is None and failed[0]["problem"].endswith(_AWAY)
+    text = f"{_LAST_RUN}{run['state']}{_ago(run, now)}" + (f": {_named(named, len(named))}" if named else "")
+    text += "; now both clusters answer" if over else ""
+    step = _RUN if over else _READ_LOG if of_airflow else _step_of(failed[0]["error"] if failed else "")
+    yield Reason(Health.FAILING, text, step)
 
 
 def _missing(signs: Signs, now: float) -> Iterator[Reason]:
     if not signs.missing:
         return
     topics = missing_by_topic(signs.missing)
-    text = f"{count_of(sum(topics.values()), 'record')} missing in {count_of(len(topics), 'topic')} ({_BY_SEED})"
+    text = f"{count_of(sum(topics.values()), 'record')} missing in {count_of(len(topics), 'topic')}"
     obstacle = next((entry.obstacle for entry in signs.missing if entry.obstacle), "their times could not be read: try again")
     step = backfill_command(flow_command("backfill", signs.flow, signs.config), signs.missing, now) or obstacle
-    yield Reason(Health.MISSING, f"{text}: {_named(list(topics), len(topics), ', ')}", step)
+    yield Reason(Health.MISSING, f"{text}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED})", step)
 
 
 def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
@@ -319,8 +327,13 @@ def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
 
 
 _JUDGES: tuple[Callable[[Signs, float], Iterator[Reason]], ...] = (_unreachable, _losses, _failing, _missing, _lagging)
-_BY_SEED = "ferry seed set the positions past them, so no run copies them"
-_READ_LOG = "read the log of that task in Airflow; if what it names is over, start a run now"
+_NOTHING_LEFT = "nothing is left to copy; ferry status also looks for records that a seed left out"
+_BY_SEED = "ferry seed set the positions past them; a backfill copies them, and nothing twice"
+_LAST_RUN = "the last run "
+_RUN = "start a run now"
+_READ_LOG = f"read the log of that task in Airflow; if what it names is over, {_RUN}"
+# How the note of a DAG run ends that could not reach a cluster.
+_AWAY = f" ({ClusterUnreachable.__name__})"
 _RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb if it is set"
 # By the kind of a loss: what happened, and what to do so that it does not happen again.
 _LOST = {
@@ -335,6 +348,15 @@ def _is_unread(failure: PartitionFailure) -> bool:
     return failure.partition < 0 or failure.error == PartitionUnavailable.__name__
 
 
+def _ago(run: Mapping[str, Any], now: float) -> str:
+    at = run.get("finished") or run.get("started")
+    return f" {span(max(0.0, now - datetime.fromisoformat(at).timestamp()))} ago" if at else ""
+
+
+def _open_for(entry: Held) -> str:
+    return "" if entry.seconds is None else f"open for {span(entry.seconds)}, "
+
+
 def _waits(records: int) -> str:
     return f"{count_of(records, 'record')} {'waits' if records == 1 else 'wait'}"
 
@@ -346,7 +368,13 @@ def _gist(problem: str) -> str:
 
 def _whole(failure: Mapping[str, Any]) -> str:
     """A failure of a whole run: it has one reason, so it says all of it."""
-    return f"{failure['error']}: {failure['problem']}"
+    away = _of_airflow(failure) and failure["problem"].endswith(_AWAY)
+    return failure["problem"].removesuffix(_AWAY) if away else f"{failure['error']}: {failure['problem']}"
+
+
+def _of_airflow(failure: Mapping[str, Any]) -> bool:
+    """As joined_runs names it."""
+    return bool(failure["error"].startswith("task "))
 
 
 def _step_of(error: str) -> str:

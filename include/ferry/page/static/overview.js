@@ -73,8 +73,8 @@ function waits(flow, records) {
   return flow.not_counted.join(", ") || (flow.health === "failing" ? "nothing else" : "nothing");
 }
 
-/** Why Airflow shows a run as failed whose copy did not fail. */
-const alsoFailed = (run) => run.airflow_state === "failed" && ["done", "nothing new"].includes(run.state) && run.failed.map((one) => `; ${one.error}: ${one.problem}`);
+/** Why Airflow shows a run as failed whose copy did not fail: the reasons of the card are what was broken. */
+const alsoFailed = (run) => run.airflow_state === "failed" && ["done", "nothing new"].includes(run.state) && `; Airflow shows it as failed, because ${run.failed.map((one) => one.error).join(", ")}`;
 
 function behind(totals) {
   if (!totals?.lag_records) return "up to date";
@@ -102,7 +102,7 @@ function Card({ flow, go, again }) {
     ${missing.length > 0 && html`<p>Missing: ${missing.map(([topic, records], index) => html`${index ? ", " : ""}<a href=${address(flow, "coverage", topic)} onClick=${open("coverage", topic)}>${topic}</a> (${exact(records)})`)}</p>`}
     ${!flow.problem && html`<${Next} step=${flow.next_step} />`}
     ${totals && gone && html`<p class="muted">Unknown since <${Clock} at=${flow.read_at} />. It was then:</p>`}
-    ${totals && html`<dl class=${`tiles ${gone ? "old" : ""}`}>
+    ${totals && html`<dl class=${`tiles ${gone ? "old" : ""} ${reasons.length && !totals.lag_records ? "aside" : ""}`}>
       <${Tile} name="Behind" exactly=${`${exact(totals.lag_records)} records`} alarming=${flow.health === "lagging"}>${waits(flow, totals.lag_records)}<//>
       ${totals.lag_records > 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>
       <${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>
