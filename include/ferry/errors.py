@@ -266,7 +266,9 @@ class LimitsBroken(FerryError):
 class Superseded(FerryError):
     """A newer run of the same flow took over; this run wrote nothing more."""
 
-    next_step = "nothing: the newer run does the work. If two schedulers run the same flow, stop one of them"
+    next_step = (
+        "nothing if a newer run goes on: it does the work. After a command, start a run. If two schedulers run the flow, stop one of them"
+    )
     exit_code = ExitCode.SUPERSEDED
     retry = RetryRule.FAIL
 

@@ -197,7 +197,7 @@ def other_remote(facts: PartitionFacts, head: Head) -> str:
         return f"it was copied to {head.remote_topic}, and today's replication policy names {facts.remote_topic}: change the policy back"
     if facts.remote_topic_id is None:
         return f"remote topic {facts.remote_topic} was deleted, and the copies in it are gone; it had topic id {head.remote_topic_id}"
-    again = f"remote topic {facts.remote_topic} {CREATED_AGAIN}, and the copies in the old one are gone"
+    again = f"remote topic {facts.remote_topic} {CREATED_AGAIN}, and all that was copied into the old one is gone"
     return f"{again}; {_other_id(head.remote_topic_id, facts.remote_topic_id)}"
 
 

@@ -193,7 +193,7 @@ def verdict_of(signs: Signs, now: float) -> Verdict:
     if reasons:
         unread = reasons[0].health is Health.UNREACHABLE  # what was read before may be wrong now
         if not_counted(signs) and behind:
-            behind = "" if behind == UP_TO_DATE else f"the rest is {behind}"
+            behind = f"the rest is {behind}"
         return Verdict(signs.flow, reasons[0].health, reasons, "" if unread else behind, last_run)
     if signs.lag is None:
         return Verdict(signs.flow, Health.UNKNOWN, (Reason(Health.UNKNOWN, "nothing was read yet", ""),))

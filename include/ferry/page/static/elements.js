@@ -49,7 +49,7 @@ export function Trouble({ failure, document, again }) {
   </div>`;
 }
 
-const Age = ({ document }) => html`<p class="muted">${document.read_at ? html`The data below was read <${When} at=${document.read_at} />.` : document.health ? "It is unknown how far behind the flow is: this page could not read it so far." : "Nothing could be read yet."}</p>`;
+const Age = ({ document }) => html`<p class="muted">${document.read_at ? html`The data below was read <${When} at=${document.read_at} />.` : document.health ? "It is unknown how far behind the flow is and whether records are missing: this page could not read it so far." : "Nothing could be read yet."}</p>`;
 
 /** The view of one document: its trouble (not if `quiet`), a sign of waiting, then `children` with the document. */
 export function Read({ answer, what, quiet, children }) {
