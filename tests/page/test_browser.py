@@ -100,7 +100,7 @@ def test_without_flows_the_page_says_why(visit: Visit, scenario: str, text: str)
 # In a scenario where the view has something to tell.
 TROUBLED = {"runs": "failing", "verify": "failing", "topics": "loss", "coverage": "healthy", "groups": "healthy", "drift": "healthy"}
 TOLD = {
-    "runs": ("Records behind after each run", "partly failed", "Hangs: invoices-1 on A", "its coordinator ends it"),
+    "runs": ("Records behind after each run", "partly failed", "Hangs: invoices-1 on A", "the cluster aborts the transaction"),
     "verify": ("differs", "altered", "the remote topic is compacted"),
     "topics": ("payments", "! 1 lost", "A.orders"),
     "coverage": ("partition 2", "loss", "A.payments", "Nothing is missing"),

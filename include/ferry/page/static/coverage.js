@@ -77,9 +77,9 @@ function Missing({ document, ask }) {
     },
   ];
   if (!document.missing.length) return html`<p class="good">Nothing is missing below the positions.${document.note && ` ${document.note}`}</p>`;
-  const offsets = document.missing.reduce((sum, range) => sum + range.end - range.start, 0);
+  const missing = document.missing.reduce((sum, range) => sum + range.end - range.start, 0);
   return html`<h3>Missing</h3>
-    <p>${plural(document.missing.length, "range")} with ${count(offsets)} offsets ${document.missing.length === 1 ? "is" : "are"} at the source and not on the target.</p>
+    <p>${plural(document.missing.length, "range")} with ${count(missing)} offsets ${document.missing.length === 1 ? "is" : "are"} at the source and not on the target.</p>
     ${obstacles.length === 1 && html`<p class="banner">${obstacles[0]}</p>`}
     ${fillable.length > 0 && !document.may_trigger && html`<p class="banner">You may not start runs of ${document.dag_id}. Ask somebody who may.</p>`}
     ${document.filling.map((run) => html`<p role="status"><span class="spinner" aria-hidden="true"></span> Run <a href=${new URL(run.url.replace(/^\//, ""), BASE)} target="_top">${run.run_id}</a> copies what is missing. It is ${run.state}${run.started && html`, started <${When} at=${run.started} />`}.</p>`)}
