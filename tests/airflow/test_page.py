@@ -342,7 +342,8 @@ def test_dag_runs_are_in_the_list(page: Page) -> None:
     assert (newest["run_id"], newest["state"], newest["airflow_state"], newest["records"]) == ("manual__1+x", "failed", "failed", None)
     assert newest["dag_run_url"] == f"/dags/{DAG}/runs/manual__1%2Bx"
     flow = next(flow for flow in page.get("overview")["flows"] if flow["flow"] == "A->B")
-    assert (flow["health"], flow["reasons"]) == ("failing", ["the last run failed"])
+    assert flow["health"] == "failing"
+    assert [reason.startswith("the last run failed") for reason in flow["reasons"]] == [True]
     with create_session() as session:
         session.query(DagRun).filter(DagRun.run_id == "manual__1+x").delete()
 
