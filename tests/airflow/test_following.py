@@ -96,13 +96,22 @@ def api(flow_file: Path, tmp_path: Path) -> Iterator[AirflowApi]:
         airflow.stop()
 
 
-def test_runs_take_over_from_each_other(
-    api: AirflowApi, flow_file: Path, source_cluster: SandboxCluster, target_cluster: SandboxCluster
-) -> None:
+@pytest.fixture
+def load(flow_file: Path, source_cluster: SandboxCluster, target_cluster: SandboxCluster) -> Load:
     flow = load_config(flow_file).flows[0]
-    dag, topic = dag_id(flow), flow.topics[0]
-    load = Load(source_cluster, target_cluster, topic, f"{flow.source.alias}.{topic}")
-    api.wait_for_dag(dag)
+    return Load(source_cluster, target_cluster, flow.topics[0], f"{flow.source.alias}.{flow.topics[0]}")
+
+
+@pytest.fixture
+def dag(api: AirflowApi, flow_file: Path) -> str:
+    """The flow's DAG, which Airflow has read."""
+    name = dag_id(load_config(flow_file).flows[0])
+    api.wait_for_dag(name)
+    return name
+
+
+def test_runs_take_over_from_each_other(api: AirflowApi, dag: str, load: Load, flow_file: Path) -> None:
+    flow = load_config(flow_file).flows[0]
 
     def follows() -> str:
         run = flow_status(flow).following
@@ -130,13 +139,7 @@ def test_runs_take_over_from_each_other(
     assert load.read == Counter(range(load.written))
 
 
-def test_a_run_goes_on_without_the_scheduler_and_the_next_one_may_be_late(
-    api: AirflowApi, flow_file: Path, source_cluster: SandboxCluster, target_cluster: SandboxCluster
-) -> None:
-    flow = load_config(flow_file).flows[0]
-    dag, topic = dag_id(flow), flow.topics[0]
-    load = Load(source_cluster, target_cluster, topic, f"{flow.source.alias}.{topic}")
-    api.wait_for_dag(dag)
+def test_a_run_goes_on_without_the_scheduler_and_the_next_one_may_be_late(api: AirflowApi, dag: str, load: Load) -> None:
     runs = [api.trigger(dag)]
     load.begin()
     until(lambda: load.read)
