@@ -13,7 +13,7 @@ from ferry.clusters.internal_reader import InternalRecord
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.run_summary import RunLag, RunSummary, encode_run_part
 from ferry.ledger.runs_topic import RECORD_VERSION, RunOpened, RunResult, RunSync
-from ferry.monitoring.runs import DagRunFacts, copy_speed, empty_run, history_points, joined_runs
+from ferry.monitoring.runs import DagRunFacts, copy_speed, empty_run, history_points, joined_runs, last_ended
 from ferry.monitoring.runs_reading import VERIFIES_KEPT, sorted_out
 from ferry.page.documents import FlowView, PageFlow, overview
 from ferry.page.overview import Overview
@@ -154,6 +154,21 @@ def test_airflow_says_how_a_run_ended_that_could_not_write_it(known: str | None,
     runs = [] if known is None else [{**empty_run("r"), "started": BEGIN, "state": known}]
     (found,) = joined_runs(runs, [facts("r", airflow)], 10)
     assert (found["state"], found["airflow_state"], found["dag_run_url"]) == (state, airflow, "/dags/d/runs/r")
+
+
+def test_the_last_run_names_the_run_that_it_took_over_from() -> None:
+    def of(*states: str) -> list[dict[str, Any]]:
+        return [{**empty_run(f"r{number}"), "state": state} for number, state in enumerate(states)]
+
+    def found(*states: str) -> tuple[str, str] | None:
+        run = last_ended(of(*states))
+        return run and (run["run_id"], run["took_over_from"])
+
+    assert found("running") is None
+    assert found("done") == ("r0", "")
+    assert found("done", "done") == ("r0", "")
+    assert found("done", "superseded", "done") == ("r0", "r1")
+    assert found("running", "failed", "superseded") == ("r1", "r2")
 
 
 @pytest.mark.parametrize(

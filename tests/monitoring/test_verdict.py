@@ -16,6 +16,7 @@ from ferry.ledger.run_summary import RunState
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.missing import COMPACTED, Missing
+from ferry.monitoring.runs import empty_run
 from ferry.monitoring.status import FlowStatus
 from ferry.monitoring.verdict import Health, Signs, not_counted, verdict_of
 from ferry.page.overview import Overview
@@ -48,7 +49,7 @@ def lagging(records: int = 10, seconds: float = 30.0, headroom: float | None = N
 
 
 def run(state: str, *, failed: list[dict[str, Any]] | None = None, syncs: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {"run_id": "r1", "state": state, "failed": failed or [], "syncs": syncs or {}}
+    return {**empty_run("r1"), "state": state, "failed": failed or [], "syncs": syncs or {}, "took_over_from": ""}
 
 
 AWAY = {**STOPPED, "topic": "", "error": "task plan_run failed", "problem": "cluster B (b:9092) does not answer (ClusterUnreachable)"}
@@ -212,6 +213,21 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         (HEALTHY, "A->B is healthy, up to date"),
         (replace(HEALTHY, last_run=ENDED), "A->B is healthy, up to date; last run 2 min ago copied 4,999 records"),
         (replace(HEALTHY, last_run={**ENDED, "records": 1}), "A->B is healthy, up to date; last run 2 min ago copied 1 record"),
+        (
+            replace(HEALTHY, last_run={**ENDED, "took_over_from": "r0"}),
+            "A->B is healthy, up to date; last run 2 min ago copied 4,999 records; run r0 ended because this one took over: nothing is left "
+            "to do for it",
+        ),
+        (
+            seen(lagging(10, 1_300.0), last_run={**ENDED, "lag_records": 4}, interval_seconds=600.0),
+            "A->B lags: behind by 22 min, more than 2 intervals of its schedule (10 min); 10 records behind, the oldest 22 min old; "
+            "last run 2 min ago copied 4,999 records and left 4; 6 arrived since",
+        ),
+        (  # another run is under way
+            seen(lagging(10, 1_300.0), last_run={**ENDED, "lag_records": 14}, interval_seconds=600.0),
+            "A->B lags: behind by 22 min, more than 2 intervals of its schedule (10 min); 10 records behind, the oldest 22 min old; "
+            "last run 2 min ago copied 4,999 records",
+        ),
         (seen(lagging(records=1)), "A->B is healthy, 1 record behind, the oldest 30 s old"),
         (
             seen(Overview((IDLE,), missing=(GAP,)), last_run=ENDED),

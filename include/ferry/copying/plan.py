@@ -196,9 +196,19 @@ def other_remote(facts: PartitionFacts, head: Head) -> str:
     if facts.remote_topic != head.remote_topic:
         return f"it was copied to {head.remote_topic}, and today's replication policy names {facts.remote_topic}: change the policy back"
     if facts.remote_topic_id is None:
-        return f"remote topic {facts.remote_topic} was deleted, and the copies in it are gone; it had topic id {head.remote_topic_id}"
-    again = f"remote topic {facts.remote_topic} {CREATED_AGAIN}, and all that was copied into the old one is gone"
+        return f"remote topic {facts.remote_topic} was deleted, and {_gone(facts, head)}; it had topic id {head.remote_topic_id}"
+    again = f"remote topic {facts.remote_topic} {CREATED_AGAIN}, and {_gone(facts, head)}"
     return f"{again}; {_other_id(head.remote_topic_id, facts.remote_topic_id)}"
+
+
+def _gone(facts: PartitionFacts, head: Head) -> str:
+    """Which copies are gone with a remote topic, and what of them the source still has."""
+    if not head.position:
+        return "nothing had been copied into it"
+    first = facts.log_start
+    rest = "none of them" if first >= head.position else f"those from offset {first:,} on" if first else "all of them"
+    copies = f"the copies of {facts.topic}-{facts.partition} up to source offset {head.position - 1:,} are gone"
+    return f"{copies} (the source still has {rest})"
 
 
 def _other_id(before: object, now: object) -> str:

@@ -4,8 +4,9 @@ A run that died before its report left only an `opened` record, and a run that c
 Only the runs topic knows runs by `ferry run`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from ferry.errors import ArgumentError
@@ -52,6 +53,15 @@ def tells_health(run: Mapping[str, Any]) -> bool:
     """Whether the run says something about the flow's health: it has ended, and not because its arguments were wrong."""
     refused = bool(run["failed"]) and all(failure["error"] in _OF_THE_REQUEST for failure in run["failed"])
     return run["state"] not in NO_NEWS and not refused
+
+
+def last_ended(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """The newest run that tells health, with `took_over_from`: the run before it, if that was superseded; else empty. `runs`: newest first."""
+    for run, before in zip_longest(runs, runs[1:]):
+        if tells_health(run):
+            superseded = before is not None and before["state"] == RunState.SUPERSEDED
+            return {**run, "took_over_from": before["run_id"] if superseded else ""}
+    return None
 
 
 def joined_runs(kept: Iterable[Mapping[str, Any]], dag_runs: Iterable[DagRunFacts], limit: int) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.run_summary import DAYS_KEPT, KEY_PREFIX, LAG_PREFIX, RunLag, RunState, RunSummary, decode_run_part, state_of, sync_counts
 from ferry.ledger.runs_topic import RUN_DAYS, VERIFY_PREFIX, RunOpened, RunRecords, fold_run_record, following, follows
-from ferry.monitoring.runs import empty_run, tells_health
+from ferry.monitoring.runs import empty_run, last_ended
 from ferry.verify import results_topic
 from ferry.verify.report import VerifyReport
 
@@ -39,7 +39,7 @@ class RecentRuns:
     @property
     def last_ended(self) -> Mapping[str, Any] | None:
         """The newest run that says something about the flow's health."""
-        return next(filter(tells_health, self.document["runs"]), None)
+        return last_ended(self.document["runs"])
 
     def without_proof(self) -> "RecentRuns":
         """The same if no run proves that it follows."""

@@ -108,7 +108,7 @@ class Signs:
 
     `lag` None: nothing was read yet. `losses`: places of losses that nobody acknowledged, with `lost_records` offsets, of `lost_kinds` as
     in LossReport. `stopped`: partitions that the next run will not copy. `held`: transactions that have been open for too long. Lists may
-    be cut; totals count all. `problem`: why the last read failed. `last_run`: as of runs.joined_runs; `last_verify`: the newest report.
+    be cut; totals count all. `problem`: why the last read failed. `last_run`: as of runs.last_ended; `last_verify`: the newest report.
     `interval_seconds` of the schedule. `records_per_second`: how fast the last runs copied. `config`: the path of the file.
     """
 
@@ -189,7 +189,8 @@ def verdict_of(signs: Signs, now: float) -> Verdict:
     found = (reason for judge in _JUDGES for reason in judge(signs, now))
     reasons = tuple(replace(reason, next_step=with_commands(reason.next_step, signs.flow, signs.config)) for reason in found)
     behind = "" if signs.lag is None else how_far(signs.lag)
-    last_run = "" if any(reason.text.startswith(_LAST_RUN) for reason in reasons) else told_run(signs.last_run, now)
+    lags = any(reason.health is Health.LAGGING for reason in reasons)
+    last_run = "" if any(reason.text.startswith(_LAST_RUN) for reason in reasons) else _last_run(signs, now, lags)
     if reasons:
         unread = reasons[0].health is Health.UNREACHABLE  # what was read before may be wrong now
         if not_counted(signs) and behind:
@@ -216,6 +217,18 @@ def told_run(run: Mapping[str, Any] | None, now: float) -> str:
     if run["state"] in {RunState.DONE, RunState.NOTHING_NEW}:
         return f"last run{ago}" + (f" copied {copied}" if copied else "")
     return f"last run{ago}: {run['state']}" + (f", {copied} copied" if copied else "")
+
+
+def _last_run(signs: Signs, now: float, lags: bool) -> str:
+    """As told_run; for a flow that lags also what that run left and what arrived since, and in any case which run it ended."""
+    told, run, lag = told_run(signs.last_run, now), signs.last_run, signs.lag
+    if run is None:
+        return told
+    left = run["lag_records"] if run["records"] else None
+    if lags and lag is not None and left is not None and 0 <= left <= lag.records:  # else another run is under way
+        told += f" and left {left:,}; {lag.records - left:,} arrived since"
+    before = run["took_over_from"]
+    return f"{told}; run {before} ended because this one took over: nothing is left to do for it" if before else told
 
 
 def not_counted(signs: Signs) -> list[str]:

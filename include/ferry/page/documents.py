@@ -14,7 +14,7 @@ from typing import Any
 from ferry import __version__
 from ferry.config import Flow
 from ferry.config.flow import flow_command
-from ferry.monitoring.runs import DagRunFacts, copy_speed, history_points, joined_runs, tells_health
+from ferry.monitoring.runs import DagRunFacts, copy_speed, history_points, joined_runs, last_ended
 from ferry.monitoring.schedule import longest_pause
 from ferry.monitoring.verdict import Signs, not_counted, verdict_of
 from ferry.page.overview import SHOWN, Overview, page_of_topics
@@ -98,7 +98,7 @@ def overview(views: Iterable[FlowView], now: float, problem: Problem | None = No
 def _flow(view: FlowView, now: float) -> dict[str, Any]:
     facts, seen = view.facts, view.overview.data
     runs = _joined(view, 1_000)
-    ended = next(filter(tells_health, runs), None)
+    ended = last_ended(runs)
     kept = (view.runs.data or {}).get("runs", ())
     verifies = (view.runs.data or {}).get("verifies", ())
     signs = replace(
@@ -126,6 +126,7 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         "missing": {} if seen is None else dict(islice(seen.missing_by_topic.items(), TOPICS_NAMED)),
         "losses": 0 if seen is None else seen.losses_open,
         "last_run": runs[0] if runs else None,
+        "took_over_from": ended["took_over_from"] if ended else "",
         "refreshing": view.overview.refreshing,
         **_reading(view.overview, now),
     }
