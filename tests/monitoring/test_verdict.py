@@ -215,18 +215,24 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         (replace(HEALTHY, last_run={**ENDED, "records": 1}), "A->B is healthy, up to date; last run 2 min ago copied 1 record"),
         (
             replace(HEALTHY, last_run={**ENDED, "took_over_from": "r0"}),
-            "A->B is healthy, up to date; last run 2 min ago copied 4,999 records; run r0 ended because this one took over: nothing is left "
-            "to do for it",
+            (
+                "A->B is healthy, up to date; last run 2 min ago copied 4,999 records; run r0 ended because this one took over: "
+                "nothing is left to do for it"
+            ),
         ),
         (
             seen(lagging(10, 1_300.0), last_run={**ENDED, "lag_records": 4}, interval_seconds=600.0),
-            "A->B lags: behind by 22 min, more than 2 intervals of its schedule (10 min); 10 records behind, the oldest 22 min old; "
-            "last run 2 min ago copied 4,999 records and left 4; 6 arrived since",
+            (
+                "A->B lags: behind by 22 min, more than 2 intervals of its schedule (10 min); 10 records behind, the oldest 22 min old; "
+                "last run 2 min ago copied 4,999 records and left 4; 6 arrived since"
+            ),
         ),
         (  # another run is under way
             seen(lagging(10, 1_300.0), last_run={**ENDED, "lag_records": 14}, interval_seconds=600.0),
-            "A->B lags: behind by 22 min, more than 2 intervals of its schedule (10 min); 10 records behind, the oldest 22 min old; "
-            "last run 2 min ago copied 4,999 records",
+            (
+                "A->B lags: behind by 22 min, more than 2 intervals of its schedule (10 min); 10 records behind, the oldest 22 min old; "
+                "last run 2 min ago copied 4,999 records"
+            ),
         ),
         (seen(lagging(records=1)), "A->B is healthy, 1 record behind, the oldest 30 s old"),
         (

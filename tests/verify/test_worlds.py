@@ -51,6 +51,14 @@ def test_the_ranges_cover_the_target_without_gaps_and_claim_all_of_the_source(wo
     assert union(span for wanted in ranges for span in wanted.claimed) == ((world.source_start, world.source_end),)
 
 
+@given(st.data(), worlds(), PIECES, st.booleans())
+def test_the_plan_is_the_same_whether_runs_are_decoded_or_not(data: st.DataObject, world: World, piece: int, exactly_once: bool) -> None:
+    world.target_start = data.draw(st.integers(0, world.target_end))
+    world.source_start = data.draw(st.integers(0, world.source_end))
+    decoded = tuple(replace(entry, runs=tuple(entry.runs)) for entry in world.receipts)
+    assert planned(world, piece, exactly_once=exactly_once) == planned(world, piece, exactly_once=exactly_once, receipts=decoded)
+
+
 @given(st.data(), worlds(), SEEDS, PIECES)
 def test_a_fault_is_found_and_nothing_else(data: st.DataObject, world: World, seed: int, piece: int) -> None:
     index = data.draw(st.sampled_from(world.faulty))

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import strategies as st
 
 from ferry.ledger.counters import Counters
-from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.verify import plan, slices
 from ferry.verify.comparer import Comparer, Tally
 from ferry.verify.log_side import Batch, LogSide
@@ -87,6 +87,7 @@ class World:
     target_start: int = 0
 
     def evidence(self, **changes: object) -> PartitionEvidence:
+        """With the receipts as a reader of the ledger has them: their runs are coded."""
         position = max((entry.upstream_end for entry in self.receipts if entry.kind is ReceiptKind.COPIED), default=-1)
         found = PartitionEvidence(
             "t",
@@ -98,7 +99,7 @@ class World:
             self.source_end,
             self.target_start,
             self.target_end,
-            tuple(self.receipts),
+            tuple(decode_receipt(*encode_receipt(entry)) for entry in self.receipts),
             position,
         )
         return replace(found, **changes)  # type: ignore[arg-type]

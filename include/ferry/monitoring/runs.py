@@ -56,7 +56,7 @@ def tells_health(run: Mapping[str, Any]) -> bool:
 
 
 def last_ended(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The newest run that tells health, with `took_over_from`: the run before it, if that was superseded; else empty. `runs`: newest first."""
+    """The newest run that tells health. `took_over_from`: the run before it, if that was superseded; else empty. `runs`: newest first."""
     for run, before in zip_longest(runs, runs[1:]):
         if tells_health(run):
             superseded = before is not None and before["state"] == RunState.SUPERSEDED

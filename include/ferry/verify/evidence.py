@@ -25,6 +25,7 @@ from ferry.verify import reasons
 from ferry.verify.model import NotCovered, PartitionEvidence
 from ferry.verify.request import VerifyRequest
 from ferry.wire.ranges import Ranges
+from ferry.wire.runs import DOWNSTREAM, end_of
 
 NOT_SELECTED = "in the ledger, but the flow does not copy it today: the topic was deleted at the source, or a filter leaves it out"
 
@@ -95,7 +96,7 @@ def _truncated(
     """Partitions whose remote log ends before an offset in the ledger. `ends`: high watermarks, read after the ledger."""
     found = []
     for entry in facts:
-        reached = max((run[1] + run[2] for receipt in receipts.get(entry.key, ()) for run in receipt.runs[-1:]), default=0)
+        reached = max((end_of(one.runs, DOWNSTREAM) for one in receipts.get(entry.key, ()) if one.runs), default=0)
         end = ends.get(entry.remote, reached)
         if end < reached:
             text = f"remote topic {entry.remote_topic} ends at offset {end}, but the ledger names offsets up to {reached}: it was truncated"

@@ -13,8 +13,9 @@ from ferry.ledger.receipts import COPIES
 from ferry.verify import reasons
 from ferry.verify.model import NotCovered, PartitionEvidence, VerifyRange
 from ferry.verify.slices import PIECE_BYTES, PIECE_RUNS, SharedOffsets, Slice, clip, distinct, follows, sliced
+from ferry.wire.coded_runs import joined_coded
 from ferry.wire.ranges import NO_END, Range, Ranges, outside, union, within
-from ferry.wire.runs import DOWNSTREAM, UPSTREAM, OffsetRun, encode_runs, offsets_of
+from ferry.wire.runs import DOWNSTREAM, UPSTREAM, OffsetRun, encode_runs, end_of, offsets_of
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,7 @@ def plan_partition(evidence: PartitionEvidence) -> PartitionVerification:
     bounds = SharedOffsets(evidence.wanted, (evidence.target_start, max(evidence.target_start, evidence.target_end)))
     pieces += [Slice(start, end, (), 0) for start, end in reasons.passed_over(evidence, bounds)]
     clipped = [_clipped(piece, bounds, evidence.excluded) for piece in pieces]
-    named = union(span for entry in clipped for span in offsets_of(entry.slice.runs, DOWNSTREAM))
-    tolerated = _tolerated(evidence, clipped, named)
+    tolerated = _tolerated(evidence, clipped)
     groups = _grouped(clipped, exactly_once=evidence.exactly_once)
     spans = _spans([group for group in groups if group.runs], clipped, evidence)
     # Groups without records come last, and read nothing of the target.
@@ -82,10 +82,16 @@ class _Clipped:
 
 @dataclass(frozen=True)
 class _Group:
-    runs: tuple[OffsetRun, ...]
+    """Slices that become one range; `runs`: those of each slice."""
+
+    runs: tuple[Sequence[OffsetRun], ...]
     claimed: Ranges
     weight: int
     handled: bool = False
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.runs))
 
 
 def _absorbed(pieces: Sequence[Slice]) -> list[Slice]:
@@ -110,17 +116,23 @@ def _clipped(piece: Slice, bounds: SharedOffsets, excluded: Ranges) -> _Clipped:
     if any(run[1] >= bounds.downstream[1] for run in no_target):
         end = min(end, kept[-1][0] + kept[-1][2] if kept else start)
     claimed = outside(excluded, start, end) if start < end and not piece.handled else ()
-    share = piece.weight * sum(run[2] for run in kept) // max(1, sum(run[2] for run in piece.runs))
+    share = piece.weight
+    if no_source or no_target:
+        share = share * sum(run[2] for run in kept) // sum(run[2] for run in piece.runs)
     return _Clipped(piece, replace(piece, start=start, end=max(start, end), runs=kept, weight=share), no_source, claimed)
 
 
-def _tolerated(evidence: PartitionEvidence, clipped: Sequence[_Clipped], named: Ranges) -> Ranges:
+def _tolerated(evidence: PartitionEvidence, clipped: Sequence[_Clipped]) -> Ranges:
     """Downstream offsets outside of the compared runs whose records have another explanation."""
     spans = [span for _, span in reasons.explained_otherwise(evidence)]
     spans += [span for entry in evidence.receipts if entry.kind in COPIES for span in entry.written]
     spans += _bridged([span for entry in clipped for span in offsets_of(entry.no_source, DOWNSTREAM)], evidence.exactly_once)
     low, high = evidence.target_start, evidence.target_end
-    return union(part for start, end in union(spans) for part in outside(named, max(low, start), min(high, end)))
+    wanted = union((max(low, start), min(high, end)) for start, end in spans)
+    parts = [entry.slice.runs for entry in clipped if entry.slice.runs]
+    touched = [runs for runs in parts if within(wanted, runs[0][DOWNSTREAM], end_of(runs, DOWNSTREAM))]
+    named = union(span for runs in touched for span in offsets_of(runs, DOWNSTREAM))
+    return union(part for start, end in wanted for part in outside(named, start, end))
 
 
 def _bridged(spans: Sequence[Range], exactly_once: bool) -> list[Range]:
@@ -140,14 +152,14 @@ def _grouped(clipped: Sequence[_Clipped], *, exactly_once: bool) -> list[_Group]
     end = -1
     for entry in sorted((entry for entry in clipped if entry.slice.runs), key=lambda entry: entry.slice.runs[0][1]):
         piece, last = entry.slice, groups[-1] if groups else None
-        fits = last is not None and last.weight + piece.weight <= PIECE_BYTES and len(last.runs) + len(piece.runs) <= PIECE_RUNS
+        fits = last is not None and last.weight + piece.weight <= PIECE_BYTES and last.count + len(piece.runs) <= PIECE_RUNS
         # Runs without an offset between them on the target belong to one transaction (or, without transactions, to two).
-        joined = exactly_once and last is not None and follows(last.runs[-1], piece.runs[0])
+        joined = exactly_once and last is not None and follows(last.runs[-1][-1], piece.runs[0])
         if last is not None and (fits or joined) and piece.start == end and last.handled == piece.handled:
             claimed = union([*last.claimed, *entry.claimed])
-            groups[-1] = _Group(last.runs + piece.runs, claimed, last.weight + piece.weight, piece.handled)
+            groups[-1] = _Group((*last.runs, piece.runs), claimed, last.weight + piece.weight, piece.handled)
         else:
-            groups.append(_Group(piece.runs, entry.claimed, piece.weight, piece.handled))
+            groups.append(_Group((piece.runs,), entry.claimed, piece.weight, piece.handled))
         end = piece.end
     empty = [_Group((), entry.claimed, 0) for entry in clipped if not entry.slice.runs and entry.claimed]
     return groups + empty
@@ -155,24 +167,24 @@ def _grouped(clipped: Sequence[_Clipped], *, exactly_once: bool) -> list[_Group]
 
 def _spans(groups: Sequence[_Group], clipped: Sequence[_Clipped], evidence: PartitionEvidence) -> list[Range]:
     """The part of the target's log that each group reads: together the whole log, or only the groups' parts if the request is narrow."""
-    starts = [group.runs[0][1] for group in groups]
+    starts = [group.runs[0][0][DOWNSTREAM] for group in groups]
     if not starts:
         return []
     ends = [*starts[1:], evidence.target_end]
     if evidence.narrowed:
         others = sorted(run[1] for entry in clipped for run in entry.no_source)
-        behind = (bisect_left(others, group.runs[-1][1] + group.runs[-1][2]) for group in groups)
+        behind = (bisect_left(others, end_of(group.runs[-1], DOWNSTREAM)) for group in groups)
         return [(start, min([end, *others[at : at + 1]])) for start, end, at in zip(starts, ends, behind, strict=True)]
     return list(zip([evidence.target_start, *starts[1:]], ends, strict=True))
 
 
 def _range(evidence: PartitionEvidence, group: _Group, place: Range, tolerated: Ranges) -> VerifyRange:
-    upstream = union([*group.claimed, *offsets_of(group.runs, UPSTREAM)])
+    upstream = union([*group.claimed, *((runs[0][UPSTREAM], end_of(runs, UPSTREAM)) for runs in group.runs)])
     return VerifyRange(
         *evidence.existing,
         upstream=(upstream[0][0], upstream[-1][1]) if upstream else (0, 0),
         downstream=place,
-        coded_runs=encode_runs(group.runs),
+        coded_runs=joined_coded(group.runs),
         claimed=group.claimed,
         tolerated=within(tolerated, *place),
         content=not group.handled,

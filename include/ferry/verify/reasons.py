@@ -8,7 +8,7 @@ from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind, covered, declare
 from ferry.verify.model import NotCovered, PartitionEvidence, Side
 from ferry.verify.slices import SharedOffsets, Slice
 from ferry.wire.ranges import NO_END, Range, Ranges, outside, size, union, within
-from ferry.wire.runs import DOWNSTREAM, offsets_of
+from ferry.wire.runs import DOWNSTREAM, end_of, offsets_of
 
 NOT_COPIED = "not copied yet"
 NO_REMOTE_TOPIC = "not copied yet: there is no remote partition"
@@ -99,8 +99,11 @@ def _of_slice(piece: Slice, whole: Slice, evidence: PartitionEvidence) -> list[t
     if whole.end > evidence.source_end:
         found.append((TRUNCATED_SOURCE, (max(whole.start, evidence.source_end), whole.end)))
     low, high = max(whole.start, evidence.wanted[0]), min(whole.end, evidence.wanted[1])
-    before = [run for run in whole.runs if run[1] < evidence.target_start]
-    behind = [run for run in whole.runs if run[1] + run[2] > evidence.target_end]
+    runs = whole.runs
+    if runs and evidence.target_start <= runs[0][1] and end_of(runs, DOWNSTREAM) <= evidence.target_end:
+        runs = ()  # all of them are in the target's log, as usual: they need not be decoded
+    before = [run for run in runs if run[1] < evidence.target_start]
+    behind = [run for run in runs if run[1] + run[2] > evidence.target_end]
     if before:
         found.append((EXPIRED_TARGET, (low, min(high, kept[0][0] if kept else before[-1][0] + before[-1][2]))))
     if behind:

@@ -3,14 +3,16 @@
 A slice is a part of one receipt: upstream range, runs, weight. A receipt that ledger compaction has merged may cover a whole topic. So it
 is cut between runs where there is a commit marker (no batch is ever cut, and transactions are short), and where records of another receipt
 are between two of its runs. Offsets that two receipts name (one inside the other) count once. Then all is clipped to what both logs hold.
+Runs stay coded unless one of these cuts them, so a plan does not cost more because there were more commits.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from ferry.ledger.receipts import Receipt
 from ferry.wire.ranges import Range, outside, union
-from ferry.wire.runs import OffsetRun
+from ferry.wire.runs import DOWNSTREAM, UPSTREAM, OffsetRun, end_of
 
 # The size of a range: small enough that several workers share a partition.
 PIECE_BYTES = 128 << 20
@@ -24,7 +26,7 @@ class Slice:
 
     start: int
     end: int
-    runs: tuple[OffsetRun, ...]
+    runs: Sequence[OffsetRun]
     weight: int
     handled: bool = False
 
@@ -40,6 +42,8 @@ class SharedOffsets:
 def sliced(receipt: Receipt) -> list[Slice]:
     """The slices of a receipt of copied records, in order."""
     handled = receipt.counters.by_handler
+    if receipt.runs and receipt.counters.bytes <= PIECE_BYTES and len(receipt.runs) <= PIECE_RUNS:
+        return [Slice(receipt.upstream_start, receipt.upstream_end, receipt.runs, receipt.counters.bytes, handled)]
     each = receipt.counters.bytes / max(1, receipt.counters.records)
     groups: list[list[OffsetRun]] = []
     weights: list[float] = []
@@ -76,6 +80,9 @@ def distinct(slices: Sequence[Slice]) -> list[Slice]:
     If other slices have all target offsets of a slice, only the part of its upstream range that no other slice holds stays claimed: a
     ledger that names one place for two records must hide neither of them.
     """
+    ordered = sorted((piece for piece in slices if piece.runs), key=lambda piece: piece.runs[0][DOWNSTREAM])
+    if all(end_of(piece.runs, DOWNSTREAM) <= following.runs[0][DOWNSTREAM] for piece, following in pairwise(ordered)):
+        return list(slices)
     named = sorted(((run, index) for index, piece in enumerate(slices) for run in piece.runs), key=lambda entry: entry[0][1])
     kept: list[list[list[OffsetRun]]] = [[] for _ in slices]
     reached, last = 0, -1
@@ -100,8 +107,10 @@ def distinct(slices: Sequence[Slice]) -> list[Slice]:
     return found
 
 
-def clip(runs: Iterable[OffsetRun], bounds: SharedOffsets) -> tuple[tuple[OffsetRun, ...], tuple[OffsetRun, ...], tuple[OffsetRun, ...]]:
+def clip(runs: Sequence[OffsetRun], bounds: SharedOffsets) -> tuple[Sequence[OffsetRun], tuple[OffsetRun, ...], tuple[OffsetRun, ...]]:
     """The parts of `runs` that both logs hold, that the source does not hold, and that only the source holds."""
+    if runs and _is_within(runs, UPSTREAM, bounds.upstream) and _is_within(runs, DOWNSTREAM, bounds.downstream):
+        return runs, (), ()
     kept, no_source, no_target = [], [], []
     for run in runs:
         inside = _parts(run, run[0], bounds.upstream)
@@ -110,6 +119,10 @@ def clip(runs: Iterable[OffsetRun], bounds: SharedOffsets) -> tuple[tuple[Offset
         no_target += [there[0], there[2]]
         kept.append(there[1])
     return _filled(kept), _filled(no_source), _filled(no_target)
+
+
+def _is_within(runs: Sequence[OffsetRun], side: int, wanted: Range) -> bool:
+    return wanted[0] <= runs[0][side] and end_of(runs, side) <= wanted[1]
 
 
 def _parts(run: OffsetRun, begin: int, wanted: Range) -> tuple[OffsetRun, OffsetRun, OffsetRun]:

@@ -5,7 +5,7 @@ offsets. Runs are strictly increasing on both sides and do not overlap. Encoded:
 of the run before it (for the first: after 0), upstream and downstream, and its count, as unsigned varints: about 3 bytes a run.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ferry.wire import varint
 from ferry.wire.ranges import NO_END, Ranges
@@ -20,6 +20,11 @@ UPSTREAM, DOWNSTREAM = 0, 1
 def offsets_of(runs: Iterable[OffsetRun], side: int) -> Ranges:
     """The offsets of runs on one side, in the order of the runs."""
     return tuple((run[side], run[side] + run[2]) for run in runs)
+
+
+def end_of(runs: Sequence[OffsetRun], side: int) -> int:
+    """The end of the last of these runs on one side."""
+    return runs[-1][side] + runs[-1][2]
 
 
 def once(runs: Iterable[OffsetRun], side: int) -> list[OffsetRun]:
