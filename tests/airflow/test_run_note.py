@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ferry.airflow.run_note import FAILURE, MOST_CHARACTERS, VERDICT, note_of
+from ferry.airflow.run_note import FAILURE, MOST_CHARACTERS, VERDICT, note_of, reason_in
 
 pytestmark = pytest.mark.airflow
 
@@ -29,6 +29,13 @@ def test_the_first_failure_unless_the_report_names_the_worst() -> None:
     assert note_of({("check_limits", FAILURE): failure("check_limits", "A->B: a limit is broken")}).startswith("a limit is broken (")
     told = ["1 partition failed (ArgumentError)", "next: look at the name", "log: http://airflow/report_outcome", BEHIND]
     assert note_of(left).split("\n\n") == told
+
+
+def test_the_page_reads_the_reason_from_it() -> None:
+    note = note_of({("plan_run", FAILURE): failure("plan_run", "A->B: no such topic (t)"), ("check_limits", VERDICT): BEHIND})
+    assert reason_in(note) == ("no such topic (t)", "ArgumentError")
+    assert reason_in("") == ("", "")
+    assert reason_in("I stopped it (Ann of the night shift)\n\nlater more") == ("I stopped it (Ann of the night shift)", "")
 
 
 def test_what_other_tasks_leave_makes_no_note() -> None:

@@ -190,17 +190,17 @@ def test_a_broken_limit_alone_does_not_make_the_copy_failed(known: str, tasks: t
 
 
 @pytest.mark.parametrize(
-    ("tasks", "note", "told"),
+    ("tasks", "problem", "told"),
     [
-        (("plan_run", "report_outcome"), "cluster B does not answer", ["cluster B does not answer"]),
-        (("plan_run", "report_outcome"), "", ["its log in Airflow says why"]),
-        (("announce_topics", "check_limits"), "one of them", ["its log in Airflow says why"] * 2),
+        (("plan_run", "report_outcome"), "cluster B does not answer", [("cluster B does not answer", "ClusterUnreachable")]),
+        (("plan_run", "report_outcome"), "", [("its log in Airflow says why", "")]),
+        (("announce_topics", "check_limits"), "one of them", [("its log in Airflow says why", "")] * 2),
     ],
 )
-def test_the_note_of_a_run_says_why_its_task_failed(tasks: tuple[str, ...], note: str, told: list[str]) -> None:
-    red = replace(facts("r", "failed"), failed_tasks=tasks, note=note)
+def test_the_note_of_a_run_says_why_its_task_failed(tasks: tuple[str, ...], problem: str, told: list[tuple[str, str]]) -> None:
+    red = replace(facts("r", "failed"), failed_tasks=tasks, reason=(problem, "ClusterUnreachable"))
     (found,) = joined_runs([], [red], 10)
-    assert [entry["problem"] for entry in found["failed"]] == told
+    assert [(entry["problem"], entry["cause"]) for entry in found["failed"]] == told
 
 
 def test_a_dry_run_is_no_copy_that_went_well() -> None:

@@ -52,7 +52,8 @@ def run(state: str, *, failed: list[dict[str, Any]] | None = None, syncs: dict[s
     return {**empty_run("r1"), "state": state, "failed": failed or [], "syncs": syncs or {}, "took_over_from": ""}
 
 
-AWAY = {**STOPPED, "topic": "", "error": "task plan_run failed", "problem": "cluster B (b:9092) does not answer (ClusterUnreachable)"}
+AWAY = {**STOPPED, "topic": "", "error": "task plan_run failed", "problem": "cluster B (b:9092) does not answer"}
+AWAY |= {"cause": "ClusterUnreachable"}
 ENDED = {
     **run("done"), "records": 4_999, "finished": datetime.fromtimestamp(NOW - 130, UTC).isoformat(timespec="milliseconds"),
 }  # fmt: skip

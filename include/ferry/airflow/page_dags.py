@@ -19,6 +19,7 @@ from airflow.utils.types import DagRunType
 from sqlalchemy import select
 
 from ferry.airflow.flows import TAG
+from ferry.airflow.run_note import reason_in
 from ferry.airflow.versions import dag_details
 from ferry.monitoring.runs import DagRunFacts
 
@@ -82,7 +83,7 @@ def dag_runs(dag_id: str, limit: int) -> tuple[DagRunFacts, ...]:
             failed_tasks=tuple(task for run_id, task in failed if run_id == row.run_id),
             backfill=row.run_type == DagRunType.BACKFILL_JOB or (row.conf or {}).get("bound") == "interval",
             topics=tuple((row.conf or {}).get("topics") or ()),
-            note=(row.content or "").partition("\n")[0],
+            reason=reason_in(row.content or ""),
         )
         for row in rows
     )

@@ -53,6 +53,13 @@ def _why(failure: Mapping[str, str]) -> str:
     return f"{re.sub(r'^(run .+? of )?[^ ]+->[^ ]+: ', '', failure['problem'])} ({failure['error']})"
 
 
+def reason_in(note: str) -> tuple[str, str]:
+    """Why the run failed and the name of the error, from its note. Of a note that somebody else wrote: the first line, and no error."""
+    first = note.partition("\n")[0]
+    found = re.fullmatch(r"(.+) \((\w+)\)", first)
+    return (found[1], found[2]) if found else (first, "")
+
+
 def _write(dag_run: DagRun) -> None:
     from airflow.models.xcom import XComModel  # noqa: PLC0415 - tasks load the plugin too, and may not load Airflow's models
     from sqlalchemy import select  # noqa: PLC0415 - likewise

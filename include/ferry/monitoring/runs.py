@@ -29,8 +29,8 @@ _AIRFLOW_RUNS, _AIRFLOW_FAILED = frozenset({"queued", "running"}), "failed"
 class DagRunFacts:
     """One DAG run in Airflow. Times in ISO 8601, None: not yet. `failed_tasks`: names, if the run failed. `dry`: it was a dry run.
 
-    `backfill`: it copies what the ledger lacks in an interval. `topics`: it copies only these; empty: all. `note`: with what
-    the run's note begins (airflow/run_note.py writes it); empty: there is none.
+    `backfill`: it copies what the ledger lacks in an interval. `topics`: it copies only these; empty: all. `reason`: why it failed, and
+    the name of the error, by the run's note (airflow/run_note.py); empty: it does not say.
     """
 
     run_id: str
@@ -42,7 +42,7 @@ class DagRunFacts:
     dry: bool = False
     backfill: bool = False
     topics: tuple[str, ...] = ()
-    note: str = ""
+    reason: tuple[str, str] = ("", "")
 
     def is_filling(self, topic: str) -> bool:
         """Whether it copies what the ledger lacks of the topic, and has not ended."""
@@ -84,8 +84,8 @@ def _with_airflow(run: dict[str, Any] | None, facts: DagRunFacts) -> dict[str, A
         state = run["state"] if run["state"] in _WELL and facts.failed_tasks == (LIMITS_TASK,) else RunState.FAILED
         # The report fails too when an earlier task has failed.
         tasks = [task for task in facts.failed_tasks if task != REPORT_TASK] or facts.failed_tasks
-        why = (len(tasks) == 1 and facts.note) or "its log in Airflow says why"
-        named = [{"topic": "", "partition": -1, "error": f"task {task} failed", "problem": why} for task in tasks]
+        why, cause = facts.reason if len(tasks) == 1 and facts.reason[0] else ("its log in Airflow says why", "")
+        named = [{"topic": "", "partition": -1, "error": f"task {task} failed", "problem": why, "cause": cause} for task in tasks]
         return {**run, "state": state, "failed": [*run["failed"], *named], "failed_total": run["failed_total"] + len(named)}
     if run["state"] in _WITHOUT_RESULT:
         return {**run, "state": RunState.DRY if facts.dry else RunState.DONE}

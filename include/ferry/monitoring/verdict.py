@@ -297,7 +297,7 @@ def _failed_run(signs: Signs, now: float) -> Iterator[Reason]:
     if run["failed"] and not named:
         return
     of_airflow = bool(failed) and _of_airflow(failed[0])
-    over = of_airflow and signs.problem is None and failed[0]["problem"].endswith(_AWAY)
+    over = bool(failed) and signs.problem is None and _could_not_reach(failed[0])
     text = f"{_LAST_RUN}{run['state']}{_ago(run, now)}" + (f": {_named(named, len(named))}" if named else "")
     text += "; now both clusters answer" if over else ""
     step = _RUN if over else _READ_LOG if of_airflow else _step_of(failed[0]["error"] if failed else "")
@@ -345,8 +345,6 @@ _BY_SEED = "ferry seed set the positions past them; a backfill copies them, and 
 _LAST_RUN = "the last run "
 _RUN = "start a run now"
 _READ_LOG = f"read the log of that task in Airflow; if what it names is over, {_RUN}"
-# How the note of a DAG run ends that could not reach a cluster.
-_AWAY = f" ({ClusterUnreachable.__name__})"
 _RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb if it is set"
 # By the kind of a loss: what happened, and what to do so that it does not happen again.
 _LOST = {
@@ -381,8 +379,12 @@ def _gist(problem: str) -> str:
 
 def _whole(failure: Mapping[str, Any]) -> str:
     """A failure of a whole run: it has one reason, so it says all of it."""
-    away = _of_airflow(failure) and failure["problem"].endswith(_AWAY)
-    return failure["problem"].removesuffix(_AWAY) if away else f"{failure['error']}: {failure['problem']}"
+    return failure["problem"] if _could_not_reach(failure) else f"{failure['error']}: {failure['problem']}"
+
+
+def _could_not_reach(failure: Mapping[str, Any]) -> bool:
+    """Whether only Airflow knows the failure, because a cluster did not answer."""
+    return bool(failure.get("cause") == ClusterUnreachable.__name__)
 
 
 def _of_airflow(failure: Mapping[str, Any]) -> bool:
