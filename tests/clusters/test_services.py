@@ -19,14 +19,14 @@ KAFKA = range(93)
     [
         ("pkc-4nym6.us-east-1.aws.confluent.cloud:9092", "", (), "Confluent Cloud"),
         ("10.0.0.1:9092", "lkc-devc80", (), "Confluent Cloud"),
-        ("b-1.demo.2f1x.c2.kafka.eu-central-1.amazonaws.com:9098", "", (), "Amazon MSK, Standard brokers or Amazon MSK, Express brokers"),
-        ("b-1.demo.2f1x.c2.kafka.cn-north-1.amazonaws.com.cn:9098", "", (), "Amazon MSK, Standard brokers or Amazon MSK, Express brokers"),
+        ("b-1.demo.2f1x.c2.kafka.eu-central-1.amazonaws.com:9098", "", (), "Amazon MSK (Standard brokers or Express brokers)"),
+        ("b-1.demo.2f1x.c2.kafka.cn-north-1.amazonaws.com.cn:9098", "", (), "Amazon MSK (Standard brokers or Express brokers)"),
         ("boot-2cd.c1.kafka-serverless.us-east-1.amazonaws.com:9098", "", (), "Amazon MSK Serverless"),
         (
             "shop.servicebus.windows.net:9093",
             "",
             (),
-            "Azure Event Hubs, Standard or Azure Event Hubs, Premium and Dedicated",
+            "Azure Event Hubs (Standard or Premium or Dedicated)",
         ),
         ("kafka:9092", "redpanda.6c4ec3bd", (), "Redpanda"),
         ("seed-0.demo.fmc.prd.cloud.redpanda.com:9092", "", (), "Redpanda"),

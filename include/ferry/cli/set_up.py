@@ -134,10 +134,10 @@ def _doctor_parts(findings: list[Finding], counts: dict[str, int], config: Path 
     yield f"{counts['ok']} ok, {count_of(counts['warning'], 'warning')}, {count_of(counts['failure'], 'failure')}"
     failed = [entry for entry in findings if entry.verdict is Verdict.FAILURE]
     if failed:
-        yield "Do not start a run yet:"
-        yield from (complaint(f"{entry.where}: {entry.check}: {entry.found}\n→ {entry.fix}") for entry in failed)
+        yield "Do not start a run yet. Mend the failures, then run ferry doctor again."
         settings = [entry for entry in findings if entry.verdict is Verdict.WARNING and entry.check == "service"]
-        yield from (complaint(f"{entry.where}: {entry.check}: {entry.found}\n→ {entry.fix}") for entry in settings)
+        for entry in (*failed, *settings):
+            yield complaint(f"{entry.verdict}: {entry.where}: {entry.check}: {entry.found}\n→ {entry.fix}")
     elif config is not None:
         flow = next((entry.where.removeprefix("flow ") for entry in findings if entry.where.startswith("flow ")), "A->B")
         begin = "No failure was found; read the warnings." if counts["warning"] else "Nothing stands in the way of a run."

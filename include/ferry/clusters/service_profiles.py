@@ -46,7 +46,7 @@ def _azure(codecs: str, compression: tuple[Setting, ...]) -> tuple[Limit, ...]:
         Limit(codecs, "Ferry writes batches as they are, or with ferry.compression.type", _AZURE_OVERVIEW, compression),
         Limit(
             "A request may have at most 1,046,528 bytes; the connection is closed after a larger one.",
-            "Ferry sends at most max.request.size of the producer",
+            "the producer's max.request.size must stay below that",
             _AZURE_CONFIGURATIONS,
             (Setting("max.request.size", ("1000000",)),),
         ),
@@ -92,13 +92,13 @@ CONFLUENT_CLOUD = ManagedService(
     factors=frozenset({-1, 3}),
 )
 MSK_PROVISIONED = ManagedService(
-    "Amazon MSK, Standard brokers",
+    "Amazon MSK (Standard brokers)",
     (Limit("It runs Apache Kafka.", "no limits are known; brokers' configs are set in AWS", f"{_MSK}msk-configuration.md"),),
     READ,
     hosts=_MSK_HOSTS,
 )
 MSK_EXPRESS = ManagedService(
-    "Amazon MSK, Express brokers",
+    "Amazon MSK (Express brokers)",
     (
         _three_replicas(f"{_MSK}msk-configuration-express-read-only.html"),
         Limit(
@@ -118,7 +118,7 @@ MSK_SERVERLESS = ManagedService(
     "Amazon MSK Serverless",
     (
         Limit(
-            "Of a topic seven configs can be set, cleanup.policy only when the topic is created. max.message.bytes is at most 8 MiB.",
+            "Only seven topic configs can be set, cleanup.policy only when the topic is created. max.message.bytes is at most 8 MiB.",
             LEFT_OUT,
             f"{_MSK}serverless-config.html",
         ),
@@ -135,7 +135,7 @@ MSK_SERVERLESS = ManagedService(
     access="IAM policies",
 )
 EVENT_HUBS_STANDARD = ManagedService(
-    "Azure Event Hubs, Standard",
+    "Azure Event Hubs (Standard)",
     (
         Limit(
             "There are no transactions.",
@@ -155,11 +155,12 @@ EVENT_HUBS_STANDARD = ManagedService(
     topic_configs=frozenset(),
     codecs=("none",),
     transactions=False,
+    most_topics=10,
     request_bytes=1_046_528,
     access="Azure's roles and access policies",
 )
 EVENT_HUBS_PREMIUM = ManagedService(
-    "Azure Event Hubs, Premium and Dedicated",
+    "Azure Event Hubs (Premium or Dedicated)",
     (
         Limit("Transactions are a public preview.", "with them Ferry copies exactly once, if they work as in Kafka", _AZURE_OVERVIEW),
         *_azure("Records are compressed with gzip, or not at all.", (Setting("ferry.compression.type", ("gzip", "none")),)),
@@ -182,7 +183,7 @@ REDPANDA = ManagedService(
         ),
         Limit(
             "Metadata is answered up to version 8, so there are no topic ids.",
-            "before you create a source topic again, stop the flow; afterwards say with ferry seed where copying begins",
+            "before you create a source topic again, stop the flow; then set with ferry seed where copying begins",
             f"{_REDPANDA}/metadata.h",
             side=Side.SOURCE,
             offered=True,
@@ -210,8 +211,8 @@ WARPSTREAM = ManagedService(
     "WarpStream",
     (
         Limit(
-            "It has AlterConfigs, and not IncrementalAlterConfigs.",
-            "Ferry sets all configs of a remote topic at once, and writes those that it does not sync as they are",
+            "It can only set all configs of a topic at once (AlterConfigs).",
+            "when Ferry changes one, it sends the others with the values that they have",
             _WARPSTREAM,
         ),
         Limit(
@@ -285,5 +286,9 @@ def services_at(bootstrap: str, cluster_id: str, offered: Iterable[int]) -> tupl
 
 
 def named(services: Iterable[ManagedService]) -> str:
-    """Their names, for people; empty: none."""
-    return " or ".join(service.name for service in services)
+    """Their names, for people; empty: none. Kinds of one product stand together: Amazon MSK (Standard brokers or Express brokers)."""
+    names = [service.name for service in services]
+    product, _, _ = names[0].partition(" (") if names else ("", "", "")
+    if len(names) > 1 and all(name.startswith(f"{product} (") for name in names):
+        return f"{product} ({' or '.join(name.removeprefix(f'{product} (').removesuffix(')') for name in names)})"
+    return " or ".join(names)

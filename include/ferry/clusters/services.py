@@ -54,7 +54,8 @@ class ManagedService:
 
     The rest is what the words of `limits` mean, for programs. topic_configs: names that may be set; None: all. `factors`: replication
     factors of new topics; empty: all. codecs: of record batches; None: all. newest: newest versions of requests by API key. missing:
-    requests that it does not have. request_bytes: the largest request; 0: no limit. refused: why Ferry cannot copy to it; empty: it can.
+    requests that it does not have. request_bytes: the largest request; 0: no limit. most_topics: so many may exist;
+    0: no limit. refused: why Ferry cannot copy to it; empty: it can.
     access: what decides instead of Kafka's ACLs; empty: nothing.
     """
 
@@ -71,6 +72,7 @@ class ManagedService:
     newest: Mapping[int, int] = field(default_factory=dict, hash=False)
     missing: frozenset[int] = frozenset()
     request_bytes: int = 0
+    most_topics: int = 0
     refused: str = ""
     access: str = ""
 

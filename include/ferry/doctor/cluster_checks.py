@@ -93,9 +93,9 @@ def services_of(facts: ClusterFacts) -> tuple[ManagedService, ...]:
 def _service(where: str, facts: ClusterFacts) -> Iterator[Finding]:
     if services := services_of(facts):
         read = max(service.read for service in services)
-        yield ok(where, "service", f"{named(services)}; its limits, as its documents said on {read}, stand below")
+        yield ok(where, "service", f"{named(services)}; the limits that its documents named on {read} stand with the flow")
     else:
-        yield ok(where, "service", "none that Ferry recognises: it is taken for Apache Kafka, by what it answers")
+        yield ok(where, "service", "not recognised: Ferry treats it as Apache Kafka, and goes by the requests that it offers")
 
 
 def _clock(where: str, facts: ClusterFacts) -> Finding:

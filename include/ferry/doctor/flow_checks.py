@@ -14,7 +14,7 @@ from ferry.doctor.finding import Finding, Verdict, failure, ok, warning
 from ferry.doctor.flow_facts import FlowFacts
 from ferry.doctor.granted import Granted, granted
 from ferry.doctor.machine import MachineFacts
-from ferry.doctor.service_checks import service_findings, topics_beforehand
+from ferry.doctor.service_checks import service_findings, too_many_topics, topics_beforehand
 from ferry.errors import ExitCode, NotAuthorized, count_of, error_named, some_of, span
 from ferry.monitoring.status import FlowStatus
 from ferry.permissions.commands import commands
@@ -46,7 +46,8 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
     else:
         yield ok(where, "topics", f"{facts.selected} to copy")
     yield from service_findings(flow, source, target)
-    yield from topics_beforehand(flow, target, facts.missing_topics)
+    yield from topics_beforehand(flow, target, facts.missing_topics, facts.compacted)
+    yield from too_many_topics(flow, target, facts.selected)
     needed = required_rights(flow)
     yield from rights_findings("rights at the source", flow, flow.source, needed.source, facts.source_rights, services_of(source))
     yield from rights_findings("rights at the target", flow, flow.target, needed.target, facts.target_rights, services_of(target))
@@ -66,9 +67,9 @@ def rights_findings(  # noqa: PLR0917 - whose rights, those that it needs, then 
     """Missing rights, each with the command that grants it, and rights that could not be checked. `services`: that `cluster` may be of."""
     where = f"flow {flow.name}"
     compare = f"compare with: {flow.command('acls')}"
-    if hidden := [f"{service.name} decides by {service.access}" for service in services if service.access]:
-        fix = f"allow there what these commands of Kafka would allow: {flow.command('acls')}"
-        yield warning(where, check, f"not checked: {' or '.join(hidden)}, and Kafka's protocol does not show them", fix)
+    if hidden := dict.fromkeys(service.access for service in services if service.access):
+        fix = f"run {flow.command('acls')}; it prints commands of Kafka: allow there what they would allow"
+        yield warning(where, check, f"not checked: {' or '.join(hidden)} decide, and Kafka's protocol does not show them", fix)
         return
     if facts.enforced is False:
         yield ok(where, check, f"{cluster.alias} has no ACLs of Kafka: users may do everything, unless something else limits them")
@@ -121,7 +122,8 @@ def _replicas(where: str, flow: Flow, target: ClusterFacts) -> Finding:
     least, default, told = target.config("min.insync.replicas") or 1, target.config("default.replication.factor") or 1, []
     for key in (REMOTE_TOPICS, OWN_TOPICS):
         factor = flow.wanted_replicas(key).on(target.known_brokers, default)
-        if services and all(service.factors and factor not in service.factors for service in services):
+        refusing = [service for service in services if service.factors and factor not in service.factors]
+        if refusing and len(refusing) == len(services):
             told.append(f"the brokers' default of replicas, because {named(services)} refuses {factor}")
             continue
         if factor > target.known_brokers:
@@ -130,7 +132,7 @@ def _replicas(where: str, flow: Flow, target: ClusterFacts) -> Finding:
         if factor < least:
             found = f"new topics get {factor} replicas, and {target.alias} wants min.insync.replicas={least}: nothing can be written"
             return failure(where, "replicas", found, f"set {key}={least} or more, and have as many brokers")
-        told.append(count_of(factor, "replica"))
+        told.append(count_of(factor, "replica") + (f" (the brokers' default if {target.alias} is {named(refusing)})" if refusing else ""))
     remote, own = told
     both = f"new topics get {own}" if own == remote else f"new remote topics get {remote}, Ferry's own topics {own}"
     return ok(where, "replicas", f"{both}; min.insync.replicas is {least}")

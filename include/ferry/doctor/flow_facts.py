@@ -1,12 +1,14 @@
 """What both clusters say about a flow. Reads only."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.clusters.admin import ClusterAdmin
 from ferry.config import Cluster, Flow
+from ferry.doctor.cluster_checks import services_of
 from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts, read_rights_facts
+from ferry.doctor.service_checks import policy_is_fixed
 from ferry.errors import FerryError
 from ferry.ledger.topics import POLICY
 from ferry.monitoring.status import FlowStatus, flow_status
@@ -23,7 +25,8 @@ class FlowFacts:
 
     `few_replicas`: topics of the target with fewer replicas than the config wants; `brokers`: ids of the target's brokers.
     `wrong_topics`: internal topics of both clusters that are not as Ferry would create them. `missing_topics`: those that the target lacks.
-    `problem`: why there is no `status`. `selected`: how many topics of the source the flow copies.
+    `compacted`: partitions of remote topics that the target lacks and that must be compacted, by name; read only if the target's service
+    lets nobody set this through Kafka. `problem`: why there is no `status`. `selected`: how many topics of the source the flow copies.
     """
 
     source: ClusterFacts
@@ -39,6 +42,7 @@ class FlowFacts:
     brokers: frozenset[int] = frozenset()
     wrong_topics: tuple[WrongTopic, ...] = ()
     missing_topics: frozenset[str] = frozenset()
+    compacted: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFacts) -> FlowFacts:
@@ -56,6 +60,12 @@ def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: Cluste
         brokers = target.brokers()
         topics = target.topics(wanted.keys() & set(target_names))
         few = few_replicas(wanted, topics, brokers, target_facts.config("default.replication.factor") or 1)
+        lacking = (
+            {topic: remote for topic, remote in selected.items() if remote not in existing}
+            if policy_is_fixed(services_of(target_facts))
+            else {}
+        )
+        compacted = _compacted(source, lacking)
         wrong = (*_wrong_topics(flow, flow.source, source, source_names), *_wrong_topics(flow, flow.target, target, target_names))
     status, problem = None, None
     try:
@@ -76,7 +86,15 @@ def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: Cluste
         brokers.known,
         wrong,
         names_on(flow, flow.target).difference(target_names),
+        compacted,
     )
+
+
+def _compacted(source: ClusterAdmin, topics: Mapping[str, str]) -> dict[str, int]:
+    """Partitions by remote topic, of those whose source topic is compacted. `topics`: source to remote topics."""
+    configs, _ = source.visible_configs(topics, keys=(POLICY,))
+    compacted = [topic for topic, config in configs.items() if "compact" in (config[POLICY].value or "")]
+    return {topics[topic]: found.partitions for topic, found in source.topics(compacted).items()}
 
 
 def _wrong_topics(flow: Flow, cluster: Cluster, admin: ClusterAdmin, visible: Iterable[str]) -> tuple[WrongTopic, ...]:

@@ -1,6 +1,6 @@
 """Findings about the limits of managed services that a flow meets (pure)."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ferry.clusters.service_profiles import named
 from ferry.clusters.services import Limit, ManagedService, Setting, Side
@@ -10,7 +10,9 @@ from ferry.config.registry.clients import CLIENTS
 from ferry.doctor.cluster_checks import services_of
 from ferry.doctor.cluster_facts import ClusterFacts
 from ferry.doctor.finding import Finding, failure, ok, warning
+from ferry.errors import count_of
 from ferry.ledger.topics import POLICY, OwnTopic, own_topics
+from ferry.syncs.wrong_topics import names_on
 
 _OF_CLIENTS = frozenset(known.name for known in CLIENTS)
 
@@ -18,8 +20,9 @@ _OF_CLIENTS = frozenset(known.name for known in CLIENTS)
 def service_findings(flow: Flow, source: ClusterFacts, target: ClusterFacts) -> Iterator[Finding]:
     """One for each limit of a service that the flow reads from or writes to.
 
-    Where a setting is missing, it is a failure; a warning if the cluster may be of a service that does not need it. What a cluster does not
-    offer is found without this.
+    Where a setting is missing, it is a failure; a warning if the cluster may be of a service that does not need it. If it may be of several
+    that need one, the value is one that suits them all.
+    What a cluster does not offer is found without this.
     """
     for side, facts in ((Side.SOURCE, source), (Side.TARGET, target)):
         services = services_of(facts)
@@ -34,30 +37,64 @@ def _finding(flow: Flow, alias: str, limit: Limit, services: Sequence[ManagedSer
     unset = [setting for setting in limit.settings if not _is_set(flow, setting)]
     if not unset:
         return ok(f"flow {flow.name}", "service", told)
-    fix = f"write in mm2.properties: {'; '.join(_line(flow, setting) for setting in unset)}"
-    condition = "" if surely else f"only if {alias} is {named(having)}: "
     suits_none = all(
         any(other.key == setting.key and not _is_set(flow, other) for other in service.settings)
         for setting in unset
         for service in services
     )
-    return (failure if suits_none else warning)(f"flow {flow.name}", "service", told, f"{condition}{fix}")
+    common = [found for setting in unset if (found := _for_all(setting, services)) is not None]
+    if suits_none and len(common) == len(unset):
+        return failure(f"flow {flow.name}", "service", told, _write(flow, common))
+    condition = f"only if {alias} is {named(having)}, as the console of the service shows: "
+    return (failure if suits_none else warning)(f"flow {flow.name}", "service", told, f"{condition}{_write(flow, unset)}")
 
 
-def topics_beforehand(flow: Flow, target: ClusterFacts, missing: Collection[str]) -> Iterator[Finding]:
-    """A failure if the target is a service that does not let Ferry create the flow's internal topics, and some are `missing`."""
+def _for_all(setting: Setting, services: Sequence[ManagedService]) -> Setting | None:
+    """The setting with the values that suit each of `services`; None: there are none."""
+    wanted = [next((other.values for other in service.settings if other.key == setting.key), ()) for service in services]
+    values = tuple(value for value in wanted[0] if all(value in others for others in wanted))
+    return Setting(setting.key, values) if values else None
+
+
+def _write(flow: Flow, settings: Sequence[Setting]) -> str:
+    return f"write in mm2.properties: {'; '.join(_line(flow, setting) for setting in settings)}"
+
+
+def too_many_topics(flow: Flow, target: ClusterFacts, copied: int) -> Iterator[Finding]:
+    """A finding if the target is, or may be, of a service that holds fewer topics than the flow needs. `copied`: remote topics."""
     services = services_of(target)
-    if not missing or not services or any(service.topic_configs is None or POLICY in service.topic_configs for service in services):
+    limited = [service for service in services if service.most_topics]
+    own = len(names_on(flow, flow.target))
+    if not limited or copied + own <= limited[0].most_topics:
+        return
+    surely = len(limited) == len(services)
+    needs = f"the flow needs {copied + own} topics there: {count_of(copied, 'remote topic')} and {own} of Ferry's own"
+    found = f"{target.alias} {'is' if surely else 'may be'} {named(limited)}, which holds {limited[0].most_topics} topics; {needs}"
+    condition = "" if surely else f"if {target.alias} is {named(limited)}: "
+    fix = f"{condition}copy fewer topics ({flow.name}.topics), or choose a kind of the service that holds more"
+    yield (failure if surely else warning)(f"flow {flow.name}", "service", found, fix)
+
+
+def policy_is_fixed(services: Sequence[ManagedService]) -> bool:
+    """Whether none of the services that a cluster may be of lets Ferry set the cleanup policy of a topic."""
+    return bool(services) and all(service.topic_configs is not None and POLICY not in service.topic_configs for service in services)
+
+
+def topics_beforehand(flow: Flow, target: ClusterFacts, missing: Collection[str], compacted: Mapping[str, int]) -> Iterator[Finding]:
+    """A failure if the target is a service that does not let Ferry create compacted topics, and some that the flow needs are missing.
+
+    `missing`: internal topics. `compacted`: the partitions of remote topics that are missing and must be compacted.
+    """
+    services = services_of(target)
+    if not policy_is_fixed(services) or not (missing or compacted):
         return
     mm2 = {topic.name: OwnTopic(1, "compact") for topic in mm2_topics(flow) if topic.cluster is flow.target}
     wanted = {name: own for name, own in {**own_topics(flow), **mm2}.items() if name in missing}
+    wanted |= {name: OwnTopic(partitions, "compact") for name, partitions in compacted.items()}
     told = ", ".join(f"{name} ({own.partitions}, {own.policy})" for name, own in sorted(wanted.items()))
     found = f"{target.alias} is {named(services)}: Ferry cannot set {POLICY} there. These topics are missing (partitions, {POLICY}): {told}"
     yield failure(
-        f"flow {flow.name}",
-        "internal topics",
-        found,
-        f"create them at {target.alias} with the tools of the service before the first run; remote topics that are compacted too",
+        f"flow {flow.name}", "topics to create", found, f"create them at {target.alias} with the service's own tools, then run this again"
     )
 
 
