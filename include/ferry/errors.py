@@ -395,7 +395,12 @@ class PartitionUnavailable(PartitionError):
     retry = RetryRule.RETRY
 
 
+def is_error(name: str) -> bool:
+    """Whether an error of this module has this name."""
+    found = globals().get(name)
+    return isinstance(found, type) and issubclass(found, FerryError)
+
+
 def error_named(name: str) -> type[FerryError]:
     """The class of this module that a report names; PartitionsFailed if the module has none of this name."""
-    found = globals().get(name)
-    return found if isinstance(found, type) and issubclass(found, FerryError) else PartitionsFailed
+    return globals()[name] if is_error(name) else PartitionsFailed

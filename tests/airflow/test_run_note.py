@@ -35,7 +35,7 @@ def test_the_page_reads_the_reason_from_it() -> None:
     note = note_of({("plan_run", FAILURE): failure("plan_run", "A->B: no such topic (t)"), ("check_limits", VERDICT): BEHIND})
     assert reason_in(note) == ("no such topic (t)", "ArgumentError")
     assert reason_in("") == ("", "")
-    assert reason_in("I stopped it (Ann of the night shift)\n\nlater more") == ("I stopped it (Ann of the night shift)", "")
+    assert reason_in("I stopped it (again)\n\nlater more") == ("I stopped it (again)", "")
 
 
 def test_what_other_tasks_leave_makes_no_note() -> None:

@@ -13,6 +13,7 @@ from ferry.config import Flow, load_config
 from ferry.doctor.cluster_facts import ClusterFacts
 from ferry.doctor.finding import Finding, Verdict
 from ferry.doctor.service_checks import service_findings, too_many_topics, topics_beforehand
+from ferry.ledger.topics import OwnTopic
 from ferry.syncs.wrong_topics import names_on
 
 pytestmark = pytest.mark.unit
@@ -99,9 +100,11 @@ def test_what_only_one_of_them_needs_stays_a_warning(keys: list[str], left: list
 
 def test_topics_that_ferry_cannot_create_are_named(flow_of: Callable[..., Flow]) -> None:
     flow = flow_of()
-    (found,) = topics_beforehand(flow, EVENT_HUBS, {flow.ledger_topic, "heartbeats"}, {"A.users": 6})
+    (found,) = topics_beforehand(flow, EVENT_HUBS, {flow.ledger_topic, "heartbeats"}, {"A.users": OwnTopic(6, "compact,delete")})
     assert (found.verdict, found.check) == (Verdict.FAILURE, "topics to create")
-    assert found.found.endswith(f"A.users (6, compact), heartbeats (1, compact), {flow.ledger_topic} ({flow.ledger_partitions}, compact)")
+    assert found.found.endswith(
+        f"A.users (6, compact,delete), heartbeats (1, compact), {flow.ledger_topic} ({flow.ledger_partitions}, compact)"
+    )
     assert list(topics_beforehand(flow, EVENT_HUBS, set(), {})) == []
     assert list(topics_beforehand(flow, CONFLUENT, {flow.ledger_topic}, {})) == []
     assert list(topics_beforehand(flow, replace(PLAIN, alias="B"), {flow.ledger_topic}, {})) == []
@@ -114,7 +117,7 @@ def test_a_service_that_holds_fewer_topics_than_the_flow_needs(flow_of: Callable
     assert (found.verdict, found.check) == (Verdict.WARNING, "service")
     assert found.found == (
         "B may be Azure Event Hubs (Standard), which holds 10 topics; "
-        f"the flow needs 11 topics there: {11 - own} remote topics and {own} of Ferry's own"
+        f"the flow alone needs 11 topics there: {11 - own} remote topics and {own} of Ferry's own"
     )
     assert list(too_many_topics(flow, EVENT_HUBS, 10 - own)) == []
     assert list(too_many_topics(flow, CONFLUENT, 1_000)) == []

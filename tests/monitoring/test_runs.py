@@ -156,19 +156,16 @@ def test_airflow_says_how_a_run_ended_that_could_not_write_it(known: str | None,
     assert (found["state"], found["airflow_state"], found["dag_run_url"]) == (state, airflow, "/dags/d/runs/r")
 
 
-def test_the_last_run_names_the_run_that_it_took_over_from() -> None:
-    def of(*states: str) -> list[dict[str, Any]]:
-        return [{**empty_run(f"r{number}"), "state": state} for number, state in enumerate(states)]
-
-    def found(*states: str) -> tuple[str, str] | None:
-        run = last_ended(of(*states))
-        return run and (run["run_id"], run["took_over_from"])
+def test_the_last_run_that_tells_health_and_the_superseded_one_before_it() -> None:
+    def found(*states: str) -> tuple[str, bool, str] | None:
+        run = last_ended([{**empty_run(f"r{number}"), "state": state} for number, state in enumerate(states)])
+        return run and (run["run_id"], run["newest"], run["superseded"])
 
     assert found("running") is None
-    assert found("done") == ("r0", "")
-    assert found("done", "done") == ("r0", "")
-    assert found("done", "superseded", "done") == ("r0", "r1")
-    assert found("running", "failed", "superseded") == ("r1", "r2")
+    assert found("done") == ("r0", True, "")
+    assert found("done", "done") == ("r0", True, "")
+    assert found("done", "superseded", "done") == ("r0", True, "r1")
+    assert found("running", "failed", "superseded") == ("r1", False, "r2")
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def lagging(records: int = 10, seconds: float = 30.0, headroom: float | None = N
 
 
 def run(state: str, *, failed: list[dict[str, Any]] | None = None, syncs: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {**empty_run("r1"), "state": state, "failed": failed or [], "syncs": syncs or {}, "took_over_from": ""}
+    return {**empty_run("r1"), "state": state, "failed": failed or [], "syncs": syncs or {}, "newest": True, "superseded": ""}
 
 
 AWAY = {**STOPPED, "topic": "", "error": "task plan_run failed", "problem": "cluster B (b:9092) does not answer"}
@@ -215,21 +215,21 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         (replace(HEALTHY, last_run=ENDED), "A->B is healthy, up to date; last run 2 min ago copied 4,999 records"),
         (replace(HEALTHY, last_run={**ENDED, "records": 1}), "A->B is healthy, up to date; last run 2 min ago copied 1 record"),
         (
-            replace(HEALTHY, last_run={**ENDED, "took_over_from": "r0"}),
+            replace(HEALTHY, last_run={**ENDED, "superseded": "r0"}),
             (
-                "A->B is healthy, up to date; last run 2 min ago copied 4,999 records; run r0 ended because this one took over: "
-                "nothing is left to do for it"
+                "A->B is healthy, up to date; last run 2 min ago copied 4,999 records; run r0 before it was superseded: "
+                "a newer run took over"
             ),
         ),
         (
             seen(lagging(10, 1_300.0), last_run={**ENDED, "lag_records": 4}, interval_seconds=600.0),
             (
                 "A->B lags: behind by 22 min, more than 2 intervals of its schedule (10 min); 10 records behind, the oldest 22 min old; "
-                "last run 2 min ago copied 4,999 records and left 4; 6 arrived since"
+                "last run 2 min ago copied 4,999 records and left 4 behind; the lag has grown by 6 since"
             ),
         ),
         (  # another run is under way
-            seen(lagging(10, 1_300.0), last_run={**ENDED, "lag_records": 14}, interval_seconds=600.0),
+            seen(lagging(10, 1_300.0), last_run={**ENDED, "lag_records": 4, "newest": False}, interval_seconds=600.0),
             (
                 "A->B lags: behind by 22 min, more than 2 intervals of its schedule (10 min); 10 records behind, the oldest 22 min old; "
                 "last run 2 min ago copied 4,999 records"

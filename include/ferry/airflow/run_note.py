@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.listeners import hookimpl
 
+from ferry.errors import is_error
 from ferry.monitoring.runs import REPORT_TASK
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def reason_in(note: str) -> tuple[str, str]:
     """Why the run failed and the name of the error, from its note. Of a note that somebody else wrote: the first line, and no error."""
     first = note.partition("\n")[0]
     found = re.fullmatch(r"(.+) \((\w+)\)", first)
-    return (found[1], found[2]) if found else (first, "")
+    return (found[1], found[2]) if found and is_error(found[2]) else (first, "")
 
 
 def _write(dag_run: DagRun) -> None:

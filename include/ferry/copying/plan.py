@@ -202,13 +202,12 @@ def other_remote(facts: PartitionFacts, head: Head) -> str:
 
 
 def _gone(facts: PartitionFacts, head: Head) -> str:
-    """Which copies are gone with a remote topic, and what of them the source still has."""
+    """Which copies are gone with a remote topic; and, if the source's log is still the one that was copied, where that begins now."""
     if not head.position:
-        return "nothing had been copied into it"
-    first = facts.log_start
-    rest = "none of them" if first >= head.position else f"those from offset {first:,} on" if first else "all of them"
+        return "all that was copied into it is gone"
     copies = f"the copies of {facts.topic}-{facts.partition} up to source offset {head.position - 1:,} are gone"
-    return f"{copies} (the source still has {rest})"
+    same = head.source_topic_id == facts.topic_ids.source and facts.stable_end >= head.position
+    return f"{copies} (the source's log begins at offset {facts.log_start:,})" if same else copies
 
 
 def _other_id(before: object, now: object) -> str:

@@ -93,7 +93,7 @@ def services_of(facts: ClusterFacts) -> tuple[ManagedService, ...]:
 def _service(where: str, facts: ClusterFacts) -> Iterator[Finding]:
     if services := services_of(facts):
         read = max(service.read for service in services)
-        yield ok(where, "service", f"{named(services)}; the limits that its documents named on {read} stand with the flow")
+        yield ok(where, "service", f"{named(services)}; its documents were read on {read}")
     else:
         yield ok(where, "service", "not recognised: Ferry treats it as Apache Kafka, and goes by the requests that it offers")
 

@@ -10,7 +10,7 @@ from ferry.doctor.cluster_checks import services_of
 from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts, read_rights_facts
 from ferry.doctor.service_checks import policy_is_fixed
 from ferry.errors import FerryError
-from ferry.ledger.topics import POLICY
+from ferry.ledger.topics import POLICY, OwnTopic
 from ferry.monitoring.status import FlowStatus, flow_status
 from ferry.permissions.model import Resource, Right
 from ferry.permissions.required import required_rights, source_topics
@@ -25,8 +25,8 @@ class FlowFacts:
 
     `few_replicas`: topics of the target with fewer replicas than the config wants; `brokers`: ids of the target's brokers.
     `wrong_topics`: internal topics of both clusters that are not as Ferry would create them. `missing_topics`: those that the target lacks.
-    `compacted`: partitions of remote topics that the target lacks and that must be compacted, by name; read only if the target's service
-    lets nobody set this through Kafka. `problem`: why there is no `status`. `selected`: how many topics of the source the flow copies.
+    `compacted`: remote topics that the target lacks and that must be compacted, by name; read only if the target's service lets nobody set
+    this through Kafka. `problem`: why there is no `status`. `selected`: how many topics of the source the flow copies.
     """
 
     source: ClusterFacts
@@ -42,7 +42,7 @@ class FlowFacts:
     brokers: frozenset[int] = frozenset()
     wrong_topics: tuple[WrongTopic, ...] = ()
     missing_topics: frozenset[str] = frozenset()
-    compacted: Mapping[str, int] = field(default_factory=dict)
+    compacted: Mapping[str, OwnTopic] = field(default_factory=dict)
 
 
 def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFacts) -> FlowFacts:
@@ -90,11 +90,12 @@ def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: Cluste
     )
 
 
-def _compacted(source: ClusterAdmin, topics: Mapping[str, str]) -> dict[str, int]:
-    """Partitions by remote topic, of those whose source topic is compacted. `topics`: source to remote topics."""
+def _compacted(source: ClusterAdmin, topics: Mapping[str, str]) -> dict[str, OwnTopic]:
+    """Width and cleanup policy by remote topic, of those whose source topic is compacted. `topics`: source to remote topics."""
     configs, _ = source.visible_configs(topics, keys=(POLICY,))
-    compacted = [topic for topic, config in configs.items() if "compact" in (config[POLICY].value or "")]
-    return {topics[topic]: found.partitions for topic, found in source.topics(compacted).items()}
+    policies = {topic: config[POLICY].value or "" for topic, config in configs.items() if POLICY in config}
+    compacted = {topic: policy for topic, policy in policies.items() if "compact" in policy}
+    return {topics[topic]: OwnTopic(found.partitions, compacted[topic]) for topic, found in source.topics(compacted).items()}
 
 
 def _wrong_topics(flow: Flow, cluster: Cluster, admin: ClusterAdmin, visible: Iterable[str]) -> tuple[WrongTopic, ...]:

@@ -68,7 +68,7 @@ def too_many_topics(flow: Flow, target: ClusterFacts, copied: int) -> Iterator[F
     if not limited or copied + own <= limited[0].most_topics:
         return
     surely = len(limited) == len(services)
-    needs = f"the flow needs {copied + own} topics there: {count_of(copied, 'remote topic')} and {own} of Ferry's own"
+    needs = f"the flow alone needs {copied + own} topics there: {count_of(copied, 'remote topic')} and {own} of Ferry's own"
     found = f"{target.alias} {'is' if surely else 'may be'} {named(limited)}, which holds {limited[0].most_topics} topics; {needs}"
     condition = "" if surely else f"if {target.alias} is {named(limited)}: "
     fix = f"{condition}copy fewer topics ({flow.name}.topics), or choose a kind of the service that holds more"
@@ -80,17 +80,17 @@ def policy_is_fixed(services: Sequence[ManagedService]) -> bool:
     return bool(services) and all(service.topic_configs is not None and POLICY not in service.topic_configs for service in services)
 
 
-def topics_beforehand(flow: Flow, target: ClusterFacts, missing: Collection[str], compacted: Mapping[str, int]) -> Iterator[Finding]:
+def topics_beforehand(flow: Flow, target: ClusterFacts, missing: Collection[str], compacted: Mapping[str, OwnTopic]) -> Iterator[Finding]:
     """A failure if the target is a service that does not let Ferry create compacted topics, and some that the flow needs are missing.
 
-    `missing`: internal topics. `compacted`: the partitions of remote topics that are missing and must be compacted.
+    `missing`: internal topics. `compacted`: remote topics that are missing and must be compacted.
     """
     services = services_of(target)
     if not policy_is_fixed(services) or not (missing or compacted):
         return
     mm2 = {topic.name: OwnTopic(1, "compact") for topic in mm2_topics(flow) if topic.cluster is flow.target}
     wanted = {name: own for name, own in {**own_topics(flow), **mm2}.items() if name in missing}
-    wanted |= {name: OwnTopic(partitions, "compact") for name, partitions in compacted.items()}
+    wanted |= compacted
     told = ", ".join(f"{name} ({own.partitions}, {own.policy})" for name, own in sorted(wanted.items()))
     found = f"{target.alias} is {named(services)}: Ferry cannot set {POLICY} there. These topics are missing (partitions, {POLICY}): {told}"
     yield failure(

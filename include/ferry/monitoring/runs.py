@@ -56,11 +56,15 @@ def tells_health(run: Mapping[str, Any]) -> bool:
 
 
 def last_ended(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The newest run that tells health. `took_over_from`: the run before it, if that was superseded; else empty. `runs`: newest first."""
-    for run, before in zip_longest(runs, runs[1:]):
+    """The newest run that tells health. `runs`: newest first.
+
+    It gets two more keys. `newest`: no run began after it. `superseded`: the id of the run before it, if a newer run took over from that
+    one before its end; else empty.
+    """
+    for index, (run, before) in enumerate(zip_longest(runs, runs[1:])):
         if tells_health(run):
             superseded = before is not None and before["state"] == RunState.SUPERSEDED
-            return {**run, "took_over_from": before["run_id"] if superseded else ""}
+            return {**run, "newest": index == 0, "superseded": before["run_id"] if superseded else ""}
     return None
 
 

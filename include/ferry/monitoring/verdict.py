@@ -220,15 +220,14 @@ def told_run(run: Mapping[str, Any] | None, now: float) -> str:
 
 
 def _last_run(signs: Signs, now: float, lags: bool) -> str:
-    """As told_run; for a flow that lags also what that run left and what arrived since, and in any case which run it ended."""
+    """As told_run; for a flow that lags also what that run left and how the lag has grown, and in any case which run was superseded."""
     told, run, lag = told_run(signs.last_run, now), signs.last_run, signs.lag
     if run is None:
         return told
-    left = run["lag_records"] if run["records"] else None
-    if lags and lag is not None and left is not None and 0 <= left <= lag.records:  # else another run is under way
-        told += f" and left {left:,}; {lag.records - left:,} arrived since"
-    before = run["took_over_from"]
-    return f"{told}; run {before} ended because this one took over: nothing is left to do for it" if before else told
+    left = run["lag_records"] if run["newest"] and run["state"] == RunState.DONE else None
+    if lags and lag is not None and left is not None and 0 <= left <= lag.records:
+        told += f" and left {left:,} behind; the lag has grown by {lag.records - left:,} since"
+    return f"{told}; run {run['superseded']} before it was superseded: a newer run took over" if run["superseded"] else told
 
 
 def not_counted(signs: Signs) -> list[str]:

@@ -126,7 +126,7 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         "missing": {} if seen is None else dict(islice(seen.missing_by_topic.items(), TOPICS_NAMED)),
         "losses": 0 if seen is None else seen.losses_open,
         "last_run": runs[0] if runs else None,
-        "took_over_from": ended["took_over_from"] if ended else "",
+        "superseded": ended["superseded"] if ended else "",
         "refreshing": view.overview.refreshing,
         **_reading(view.overview, now),
     }

@@ -155,7 +155,9 @@ def _grouped(clipped: Sequence[_Clipped], *, exactly_once: bool) -> list[_Group]
         fits = last is not None and last.weight + piece.weight <= PIECE_BYTES and last.count + len(piece.runs) <= PIECE_RUNS
         # Runs without an offset between them on the target belong to one transaction (or, without transactions, to two).
         joined = exactly_once and last is not None and follows(last.runs[-1][-1], piece.runs[0])
-        if last is not None and (fits or joined) and piece.start == end and last.handled == piece.handled:
+        # A damaged ledger may have runs that are in order on the target only: no range can hold both.
+        in_order = last is not None and end_of(last.runs[-1], UPSTREAM) <= piece.runs[0][UPSTREAM]
+        if last is not None and in_order and (fits or joined) and piece.start == end and last.handled == piece.handled:
             claimed = union([*last.claimed, *entry.claimed])
             groups[-1] = _Group((*last.runs, piece.runs), claimed, last.weight + piece.weight, piece.handled)
         else:
