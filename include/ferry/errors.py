@@ -141,7 +141,10 @@ class WriteRefused(ClusterUnreachable):
 class AuthenticationFailed(ClusterUnreachable):
     """A cluster refuses the credentials (SASL) or the certificate (TLS)."""
 
-    next_step = "correct what the message names in Ferry's config, then run again; who runs the cluster knows the right login"
+    next_step = (
+        "correct this cluster's login in Ferry's config (its sasl.* or ssl.* keys), then run again; "
+        "the owner of the cluster knows the right one"
+    )
     retry = RetryRule.FAIL
 
 
@@ -188,7 +191,10 @@ class SourceDataLost(FerryError):
     """The source deleted records before they were copied; the ledger holds a `loss` receipt for each range."""
 
     remedy = "run more often, or raise the source's retention"
-    next_step = f"{remedy}; see what is lost with ferry ledger; when you have noted it, this ends the warning: ferry ack-loss"
+    next_step = (
+        f"note what is lost (ferry ledger): it cannot be copied any more; {remedy}, so that it does not happen again; "
+        "then end this warning: ferry ack-loss"
+    )
     exit_code = ExitCode.DATA_LOST
     retry = RetryRule.HUMAN
 
@@ -257,7 +263,8 @@ class LimitsBroken(FerryError):
 
     broken: tuple[Any, ...] = ()
     next_step = (
-        "start a run now; if the next runs do not catch up, run more often, or raise the limit (and ferry.max.rate.mb, if it is set)"
+        "start a run now; if the flow stays behind, run more often, or raise ferry.max.rate.mb if it is set; "
+        "if it may be so far behind, raise the limit"
     )
     exit_code = ExitCode.PARTLY_FAILED
     retry = RetryRule.HUMAN
@@ -373,7 +380,7 @@ class TransactionHangs(PartitionError):
     began it and its coordinator no longer knows it.
     """
 
-    next_step = "end the transaction as the message says, then run again"
+    next_step = "wait until the application ends the transaction, or end it as the message says; then run again"
 
 
 class LogChanged(PartitionError):

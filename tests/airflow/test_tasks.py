@@ -46,7 +46,7 @@ def test_errors(error: type[FerryError], final: bool) -> None:
 
 
 def test_the_next_step_has_commands_to_paste() -> None:
-    told = "this ends the warning: ferry ack-loss /etc/ferry/mm2.properties --flow 'A->B'"
+    told = "then end this warning: ferry ack-loss /etc/ferry/mm2.properties --flow 'A->B'"
     with pytest.raises(AirflowFailException, match=re.escape(told)), typed_retries(REFERENCE):
         raise SourceDataLost("t-0 offset 4")
 

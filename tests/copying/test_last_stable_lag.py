@@ -112,8 +112,9 @@ def test_a_lag_as_json_and_as_a_failure() -> None:
         "state": "Ongoing",
         "others": 2,
         "hidden": "",
-        "remedy": "the cluster aborts the transaction 60 s after its start; if the application with transactional id id hangs or is gone, "
-        "start it again: this ends it at once (to stop it does not); then run again",
+        "remedy": "wait until the cluster aborts the transaction, 60 s after its start; "
+        "or, if the application with transactional id id hangs or is gone, "
+        "start it again, which aborts it at once; then run again",
     }
     young, unseen = replace(entry, overdue=False), replace(entry, transaction=None, hidden="not allowed")
     problem = (

@@ -216,16 +216,14 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         (replace(HEALTHY, last_run={**ENDED, "records": 1}), "A->B is healthy, up to date; last run 2 min ago copied 1 record"),
         (
             replace(HEALTHY, last_run={**ENDED, "superseded": "r0"}),
-            (
-                "A->B is healthy, up to date; last run 2 min ago copied 4,999 records; run r0 before it was superseded: "
-                "a newer run took over"
-            ),
+            ("A->B is healthy, up to date; last run 2 min ago copied 4,999 records; run r0 ended early, because a newer run took over"),
         ),
         (
             seen(lagging(10, 1_300.0), last_run={**ENDED, "lag_records": 4}, interval_seconds=600.0),
             (
                 "A->B lags: behind by 22 min, more than 2 intervals of its schedule (10 min); 10 records behind, the oldest 22 min old; "
-                "last run 2 min ago copied 4,999 records and left 4 behind; the lag has grown by 6 since"
+                "last run 2 min ago copied 4,999 records and left 4 behind (it copies what is there when it begins); "
+                "the lag has grown by 6 since"
             ),
         ),
         (  # another run is under way
@@ -275,10 +273,20 @@ def test_what_the_lag_leaves_out_is_told_beside_it() -> None:
     assert not_counted(HEALTHY) == []
 
 
+def test_partitions_that_stopped_for_one_reason_each_say_what_is_their_own() -> None:
+    problem = "remote topic A.t was deleted and created again; the copies of t-{0} up to source offset 9{0} are gone; it had topic id x"
+    stopped = tuple({"topic": "t", "partition": n, "error": "TargetRecreated", "problem": problem.format(n)} for n in range(2))
+    (reason,) = verdict_of(Overview((IDLE,), stopped=stopped, stopped_total=2).signs("A->B"), NOW).reasons
+    assert reason.text == (
+        "2 partitions stopped (TargetRecreated): t-0, t-1: remote topic A.t was deleted and created again; "
+        "the copies of t-0 up to source offset 90 are gone; the copies of t-1 up to source offset 91 are gone"
+    )
+
+
 def test_a_next_step_names_commands_to_paste() -> None:
     signs = replace(seen(Overview((IDLE,), (LOSS,), 1, 1, 4)), config="/etc/ferry/mm2.properties")
     assert verdict_of(signs, NOW).next_step.endswith(
-        "what is lost, this ends the warning: ferry ack-loss /etc/ferry/mm2.properties --flow 'A->B'"
+        "so that it does not happen again; then end this warning: ferry ack-loss /etc/ferry/mm2.properties --flow 'A->B'"
     )
 
 

@@ -68,11 +68,9 @@ class LastStableLag:
     def remedy(self) -> str:
         found = self.transaction
         if found is not None and found.state is not None and not found.forgotten:
-            until = f"the cluster aborts the transaction {span(found.timeout // 1000)} after its start"
-            again = (
-                f"if the application with transactional id {found.transactional_id} hangs or is gone, start it again: this ends it at once"
-            )
-            return f"{until}; {again} (to stop it does not); then run again"
+            until = f"wait until the cluster aborts the transaction, {span(found.timeout // 1000)} after its start"
+            whose = f"the application with transactional id {found.transactional_id}"
+            return f"{until}; or, if {whose} hangs or is gone, start it again, which aborts it at once; then run again"
         command = f"kafka-transactions.sh --bootstrap-server {self.servers.replace(' ', '')} abort --topic {self.held.topic}"
         command += f" --partition {self.held.partition} --start-offset {self.stable_end}"
         known = "its coordinator has forgotten it" if found is not None and found.forgotten else "if no application owns it any more"

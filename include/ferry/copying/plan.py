@@ -196,8 +196,8 @@ def other_remote(facts: PartitionFacts, head: Head) -> str:
     if facts.remote_topic != head.remote_topic:
         return f"it was copied to {head.remote_topic}, and today's replication policy names {facts.remote_topic}: change the policy back"
     if facts.remote_topic_id is None:
-        return f"remote topic {facts.remote_topic} was deleted, and {_gone(facts, head)}; it had topic id {head.remote_topic_id}"
-    again = f"remote topic {facts.remote_topic} {CREATED_AGAIN}, and {_gone(facts, head)}"
+        return f"remote topic {facts.remote_topic} was deleted; {_gone(facts, head)}; it had topic id {head.remote_topic_id}"
+    again = f"remote topic {facts.remote_topic} {CREATED_AGAIN}; {_gone(facts, head)}"
     return f"{again}; {_other_id(head.remote_topic_id, facts.remote_topic_id)}"
 
 

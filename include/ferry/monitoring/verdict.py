@@ -226,8 +226,8 @@ def _last_run(signs: Signs, now: float, lags: bool) -> str:
         return told
     left = run["lag_records"] if run["newest"] and run["state"] == RunState.DONE else None
     if lags and lag is not None and left is not None and 0 <= left <= lag.records:
-        told += f" and left {left:,} behind; the lag has grown by {lag.records - left:,} since"
-    return f"{told}; run {run['superseded']} before it was superseded: a newer run took over" if run["superseded"] else told
+        told += f" and left {left:,} behind (it copies what is there when it begins); the lag has grown by {lag.records - left:,} since"
+    return f"{told}; run {run['superseded']} ended early, because a newer run took over" if run["superseded"] else told
 
 
 def not_counted(signs: Signs) -> list[str]:
@@ -255,8 +255,9 @@ def _losses(signs: Signs, _: float) -> Iterator[Reason]:
     if total := signs.losses_total:
         told = [_LOST[kind] for kind in sorted(signs.lost_kinds)]
         what = (told[0][0] if len(told) == 1 else _LOST_IN_ANY_WAY).format(count_of(signs.lost_records, "record"))
-        steps = [*(step for _, step in told), "when you have noted what is lost, this ends the warning: ferry ack-loss"]
-        yield Reason(Health.LOSS, f"{what}: {_named(signs.losses, total)}", "; ".join(steps))
+        again = "; ".join(f"{step}, so that it does not happen again" for _, step in told)
+        steps = f"note what is lost: it cannot be copied any more; {again}; then end this warning: ferry ack-loss"
+        yield Reason(Health.LOSS, f"{what}: {_named(signs.losses, total)}", steps)
 
 
 def _failing(signs: Signs, now: float) -> Iterator[Reason]:
@@ -273,13 +274,14 @@ def _failing(signs: Signs, now: float) -> Iterator[Reason]:
 
 
 def _stopped(signs: Signs) -> Iterator[Reason]:
-    """A reason for each error: each has its own next step. The problem is that of the first partition."""
+    """A reason for each error: each has its own next step. The problem is that of the first partition, with what names others."""
     unseen = signs.stopped_total - len(signs.stopped)
     for error, found in grouped((failure.error, failure) for failure in signs.stopped).items():
         total, unseen = len(found) + unseen, 0
         places = _named([failure.where for failure in found], total, ", ")
         what = "topic" if all(failure.partition < 0 for failure in found) else "partition"
-        text = f"{count_of(total, what)} stopped ({error}): {places}: {_gist(found[0].problem)}"
+        own = (part for failure in found[:NAMED] for part in failure.problem.split("; ")[1:] if failure.where in part)
+        text = f"{count_of(total, what)} stopped ({error}): {places}: {'; '.join((_gist(found[0].problem), *own))}"
         text += "; how far behind: unknown" if any(map(_is_unread, found)) else ""
         yield Reason(Health.FAILING, text, _step_of(error))
 
