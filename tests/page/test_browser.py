@@ -294,7 +294,7 @@ def test_on_a_small_screen_the_chosen_tab_is_in_sight(visit: Visit) -> None:
 
 
 ANSWERS = {
-    "failing": ("✕ Failing", "588 records", "the last verify found 7 differences", "Next: note what is lost: it cannot be copied any more"),
+    "failing": ("✕ Failing", "588 records", "the last verify found 7 differences", "Next: note what is lost (ferry ledger"),
     "missing": ("◌ Records missing", "nothing", "Missing: orders (3,700), users (7)", "ferry backfill /etc/ferry/mm2.properties"),
     "unreachable": ("⌁ Cannot be read", "did not answer within 10 s", "Next: check that the cluster is up", "It was then:"),
 }
