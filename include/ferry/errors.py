@@ -264,7 +264,7 @@ class LimitsBroken(FerryError):
     broken: tuple[Any, ...] = ()
     next_step = (
         "start a run now; if the flow stays behind, run more often, or raise ferry.max.rate.mb if it is set; "
-        "if it may be so far behind, raise the limit"
+        "if this lag is acceptable, raise the limit"
     )
     exit_code = ExitCode.PARTLY_FAILED
     retry = RetryRule.HUMAN

@@ -164,11 +164,11 @@ def test_the_remote_topic_would_replace_timestamps() -> None:
 def test_the_remote_topic_was_recreated_or_deleted() -> None:
     recreated = replace(KNOWN, remote_topic_id=OTHER_REMOTE, committed=None)
     refused(recreated, TargetRecreated, "ferry.on.target.recreate")
-    gone = "created again; the copies of t-0 up to source offset 49 are gone{}; it had topic id"
+    gone = "created again; what was copied of t-0 below source offset 50 is gone{}; the topic had topic id"
     refused(replace(recreated, log_start=20), TargetRecreated, gone.format(" (the source's log begins at offset 20)"))
     for other_log in (replace(recreated, topic_id=OTHER_SOURCE), replace(recreated, stable_end=10)):
         refused(other_log, TargetRecreated, gone.format(""))
-    refused(replace(recreated, head=head(0)), TargetRecreated, "created again; all that was copied into it is gone; it had topic id")
+    refused(replace(recreated, head=head(0)), TargetRecreated, "created again; what was copied of t-0 below source offset 0 is gone")
     refused(replace(KNOWN, remote_topic_id=None, remote_partitions=0, committed=None), TargetRecreated, "was deleted")
     refused(
         replace(KNOWN, remote_topic="other", remote_topic_id=None, committed=None), TargetRecreated, "names other: change the policy back"

@@ -121,7 +121,7 @@ def test_each_check(facts: ClusterFacts, check: str, verdict: str, told: str, fi
 def test_a_service_is_named_and_its_versions_are_no_age() -> None:
     redpanda = replace(can(newest={1: 11, 3: 8, 9: 7, 22: 3, 61: 0, 66: 0}, features={}), cluster_id="redpanda.3f2", configs={})
     findings = list(cluster_findings(redpanda, source=True, target=True))
-    assert next(entry.found for entry in findings if entry.check == "service").startswith("Redpanda; its documents")
+    assert next(entry.found for entry in findings if entry.check == "service").startswith("Redpanda; Ferry knows its limits as of 20")
     assert next(entry.found for entry in findings if entry.check == "version").startswith("the cluster does not tell it")
     released = [entry.found for entry in findings if entry.check == "release"]
     assert released

@@ -119,8 +119,8 @@ def test_one_cluster_under_two_names(flow_of: FlowOf) -> None:
         (replace(FACTS, differences=(SHORT,)), None, "topic configs", "warning", "retention.ms=1 of A.orders", "set it"),
         (replace(FACTS, differences=(SHORT, STAMPED)), None, "topic configs", "failure", "type=LogAppendTime of A.orders", "CreateTime"),
         (FACTS, 8 * DAY, "expiration", "warning", "8 days between runs", "transactional.id.expiration.ms"),
-        (replace(FACTS, status=status(100.0)), 3_600.0, "headroom", "failure", "orders-1", "run now"),
-        (replace(FACTS, status=status(100.0)), None, "headroom", "warning", "100 s", "run now"),
+        (replace(FACTS, status=status(100.0)), 3_600.0, "headroom", "failure", "orders-1", "raise retention.ms of orders"),
+        (replace(FACTS, status=status(100.0)), None, "headroom", "warning", "100 s", "raise retention.ms of orders"),
         (replace(FACTS, status=None, problem=PartitionsFailed("it broke")), None, "status", "failure", "it broke", " "),
     ],
 )

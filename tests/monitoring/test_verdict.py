@@ -49,7 +49,9 @@ def lagging(records: int = 10, seconds: float = 30.0, headroom: float | None = N
 
 
 def run(state: str, *, failed: list[dict[str, Any]] | None = None, syncs: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {**empty_run("r1"), "state": state, "failed": failed or [], "syncs": syncs or {}, "newest": True, "superseded": ""}
+    return {**empty_run("r1"), "state": state, "failed": failed or [], "syncs": syncs or {}, "newest": True, "superseded": ""} | {
+        "bound": "latest"
+    }
 
 
 AWAY = {**STOPPED, "topic": "", "error": "task plan_run failed", "problem": "cluster B (b:9092) does not answer"}
@@ -216,7 +218,9 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         (replace(HEALTHY, last_run={**ENDED, "records": 1}), "A->B is healthy, up to date; last run 2 min ago copied 1 record"),
         (
             replace(HEALTHY, last_run={**ENDED, "superseded": "r0"}),
-            ("A->B is healthy, up to date; last run 2 min ago copied 4,999 records; run r0 ended early, because a newer run took over"),
+            (
+                "A->B is healthy, up to date; last run 2 min ago copied 4,999 records; run r0 ended early, because a newer run, or a command, took the flow over"
+            ),
         ),
         (
             seen(lagging(10, 1_300.0), last_run={**ENDED, "lag_records": 4}, interval_seconds=600.0),
@@ -274,12 +278,13 @@ def test_what_the_lag_leaves_out_is_told_beside_it() -> None:
 
 
 def test_partitions_that_stopped_for_one_reason_each_say_what_is_their_own() -> None:
-    problem = "remote topic A.t was deleted and created again; the copies of t-{0} up to source offset 9{0} are gone; it had topic id x"
+    again = "remote topic A.t was deleted and created again; "
+    problem = again + "what was copied of t-{0} below source offset 9{0} is gone; the topic had topic id x"
     stopped = tuple({"topic": "t", "partition": n, "error": "TargetRecreated", "problem": problem.format(n)} for n in range(2))
     (reason,) = verdict_of(Overview((IDLE,), stopped=stopped, stopped_total=2).signs("A->B"), NOW).reasons
     assert reason.text == (
         "2 partitions stopped (TargetRecreated): t-0, t-1: remote topic A.t was deleted and created again; "
-        "the copies of t-0 up to source offset 90 are gone; the copies of t-1 up to source offset 91 are gone"
+        "what was copied of t-0 below source offset 90 is gone; what was copied of t-1 below source offset 91 is gone"
     )
 
 

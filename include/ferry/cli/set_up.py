@@ -140,7 +140,8 @@ def _doctor_parts(findings: list[Finding], counts: dict[str, int], config: Path 
             yield complaint(f"{entry.verdict}: {entry.where}: {entry.check}: {entry.found}\n→ {entry.fix}")
     elif config is not None:
         flow = next((entry.where.removeprefix("flow ") for entry in findings if entry.where.startswith("flow ")), "A->B")
-        begin = "No failure was found; read the warnings." if counts["warning"] else "Nothing stands in the way of a run."
+        warnings = count_of(counts["warning"], "warning")
+        begin = f"You may start a run; read the {warnings} first." if counts["warning"] else "Nothing stands in the way of a run."
         yield f"{begin} next: ferry plan {config} --flow '{flow}', then ferry run {config} --flow '{flow}'"
 
 

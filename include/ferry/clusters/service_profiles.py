@@ -46,7 +46,7 @@ def _azure(codecs: str, compression: tuple[Setting, ...]) -> tuple[Limit, ...]:
         Limit(codecs, "Ferry writes batches as they are, or with ferry.compression.type", _AZURE_OVERVIEW, compression),
         Limit(
             "A request may have at most 1,046,528 bytes; the connection is closed after a larger one.",
-            "the producer's max.request.size must stay below that",
+            "the producer's max.request.size must be 1,000,000 or less",
             _AZURE_CONFIGURATIONS,
             (Setting("max.request.size", ("1000000",)),),
         ),
@@ -93,7 +93,7 @@ CONFLUENT_CLOUD = ManagedService(
 )
 MSK_PROVISIONED = ManagedService(
     "Amazon MSK (Standard brokers)",
-    (Limit("It runs Apache Kafka.", "no limits are known; brokers' configs are set in AWS", f"{_MSK}msk-configuration.md"),),
+    (Limit("It runs Apache Kafka.", "Ferry knows of no limits; brokers' configs are set in AWS", f"{_MSK}msk-configuration.md"),),
     READ,
     hosts=_MSK_HOSTS,
 )
@@ -139,7 +139,7 @@ EVENT_HUBS_STANDARD = ManagedService(
     (
         Limit(
             "There are no transactions.",
-            "Ferry can copy only at least once",
+            "Ferry can copy only at least once, and only with transaction.producer = false",
             _AZURE_OVERVIEW,
             (_WITHOUT_TRANSACTIONS,),
         ),
@@ -148,6 +148,7 @@ EVENT_HUBS_STANDARD = ManagedService(
             "A namespace has at most 10 event hubs.",
             "each remote topic and each of Ferry's own topics is one",
             f"{_AZURE}compare-tiers.md",
+            offered=True,
         ),
     ),
     READ,
@@ -162,7 +163,11 @@ EVENT_HUBS_STANDARD = ManagedService(
 EVENT_HUBS_PREMIUM = ManagedService(
     "Azure Event Hubs (Premium or Dedicated)",
     (
-        Limit("Transactions are a public preview.", "with them Ferry copies exactly once, if they work as in Kafka", _AZURE_OVERVIEW),
+        Limit(
+            "Transactions are a public preview.",
+            "unless transaction.producer = false, Ferry copies exactly once, if they work as in Kafka",
+            _AZURE_OVERVIEW,
+        ),
         *_azure("Records are compressed with gzip, or not at all.", (Setting("ferry.compression.type", ("gzip", "none")),)),
     ),
     READ,

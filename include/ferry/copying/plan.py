@@ -196,22 +196,20 @@ def other_remote(facts: PartitionFacts, head: Head) -> str:
     if facts.remote_topic != head.remote_topic:
         return f"it was copied to {head.remote_topic}, and today's replication policy names {facts.remote_topic}: change the policy back"
     if facts.remote_topic_id is None:
-        return f"remote topic {facts.remote_topic} was deleted; {_gone(facts, head)}; it had topic id {head.remote_topic_id}"
+        return f"remote topic {facts.remote_topic} was deleted; {_gone(facts, head)}; the remote topic had topic id {head.remote_topic_id}"
     again = f"remote topic {facts.remote_topic} {CREATED_AGAIN}; {_gone(facts, head)}"
     return f"{again}; {_other_id(head.remote_topic_id, facts.remote_topic_id)}"
 
 
 def _gone(facts: PartitionFacts, head: Head) -> str:
-    """Which copies are gone with a remote topic; and, if the source's log is still the one that was copied, where that begins now."""
-    if not head.position:
-        return "all that was copied into it is gone"
-    copies = f"the copies of {facts.topic}-{facts.partition} up to source offset {head.position - 1:,} are gone"
+    """What is gone with a remote topic; and, if the source's log is still the one that was copied, where that begins now."""
+    copies = f"what was copied of {facts.topic}-{facts.partition} below source offset {head.position:,} is gone"
     same = head.source_topic_id == facts.topic_ids.source and facts.stable_end >= head.position
     return f"{copies} (the source's log begins at offset {facts.log_start:,})" if same else copies
 
 
 def _other_id(before: object, now: object) -> str:
-    return f"it had topic id {before} and has {now} now"
+    return f"the topic had topic id {before} and has {now} now"
 
 
 def _decide(facts: PartitionFacts, rules: PlanRules) -> _Decided:

@@ -12,6 +12,9 @@ from typing import Self
 from ferry.errors import ArgumentError
 from ferry.wire.documents import read_as, read_document
 
+# The bound of a run that copies all that the source has when it begins.
+LATEST = "latest"
+
 
 @dataclass(frozen=True)
 class RunRequest:
@@ -47,7 +50,7 @@ class RunRequest:
         """The end bound as the report names it: `latest`, an ISO time, or that it follows."""
         if self.follow_until is not None:
             return f"following until {self.follow_until.isoformat(timespec='seconds')}"
-        return "latest" if self.until is None else self.until.isoformat()
+        return LATEST if self.until is None else self.until.isoformat()
 
     def to_json(self) -> str:
         return json.dumps(vars(self), default=datetime.isoformat)

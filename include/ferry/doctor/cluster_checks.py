@@ -93,7 +93,7 @@ def services_of(facts: ClusterFacts) -> tuple[ManagedService, ...]:
 def _service(where: str, facts: ClusterFacts) -> Iterator[Finding]:
     if services := services_of(facts):
         read = max(service.read for service in services)
-        yield ok(where, "service", f"{named(services)}; its documents were read on {read}")
+        yield ok(where, "service", f"{named(services)}; Ferry knows its limits as of {read}")
     else:
         yield ok(where, "service", "not recognised: Ferry treats it as Apache Kafka, and goes by the requests that it offers")
 
@@ -120,12 +120,12 @@ def _protocol(where: str, facts: ClusterFacts) -> Finding:
     features = facts.capabilities.features
     level = features.get("transaction.version", 0)
     if level >= 2:
-        return ok(where, "exactly-once", f"offered: transaction.version {level} (KIP-890)")
+        return ok(where, "exactly-once", f"yes: Ferry copies in transactions (transaction.version {level}, KIP-890)")
     if features.get("metadata.version", 0) >= 22:
         servers = facts.bootstrap.replace(" ", "")
         fix = f"kafka-features.sh --bootstrap-server {servers} upgrade --feature transaction.version=2"
         return warning(where, "exactly-once", f"transaction.version {level}: the older protocol can leave hanging transactions", fix)
-    return ok(where, "exactly-once", "offered: the protocol of transactions before Kafka 4.0")
+    return ok(where, "exactly-once", "yes: Ferry copies in transactions (by their protocol before Kafka 4.0)")
 
 
 def _transaction_log(where: str, facts: ClusterFacts) -> Iterator[Finding]:

@@ -46,8 +46,8 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
     else:
         yield ok(where, "topics", f"{facts.selected} to copy")
     yield from service_findings(flow, source, target)
-    yield from topics_beforehand(flow, target, facts.missing_topics, facts.compacted)
     yield from too_many_topics(flow, target, facts.selected)
+    yield from topics_beforehand(flow, target, facts.missing_topics, facts.compacted)
     needed = required_rights(flow)
     yield from rights_findings("rights at the source", flow, flow.source, needed.source, facts.source_rights, services_of(source))
     yield from rights_findings("rights at the target", flow, flow.target, needed.target, facts.target_rights, services_of(target))
@@ -68,7 +68,7 @@ def rights_findings(  # noqa: PLR0917 - whose rights, those that it needs, then 
     where = f"flow {flow.name}"
     compare = f"compare with: {flow.command('acls')}"
     if hidden := dict.fromkeys(service.access for service in services if service.access):
-        fix = f"run {flow.command('acls')}; it prints commands of Kafka: allow there what they would allow"
+        fix = f"give Ferry's user the rights that {flow.command('acls')} prints (as commands of Kafka)"
         yield warning(where, check, f"not checked: {' or '.join(hidden)} decide, and Kafka's protocol does not show them", fix)
         return
     if facts.enforced is False:
@@ -211,7 +211,7 @@ def _headroom(where: str, status: FlowStatus, next_run: float, *, scheduled: boo
     until = "the next run" if scheduled else "a day has passed"
     if least <= next_run:
         verdict = Verdict.FAILURE if scheduled else Verdict.WARNING
-        fix = f"run now; then run more often, or raise retention.ms of {place.rpartition('-')[0]} at the source"
+        fix = f"raise retention.ms of {place.rpartition('-')[0]} at the source now; then run, as soon as nothing fails here, and more often"
         when = f"in {span(least)}, before {until}" if least > 0 else "at any time"
         yield Finding(where, "headroom", verdict, f"{place}: the source may drop uncopied records {when}", fix)
     else:

@@ -1,7 +1,9 @@
 """Findings about the limits of managed services that a flow meets (pure)."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from ferry.clusters.partitions import grouped
 from ferry.clusters.service_profiles import named
 from ferry.clusters.services import Limit, ManagedService, Setting, Side
 from ferry.config import ClientRole, Flow
@@ -18,7 +20,7 @@ _OF_CLIENTS = frozenset(known.name for known in CLIENTS)
 
 
 def service_findings(flow: Flow, source: ClusterFacts, target: ClusterFacts) -> Iterator[Finding]:
-    """One for each limit of a service that the flow reads from or writes to.
+    """One for each limit of a service that the flow reads from or writes to; limits with the same fix are told together.
 
     Where a setting is missing, it is a failure; a warning if the cluster may be of a service that does not need it. If it may be of several
     that need one, the value is one that suits them all.
@@ -26,8 +28,10 @@ def service_findings(flow: Flow, source: ClusterFacts, target: ClusterFacts) -> 
     """
     for side, facts in ((Side.SOURCE, source), (Side.TARGET, target)):
         services = services_of(facts)
-        for limit in dict.fromkeys(limit for service in services for limit in service.limits if limit.side is side and not limit.offered):
-            yield _finding(flow, facts.alias, limit, services)
+        limits = dict.fromkeys(limit for service in services for limit in service.limits if limit.side is side and not limit.offered)
+        findings = [_finding(flow, facts.alias, limit, services) for limit in limits]
+        for found in grouped((entry.fix or entry.found, entry) for entry in findings).values():
+            yield replace(found[0], found=" ".join(entry.found for entry in found))
 
 
 def _finding(flow: Flow, alias: str, limit: Limit, services: Sequence[ManagedService]) -> Finding:
@@ -36,7 +40,8 @@ def _finding(flow: Flow, alias: str, limit: Limit, services: Sequence[ManagedSer
     told = f"{alias} {'is' if surely else 'may be'} {named(having)}: {limit.what} {_sentence(limit.ferry)}"
     unset = [setting for setting in limit.settings if not _is_set(flow, setting)]
     if not unset:
-        return ok(f"flow {flow.name}", "service", told)
+        settled = f" {', '.join(setting.key for setting in limit.settings)} is set as needed." if limit.settings else ""
+        return ok(f"flow {flow.name}", "service", f"{told}{settled}")
     suits_none = all(
         any(other.key == setting.key and not _is_set(flow, other) for other in service.settings)
         for setting in unset
@@ -45,7 +50,7 @@ def _finding(flow: Flow, alias: str, limit: Limit, services: Sequence[ManagedSer
     common = [found for setting in unset if (found := _for_all(setting, services)) is not None]
     if suits_none and len(common) == len(unset):
         return failure(f"flow {flow.name}", "service", told, _write(flow, common))
-    condition = f"only if {alias} is {named(having)}, as the console of the service shows: "
+    condition = f"only if {alias} is {named(having)} (look it up in the service's console): "
     return (failure if suits_none else warning)(f"flow {flow.name}", "service", told, f"{condition}{_write(flow, unset)}")
 
 
@@ -69,9 +74,9 @@ def too_many_topics(flow: Flow, target: ClusterFacts, copied: int) -> Iterator[F
         return
     surely = len(limited) == len(services)
     needs = f"the flow alone needs {copied + own} topics there: {count_of(copied, 'remote topic')} and {own} of Ferry's own"
-    found = f"{target.alias} {'is' if surely else 'may be'} {named(limited)}, which holds {limited[0].most_topics} topics; {needs}"
+    found = f"{target.alias} {'is' if surely else 'may be'} {named(limited)}, which holds at most {limited[0].most_topics} topics; {needs}"
     condition = "" if surely else f"if {target.alias} is {named(limited)}: "
-    fix = f"{condition}copy fewer topics ({flow.name}.topics), or choose a kind of the service that holds more"
+    fix = f"{condition}before you create topics: copy fewer ({flow.name}.topics), or choose a kind of the service that holds more"
     yield (failure if surely else warning)(f"flow {flow.name}", "service", found, fix)
 
 
@@ -94,7 +99,10 @@ def topics_beforehand(flow: Flow, target: ClusterFacts, missing: Collection[str]
     told = ", ".join(f"{name} ({own.partitions}, {own.policy})" for name, own in sorted(wanted.items()))
     found = f"{target.alias} is {named(services)}: Ferry cannot set {POLICY} there. These topics are missing (partitions, {POLICY}): {told}"
     yield failure(
-        f"flow {flow.name}", "topics to create", found, f"create them at {target.alias} with the service's own tools, then run this again"
+        f"flow {flow.name}",
+        "topics to create",
+        found,
+        f"create them at {target.alias} with the service's own tools, then run this again; Ferry creates all others itself",
     )
 
 

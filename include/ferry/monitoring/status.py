@@ -56,7 +56,7 @@ class FlowStatus:
     """`broken`: the limits of `ferry.alert.*` that it exceeds. `lacking`: what the releases of its clusters cannot do.
     `stopped`: partitions (-1: whole topics) that the next run will not copy. `following`: the run that follows now. `gone`:
     one that should follow, but that proves no more that it goes on: it was killed. `missing`: as of missing.py; a look after a run does not
-    tell. `last_run` (as of runs.empty_run), `last_verify`: the newest that ended; `newest_run` may go on. `records_per_second`: how fast
+    tell. `last_run` (as of runs.last_ended), `last_verify`: the newest that ended; `newest_run` may go on. `records_per_second`: how fast
     the last runs copied. `interval_seconds`: of the schedule. `config`: the path of the file.
     `stage`: a ferry.ledger.recovery_record.Stage; `stage_since` (ms): when groups began to move, 0 while the flow replicates.
     """

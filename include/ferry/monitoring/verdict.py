@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from ferry.clusters.partitions import grouped
 from ferry.config.flow import flow_command, with_commands
 from ferry.config.settings import HEADROOM_SECONDS, LAG_SECONDS
+from ferry.copying.request import LATEST
 from ferry.errors import (
     ClusterUnreachable,
     CopiesDiffer,
@@ -220,14 +221,21 @@ def told_run(run: Mapping[str, Any] | None, now: float) -> str:
 
 
 def _last_run(signs: Signs, now: float, lags: bool) -> str:
-    """As told_run; for a flow that lags also what that run left and how the lag has grown, and in any case which run was superseded."""
+    """As told_run; for a flow that lags also what that run left and how the lag has grown, and which run before it was superseded.
+
+    Only a run up to `latest` says something about the lag: others do not copy all that is there when they begin.
+    """
     told, run, lag = told_run(signs.last_run, now), signs.last_run, signs.lag
     if run is None:
         return told
-    left = run["lag_records"] if run["newest"] and run["state"] == RunState.DONE else None
+    counts = run["newest"] and run["state"] == RunState.DONE and run["bound"] == LATEST
+    left = run["lag_records"] if counts else None
     if lags and lag is not None and left is not None and 0 <= left <= lag.records:
-        told += f" and left {left:,} behind (it copies what is there when it begins); the lag has grown by {lag.records - left:,} since"
-    return f"{told}; run {run['superseded']} ended early, because a newer run took over" if run["superseded"] else told
+        told += f" and left {left:,} behind (it copies what is there when it begins)"
+        told += f"; the lag has grown by {lag.records - left:,} since" if left < lag.records else ""
+    return (
+        f"{told}; run {run['superseded']} ended early, because a newer run, or a command, took the flow over" if run["superseded"] else told
+    )
 
 
 def not_counted(signs: Signs) -> list[str]:
@@ -255,8 +263,8 @@ def _losses(signs: Signs, _: float) -> Iterator[Reason]:
     if total := signs.losses_total:
         told = [_LOST[kind] for kind in sorted(signs.lost_kinds)]
         what = (told[0][0] if len(told) == 1 else _LOST_IN_ANY_WAY).format(count_of(signs.lost_records, "record"))
-        again = "; ".join(f"{step}, so that it does not happen again" for _, step in told)
-        steps = f"note what is lost: it cannot be copied any more; {again}; then end this warning: ferry ack-loss"
+        again = f"{' and '.join(step for _, step in told)}, so that it does not happen again"
+        steps = f"note what is lost; {again}; then end this warning: ferry ack-loss"
         yield Reason(Health.LOSS, f"{what}: {_named(signs.losses, total)}", steps)
 
 

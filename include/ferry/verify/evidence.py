@@ -82,7 +82,7 @@ def _broken(entry: PartitionFacts) -> PartitionFailure | None:
     if head is None:
         return None
     if head.topic_ids.remote != entry.topic_ids.remote:
-        problem = f"what was copied up to offset {head.position} cannot be compared: {other_remote(entry, head)}"
+        problem = f"the copies cannot be compared: {other_remote(entry, head)}"
         return PartitionFailure(*entry.key, TargetRecreated.__name__, problem)
     if head.ledger_topic_id != entry.ledger_topic_id:
         problem = f"the ledger of the records up to offset {head.position} was deleted: nothing says what is on the target"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ferry.ledger.receipts import Receipt
-from ferry.wire.ranges import Range, outside, union
+from ferry.wire.ranges import NO_END, Range, outside, union
 from ferry.wire.runs import DOWNSTREAM, UPSTREAM, OffsetRun, end_of
 
 # The size of a range: small enough that several workers share a partition.
@@ -40,14 +40,15 @@ class SharedOffsets:
 
 
 def sliced(receipt: Receipt) -> list[Slice]:
-    """The slices of a receipt of copied records, in order."""
-    handled = receipt.counters.by_handler
-    if receipt.runs and receipt.counters.bytes <= PIECE_BYTES and len(receipt.runs) <= PIECE_RUNS:
-        return [Slice(receipt.upstream_start, receipt.upstream_end, receipt.runs, receipt.counters.bytes, handled)]
+    """The slices of a receipt of copied records, in order. Runs outside of its range (a damaged ledger) explain no record."""
+    handled, range_ = receipt.counters.by_handler, (receipt.upstream_start, receipt.upstream_end)
+    runs, *_ = clip(receipt.runs, SharedOffsets(range_, (0, NO_END)))
+    if runs and receipt.counters.bytes <= PIECE_BYTES and len(runs) <= PIECE_RUNS:
+        return [Slice(*range_, runs, receipt.counters.bytes, handled)]
     each = receipt.counters.bytes / max(1, receipt.counters.records)
     groups: list[list[OffsetRun]] = []
     weights: list[float] = []
-    for run in receipt.runs:
+    for run in runs:
         weight = run[2] * each
         full = not groups or weights[-1] + weight > PIECE_BYTES or len(groups[-1]) >= PIECE_RUNS
         if full and not (groups and follows(groups[-1][-1], run)):
@@ -55,7 +56,7 @@ def sliced(receipt: Receipt) -> list[Slice]:
             weights.append(0)
         groups[-1].append(run)
         weights[-1] += weight
-    whole = Slice(receipt.upstream_start, receipt.upstream_end, (), 0, handled)
+    whole = Slice(*range_, (), 0, handled)
     return _cut(whole, groups, weights) if groups else [whole]
 
 
