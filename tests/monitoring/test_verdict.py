@@ -219,7 +219,8 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         (
             replace(HEALTHY, last_run={**ENDED, "superseded": "r0"}),
             (
-                "A->B is healthy, up to date; last run 2 min ago copied 4,999 records; run r0 ended early, because a newer run, or a command, took the flow over"
+                "A->B is healthy, up to date; last run 2 min ago copied 4,999 records; "
+                "run r0 ended early, because a newer run, or a command, took the flow over"
             ),
         ),
         (
