@@ -318,7 +318,10 @@ class SourceMissing(PartitionError):
 class TargetRecreated(PartitionError):
     """The remote topic has another topic id than the one in the ledger: it was deleted and created again."""
 
-    next_step = "set ferry.on.target.recreate=restart in Ferry's config, then run again: it copies anew all that the source still has"
+    next_step = (
+        "set ferry.on.target.recreate=restart in Ferry's config, then run again: "
+        "it copies again what the source still has of the topics that the message names"
+    )
 
 
 class TargetMissing(PartitionError):
