@@ -49,9 +49,8 @@ def lagging(records: int = 10, seconds: float = 30.0, headroom: float | None = N
 
 
 def run(state: str, *, failed: list[dict[str, Any]] | None = None, syncs: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {**empty_run("r1"), "state": state, "failed": failed or [], "syncs": syncs or {}, "newest": True, "superseded": ""} | {
-        "bound": "latest"
-    }
+    known = {**empty_run("r1"), "bound": "latest", "newest": True, "superseded": ""}
+    return {**known, "state": state, "failed": failed or [], "syncs": syncs or {}}
 
 
 AWAY = {**STOPPED, "topic": "", "error": "task plan_run failed", "problem": "cluster B (b:9092) does not answer"}

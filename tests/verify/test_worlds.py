@@ -232,11 +232,18 @@ def test_records_below_the_position_without_a_receipt_are_missing(data: st.DataO
 
 def test_a_receipt_whose_runs_reach_into_the_next_one_hides_no_copy() -> None:
     """Nobody writes such a ledger; a verify is there to find out. Records 10 to 14 are twice on the target."""
-    ledger = [
-        receipt(ReceiptKind.COPIED, 0, 10, runs=((0, 0, 15),), downstream_end=15, counters=Counters(15, 1_500, 1)),
-        receipt(ReceiptKind.COPIED, 10, 20, runs=((10, 20, 10),), downstream_end=30, counters=Counters(10, 1_000, 1)),
-    ]
-    world = World(source_end=20, target_end=30, receipts=ledger)
-    (wanted,) = planned(world)
-    assert wanted.runs == ((0, 0, 10), (10, 20, 10))
-    assert (wanted.downstream, wanted.tolerated) == ((0, 30), ()), "no receipt explains the records between both runs"
+    rows = [record(number, 1) for number in range(20)]
+    world = World(
+        source=[Stored(0, 20, tuple(enumerate(rows)))],
+        target=[Stored(0, 15, tuple(enumerate(rows[:15]))), Stored(20, 30, tuple(enumerate(rows[10:], 20)))],
+        receipts=[
+            receipt(ReceiptKind.COPIED, 0, 10, runs=((0, 0, 15),), downstream_end=15, counters=Counters(15, 1_500, 1)),
+            receipt(ReceiptKind.COPIED, 10, 20, runs=((10, 20, 10),), downstream_end=30, counters=Counters(10, 1_000, 1)),
+        ],
+        source_end=20,
+        target_end=30,
+    )
+    assert [wanted.runs for wanted in planned(world)] == [((0, 0, 10), (10, 20, 10))]
+    assert {(finding.kind, finding.downstream) for finding in findings(compare(world))} == {
+        (DifferenceKind.EXTRA, place) for place in range(10, 15)
+    }
