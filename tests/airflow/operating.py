@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -42,8 +43,13 @@ class Operator:
         self.call("PATCH", path, {"chosen_options": [option], "params_input": {}})
 
     def ended(self, run: tuple[str, str]) -> tuple[str, dict[str, str]]:
+        """State and tasks of a run, once it is over. The logs of tasks that failed are printed, as they are gone with the test."""
         self.wait(run, lambda _: self.api.run_state(*run).finished)
         found = self.api.run_state(*run)
+        for task in [name for name, state in found.tasks.items() if state == "failed"]:
+            path = f"/dags/{run[0]}/dagRuns/{run[1]}/taskInstances/{task}"
+            log = self.call("GET", f"{path}/logs/{self.call('GET', path)['try_number']}?full_content=true")
+            sys.stderr.writelines(f"{task}: {line}\n" for line in log["content"])
         return found.state, found.tasks
 
     def wait(self, run: tuple[str, str], done: Callable[[dict[str, str]], bool]) -> None:

@@ -64,7 +64,7 @@ def test_a_person_confirms(
     operator.question(run, "confirm")
     operator.answer(run, "confirm", "Approve")
     state, tasks = operator.ended(run)
-    assert state == "success", tasks
+    assert state == "success", f"{tasks}"
     report = operator.api.report(*run)
     assert report is not None
     assert (report["stage"], report["undone"], report["confirmed_by"]) == ("failed-over", [], "admin, in Airflow")
@@ -83,7 +83,7 @@ def test_a_person_confirms(
     assert group in operator.question(run, "confirm")["body"].replace("\\", "")
     operator.answer(run, "confirm", "Approve")
     state, tasks = operator.ended(run)
-    assert state == "success", tasks
+    assert state == "success", f"{tasks}"
     report = operator.api.report(*run)
     assert report is not None
     assert (report["stage"], report["undone"]) == ("replicating", [])

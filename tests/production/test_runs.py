@@ -96,7 +96,7 @@ def test_a_person_confirms_a_failover(
     assert "last copy: 10 records" in operator.question(run, "confirm")["body"]
     operator.answer(run, "confirm", "Approve")
     state, tasks = operator.ended(run)
-    assert state == "success", tasks
+    assert state == "success", f"{tasks}"
     report = operator.api.report(*run)
     assert report is not None
     assert (report["stage"], report["undone"], report["confirmed_by"]) == ("failed-over", [], "admin, in Airflow")
