@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from tools.proxy.service import Service
 from ferry.clusters.error_codes import CODES
 from ferry.config import Flow
 from ferry.ledger.reading import read_receipts
+from ferry.ledger.receipts import Receipt
 from ferry.syncs.translated_groups import translated_groups
 from ferry.verify import reasons
 from ferry.verify.range_runner import verify_inline
@@ -90,6 +91,11 @@ class Place(NamedTuple):
     exact: bool
 
 
+def recorded_end(receipts: Iterable[Receipt], partition: int) -> int:
+    """Where the partition's last receipt ends on the target. What a killed run had sent may arrive after it at any time."""
+    return max([0, *(receipt.downstream_end for receipt in receipts if receipt.partition == partition)])
+
+
 class Copy(NamedTuple):
     """What a flow has copied of `topic`, as a client of librdkafka reads it."""
 
@@ -104,16 +110,12 @@ class Copy(NamedTuple):
 
     def told(self) -> dict[int, Ranges]:
         """By partition, where the ledger says that records are on the target twice, or may be: these are after its last receipt."""
-        repeated = [(receipt.partition, span) for receipt in read_receipts(self.flow) for span in receipt.repeated]
-        ends = self.recorded_ends()
-        return {number: union([*(span for place, span in repeated if place == number), (ends[number], NO_END)]) for number in ends}
-
-    def recorded_ends(self) -> dict[int, int]:
-        """By partition, where its last receipt ends on the target. What a killed run had sent may arrive after it at any time."""
         receipts = read_receipts(self.flow)
-        return {
-            number: max(0, *(receipt.downstream_end for receipt in receipts if receipt.partition == number)) for number in range(PARTITIONS)
-        }
+        found = {}
+        for number in range(PARTITIONS):
+            spans = (span for receipt in receipts if receipt.partition == number for span in receipt.repeated)
+            found[number] = union([*spans, (recorded_end(receipts, number), NO_END)])
+        return found
 
     def assert_bounded(self) -> int:
         """Every record is there, in order, and what is there twice is where the ledger says so. Returns how many records those are."""
@@ -170,10 +172,11 @@ class Copy(NamedTuple):
     def assert_exact(self, places: list[Place]) -> None:
         """From each exact place to the last receipt's end, the group reads what it would have read next; if nothing was copied since."""
         upstream, downstream = read_all(self.source.bootstrap, self.topic), read_all(self.target.bootstrap, self.remote)
-        ends = self.recorded_ends()
+        receipts = read_receipts(self.flow)
         for place in (place for place in places if place.exact):
             unread = [record.value for record in upstream[place.partition] if record.offset >= place.offset]
-            copies = [record.value for record in downstream[place.partition] if place.image <= record.offset < ends[place.partition]]
+            end = recorded_end(receipts, place.partition)
+            copies = [record.value for record in downstream[place.partition] if place.image <= record.offset < end]
             assert copies == unread, place
 
 
