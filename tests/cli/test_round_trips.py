@@ -114,7 +114,7 @@ def test_a_run_with_nothing_to_copy_takes_twenty_requests_over_one_connection(fa
     far.costs_at_most(20, 1, side, "run", str(config), "--flow", "A->B", "--master", "inline")
 
 
-@pytest.mark.parametrize(("side", "most"), [("source", 20), ("target", 39)])
+@pytest.mark.parametrize(("side", "most"), [("source", 20), ("target", 37)])
 def test_a_run_that_copies_a_heartbeat(far: Far, side: str, most: int) -> None:
     """The progress of a copy that takes long is watched over a connection of its own."""
     far.costs_at_most(most, 2, side, "run", str(far.config), "--flow", "A->B", "--master", "inline")

@@ -5,7 +5,7 @@ else can write; then the driver takes another snapshot, and plans by that one.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
@@ -50,8 +50,9 @@ NOT_A_COPY = "the config is that of a connector that copies no records"
 class FlowSnapshot:
     """Everything that the plan needs. `claims`: by remote topic of the flow, which flow writes to it. `unavailable`:
     the partitions that the source gave no offsets of. `denied`: topics of the flow that the source hides, or whose remote topic Ferry may
-    not describe. `lacking`: features that the clusters' releases lack. `remote_configs`: the entries of COMPARED, of remote topics that
-    exist and that a run may copy to. `reroute`: the topics that the message handler may choose, with their numbers of partitions."""
+    not describe. `lacking`: features that the clusters' releases lack. `configs`: the entries of COMPARED, of the target's topics that
+    exist and that a run may copy to, and of those that the caller asked for beside them. `reroute`: the topics that the message handler
+    may choose, with their numbers of partitions."""
 
     selection: Selection
     source_topics: Mapping[str, TopicDescription]
@@ -62,7 +63,7 @@ class FlowSnapshot:
     unavailable: tuple[PartitionFailure, ...] = ()
     denied: tuple[PartitionFailure, ...] = ()
     lacking: tuple[Lack, ...] = ()
-    remote_configs: Mapping[str, Entries] = field(default_factory=dict)
+    configs: Mapping[str, Entries] = field(default_factory=dict)
     reroute: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -80,6 +81,7 @@ def take_snapshot(
     ends: Mapping[TopicPartition, int] | None = None,
     for_a_run: bool = False,
     concerns: Callable[[str, int], bool] | None = None,
+    beside: Set[str] = frozenset(),
 ) -> FlowSnapshot:
     """Ask both clusters. `ends`: the end bounds of an earlier snapshot of the same run, to keep.
 
@@ -87,6 +89,8 @@ def take_snapshot(
 
     `for_a_run`: for partitions with nothing to copy, Ferry asks only for their ends. Their `log_start` is their position then, and the
     configs of their remote topics are not known.
+
+    `beside`: topics of the target whose configs the caller wants too, if they exist.
     """
     refuse_same_cluster(flow, source, target)
     lacks = lacking_features(flow)
@@ -131,7 +135,7 @@ def take_snapshot(
     explained_ends = _explained_ends(
         flow, {key: TopicPartition(remote[key.topic], key.partition) for key in wanted}, state, ids, remote_ends, moving
     )
-    configs, unread = _remote_configs(flow, target, {remote[topic] for topic in moving} & set(target_topics))
+    configs, unread = _configs(flow, target, {remote[topic] for topic in moving} & target_topics.keys(), beside & target_topics.keys())
     denied += [
         PartitionFailure(topic, -1, type(unread[name]).__name__, str(unread[name])) for topic, name in remote.items() if name in unread
     ]
@@ -343,10 +347,12 @@ def _await_lagging(source: ClusterAdmin, ends: dict[TopicPartition, int], positi
         ends.update(source.end_offsets(behind)[0])
 
 
-def _remote_configs(flow: Flow, target: ClusterAdmin, topics: set[str]) -> tuple[Mapping[str, Entries], Mapping[str, FerryError]]:
-    """Configs by remote topic, and errors: Ferry does not write to a topic whose limits are not known."""
-    own = {name for name in topics if is_ferry_topic(name)}
-    return target.visible_configs(topics - own, to_alter=flow.mirroring.sync_topic_configs_enabled, keys=COMPARED)
+def _configs(
+    flow: Flow, target: ClusterAdmin, remote: Set[str], beside: Set[str]
+) -> tuple[Mapping[str, Entries], Mapping[str, FerryError]]:
+    """Configs by topic, and errors: Ferry does not write to a remote topic whose limits are not known."""
+    asked = beside | {name for name in remote if not is_ferry_topic(name)}
+    return target.visible_configs(asked, to_alter=flow.mirroring.sync_topic_configs_enabled, keys=COMPARED)
 
 
 def rules_of(flow: Flow, request: RunRequest) -> PlanRules:

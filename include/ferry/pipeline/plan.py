@@ -12,7 +12,7 @@ from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import ConfigError, TargetTooNarrow
 from ferry.ledger.run_report import PartitionFailure, Skipped
-from ferry.ledger.topics import POLICY, internal_topics
+from ferry.ledger.topics import internal_topics
 from ferry.syncs.config_differences import COMPARED, ConfigDifference, config_differences, told
 from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
 from ferry.syncs.topics import TopicPlan, lasting, left_alone, plan_topics, without_refused
@@ -88,11 +88,11 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
     ConfigError if the ledger or state topic is not compacted.
     """
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        seen = take_snapshot(flow, request, source, target, stable=False, for_a_run=True)
+        seen = take_snapshot(flow, request, source, target, stable=False, for_a_run=True, beside=names_on(flow, flow.target))
         topics = plan_remote_topics(flow, seen, source, target)
         topics, failures = without_refused(flow, topics, target) if topics.create or topics.unread else (topics, ())
         behind = last_stable_lags(flow, seen, source, target)
-        few, wrong = _few_replicas(flow, seen, target), _wrong_topics(flow, seen, target)
+        few, wrong = _few_replicas(flow, seen, target), _wrong_topics(flow, seen)
         differences = (*topics.differences, *_differences(flow, seen, source))
     plans = stopped_without_topic(plan_partitions(seen.facts, rules_of(flow, request)), lasting(failures))
     failed = [plan.failure for plan in plans if plan.failure is not None and not _will_be_grown(plan, plan.failure, topics)]
@@ -126,9 +126,9 @@ def plan_remote_topics(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, tar
 def _differences(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin) -> list[ConfigDifference]:
     """Of remote topics that exist. A source topic whose config the user may not describe is not compared; the config sync reports it."""
     heartbeats = flow.policy.is_heartbeats_topic
-    pairs = [(topic, remote) for topic, remote in seen.selection.selected if remote in seen.remote_configs and not heartbeats(topic)]
+    pairs = [(topic, remote) for topic, remote in seen.selection.selected if remote in seen.configs and not heartbeats(topic)]
     configs, _ = source.visible_configs([topic for topic, _ in pairs], keys=COMPARED) if pairs else ({}, {})
-    compared = ((topic, remote, configs[topic], seen.remote_configs[remote]) for topic, remote in pairs if topic in configs)
+    compared = ((topic, remote, configs[topic], seen.configs[remote]) for topic, remote in pairs if topic in configs)
     return [difference for entry in compared for difference in config_differences(flow, *entry)]
 
 
@@ -138,9 +138,8 @@ def _few_replicas(flow: Flow, seen: FlowSnapshot, target: ClusterAdmin) -> tuple
     return few_replicas(wanted, seen.target_topics, target.brokers(seen.target_topics), default)
 
 
-def _wrong_topics(flow: Flow, seen: FlowSnapshot, target: ClusterAdmin) -> tuple[WrongTopic, ...]:
-    configs, _ = target.visible_configs(names_on(flow, flow.target) & seen.target_topics.keys(), keys=(POLICY,))
-    found = wrong_topics(flow, flow.target, seen.target_topics, configs)
+def _wrong_topics(flow: Flow, seen: FlowSnapshot) -> tuple[WrongTopic, ...]:
+    found = wrong_topics(flow, flow.target, seen.target_topics, seen.configs)
     for wrong in found:
         if wrong.stops:
             raise ConfigError(f"cluster {flow.target.alias}: {wrong}; {wrong.fix}")

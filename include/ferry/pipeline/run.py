@@ -86,7 +86,8 @@ class Run:
         """
         planned = self.plan.topics if "plan" in self.__dict__ else None
         with ClusterAdmin(self.flow.source) as source, ClusterAdmin(self.flow.target) as target:
-            ensure_internal_topics(self.flow, target)
+            if planned is None or self.plan.internal_topics_missing:  # else the plan has found them as they must be
+                ensure_internal_topics(self.flow, target)
             self._prepared = True
             if planned is None:
                 seen = take_snapshot(self.flow, self.request, source, target, stable=False)
