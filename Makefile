@@ -157,8 +157,9 @@ scale: setup ## 10,000 partitions and 2,000 groups, a plan of 100,000 partitions
 	python -m benchmarks.scale.year
 	python -m benchmarks.scale.day
 
-distance: setup ## Over a line of 100 ms and 100 Mbit/s, MirrorMaker 2 beside it; needs root for network namespaces
+distance: setup ## Over a line of 100 ms and 100 Mbit/s, without lost packets and with 1 %, MirrorMaker 2 beside it; needs root for network namespaces
 	python -m benchmarks.distance
+	python -m benchmarks.distance --loss 0.01
 
 tiered: setup ## A backlog in the source's remote storage, MirrorMaker 2 beside it
 	python -m benchmarks.tiered

@@ -32,10 +32,10 @@ ANSWER_SECONDS = 10.0
 
 
 class BrokerProxy:
-    """Listens on `port` of 127.0.0.1 and forwards to `behind`, as if that broker were one of `service`."""
+    """Listens on `port` of 127.0.0.1 and forwards to `behind` of `host`, as if that broker were one of `service`."""
 
-    def __init__(self, behind: int, port: int, seed: int = 0, service: Service | None = None) -> None:
-        self.behind, self.port = behind, port
+    def __init__(self, behind: int, port: int, seed: int = 0, service: Service | None = None, host: str = HOST) -> None:
+        self.behind, self.port, self._host = behind, port, host
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=f"proxy-{port}", daemon=True)
         self._conditions = Conditions(random.Random(seed))  # noqa: S311 - it draws faults, not secrets
@@ -153,7 +153,7 @@ class BrokerProxy:
 
     async def _connected(self, reader: StreamReader, writer: StreamWriter) -> None:
         try:
-            broker = await asyncio.open_connection(HOST, self.behind)
+            broker = await asyncio.open_connection(self._host, self.behind)
         except OSError:  # as if the client had tried itself
             writer.transport.abort()
             return
