@@ -273,3 +273,4 @@ def test_what_a_file_may_change(airflow_database: None, tmp_path: Path, monkeypa
             assert task.on_failure_callback[-1] is print
             assert len(task.on_failure_callback) == 2, "alerts go on"
     assert (bag.dags["ferry.A.B"].get_task("plan_run").retries, bag.dags["ferry.A.B"].get_task("report_outcome").retries) == (7, 0)
+    assert bag.dags["ferry.A.B.failover"].get_task("confirm").retries == 10, "a scheduler that lags makes Airflow ask again"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
@@ -17,6 +18,9 @@ from ferry.config import Flow
 
 PLAN = "{{ ti.xcom_pull(task_ids='plan_groups')['body'] }}"
 RETRY_SECONDS = 10
+# Airflow 3.3 starts a new process when a person has answered. If its scheduler sees the end of the process that asked only then, it takes
+# the task for killed (SchedulerJobRunner.process_executor_events), and asks again.
+ASKING: dict[str, Any] = {"retries": 10, "max_retry_delay": timedelta(seconds=RETRY_SECONDS)}
 
 
 def recovery_dags(flow: Flow, reference: FlowReference, options: DagOptions) -> Iterator[DAG]:
@@ -57,7 +61,7 @@ def _groups_moved(flow: FlowReference, command: str, checked: Any, before: Any, 
         return recovering.report_outcome(flow, written)
 
     planned = plan_groups(checked)
-    confirm = ApprovalOperator(task_id="confirm", subject=f"{flow.name}: {command}: write these groups?", body=PLAN)
+    confirm = ApprovalOperator(task_id="confirm", subject=f"{flow.name}: {command}: write these groups?", body=PLAN, **ASKING)
     before >> planned >> confirm
     report_outcome(write_groups(checked, planned, confirm.output))
 
@@ -137,6 +141,7 @@ def _planned_move(flow: Flow, reference: FlowReference, options: DagOptions, com
             subject=f"{flow.name}: {command}: have all producers on {origin}, and all consumers of the groups there, been stopped?",
             # Whoever rejects ends it: by its trigger rule plan_groups would go on behind tasks that were skipped.
             ignore_downstream_trigger_rules=True,
+            **ASKING,
         )
         compared = RecoveryVerifyOperator(
             task_id="compare_sides", flow=reference, command=command, conn_id=flow.spark_connection, **options.spark_tasks
