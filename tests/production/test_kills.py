@@ -94,7 +94,7 @@ def test_the_scheduler_is_killed(airflow: ProductionAirflow, replicate: Replicat
     run, driver = in_the_middle(airflow, replication)
     scheduler = airflow.service("scheduler")
     # LocalExecutor's workers end with it, as under systemd or in a container: else they keep its connections to PostgreSQL open, perhaps
-    # with the lock without which no scheduler starts a task. The Spark job goes on.
+    # with the lock without which no scheduler starts a task.
     kill([scheduler] if airflow.workers else [scheduler, *scheduler.children()])
     hurry(replication)
     airflow.start()
