@@ -24,7 +24,7 @@ DOCS = ROOT / "docs" / "scale.md"
 WORK = ROOT / ".ferry" / "scale"
 FLOW = "A->B"
 # On two cores, Spark's start included.
-RUN_SECONDS, GROUPS_SECONDS = 60.0, 30.0
+FIRST_COPY_SECONDS, CHANGED_SECONDS, NOTHING_SECONDS, SYNC_SECONDS = 60.0, 10.0, 4.0, 5.0
 RECORDS = 3
 HEAD = ("step", "wall s", "limit s", "CPU s", "brokers' CPU s", "`ferry` MiB", "driver MiB", "Spark JVM MiB", "worker MiB", "did")
 
@@ -61,21 +61,21 @@ def _steps(found: Landscape, options: argparse.Namespace) -> Iterator[Step]:
     everything = found.partitions
     share = everything[: len(everything) // 100]
     produce(found, everything, RECORDS)
-    yield _checked(*measured(found, "first copy", *run), len(everything) * RECORDS)
+    yield _checked(*measured(found, "first copy", *run, limit=FIRST_COPY_SECONDS), len(everything) * RECORDS)
     produce(found, share, RECORDS)
-    yield _checked(*measured(found, "1 % changed", *run, limit=RUN_SECONDS), len(share) * RECORDS)
-    yield _checked(*measured(found, "nothing changed", *run), 0)
+    yield _checked(*measured(found, "1 % changed", *run, limit=CHANGED_SECONDS), len(share) * RECORDS)
+    yield _checked(*measured(found, "nothing changed", *run, limit=NOTHING_SECONDS), 0)
     commit_groups(found, options.groups, RECORDS)
     for name in ("groups", "checkpoints"):
-        step, document = measured(found, f"sync {name}", *sync, name, limit=GROUPS_SECONDS)
+        step, document = measured(found, f"sync {name}", *sync, name, limit=SYNC_SECONDS)
         written = document["syncs"][name]["counts"]["changes"]
         if written < options.groups * found.width:
             raise StepFailed(f"{step.name}: {written} changes for {options.groups} groups")
         yield replace(step, said=f"{written:,} offsets of {options.groups:,} groups")
-    step, document = measured(found, "sync groups again", *sync, "groups", limit=GROUPS_SECONDS)
+    step, document = measured(found, "sync groups again", *sync, "groups", limit=SYNC_SECONDS)
     yield replace(step, said=f"{document['syncs']['groups']['counts']['changes']:,} offsets")
     produce(found, share, RECORDS)
-    yield _checked(*measured(found, "1 % changed with groups", *run, limit=RUN_SECONDS), len(share) * RECORDS)
+    yield _checked(*measured(found, "1 % changed with groups", *run, limit=CHANGED_SECONDS), len(share) * RECORDS)
     used = disk_bytes(found.directory / "A") + disk_bytes(found.directory / "B")
     print(f"disk of both brokers: {used / 2**20:,.0f} MiB", flush=True)
 
