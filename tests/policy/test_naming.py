@@ -14,6 +14,7 @@ from ferry.policy.naming import (
     IdentityReplicationPolicy,
     ReplicationPolicy,
     is_ferry_topic,
+    is_heartbeats,
     ledger_topic,
     runs_topic,
     state_topic,
@@ -201,3 +202,37 @@ def test_a_policy_with_a_circle_of_names_ends() -> None:
             return topic[::-1] + "!"
 
     assert Round().original_topic("ab").endswith("!")
+
+
+@pytest.mark.parametrize(
+    ("topic", "beats"),
+    [
+        ("heartbeats", True),
+        ("A.heartbeats", True),
+        ("C.A.heartbeats", True),
+        ("eu.west.heartbeats", True),
+        ("eu.west.A.heartbeats", True),
+        ("eu.heartbeats", True),
+        ("x.heartbeats", False),
+        ("A.x.heartbeats", False),
+        ("x.A.heartbeats", False),
+        ("west.heartbeats", False),
+        (".heartbeats", False),
+        ("A.heartbeats.x", False),
+        ("t", False),
+    ],
+)
+@pytest.mark.parametrize("lines", [[], ["replication.policy.class = IdentityReplicationPolicy"]])
+def test_only_what_came_over_clusters_of_the_file_holds_heartbeats(tmp_path: Path, lines: list[str], topic: str, beats: bool) -> None:
+    """MM2's clients, who know no file, take every one of these names for heartbeats if it ends like one."""
+    path = tmp_path / "mm2.properties"
+    servers = "\n".join(f"{alias}.bootstrap.servers = {number}:1" for number, alias in enumerate(("A", "B", "C", "eu", "eu.west")))
+    path.write_text("\n".join(["clusters = A, B, C, eu, eu.west", servers, "A->B.enabled = true", *lines]), encoding="latin-1")
+    flow = load_config(path).flow("A->B")
+    assert flow.is_heartbeats(topic) is beats
+    assert flow.policy.is_heartbeats_topic(topic) is topic.endswith("heartbeats")
+
+
+def test_heartbeats_of_a_custom_policy() -> None:
+    names = [f"heartbeats{hops}" for hops in ("", "@a", "@a@b", "@x", "@a@x")]
+    assert [is_heartbeats(Backwards(), {"a", "b"}, ".", name) for name in names] == [True, True, True, False, False]

@@ -41,8 +41,8 @@ def announce(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict[str
         run_id = request_of(flow, context).run_id
         refreshed = read_refreshed(settings, run_id)
     if not planned["needs_copy"]:  # an earlier try copied records, or this run copied only heartbeats
-        policy = settings.policy
-        refreshed = tuple(entry for entry in refreshed if not policy.is_heartbeats_topic(entry.topic))
+        is_heartbeats = settings.is_heartbeats
+        refreshed = tuple(entry for entry in refreshed if not is_heartbeats(entry.topic))
     if not refreshed:
         raise AirflowSkipException("no remote topic was refreshed")
     told, left_out = refreshed[: settings.alerts.assets_max], refreshed[settings.alerts.assets_max :]

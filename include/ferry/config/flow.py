@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any, Literal
@@ -24,7 +25,7 @@ from ferry.config.settings import (
 from ferry.errors import ConfigError
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.filters import ConfigPropertyRule, CustomFilter, DefaultConfigPropertyFilter, IncludeExclude, NameRule
-from ferry.policy.naming import ReplicationPolicy, ledger_topic, position_group, replication_policy, runs_topic, state_topic
+from ferry.policy.naming import ReplicationPolicy, is_heartbeats, ledger_topic, position_group, replication_policy, runs_topic, state_topic
 from ferry.policy.selection import TopicRules
 
 # The environment variable that names the config file, or several as PATH does.
@@ -59,7 +60,8 @@ class Flow:
     default; `replicas_given` are the keys of those that the file sets. `class_properties` configure custom policies and filters.
 
     `reverse_heartbeat`: whether MM2 would write heartbeats to the source for the opposite direction when that is not a flow: because the
-    file asks for them with the pair's own key (`asked`), or because nobody switched them off (`default`).
+    file asks for them with the pair's own key (`asked`), or because nobody switched them off (`default`). `aliases`: every cluster's of
+    the file.
     """
 
     name: str
@@ -103,6 +105,7 @@ class Flow:
     alerts: AlertSettings = field(default_factory=AlertSettings)
     replicas_given: frozenset[str] = frozenset()
     class_properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+    aliases: frozenset[str] = frozenset()
 
     def opposite(self) -> Flow:
         """The same flow with source and target exchanged, whether such a flow is configured or not."""
@@ -130,6 +133,11 @@ class Flow:
             )
         except ConfigError as problem:
             raise ConfigError(f"flow {self.name}: {problem}") from None
+
+    @property
+    def is_heartbeats(self) -> Callable[[str], bool]:
+        """Tells whether a topic holds heartbeats, which count as no lag, loss or gap. The policy behind it is made anew, as `policy`."""
+        return partial(is_heartbeats, self.policy, {*self.aliases, self.source.alias, self.target.alias}, self.separator)
 
     @property
     def topic_filter(self) -> NameRule:

@@ -260,7 +260,8 @@ class _Loader:
                 flow = reader.read(source, target)
                 names = [name for name, key in properties_of(MirroringSettings).items() if key in self._file.left_out]
                 left_out: dict[str, Any] = dict.fromkeys(names, False)
-                flows.append(replace(flow, copies=self._file.copies, mirroring=replace(flow.mirroring, **left_out)))
+                mirroring = replace(flow.mirroring, **left_out)
+                flows.append(replace(flow, copies=self._file.copies, mirroring=mirroring, aliases=frozenset(aliases)))
         return flows
 
     def _check_loops(self, sources: Sources, flows: tuple[Flow, ...]) -> None:

@@ -139,7 +139,7 @@ def take_snapshot(
     denied += [
         PartitionFailure(topic, -1, type(unread[name]).__name__, str(unread[name])) for topic, name in remote.items() if name in unread
     ]
-    policy = flow.policy  # made anew each time that it is asked for
+    is_heartbeats = flow.is_heartbeats  # made anew each time that it is asked for
     facts = []
     for key in wanted:
         if key in offsets.problems or remote[key.topic] in unread:
@@ -163,7 +163,7 @@ def take_snapshot(
                 stable_end=stable_end,
                 start=offsets.policy[key],
                 # Old heartbeats are worth nothing, and their topics are compacted.
-                since=None if policy.is_heartbeats_topic(key.topic) else offsets.since.get(key),
+                since=None if is_heartbeats(key.topic) else offsets.since.get(key),
                 head=state.heads.get(key),
                 committed=positions.get(place),
                 claimed_by=claims.get(remote_topic),

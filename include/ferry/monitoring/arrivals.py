@@ -94,9 +94,9 @@ class Arrivals:
         self._flow = flow = self._load()
         with ClusterAdmin(flow.source) as source:
             topics = source.topics()
-        policy = flow.policy
+        is_heartbeats = flow.is_heartbeats
         # Every run writes a heartbeat to the source, for which no other run should start.
-        pairs = [(topic, remote) for topic, remote in flow.topic_rules.select(topics).selected if not policy.is_heartbeats_topic(topic)]
+        pairs = [(topic, remote) for topic, remote in flow.topic_rules.select(topics).selected if not is_heartbeats(topic)]
         numbered = ((topic, remote, number) for topic, remote in pairs for number in range(topics[topic].partitions))
         self._places = {TopicPartition(topic, number): TopicPartition(remote, number) for topic, remote, number in numbered}
         mirroring = flow.mirroring

@@ -28,7 +28,8 @@ First = tuple[int, int]
 
 def read_missing(flow: Flow, facts: Iterable[PartitionFacts], gaps: Gaps) -> tuple[Missing, ...]:
     """What is missing by the ledger's `gaps`, in order. Asks the source only if there are gaps."""
-    known = {entry.key: entry for entry in facts if not flow.policy.is_heartbeats_topic(entry.topic)} if gaps else {}
+    is_heartbeats = flow.is_heartbeats
+    known = {entry.key: entry for entry in facts if not is_heartbeats(entry.topic)} if gaps else {}
     found = [(key, gap) for key, entry in known.items() for gap in gaps_of(entry, gaps)]
     if not found:
         return ()

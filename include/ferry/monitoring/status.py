@@ -210,7 +210,7 @@ def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan 
 
 def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple[FlowSnapshot, FlowStatus]:
     """The snapshot, and the status by it, without losses."""
-    policy = flow.policy  # made anew each time that it is asked for
+    is_heartbeats = flow.is_heartbeats  # made anew each time that it is asked for
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         if known is not None:
             seen, behind = known.seen, known.last_stable_lags
@@ -219,7 +219,7 @@ def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple
             behind = last_stable_lags(flow, seen, source, target)
         lagging = [facts for facts in seen.facts if first_uncopied(facts) < facts.stable_end]
         if for_a_run:  # heartbeats do not count
-            lagging = [facts for facts in lagging if not policy.is_heartbeats_topic(facts.topic)]
+            lagging = [facts for facts in lagging if not is_heartbeats(facts.topic)]
         configs = _configs(flow, source, {facts.topic for facts in (lagging if for_a_run else seen.facts)}, for_a_run=for_a_run)
     ages = first_ages(flow, {facts.key: first_uncopied(facts) for facts in lagging})
     open_at = {(entry.topic, entry.partition): entry.stable_end for entry in behind if entry.cluster == flow.source.alias}
@@ -229,7 +229,7 @@ def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple
             open_at=open_at.get(facts.key),
             age=ages.get(facts.key, 0.0),
             retention=retention_seconds(configs.get(facts.topic, {})),
-            heartbeats=policy.is_heartbeats_topic(facts.topic),
+            heartbeats=is_heartbeats(facts.topic),
         )
         for facts in seen.facts
     )

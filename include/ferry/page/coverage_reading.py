@@ -63,7 +63,7 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
         found = [(key, gap) for key, place in copied for gap in gaps(place, receipts.get(key, ()))]
         obstacle = COMPACTED if any(facts.compacted for facts in seen.facts) else ""
         # A backfill leaves heartbeats out.
-        missing = [] if flow.policy.is_heartbeats_topic(topic) else _missing_ranges(flow, source, found, obstacle)
+        missing = [] if flow.is_heartbeats(topic) else _missing_ranges(flow, source, found, obstacle)
     return {
         "remote_topic": dict(seen.selection.selected).get(topic, ""),
         "partitions": timeline(places, chain.from_iterable(receipts.values()), missing),

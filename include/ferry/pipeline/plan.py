@@ -105,7 +105,7 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
         skipped=seen.skipped,
         failed=tuple(failed),
         seen=seen,
-        heartbeats=frozenset(topic for topic in seen.source_topics if flow.policy.is_heartbeats_topic(topic)),
+        heartbeats=frozenset(filter(flow.is_heartbeats, seen.source_topics)),
         last_stable_lags=behind,
         internal_topics_missing=not internal_topics(flow) <= set(seen.target_topics),
         follows=request.follow_until is not None and flow.copies,
@@ -125,7 +125,7 @@ def plan_remote_topics(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, tar
 
 def _differences(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin) -> list[ConfigDifference]:
     """Of remote topics that exist. A source topic whose config the user may not describe is not compared; the config sync reports it."""
-    heartbeats = flow.policy.is_heartbeats_topic
+    heartbeats = flow.is_heartbeats
     pairs = [(topic, remote) for topic, remote in seen.selection.selected if remote in seen.configs and not heartbeats(topic)]
     configs, _ = source.visible_configs([topic for topic, _ in pairs], keys=COMPARED) if pairs else ({}, {})
     compared = ((topic, remote, configs[topic], seen.configs[remote]) for topic, remote in pairs if topic in configs)

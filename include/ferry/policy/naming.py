@@ -10,7 +10,7 @@ of MM2 for compatibility.
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ferry.errors import ConfigError
@@ -212,6 +212,24 @@ def replication_policy(
         f"replication.policy.class {name} is not known: use MM2's DefaultReplicationPolicy or IdentityReplicationPolicy, or write it in "
         "Python: package.module:Class"
     )
+
+
+def is_heartbeats(policy: ReplicationPolicy, aliases: Collection[str], separator: str, topic: str) -> bool:
+    """Whether `topic` holds heartbeats. MM2's rule alone (`is_heartbeats_topic`) also says so of `x.heartbeats` of an application.
+
+    So each cluster that the topic came over must be one of `aliases`, which may themselves hold the separator.
+    """
+    if not policy.is_heartbeats_topic(topic):
+        return False
+    hops: list[str] = []
+    while len(hops) < MOST_HOPS and (origin := policy.topic_source(topic)) is not None:
+        hops.append(origin)
+        upstream = policy.upstream_topic(topic)
+        if upstream is None or upstream == topic:
+            break
+        topic = upstream
+    one, between = "|".join(map(re.escape, aliases)), re.escape(separator)
+    return not hops or re.fullmatch(f"(?:{one})(?:{between}(?:{one}))*", separator.join(hops)) is not None
 
 
 def ledger_topic(source_alias: str) -> str:

@@ -69,10 +69,11 @@ def perhaps_not_copied(flow: Flow) -> tuple[tuple[NotCopied, ...], int | None]:
     with InternalTopicReader(flow.target) as reader:
         records = list(reader.read(flow.state_topic))
     heads = fold_state(((record.key, record.value) for record in records), place_of(flow.target, flow.state_topic)).heads
+    is_heartbeats = flow.is_heartbeats
     rest = tuple(
         NotCopied(head.topic, head.partition, head.remote_topic, head.position, None, None)
         for _, head in sorted(heads.items())
-        if not flow.policy.is_heartbeats_topic(head.topic)
+        if not is_heartbeats(head.topic)
     )
     # When a position last moved. Records of runs do not tell, because failed runs write them too.
     return rest, max((record.timestamp for record in records if record.key.startswith(HEAD_KEY)), default=None)
@@ -99,10 +100,10 @@ def grown(before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, i
 
 def source_ends(flow: Flow) -> dict[TopicPartition, int]:
     """High watermarks of all topics that the flow copies, without heartbeats. ClusterUnreachable when one is not known."""
-    policy = flow.policy
+    is_heartbeats = flow.is_heartbeats
     with ClusterAdmin(flow.source) as source:
         topics = source.topics()
-        wanted = [topic for topic, _ in flow.topic_rules.select(topics).selected if not policy.is_heartbeats_topic(topic)]
+        wanted = [topic for topic, _ in flow.topic_rules.select(topics).selected if not is_heartbeats(topic)]
         keys = [TopicPartition(topic, number) for topic in wanted for number in range(topics[topic].partitions)]
         ends, problems = source.end_offsets(keys, committed=False)
     for (topic, partition), problem in problems.items():

@@ -100,9 +100,9 @@ def seed_reverse(reverse: Flow, positions: Mapping[TopicPartition, int], run_id:
 
 
 def _renamed(flow: Flow, topics: Mapping[str, TopicDescription]) -> list[str]:
-    policy = flow.policy
+    is_heartbeats = flow.is_heartbeats
     selected: Iterable[tuple[str, str]] = flow.topic_rules.select(topics).selected if flow.copies else ()
-    return sorted(topic for topic, remote in selected if topic != remote and not policy.is_heartbeats_topic(topic))
+    return sorted(topic for topic, remote in selected if topic != remote and not is_heartbeats(topic))
 
 
 def refuse_another_source(flow: Flow, record: RecoveryRecord, identity: str, *, rebuilt: bool) -> tuple[str, ...]:
@@ -114,7 +114,8 @@ def refuse_another_source(flow: Flow, record: RecoveryRecord, identity: str, *, 
     if record.source_cluster and record.source_cluster != identity:
         found.append(f"its cluster id was {record.source_cluster} and is {identity}")
     state = read_own_state(flow, stable=False)
-    heads = [head for _, head in sorted(state.heads.items()) if not flow.policy.is_heartbeats_topic(head.topic)]
+    is_heartbeats = flow.is_heartbeats
+    heads = [head for _, head in sorted(state.heads.items()) if not is_heartbeats(head.topic)]
     with ClusterAdmin(flow.source) as source:
         topics = source.topics()
         known = [head for head in heads if head.topic in topics and head.partition < topics[head.topic].partitions]
