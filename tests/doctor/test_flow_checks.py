@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ferry.clusters.api_versions import Capabilities
+from ferry.clusters.likeness import Likeness
 from ferry.config import Flow, load_config
 from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts
 from ferry.doctor.diagnosis import config_findings
@@ -67,9 +68,17 @@ def test_a_good_flow(flow_of: FlowOf) -> None:
 
 
 def test_one_cluster_under_two_names(flow_of: FlowOf) -> None:
-    (found,) = bad(flow_of(), replace(FACTS, target=replace(B, cluster_id="id-a")))
+    (found,) = bad(flow_of(), replace(FACTS, alike=Likeness(True, "A and B are the same cluster id-a")))
     assert exit_code([found]) == ExitCode.BAD_INPUT
-    assert "B.bootstrap.servers" in found.fix
+    assert (found.check, found.fix) == ("two clusters", "correct bootstrap.servers")
+
+
+def test_two_clusters_with_one_id(flow_of: FlowOf) -> None:
+    facts = replace(
+        FACTS, status=status(30 * DAY), alike=Likeness(False, "A and B both have cluster id x, and are two clusters", "nothing")
+    )
+    (found,) = bad(flow_of(), facts, pause=3_600.0)
+    assert (found.check, found.verdict, found.found) == ("two clusters", Verdict.WARNING, facts.alike.why if facts.alike else "")
 
 
 @pytest.mark.parametrize(

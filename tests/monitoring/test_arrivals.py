@@ -68,7 +68,8 @@ def test_runs_that_change_no_position_start_after_growing_pauses() -> None:
 @pytest.mark.unit
 def test_heartbeats_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = tmp_path / "mm2.properties"
-    config.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
+    servers = "\n".join(f"{alias}.bootstrap.servers = {alias}:1" for alias in "ABC")
+    config.write_text(f"clusters = A, B, C\n{servers}\nA->B.enabled = true\n")
     source = MagicMock()
     source.__enter__.return_value = source
     source.topics.return_value = {name: SimpleNamespace(partitions=1) for name in ("heartbeats", "orders", "B.orders", "C.heartbeats")}

@@ -72,7 +72,7 @@ def play(service: Service, body: bytes) -> Played | None:
         return Played(body)
     if api in ENTRIES:
         return _by_entry(service, message.decode(body, version=version, header=True), version)
-    if api in WITH_A_CLUSTER_ID and service.cluster_id and api not in service.errors:
+    if api in WITH_A_CLUSTER_ID and service.cluster_id != "" and api not in service.errors:
         return Played(body, partial(_identified, service, api, version))
     if api not in service.errors and api not in _REFUSALS:
         return Played(body)

@@ -50,7 +50,7 @@ class Service:
     factors: replication factors of CreateTopics. The broker gets -1 in their place, as it may have fewer brokers. None: as asked.
     broker_configs: names that DescribeConfigs tells of brokers. None: all. broker_error: it tells nothing of them.
     request_bytes: of the largest request; after a larger one the service closes the connection. 0: no limit.
-    cluster_id: empty for the broker's own. features: whether ApiVersions tells finalized features.
+    cluster_id: empty for the broker's own; None: it tells none. features: whether ApiVersions tells finalized features.
     """
 
     newest: Mapping[int, int] = field(default_factory=dict, hash=False)
@@ -63,7 +63,7 @@ class Service:
     broker_configs: frozenset[str] | None = None
     broker_error: int = NO_ERROR
     request_bytes: int = 0
-    cluster_id: str = ""
+    cluster_id: str | None = ""
     features: bool = True
 
     def offers(self, api: int, version: int) -> bool:

@@ -12,6 +12,7 @@ from ferry.cli.new_file import write_new_file
 from ferry.cli.output import notice
 from ferry.cli.prompts import Asker, anything, one_of
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.likeness import likeness
 from ferry.config import FerryConfig, Flow, load_config
 from ferry.config.first_file import PASSWORD_MECHANISMS, ClusterAnswers, FirstFile, first_file
 from ferry.config.providers import has_reference
@@ -61,8 +62,8 @@ class InitDialog:
         """All answers; each was checked. ArgumentError or ClusterUnreachable if a wrong answer cannot be asked for again."""
         source, source_facts = self._cluster(left, "A", None)
         target, target_facts = self._cluster(right, "B", source)
-        while source_facts.cluster_id and source_facts.cluster_id == target_facts.cluster_id:
-            self._again(ConfigError(f"{source.alias} and {target.alias} are the same cluster {source_facts.cluster_id}"))
+        while source_facts.known_brokers and target_facts.known_brokers and (same := self._same(FirstFile(source, target))):
+            self._again(ConfigError(same))
             target, target_facts = self._cluster(SideOptions("target", alias=target.alias), "B", source)
         replicas = min(WANTED_REPLICAS, target_facts.known_brokers or WANTED_REPLICAS)
         answers = FirstFile(source, target, replication_factor=replicas)
@@ -104,6 +105,18 @@ class InitDialog:
             if facts.problem is None or not self._again(facts.problem, keep=True):
                 return answers, facts
             given = SideOptions(given.side, alias=answers.alias)
+
+    def _same(self, answers: FirstFile) -> str:
+        """Why the two count as one cluster; empty: they do not."""
+        with (
+            self._loaded(answers) as loaded,
+            ClusterAdmin(loaded.flows[0].source) as source,
+            ClusterAdmin(loaded.flows[0].target) as target,
+        ):
+            alike = likeness(source, target)
+        if alike is not None and not alike.same:
+            notice(f"  warning: {alike.why}")
+        return f"{alike.why}; {alike.remedy}" if alike is not None and alike.same else ""
 
     def _answers(self, given: SideOptions, default_alias: str, other: ClusterAnswers | None) -> ClusterAnswers:
         ask, side = self.asker.ask, given.side

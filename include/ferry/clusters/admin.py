@@ -108,12 +108,20 @@ class ClusterAdmin:
     def alias(self) -> str:
         return self._cluster.alias
 
+    @property
+    def bootstrap(self) -> str:
+        return self._cluster.bootstrap
+
     def cluster_id(self) -> str:
         """The cluster's id, as last learned. If a connection is open already, this asks nobody; `require_contact` does.
 
         Otherwise ClusterUnreachable within ten seconds, AuthenticationFailed sooner.
         """
         return self._asked("describing the cluster", metadata.cluster_id)
+
+    def addresses(self) -> frozenset[str]:
+        """The advertised addresses of the brokers that are up, as last learned."""
+        return self._asked("listing brokers", metadata.addresses)
 
     def brokers(self, topics: Mapping[str, TopicDescription] | None = None) -> Brokers:
         """The cluster's brokers that are up, as last learned, and those that are down but hold replicas of a topic that the user sees.
@@ -142,10 +150,17 @@ class ClusterAdmin:
                 raise explained(self._cluster, f"describing topic {name}", answer, grant=f"Describe on topic {name}")
         return found
 
-    def denied_topics(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The topics of `names` that the user may not describe, whether they exist or not. `topics` leaves them out."""
+    def denied_topics(self, names: Iterable[str], code: int = KafkaError.TOPIC_AUTHORIZATION_FAILED) -> tuple[str, ...]:
+        """The topics of `names` that the user may not describe, whether they exist or not. `topics` leaves them out.
+
+        `code`: the topics that are refused with this one instead.
+        """
         refused = ((name, answer.code()) for name, answer in self._described(names).items() if isinstance(answer, KafkaError))
-        return tuple(name for name, code in refused if code == KafkaError.TOPIC_AUTHORIZATION_FAILED)
+        return tuple(name for name, found in refused if found == code)
+
+    def lacking_topics(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The topics of `names` that do not exist. Of topics that the user may not describe, nobody knows it."""
+        return self.denied_topics(names, KafkaError.UNKNOWN_TOPIC_OR_PART)
 
     def _described(self, names: Iterable[str] | None) -> dict[str, metadata.Described]:
         return self._asked_by_name("describing topics", metadata.topics, None if names is None else sorted(set(names)))

@@ -238,8 +238,13 @@ class ClusterConnection:
 
     @property
     def cluster_id(self) -> str:
-        """The id of the cluster, as last learned."""
-        return str(self._manager.cluster.cluster_id)
+        """The id of the cluster, as last learned; empty: it tells none."""
+        return str(self._manager.cluster.cluster_id or "")
+
+    @property
+    def addresses(self) -> frozenset[str]:
+        """The advertised addresses of the brokers that are up, as last learned."""
+        return frozenset(f"{broker.host.lower()}:{broker.port}" for broker in self._manager.cluster.brokers())
 
     def brokers(self) -> tuple[int, ...]:
         """The ids of the brokers that are up, as last learned."""

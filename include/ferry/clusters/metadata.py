@@ -43,6 +43,10 @@ async def cluster_id(connection: ClusterConnection) -> str:
     return connection.cluster_id
 
 
+async def addresses(connection: ClusterConnection) -> frozenset[str]:
+    return connection.addresses
+
+
 async def exists(connection: ClusterConnection, topic: str) -> bool:
     """Whether there is such a topic that the user may describe, or was some seconds ago (KNOWN_SECONDS). RequestNotSent, RequestLost."""
     await connection.leaders.known([topic])

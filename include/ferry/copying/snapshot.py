@@ -52,7 +52,7 @@ class FlowSnapshot:
     the partitions that the source gave no offsets of. `denied`: topics of the flow that the source hides, or whose remote topic Ferry may
     not describe. `lacking`: features that the clusters' releases lack. `configs`: the entries of COMPARED, of the target's topics that
     exist and that a run may copy to, and of those that the caller asked for beside them. `reroute`: the topics that the message handler
-    may choose, with their numbers of partitions."""
+    may choose, with their numbers of partitions. `alike`: a warning of two clusters with one id."""
 
     selection: Selection
     source_topics: Mapping[str, TopicDescription]
@@ -65,6 +65,7 @@ class FlowSnapshot:
     lacking: tuple[Lack, ...] = ()
     configs: Mapping[str, Entries] = field(default_factory=dict)
     reroute: Mapping[str, int] = field(default_factory=dict)
+    alike: str = ""
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
@@ -92,7 +93,7 @@ def take_snapshot(
 
     `beside`: topics of the target whose configs the caller wants too, if they exist.
     """
-    refuse_same_cluster(flow, source, target)
+    alike = refuse_same_cluster(flow, source, target)
     lacks = lacking_features(flow)
     all_positions = ask_positions(flow.target, flow.position_group, stable=stable) if concerns is None else None
     # Whoever holds the flow has read its state before, so the leader is known: Ferry asks for it beside the topics.
@@ -179,7 +180,7 @@ def take_snapshot(
     checked = guarded(flow, facts, source_topics, stable=stable)
     unavailable = tuple(PartitionFailure(*key, PartitionUnavailable.__name__, why) for key, why in offsets.problems.items())
     return FlowSnapshot(
-        selection, source_topics, target_topics, checked, state, claims, unavailable, tuple(denied), lacks, configs, reroute
+        selection, source_topics, target_topics, checked, state, claims, unavailable, tuple(denied), lacks, configs, reroute, alike
     )
 
 

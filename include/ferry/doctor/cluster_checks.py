@@ -33,7 +33,7 @@ def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool, transac
     if facts.problem is not None:
         yield failure(where, "reachable", f"{facts.problem}", facts.problem.next_step, facts.problem.exit_code)
         return
-    yield ok(where, "reachable", f"{facts.bootstrap}, {_count(facts.brokers)}, id {facts.cluster_id}, as {facts.login}")
+    yield ok(where, "reachable", f"{facts.bootstrap}, {_count(facts.brokers)}, id {facts.cluster_id or 'none'}, as {facts.login}")
     yield from _service(where, facts)
     yield _version(where, facts)
     yield _clock(where, facts)

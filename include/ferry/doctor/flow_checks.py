@@ -36,10 +36,11 @@ COMMANDS_SHOWN = 10
 def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: float | None) -> Iterator[Finding]:
     """All findings about a flow whose clusters answer. `pause`: the longest time between two scheduled runs, in s; None: no schedule."""
     where, source, target = f"flow {flow.name}", facts.source, facts.target
-    if source.cluster_id == target.cluster_id:
-        found = f"{flow.source.alias} and {flow.target.alias} are the same cluster {source.cluster_id}"
-        yield failure(where, "two clusters", found, f"correct {flow.target.alias}.bootstrap.servers", ExitCode.BAD_INPUT)
+    if facts.alike is not None and facts.alike.same:
+        yield failure(where, "two clusters", facts.alike.why, facts.alike.remedy, ExitCode.BAD_INPUT)
         return
+    if facts.alike is not None:
+        yield warning(where, "two clusters", facts.alike.why, facts.alike.remedy)
     if flow.copies and not facts.selected:
         fix = f"correct {flow.name}.topics, or grant Describe on the topics to {_principal(flow.source, facts.source_rights) or 'the user'}"
         yield warning(where, "topics", f"none of those that {flow.source.alias} shows match {', '.join(flow.topics)}", fix)

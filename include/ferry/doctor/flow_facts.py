@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.likeness import Likeness, likeness
 from ferry.config import Cluster, Flow
 from ferry.doctor.cluster_checks import services_of
 from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts, read_rights_facts
@@ -26,7 +27,8 @@ class FlowFacts:
     `few_replicas`: topics of the target with fewer replicas than the config wants; `brokers`: ids of the target's brokers.
     `wrong_topics`: internal topics of both clusters that are not as Ferry would create them. `missing_topics`: those that the target lacks.
     `compacted`: remote topics that the target lacks and that must be compacted, by name; read only if the target's service lets nobody set
-    this through Kafka. `problem`: why there is no `status`. `selected`: how many topics of the source the flow copies.
+    this through Kafka. `problem`: why there is no `status`. `selected`: how many topics of the source the flow copies. `alike`: of clusters
+    whose ids do not differ.
     """
 
     source: ClusterFacts
@@ -43,12 +45,14 @@ class FlowFacts:
     wrong_topics: tuple[WrongTopic, ...] = ()
     missing_topics: frozenset[str] = frozenset()
     compacted: Mapping[str, OwnTopic] = field(default_factory=dict)
+    alike: Likeness | None = None
 
 
 def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFacts) -> FlowFacts:
     """Read from both clusters what is not in the facts of each cluster. FerryError when a cluster stops answering."""
     needed = required_rights(flow)
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        alike = likeness(source, target)
         source_names, target_names = source.topic_names(), target.topic_names()
         selected = dict(flow.topic_rules.select(source_names).selected) if flow.copies else {}
         existing = {remote: topic for topic, remote in selected.items() if remote in set(target_names)}
@@ -87,6 +91,7 @@ def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: Cluste
         wrong,
         names_on(flow, flow.target).difference(target_names),
         compacted,
+        alike,
     )
 
 

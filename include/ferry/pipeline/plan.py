@@ -43,7 +43,7 @@ class RunPlan:
     @property
     def notices(self) -> tuple[str, ...]:
         """What people should know before the first write, and what stops nothing."""
-        assumed = (self.topics.assumed,) if self.topics.assumed else ()
+        assumed = tuple(filter(None, (self.seen.alike, self.topics.assumed)))
         few = (f"{entry}: ferry doctor prints the command that adds the missing ones" for entry in self.few_replicas)
         wrong = (f"{entry}; {entry.fix}" for entry in self.wrong_topics)
         return (*assumed, *wrong, *told(entry for entry in self.differences if not entry.refused), *few)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import TopicDescription
+from ferry.clusters.likeness import likeness
 from ferry.config import Flow
 from ferry.errors import ConfigError, NotAuthorized
 from ferry.ledger.reading import read_claims, read_state
@@ -84,10 +85,9 @@ def sync_scope(context: SyncContext, source: ClusterAdmin, target: ClusterAdmin)
     return SyncScope(pairs, source_topics, target_topics, state, tuple(skipped), claimed, failed)
 
 
-def refuse_same_cluster(flow: Flow, source: ClusterAdmin, target: ClusterAdmin) -> None:
-    identity = source.cluster_id()
-    if identity == target.cluster_id():
-        raise ConfigError(
-            f"flow {flow.name}: {flow.source.alias} ({flow.source.bootstrap}) and {flow.target.alias} ({flow.target.bootstrap}) "
-            f"are the same cluster {identity}: correct bootstrap.servers"
-        )
+def refuse_same_cluster(flow: Flow, source: ClusterAdmin, target: ClusterAdmin) -> str:
+    """ConfigError if nothing shows that the flow's clusters are two. A warning if they are two with one id; else empty."""
+    alike = likeness(source, target)
+    if alike is not None and alike.same:
+        raise ConfigError(f"flow {flow.name}: {alike.why}; {alike.remedy}")
+    return alike.why if alike is not None else ""
