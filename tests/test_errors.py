@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from ferry import errors
-from ferry.errors import EXIT_CODE_PRECEDENCE, ExitCode, FerryError, error_named, span, worst_exit_code
+from ferry.errors import EXIT_CODE_PRECEDENCE, ExitCode, FerryError, error_named, span, time_text, worst_exit_code
 
 pytestmark = pytest.mark.unit
 
@@ -115,3 +115,17 @@ def test_the_name_of_an_error_leads_to_its_class() -> None:
 )
 def test_spans(seconds: float, words: str) -> None:
     assert span(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "words"),
+    [
+        (0, "1970-01-01T00:00:00+00:00"),
+        (253_402_300_799_999, "9999-12-31T23:59:59+00:00"),
+        (1_764_000_000_000_123, "1764000000000123 ms"),
+        ((1 << 63) - 1, f"{(1 << 63) - 1} ms"),
+        (-(1 << 63), f"{-(1 << 63)} ms"),
+    ],
+)
+def test_times_that_no_calendar_has(milliseconds: int, words: str) -> None:
+    assert time_text(milliseconds) == words

@@ -8,6 +8,7 @@ what is wrong, where, and what to change. It never holds a secret.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from enum import Enum, IntEnum
 from typing import Any
 
@@ -61,6 +62,14 @@ def span(seconds: float) -> str:
     units = ((86_400, "days"), (3_600, "h"), (60, "min"))
     size, unit = next((pair for pair in units if seconds >= 2 * pair[0]), (1, "s"))
     return f"{seconds / size:.0f} {unit}"
+
+
+def time_text(milliseconds: int) -> str:
+    """As ISO 8601 in UTC. A time that no calendar has stays a number: some clients write micro- or nanoseconds."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return f"{milliseconds} ms"
 
 
 def offsets_of(start: int, end: int | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from tests.cli.inside import ferry
 from tests.waiting import NEVER_SECONDS
 from tools.kafka import SandboxCluster
 
@@ -18,6 +20,7 @@ from ferry.copying.request import RunRequest
 from ferry.monitoring import status
 from ferry.pipeline.plan import plan_run
 from ferry.recovery.not_copied import not_copied, source_ends
+from ferry.syncs.config_differences import NO_LIMIT
 
 pytestmark = pytest.mark.brokers
 
@@ -71,3 +74,60 @@ def test_an_application_may_call_its_topic_heartbeats(
         False,
         False,
     ]
+
+
+MICROSECONDS = 1_764_000_000_000_123
+
+
+def named(config: Path) -> tuple[Path, str, str]:
+    return config, "--flow", load_config(config).flows[0].name
+
+
+def produce_at(cluster: SandboxCluster, topic: str, moments: list[int]) -> None:
+    producer = Producer(cluster.client_settings())
+    for moment in moments:
+        producer.produce(topic, b"x", b"k", partition=0, timestamp=moment)
+    assert producer.flush(30) == 0
+
+
+@pytest.mark.long
+def test_a_time_in_microseconds_is_told_as_it_is(
+    config_file: Callable[..., Path], copy_only: tuple[str, ...], topic_factory: Callable[..., str], source_cluster: SandboxCluster
+) -> None:
+    """No calendar has it: neither what is copied nor what is missing can be named by an ISO time."""
+    topic = topic_factory(source_cluster, config={"message.timestamp.after.max.ms": str(NO_LIMIT)})
+    flow = named(config_file(f"A->B.topics = {topic}", *copy_only))
+    produce_at(source_cluster, topic, [MICROSECONDS] * 3)
+    assert ferry("run", *flow, "--master", "inline").returncode == 0
+    told = ferry("ledger", *flow, environment={"COLUMNS": "200"})
+    assert (told.returncode, f"{MICROSECONDS} ms" in told.stdout) == (0, True), told
+    assert json.loads(ferry("ledger", *flow, "--json").stdout)["ranges"][-1]["max_timestamp"] == MICROSECONDS
+    produce_at(source_cluster, topic, [MICROSECONDS] * 4)
+    positions = flow[0].with_name("positions.csv")
+    positions.write_text(f"topic,partition,position\n{topic},0,7\n")
+    assert ferry("seed", *flow, "--from-file", positions).returncode == 0
+    status = ferry("status", *flow)
+    assert status.returncode == 5, status
+    assert f"missing in 1 topic: {topic}" in status.stdout
+    assert "next: its records have no usable time: ferry backfill cannot copy them either" in status.stdout.replace("\n", " ")
+    assert json.loads(ferry("status", *flow, "--json").stdout)["flows"][0]["missing"][0]["first_time"] == MICROSECONDS
+
+
+@pytest.mark.long
+def test_an_empty_cleanup_policy_deletes_nothing(
+    config_file: Callable[..., Path], copy_only: tuple[str, ...], topic_factory: Callable[..., str], source_cluster: SandboxCluster
+) -> None:
+    """Since Kafka 4.1: whatever retention.ms says, no record is in danger. The remote topic gets the same policy."""
+    topic = topic_factory(source_cluster, config={"cleanup.policy": "", "retention.ms": "1000"})
+    limits = ("A->B.ferry.alert.headroom.seconds = 60", *copy_only)
+    flow = named(config_file(f"A->B.topics = {topic}", *limits))
+    produce_at(source_cluster, topic, [1_764_000_000_000])
+    status = json.loads(ferry("status", *flow, "--json").stdout)["flows"][0]
+    assert (status["limits_broken"], status["partitions"][0]["headroom_seconds"]) == ([], None)
+    assert "no limit" in ferry("status", *flow).stdout
+    assert "no uncopied record is about to expire" in ferry("doctor", *flow).stdout
+    assert ferry("run", *flow, "--master", "inline").returncode == 0
+    planned = json.loads(ferry("plan", *flow, "--json").stdout)
+    assert (planned["differences"], planned["topics"]["create"]) == ([], [])
+    assert json.loads(ferry("sync", *flow, "configs", "--json").stdout)["syncs"]["configs"]["changes"] == []
+    assert ferry("verify", *flow).stdout.rstrip().endswith("equal")

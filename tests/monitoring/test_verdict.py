@@ -15,7 +15,7 @@ from ferry.config.settings import LAG_RECORDS
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
-from ferry.monitoring.missing import COMPACTED, Missing
+from ferry.monitoring.missing import COMPACTED, LAST_MOMENT, Missing
 from ferry.monitoring.runs import empty_run
 from ferry.monitoring.status import FlowStatus
 from ferry.monitoring.verdict import Health, Signs, not_counted, verdict_of
@@ -205,6 +205,8 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
     )
     command = "ferry backfill mm2.properties --flow 'A->B' --topic orders --topic clicks --from 1970-01-01T00:00:01Z"
     assert verdict.next_step.startswith(f"{command} --until 2027-01-15")
+    future = verdict_of(seen(Overview((IDLE,), missing=(replace(GAP, first_time=LAST_MOMENT - 1),))), NOW)
+    assert future.next_step.endswith("--from 9999-12-31T23:59:58Z --until 9999-12-31T23:59:59Z"), "an interval that is not empty"
     compacted = verdict_of(seen(Overview((IDLE,), missing=(replace(GAP, obstacle=COMPACTED),))), NOW)
     assert (compacted.health, compacted.next_step) == (Health.MISSING, COMPACTED)
 

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.clusters.partitions import TopicPartition
+from ferry.monitoring.missing import LAST_MOMENT
 from ferry.page import coverage_reading
-from ferry.page.coverage_reading import LAST_MOMENT, interval_end
+from ferry.page.coverage_reading import interval_end
 from ferry.page.coverage_timeline import MissingRange
 
 pytestmark = pytest.mark.unit

@@ -177,6 +177,8 @@ def test_topics_that_differ_alike_are_told_in_one_line_and_refused_ones_first(fl
     )
     stamped = config_differences(flow, "s", "A.s", entries(USUAL), entries(USUAL | {"message.timestamp.type": "LogAppendTime"}))
     assert [kind.refused for kind in by_kind([*short, *stamped])] == [True, False]
+    (line,) = told(config_differences(flow, "t", "A.t", entries(USUAL | {"cleanup.policy": ""}), entries(USUAL)))
+    assert line.startswith("cleanup.policy=delete of A.t, (empty) at the source: the target deletes old records")
 
 
 @pytest.mark.long

@@ -161,12 +161,13 @@ def test_a_topic_that_was_just_created_needs_nothing(source: dict[str, ConfigVal
 
 
 def test_a_change_names_both_values_and_the_reason() -> None:
-    source = {"a": value("2"), "b": value("2", ConfigOrigin.ALL_BROKERS), "c": value("1", ConfigOrigin.DEFAULT)}
-    target = {"a": value("1"), "b": value("1", ConfigOrigin.DEFAULT), "c": value("")}
+    source = {"a": value("2"), "b": value("2", ConfigOrigin.ALL_BROKERS), "c": value("1", ConfigOrigin.DEFAULT), "d": value("")}
+    target = {"a": value("1"), "b": value("1", ConfigOrigin.DEFAULT), "c": value(""), "d": value("1")}
     assert [(change.detail, change.reason) for change in plan_configs(source, target, rules()).alterations] == [
         ("a: 1 -> 2", "set on the topic at the source"),
         ("b: 1 (Kafka's default) -> 2", "set for all brokers at the source"),
         ("c: (empty) -> default", "set on the remote topic only: the source has its default"),
+        ("d: 1 -> (empty)", "set on the topic at the source"),
     ]
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 
 from ferry.cli.output import Part, Prose
-from ferry.errors import count_of, offsets_of, span
+from ferry.errors import count_of, offsets_of, span, time_text
 from ferry.pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -81,8 +80,7 @@ def _notes(found: FlowStatus, *, every: bool) -> Iterator[str]:
         when = f"since {found.gone.started} until {found.gone.follow_until}"
         yield f"run {found.gone.run_id} should follow {when}, but it does not go on: start the next run"
     if found.stage_since:
-        since = datetime.fromtimestamp(found.stage_since / 1000, UTC).isoformat(timespec="seconds")
-        yield f"{found.flow} is {found.stage} since {since}: groups are not synced"
+        yield f"{found.flow} is {found.stage} since {time_text(found.stage_since)}: groups are not synced"
     if every:
         yield from map(_told, found.missing)
         yield from (f"over a limit: {broken}" for broken in found.broken)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -29,7 +28,7 @@ from ferry.cli.options import (
     write_report_file,
 )
 from ferry.cli.output import Prose, answer, complaint, notice
-from ferry.errors import ArgumentError, ExitCode, FerryError, PartitionsFailed, UnreadableRecord, worst_exit_code
+from ferry.errors import ArgumentError, ExitCode, FerryError, PartitionsFailed, UnreadableRecord, time_text, worst_exit_code
 from ferry.pipeline.tables import Table
 from ferry.verify.request import DigestKind, VerifyRequest
 
@@ -92,9 +91,10 @@ def ledger(config: Config, flow: FlowName, topic: OneTopic = None, as_json: AsJs
     if topic is not None and not receipts:
         notice(f"the ledger of {flow} has nothing about topic {topic}{nearest_name(topic, {receipt.topic for receipt in known})}")
     ranges = covered_ranges(receipts)
+    moments = (time_text(entry.max_timestamp) if entry.max_timestamp >= 0 else "" for entry in ranges)
     rows = [
-        (entry.topic, entry.partition, entry.kind, entry.start, entry.end, entry.records, _moment(entry.max_timestamp), entry.reason)
-        for entry in ranges
+        (entry.topic, entry.partition, entry.kind, entry.start, entry.end, entry.records, moment, entry.reason)
+        for entry, moment in zip(ranges, moments, strict=True)
     ]
     told = Table(f"{flow}: ledger", ("topic", "partition", "kind", "from", "until", "records", "newest record", "reason"), rows)
     answer({"flow": flow, "ranges": [asdict(entry) for entry in ranges]}, [told], as_json=as_json)
@@ -155,10 +155,6 @@ def _decoder(kind: RecordKind, flow: Flow) -> tuple[Cluster, str, Decode]:
         RecordKind.STATE: (flow.target, flow.state_topic, decode_state),
     }
     return decoders[kind]
-
-
-def _moment(milliseconds: int) -> str:
-    return "" if milliseconds < 0 else datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds")
 
 
 def verify(

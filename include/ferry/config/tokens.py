@@ -9,7 +9,6 @@ import ssl
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from ferry.config.credentials import AwsIam, OwnTokens, TokenFile, Tokens, UnsecuredToken
 from ferry.config.kept_tokens import KeptToken, Token, token_of_process
 from ferry.config.token_requests import DEFAULT_LIFE_SECONDS, request_token
-from ferry.errors import AuthenticationFailed, ConfigError, FerryError
+from ferry.errors import AuthenticationFailed, ConfigError, FerryError, time_text
 
 # After this librdkafka asks again for a token that could not be renewed.
 _AGAIN_SECONDS = 10.0
@@ -49,8 +48,7 @@ def read_token_file(credentials: TokenFile) -> Token:
         raise ConfigError(f"token file {credentials.path} is empty")
     expiry = _expiry(token)
     if expiry <= time.time():
-        when = datetime.fromtimestamp(expiry, UTC).isoformat(timespec="seconds")
-        raise AuthenticationFailed(f"the token in file {credentials.path} expired at {when}: have it renewed")
+        raise AuthenticationFailed(f"the token in file {credentials.path} expired at {time_text(int(expiry * 1000))}: have it renewed")
     return token, expiry
 
 

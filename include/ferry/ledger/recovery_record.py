@@ -10,11 +10,10 @@ are older than those on the target.
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from enum import StrEnum
 
 from ferry.config import Flow
-from ferry.errors import RecoveryStopped
+from ferry.errors import RecoveryStopped, time_text
 from ferry.ledger.reading import read_own_state
 from ferry.ledger.state import RECOVERY_KEYS, CutEnds, FlowState, RecoveryRecord
 
@@ -166,4 +165,4 @@ def why_groups_may_not_be_synced(flow: Flow) -> str:
 
 def iso(moment_ms: int | None) -> str | None:
     """A time for people and documents; None where it is not known."""
-    return datetime.fromtimestamp(moment_ms / 1000, UTC).isoformat(timespec="seconds") if moment_ms else None
+    return time_text(moment_ms) if moment_ms else None

@@ -6,6 +6,9 @@ from datetime import UTC, datetime
 from shlex import quote
 
 COMPACTED = "the remote topic is compacted: older records appended behind newer ones would replace them, so Ferry refuses a backfill"
+NO_TIME = "its records have no usable time: ferry backfill cannot copy them either"
+# Kafka's times are milliseconds of 63 bits; nobody's clock is beyond the year 9999.
+LAST_MOMENT = 253_402_300_799_000
 # With more topics, the command is about all topics of the flow.
 TOPICS_NAMED = 5
 
@@ -33,13 +36,15 @@ class Missing:
 def backfill_command(command: str, missing: Sequence[Missing], now: float) -> str:
     """The command that copies these ranges, for a person to paste; empty if none does (pure). `command`: `ferry backfill` with its flow.
 
-    It ends now: the ledger covers everything else of the interval, and a backfill copies nothing twice.
+    It ends now, or behind a first record that is younger: the ledger covers everything else of the interval, and a backfill copies nothing
+    twice.
     """
     closable = [entry for entry in missing if not entry.obstacle and entry.first_time >= 0]
     if not closable:
         return ""
     topics = dict.fromkeys(entry.topic for entry in closable)
-    since, until = min(entry.first_time for entry in closable) // 1000, int(now) + 1
+    firsts = [entry.first_time // 1000 for entry in closable]
+    since, until = min(firsts), max(int(now), *firsts) + 1
     start, end = (datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") for moment in (since, until))
     named = "".join(f" --topic {quote(topic)}" for topic in topics) if len(topics) <= TOPICS_NAMED else ""
     return f"{command}{named} --from {start} --until {end}"

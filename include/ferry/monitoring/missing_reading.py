@@ -14,7 +14,7 @@ from ferry.config import Flow
 from ferry.copying.plan import PartitionFacts
 from ferry.errors import ClusterUnreachable, FerryError
 from ferry.ledger.gaps import CopiedPair, Gaps
-from ferry.monitoring.missing import COMPACTED, Missing
+from ferry.monitoring.missing import COMPACTED, LAST_MOMENT, NO_TIME, Missing
 from ferry.wire.ranges import Range, outside, within
 
 # For all gaps of a flow together: a slow broker must not hang the command.
@@ -64,6 +64,8 @@ def first_records(flow: Flow, gaps: Iterable[Gap], deadline: float) -> Mapping[G
 
 def _missing(gaps: Iterable[Gap], firsts: Mapping[Gap, First | None], compacted: Iterable[TopicPartition]) -> Iterator[Missing]:
     for key, (start, end) in gaps:
-        first = firsts.get((key, (start, end)), (start, -1))
+        read = (key, (start, end)) in firsts
+        first = firsts[key, (start, end)] if read else (start, -1)
         if first is not None:
-            yield Missing(*key, first[0], end, first[1], COMPACTED if key in compacted else "")
+            unusable = NO_TIME if read and not 0 <= first[1] < LAST_MOMENT else ""
+            yield Missing(*key, first[0], end, first[1], COMPACTED if key in compacted else unusable)

@@ -295,7 +295,9 @@ def first_uncopied(facts: PartitionFacts) -> int:
 def retention_seconds(config: Mapping[str, ConfigValue]) -> float | None:
     """How long a topic with this config keeps records; None: it drops none by time."""
     entry, policy = config.get("retention.ms"), config.get("cleanup.policy")
-    if entry is None or entry.value is None or int(entry.value) < 0 or (policy is not None and policy.value == "compact"):
+    # An empty policy deletes nothing (KIP-1161); one that Ferry may not see counts as `delete`.
+    kept = policy is not None and policy.value is not None and "delete" not in policy.value
+    if kept or entry is None or entry.value is None or int(entry.value) < 0:
         return None
     return int(entry.value) / 1000
 

@@ -26,16 +26,13 @@ from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.errors import ArgumentError
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.topic_ids import valid_receipts
-from ferry.monitoring.missing import COMPACTED
+from ferry.monitoring.missing import COMPACTED, LAST_MOMENT, NO_TIME
 from ferry.monitoring.missing_reading import GAPS_LOOKED_AT, First, Gap, first_records
 from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, timeline
 
 # For all gaps of a topic together; the page shows the rest without times.
 LOOK_SECONDS = 20.0
 NOT_LOOKED_AT = "Ferry did not look up its times: there are too many missing ranges, or the source is slow"
-NO_TIME = "its records have no usable time: ferry backfill cannot copy them either"
-# Kafka's times are milliseconds of 63 bits; nobody's clock is beyond the year 9999.
-LAST_MOMENT = 253_402_300_799_000
 
 # Offset of the first record at or after a time in ms; None: there is none.
 OffsetAt = Callable[[int], int | None]

@@ -12,7 +12,7 @@ from ferry.clusters.describe import ConfigOrigin, ConfigValue
 from ferry.clusters.partitions import grouped
 from ferry.config import Flow
 from ferry.errors import some_of, span
-from ferry.syncs.config_plan import BATCH_LIMIT, STAMPS, TIMESTAMP_TYPE, Entries
+from ferry.syncs.config_plan import BATCH_LIMIT, EMPTY, STAMPS, TIMESTAMP_TYPE, Entries
 
 CLEANUP, RETENTION, RETENTION_BYTES = "cleanup.policy", "retention.ms", "retention.bytes"
 TIMESTAMP_BEFORE, TIMESTAMP_AFTER = "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"
@@ -82,7 +82,8 @@ def by_kind(differences: Iterable[ConfigDifference]) -> list[AlikeDifferences]:
     alike = grouped((replace(entry, topic="", remote_topic=""), entry.remote_topic) for entry in differences)
     return [
         AlikeDifferences(
-            f"{kind.name}={kind.there} of {some_of(sorted(topics), NAMES_SHOWN)}, {kind.here} at the source: the target {kind.effect}",
+            f"{kind.name}={kind.there or EMPTY} of {some_of(sorted(topics), NAMES_SHOWN)}, {kind.here or EMPTY} at the source: "
+            f"the target {kind.effect}",
             kind.remedy,
             kind.refused,
         )

@@ -26,6 +26,8 @@ REMOTE_STORAGE = frozenset(
 )
 # Without these a remote topic would lose other records than its source. All others are left out where the target refuses them.
 NEEDED = frozenset({"cleanup.policy"})
+# cleanup.policy of a topic that keeps all records, since Kafka 4.1 (KIP-1161).
+EMPTY = "(empty)"
 _REPLACES_TIMESTAMPS = "a remote topic that replaces timestamps is not copied to"
 
 
@@ -48,7 +50,7 @@ class Alteration:
 
     @property
     def detail(self) -> str:
-        return f"{self.name}: {self.before} -> {'default' if self.value is None else self.value}"
+        return f"{self.name}: {self.before} -> {'default' if self.value is None else self.value or EMPTY}"
 
 
 @dataclass(frozen=True)
@@ -152,5 +154,5 @@ def _larger(entry: ConfigValue, limit: int) -> bool:
 
 
 def _shown(entry: ConfigValue) -> str:
-    value = "(hidden)" if entry.value is None else entry.value or "(empty)"
+    value = "(hidden)" if entry.value is None else entry.value or EMPTY
     return value if entry.origin is ConfigOrigin.TOPIC else f"{value} ({entry.origin.value})"

@@ -44,7 +44,7 @@ def wrong_topics(flow: Flow, cluster: Cluster, topics: Mapping[str, TopicDescrip
         single |= {name for name, own in own_topics(flow).items() if name != flow.ledger_topic}
         stops = {flow.ledger_topic, flow.state_topic}
         lost |= dict.fromkeys(stops, "records that explain the copy expire")
-        lost[flow.runs_topic] = "it keeps only the last record of each run, for ever"
+        lost[flow.runs_topic] = "it keeps records of every run for ever"
     otherwise = {name: wrong_policy(name, policy, configs.get(name, {})) for name, policy in needed.items() if name in topics}
     found = (
         WrongTopic(f"{wrong}: {lost[name]}", policy_command(cluster.bootstrap, name, needed[name]), name in stops)
