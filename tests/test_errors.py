@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -129,3 +130,25 @@ def test_spans(seconds: float, words: str) -> None:
 )
 def test_times_that_no_calendar_has(milliseconds: int, words: str) -> None:
     assert time_text(milliseconds) == words
+
+
+# Behind a number that may be 1, as in `{len(names)} topics`.
+SEVERAL = re.compile(
+    r" (?:(?:more|new|known|of) )*(?:topics|partitions|groups|members|brokers|records|rows|failures|differences|replicas)(?![\w/])"
+)
+
+
+def test_a_number_of_things_is_counted_at_one_place() -> None:
+    """`count_of` says `1 topic`. Messages of codecs, which only damaged bytes bring about, may say `1 records`."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for text in (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.JoinedStr)):
+            for number, words in pairwise(text.values):
+                counted = isinstance(number, ast.FormattedValue) and (number.format_spec is not None or _is_computed(number.value))
+                if counted and isinstance(words, ast.Constant) and SEVERAL.match(words.value) and path.parent.name != "wire":
+                    found.append(f"{path.name}:{text.lineno}: {words.value}")
+    assert found == []
+
+
+def _is_computed(value: ast.expr) -> bool:
+    return isinstance(value, ast.BinOp) or (isinstance(value, ast.Call) and _names([value.func]) == {"len"})

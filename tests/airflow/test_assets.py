@@ -60,7 +60,7 @@ def test_an_event_for_each_topic(announced: Any) -> None:
 def test_topics_beyond_the_limit_raise_an_alert(announced: Any) -> None:
     assert announced(COPIED, most=2) == ["ferry://B/topics/A.heartbeats 5", "ferry://B/topics/A.orders 5"]
     ((_, alert),) = callbacks.TOLD
-    assert "1 refreshed topics were not announced, A.payments" in str(alert)
+    assert "not announced: 1 refreshed topic, A.payments" in str(alert)
 
 
 def test_zero_switches_the_events_off_and_is_no_limit(announced: Any) -> None:

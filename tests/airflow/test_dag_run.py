@@ -102,6 +102,6 @@ def test_a_verify_names_what_differs(
             run_flow(flow)
     said = run_dag(config, ".verify", topics=[topic])
     assert f"{topic}-0 downstream 101: extra" in said, said[-4000:]
-    assert "1 differences, 0 parts not compared" in said
+    assert "1 difference, 0 parts not compared" in said
     assert "CopiesDiffer" in said
     assert "200 records" in said

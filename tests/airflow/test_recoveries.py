@@ -92,3 +92,7 @@ def test_a_person_confirms(
     assert [[int(record.value or b"") for record in found] for found in read_all(source_cluster.bootstrap, topic)] == [
         list(range(number, 70, 2)) for number in range(2)
     ]
+
+    run = operator.trigger("failback", quiet_seconds=1)
+    state, tasks = operator.ended(run)
+    assert (state, tasks.pop("check_clusters"), set(tasks.values())) == ("success", "success", {"skipped"}), "it is done already"

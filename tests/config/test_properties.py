@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.config.properties import parse_properties
+from ferry.config.properties import parse_properties, read_properties
 from ferry.errors import ConfigError
 
 pytestmark = pytest.mark.unit
@@ -48,6 +48,16 @@ def test_last_of_equal_keys_wins() -> None:
 def test_malformed_escape_is_located() -> None:
     with pytest.raises(ConfigError, match=r"^mm2\.properties:3: a \\u that four"):
         parse_properties(PATH, b"a=1\nb=2\nc=\\users\n")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path) -> None:
+    """Editors of Windows write one."""
+    path = tmp_path / "mm2.properties"
+    path.write_bytes("clusters = A, B\n".encode("utf-8-sig"))
+    assert {key: entry.value for key, entry in read_properties(path).entries.items()} == {"clusters": "A, B"}
+    path.write_text("clusters = A, B\n", encoding="utf-16")
+    with pytest.raises(ConfigError, match=r"mm2\.properties: is UTF-16; save it as UTF-8"):
+        read_properties(path)
 
 
 def escaped(text: str) -> str:

@@ -98,7 +98,7 @@ def test_two_clusters_with_one_id(flow_of: FlowOf) -> None:
             None,
             "replicas",
             "failure",
-            "replication.factor wants 2 replicas, and B has 1 brokers",
+            "replication.factor wants 2 replicas, and B has 1 broker",
             "set replication.factor=1",
         ),
         (

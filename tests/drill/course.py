@@ -163,16 +163,14 @@ class Course:
         self.target.restart()
         for _ in range(self.kills - 1):
             self._failback_tried()
-        if self._stage() != "replicating":
-            self._failback_told(self.ferry("failback", "--yes", "--quiet-seconds", "0.5"))
+        self._failback_told(self.ferry("failback", "--yes", "--quiet-seconds", "0.5"))  # which may be done already
         assert self._stage() == "replicating"
 
     def _failback_tried(self) -> None:
-        """Killed at a drawn moment, unless an earlier try was quicker than its killer; so may this one be."""
-        if self._stage() != "replicating":
-            tried = self.ferry("failback", "--yes", "--quiet-seconds", "0.5", kill=True)
-            if tried.returncode >= 0:
-                self._failback_told(tried)
+        """Killed at a drawn moment, unless it was quicker than its killer. An earlier try may have done everything."""
+        tried = self.ferry("failback", "--yes", "--quiet-seconds", "0.5", kill=True)
+        if tried.returncode >= 0:
+            self._failback_told(tried)
 
     def _failback_told(self, ended: subprocess.CompletedProcess[str]) -> None:
         assert ended.returncode == 0, ended.stderr

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ferry.errors import RecoveryStopped
-from ferry.ledger.recovery_record import Event, begun, done_groups, ended, ended_by, not_home
+from ferry.ledger.recovery_record import Event, begun, done_groups, ended, has_ended, not_home
 from ferry.ledger.state import CutEnds, FlowState, GroupTaken, RecoveryRecord
 from ferry.recovery.reverse import start_of
 
@@ -37,10 +37,11 @@ def test_a_run_knows_that_it_has_ended_the_movement() -> None:
     there = moved(replace(NEW, run_id="1"), (Event.FAILOVER_BEGINS, "failover 1"), (Event.FAILOVER_ENDS, ""))
     back = moved(replace(there, run_id="2"), (Event.FAILBACK_BEGINS, "failback 2"))
     home = moved(back, (Event.FAILBACK_ENDS, ""))
-    assert [ended_by(record, Event.FAILBACK_ENDS, "2") for record in (there, back, home)] == [False, False, True]
-    assert not ended_by(home, Event.FAILBACK_ENDS, "1")
-    assert not ended_by(home, Event.CUTOVER_ENDS, "2")
-    assert not ended_by(ended(back, Event.FAILBACK_ABANDONED, "abandoned", 9), Event.FAILBACK_ENDS, "2")
+    assert [has_ended(record, Event.FAILBACK_ENDS) for record in (there, back, home)] == [False, False, True]
+    assert not has_ended(home, Event.CUTOVER_ENDS)
+    abandoned = ended(back, Event.FAILBACK_ABANDONED, "abandoned", 9)
+    assert not has_ended(abandoned, Event.FAILBACK_ENDS)
+    assert has_ended(abandoned, Event.FAILBACK_ABANDONED, "abandoned")
 
 
 def test_after_an_abandoned_failback_groups_of_the_failover_count_as_done() -> None:

@@ -101,7 +101,7 @@ def test_failover_and_failback(
     with group_member(room.target, busy, room.remote):
         ended, document = room.command("failback", *QUIET)
         assert (ended.exit_code, document["stage"]) == (5, "failing-back")
-        assert "members on" in document["undone"][0]
+        assert "1 member on" in document["undone"][0]
         assert "equal on both sides" in document["verified"]
     ended, document = room.command("failback", *QUIET, "--groups", second)
     assert (ended.exit_code, document["stage"], [busy in text for text in document["problems"]]) == (5, "failing-back", [True])

@@ -53,7 +53,7 @@ def test_with_a_source_that_answers(room: Room, copy_flow: CopyFlow, group_membe
         assert document["missing"] == []
         states = {entry["group"]: (entry["done"], entry["exact"]) for entry in document["groups"]}
         assert states == {quick: (True, True), slow: (True, True), busy: (False, True)}
-        assert "1 members on" in document["undone"][0]
+        assert "1 member on" in document["undone"][0]
     assert read_on(room.target, quick, room.remote) == from_record({0: 28, 1: 30}, 60)
     assert read_on(room.target, slow, room.remote) == from_record({0: 3, 1: 0}, 60)
     # A consumer went on at the target, then another one began anew on purpose: neither is touched again.

@@ -76,7 +76,7 @@ def test_a_group_is_explained(
     assert (second["decision"], second["reason"], second["source_lag"], second["translated"]) == ("nothing", "never copied", None, None)
     with group_member(target_cluster, group, remote, **{"client.id": "reader"}):
         shown = CliRunner().invoke(app, arguments).stdout
-    assert f"not synced: it has 1 members on {flow.target.alias} (reader)" in shown
+    assert f"not synced: it has 1 member on {flow.target.alias} (reader)" in shown
     with group_member(source_cluster, excluded, topic):
         obstacles = explain_group(flow, excluded).obstacles
     assert obstacles == ("the group filter leaves it out: in groups.exclude",)

@@ -74,6 +74,6 @@ def test_a_notice_says_that_nothing_was_written() -> None:
     refused = result("g", p0=NotWritten("no", "NotAuthorized"), p1=NotWritten("no", "NotAuthorized"))
     translated = TranslatedGroups(("g",), positions("g"), ())
     (notice,) = groups_outcome(FLOW, translated, [refused], {}).notices
-    assert "none of the 1 groups" in notice
+    assert "1 group with something to write, and none was written" in notice
     (notice,) = groups_outcome(FLOW, TranslatedGroups((), (), ()), [], {}).notices
     assert "A has no consumer groups" in notice

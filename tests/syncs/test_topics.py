@@ -43,7 +43,7 @@ def test_topics_are_created_and_grown(
     flow = flow_factory(f"A->B.topics = {topic}")
     remote = f"{flow.source.alias}.{topic}"
     reason = f"{flow.source.alias} has topic {topic}"
-    creation = Change(f"topic {remote}", "create", "2 partitions, 1 replicas, retention.ms=86400000", reason)
+    creation = Change(f"topic {remote}", "create", "2 partitions, 1 replica, retention.ms=86400000", reason)
 
     planned = sync_topics(SyncContext(flow, dry_run=True))
     assert planned.changes == (creation,)

@@ -31,5 +31,5 @@ def test_a_long_list_is_cut_short_and_says_so() -> None:
         "t-0 downstream 0: extra: why",
         "t-0 downstream 1: extra: why",
         "… and 1,998 more",
-        "2,000 differences, 1 parts not compared",
+        "2,000 differences, 1 part not compared",
     ]

@@ -59,7 +59,7 @@ def announce(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict[str
 def _tell_left_out(flow: Flow, run_id: str, left_out: tuple[RefreshedTopic, ...], url: str) -> None:
     for topic in left_out:
         print(f"{topic.remote_topic}: refreshed, but not announced: {ASSETS_MAX} = {flow.alerts.assets_max}")  # noqa: T201
-    message = f"{flow.name}: {len(left_out)} refreshed topics were not announced, {left_out[0].remote_topic} the first of them"
+    message = f"{flow.name}: not announced: {count_of(len(left_out), 'refreshed topic')}, {left_out[0].remote_topic} the first of them"
     alert = Alert(
         flow.name,
         AlertKind.ASSETS,

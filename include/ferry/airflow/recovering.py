@@ -41,6 +41,7 @@ LISTED = 200
 
 
 def check_clusters(flow: FlowReference, command: str) -> dict[str, Any]:
+    """What the tasks behind it need; nothing if the groups have moved before, so that none of them runs."""
     context = get_current_context()
     with typed_retries(flow):
         options = options_of(command, context)
@@ -50,6 +51,9 @@ def check_clusters(flow: FlowReference, command: str) -> dict[str, Any]:
             checked = failing_over.check_failover(settings, options, without_source=given["without_source"])
         else:
             switch = switch_over_of(command, settings, reverse)
+            if (over := planned_move.report_of_ended(switch, options)) is not None:
+                say("; ".join(outcome_lines(over)))
+                return {}
             checked = planned_move.check_switch_over(switch, options, rebuilt=given.get("rebuilt", False))
     for text in (*checked.notices, *checked.problems, checked.away):
         if text:
@@ -221,7 +225,7 @@ def _table(table: Table) -> list[str]:
         return ["(nothing)"]
     drawn = [f"| {' | '.join(table.columns)} |", f"|{'---|' * len(table.columns)}"]
     drawn += [f"| {' | '.join(_cell(str(cell)) for cell in row)} |" for row in table.rows[:LISTED]]
-    return [*drawn, f"… and {len(table.rows) - LISTED:,} more rows"] if len(table.rows) > LISTED else drawn
+    return [*drawn, f"… and {count_of(len(table.rows) - LISTED, 'more row')}"] if len(table.rows) > LISTED else drawn
 
 
 def _cell(text: str) -> str:

@@ -104,7 +104,7 @@ def _planned_move(flow: Flow, reference: FlowReference, options: DagOptions, com
 
     @dag(schedule=None, **_settings(flow, reference, options, command))
     def move() -> None:
-        @task
+        @task.short_circuit
         def check_clusters() -> dict[str, Any]:
             return recovering.check_clusters(reference, command)
 

@@ -76,7 +76,7 @@ class InitDialog:
             with self._loaded(answers) as loaded:
                 rules = loaded.flows[0].topic_rules
                 count = sum(rules.why_not(name) is None for name in names)
-            notice(f"  {answers.topics}: {count} of {len(names)} topics")
+            notice(f"  {answers.topics}: {count} of {count_of(len(names), 'topic')}")
         return replace(answers, schedule=self.asker.ask("Schedule for Airflow (cron, UTC; empty: none)", "--schedule", schedule, "", _cron))
 
     def look_at_rights(self, answers: FirstFile) -> None:

@@ -18,7 +18,7 @@ import typer
 from ferry.cli.copies import copy_records, show_changes
 from ferry.cli.options import INLINE, AsJson, Config, FlowName, check_report_file, load, run_id, write_report_file
 from ferry.cli.output import Aside, Part, answer, complaint, notice, show
-from ferry.errors import ArgumentError, ExitCode, RecoveryStopped, offsets_of
+from ferry.errors import ArgumentError, ExitCode, RecoveryStopped, count_of, offsets_of
 from ferry.recovery.options import QUIET_SECONDS, Tail
 
 if TYPE_CHECKING:
@@ -95,8 +95,17 @@ class Call:
             write_report_file(self.report, content)
             raise typer.Exit(code)
         show(_plan(plan, aside=self.as_json))
+        if plan.nothing_left:
+            return Confirmation("")
         by = ask(f"{plan.flow}: write these groups?", yes=self.yes)
         return Confirmation(by, plan.ahead if self.backwards else ())
+
+    def end_if_done(self, switch: SwitchOver, options: RecoveryOptions) -> None:
+        """The command ends here if an earlier try did everything, and was killed before it could say so."""
+        from ferry.recovery.switch_over import report_of_ended
+
+        if (outcome := report_of_ended(switch, options)) is not None:
+            self.end(outcome)
 
     def end(self, outcome: RecoveryReport) -> NoReturn:
         from ferry.recovery.report import outcome_lines
@@ -161,6 +170,7 @@ def failback(
     check_quiet(quiet)
     options, settings, reverse = call.begin()
     switch = planned_move.failback(settings, reverse)
+    call.end_if_done(switch, options)
     checked = planned_move.check_switch_over(switch, options, rebuilt=rebuilt)
     what = "copied to the target first" if tail is Tail.COPY else "left where they are, as --tail leave says"
     never_copied = [
@@ -186,6 +196,7 @@ def cutover(call: Call, compare: Compare = True, quiet: Quiet = QUIET_SECONDS) -
     check_quiet(quiet)
     options, settings, reverse = call.begin()
     switch = planned_move.cutover(settings, reverse)
+    call.end_if_done(switch, options)
     _move(switch, options, planned_move.check_switch_over(switch, options), call, quiet, compare=compare)
 
 
@@ -246,4 +257,4 @@ def _plan(plan: RecoveryPlan, *, aside: bool = False) -> Iterator[Part]:
         yield table._replace(rows=table.rows[:ROWS_SHOWN])
     for table in (missing, groups):
         if len(table.rows) > ROWS_SHOWN:
-            yield f"… and {len(table.rows) - ROWS_SHOWN:,} more rows: see --json or --report"
+            yield f"… and {count_of(len(table.rows) - ROWS_SHOWN, 'more row')}: see --json or --report"

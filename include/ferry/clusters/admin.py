@@ -30,7 +30,7 @@ from ferry.clusters.partitions import TopicPartition, chunks
 from ferry.clusters.shared_connection import ask_cluster
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.config import ClientRole, Cluster
-from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError, RetryRule
+from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError, RetryRule, count_of
 
 Key = TypeVar("Key")
 T = TypeVar("T")
@@ -282,7 +282,7 @@ class ClusterAdmin:
         """Grow topics to so many partitions; the errors by topic."""
 
         def explain(name: str) -> tuple[str, str]:
-            return f"growing topic {name} to {widths[name]} partitions", f"Alter on topic {name}"
+            return f"growing topic {name} to {count_of(widths[name], 'partition')}", f"Alter on topic {name}"
 
         names = chunks(sorted(widths), TOPICS_A_REQUEST)
         requests = ({name: NewPartitions(name, widths[name]) for name in chunk} for chunk in names)

@@ -33,7 +33,7 @@ from ferry.clusters.frames import Meter
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.transports import EncryptedTransport, PlainTransport, connected_socket, shortest_round_trip
 from ferry.config import ClientRole, Cluster
-from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized
+from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized, count_of
 
 T = TypeVar("T")
 
@@ -120,7 +120,7 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
                     return True
                 ends = math.inf if deadline is None else deadline
                 if self.closed or time.monotonic() > (ends if self._reached else min(ends, silent_until)):
-                    raise kafka_errors.KafkaTimeoutError(f"none of {len(servers)} bootstrap servers answers")
+                    raise kafka_errors.KafkaTimeoutError(f"none of {count_of(len(servers), 'bootstrap server')} answers")
                 if server.node_id not in self._conns and not self.connection_delay(server.node_id):
                     self.call_soon(self._ask_server, server.node_id, self._connect_to_server(server.node_id, deadline))
                 await self._bootstrap_wakeup(NEXT_SERVER_SECONDS)

@@ -17,7 +17,7 @@ from ferry.clusters.broker_defaults import broker_defaults
 from ferry.clusters.describe import WantedTopic
 from ferry.clusters.pauses import doubling
 from ferry.config.settings import WantedReplicas
-from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError, TooFewBrokers, some_of
+from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError, TooFewBrokers, count_of, some_of
 
 # A new topic can be used when its leaders are elected and all brokers know them. This usually takes milliseconds, but minutes if a broker
 # creates thousands of partitions. So Ferry waits this long for the next topic to become usable.
@@ -65,8 +65,8 @@ def with_key(problem: FerryError, wanted: WantedReplicas, target: ClusterAdmin) 
         return problem
     brokers = target.brokers()
     if len(brokers.up) >= wanted.factor > 0:
-        return TooFewBrokers(f"{problem}; {value}, and {len(brokers.up)} brokers of {target.alias} are up: {leave}")
-    count = f"{len(brokers.up)} of {len(brokers.known)} known brokers of {target.alias} are up"
+        return TooFewBrokers(f"{problem}; {value}, and {target.alias} has {count_of(len(brokers.up), 'broker')} up: {leave}")
+    count = f"{len(brokers.up)} of {count_of(len(brokers.known), 'known broker')} of {target.alias} are up"
     mend = f"start the others, or set {wanted.key} to the number that this cluster should always have"
     return TooFewBrokers(f"{problem}; {value}, and {count}: {mend}")
 

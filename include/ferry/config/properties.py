@@ -9,6 +9,7 @@ every other line looks like an entry of its own, whose name, a part of a key, a 
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,12 +80,15 @@ def read_properties(path: Path) -> PropertiesFile:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a config file. ConfigError if it cannot be read."""
+    """The content of a config file, without the byte order mark that editors of Windows write. ConfigError if it cannot be read."""
     try:
-        return path.read_bytes()
+        data = path.read_bytes()
     except (OSError, ValueError) as problem:  # ValueError: the path holds a NUL
         told = getattr(problem, "strerror", None) or problem
         raise ConfigError(f"{path}: cannot be read: {told}; give the path of an mm2.properties file") from problem
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ConfigError(f"{path}: is UTF-16; save it as UTF-8")
+    return data.removeprefix(codecs.BOM_UTF8)
 
 
 def parse_properties(path: Path, data: bytes) -> PropertiesFile:

@@ -18,6 +18,7 @@ from ferry.clusters.service_profiles import named, services_at
 from ferry.clusters.services import ManagedService
 from ferry.doctor.cluster_facts import ClusterFacts
 from ferry.doctor.finding import Finding, failure, ok, warning
+from ferry.errors import count_of
 
 # A smaller skew does not matter for ages and headroom. From an hour on brokers refuse records from the future
 # (message.timestamp.after.max.ms).
@@ -33,7 +34,8 @@ def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool, transac
     if facts.problem is not None:
         yield failure(where, "reachable", f"{facts.problem}", facts.problem.next_step, facts.problem.exit_code)
         return
-    yield ok(where, "reachable", f"{facts.bootstrap}, {_count(facts.brokers)}, id {facts.cluster_id or 'none'}, as {facts.login}")
+    brokers = count_of(facts.brokers, "broker")
+    yield ok(where, "reachable", f"{facts.bootstrap}, {brokers}, id {facts.cluster_id or 'none'}, as {facts.login}")
     yield from _service(where, facts)
     yield _version(where, facts)
     yield _clock(where, facts)
@@ -130,12 +132,13 @@ def _protocol(where: str, facts: ClusterFacts) -> Finding:
 
 def _transaction_log(where: str, facts: ClusterFacts) -> Iterator[Finding]:
     copies, least = facts.config("transaction.state.log.replication.factor"), facts.config("transaction.state.log.min.isr")
+    brokers = count_of(facts.brokers, "broker")
     if copies is not None and copies > facts.brokers:
-        found = f"transaction.state.log.replication.factor={copies} with {_count(facts.brokers)}: no transaction can begin on a new cluster"
-        yield failure(where, "transaction log", found, f"start {copies - facts.brokers} more brokers, or lower it in server.properties")
+        found = f"transaction.state.log.replication.factor={copies} with {brokers}: no transaction can begin on a new cluster"
+        yield failure(where, "transaction log", found, f"{_more(copies - facts.brokers)}, or lower it in server.properties")
     elif least is not None and least > facts.brokers:
-        found = f"transaction.state.log.min.isr={least} with {_count(facts.brokers)}: no transaction can be committed"
-        yield failure(where, "transaction log", found, f"start {least - facts.brokers} more brokers, or lower it in server.properties")
+        found = f"transaction.state.log.min.isr={least} with {brokers}: no transaction can be committed"
+        yield failure(where, "transaction log", found, f"{_more(least - facts.brokers)}, or lower it in server.properties")
     elif copies == 1 and facts.brokers > 1:
         found = "transaction.state.log.replication.factor=1: transactions stop while that broker is down"
         fix = "set it to 3 in server.properties before the first transaction, or reassign the topic"
@@ -149,5 +152,5 @@ def _transaction_log(where: str, facts: ClusterFacts) -> Iterator[Finding]:
         yield failure(where, "transaction time", found, fix)
 
 
-def _count(brokers: int) -> str:
-    return "1 broker" if brokers == 1 else f"{brokers} brokers"
+def _more(brokers: int) -> str:
+    return f"start {count_of(brokers, 'more broker')}"

@@ -89,7 +89,7 @@ def rights_findings(  # noqa: PLR0917 - whose rights, those that it needs, then 
         names = some_of(sorted({f"{right.operation.value} on {right.resource}" for right in unknown}), NAMES_SHOWN)
         yield warning(where, check, f"could not be checked, {_why_unknown(principal, facts)}: {names}", compare)
     if not missing and not unknown:
-        yield ok(where, check, f"all {len(rights)} rights are granted to {principal or cluster.user_name}")
+        yield ok(where, check, f"{principal or cluster.user_name} has all of {count_of(len(rights), 'right')}")
 
 
 def _principal(cluster: Cluster, facts: RightsFacts) -> str | None:
@@ -107,7 +107,7 @@ def memory_finding(where: str, flow: Flow, machine: MachineFacts, partitions: in
     """Whether this machine has enough memory for a run of so many partitions with --master local[…]."""
     tasks = min(machine.cores if flow.tasks_max is None else flow.tasks_max, number_of_lanes(partitions, flow.lanes))
     wanted = tasks * (flow.memory_bytes + WORKER_OWN) + DRIVER
-    told = f"{tasks} tasks may take {wanted // MEBIBYTE} MiB (ferry.memory.mb={flow.memory_bytes // MEBIBYTE})"
+    told = f"{count_of(tasks, 'task')} may take {wanted // MEBIBYTE} MiB (ferry.memory.mb={flow.memory_bytes // MEBIBYTE})"
     has = f"{machine.memory_available // MEBIBYTE} of {machine.memory // MEBIBYTE} MiB are free here"
     fits = (machine.memory_available - DRIVER) // (flow.memory_bytes + WORKER_OWN)
     fix = f"set {flow.name}.tasks.max={max(1, fits)}, or lower {flow.name}.ferry.memory.mb"
@@ -128,10 +128,12 @@ def _replicas(where: str, flow: Flow, target: ClusterFacts) -> Finding:
             told.append(f"the brokers' default of replicas, because {named(services)} refuses {factor}")
             continue
         if factor > target.known_brokers:
-            found = f"{key} wants {factor} replicas, and {target.alias} has {target.known_brokers} brokers: no topic can be created"
+            has = count_of(target.known_brokers, "broker")
+            found = f"{key} wants {factor} replicas, and {target.alias} has {has}: no topic can be created"
             return failure(where, "replicas", found, f"start as many brokers, or set {key}={target.known_brokers}")
         if factor < least:
-            found = f"new topics get {factor} replicas, and {target.alias} wants min.insync.replicas={least}: nothing can be written"
+            get = f"new topics get {count_of(factor, 'replica')}"
+            found = f"{get}, and {target.alias} wants min.insync.replicas={least}: nothing can be written"
             return failure(where, "replicas", found, f"set {key}={least} or more, and have as many brokers")
         told.append(count_of(factor, "replica") + (f" (the brokers' default if {target.alias} is {named(refusing)})" if refusing else ""))
     remote, own = told

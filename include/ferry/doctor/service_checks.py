@@ -73,7 +73,7 @@ def too_many_topics(flow: Flow, target: ClusterFacts, copied: int) -> Iterator[F
     if not limited or copied + own <= limited[0].most_topics:
         return
     surely = len(limited) == len(services)
-    needs = f"the flow alone needs {copied + own} topics there: {count_of(copied, 'remote topic')} and {own} of Ferry's own"
+    needs = f"the flow alone needs {count_of(copied + own, 'topic')} there: {count_of(copied, 'remote topic')} and {own} of Ferry's own"
     found = f"{target.alias} {'is' if surely else 'may be'} {named(limited)}, which holds at most {limited[0].most_topics} topics; {needs}"
     condition = "" if surely else f"if {target.alias} is {named(limited)}: "
     fix = f"{condition}before you create topics: copy fewer ({flow.name}.topics), or choose a kind of the service that holds more"

@@ -43,9 +43,9 @@ Fields = dict[Any, Node]
 
 
 def decoded(path: Path, data: bytes) -> str:
-    """A text of JSON or YAML, without a byte order mark. ConfigError if it is not UTF-8: a password could lose a letter."""
+    """A text of JSON or YAML. ConfigError if it is not UTF-8: a password could lose a letter."""
     try:
-        return data.decode("utf-8-sig")
+        return data.decode("utf-8")
     except UnicodeDecodeError as problem:
         line = data.count(b"\n", 0, problem.start) + 1
         raise ConfigError(f"{path}:{line}: is not UTF-8") from None

@@ -97,7 +97,7 @@ class _Inputs:
 
     def read(self, path: Path) -> None:
         data = read_bytes(path)
-        start = data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+        start = data.lstrip(b" \t\r\n")[:1]
         if start in {b"{", b"["}:
             self._document(path, read_json(path, decoded(path, data)))
         elif _YAML.search(data.decode("latin-1")):

@@ -19,6 +19,7 @@ from ferry.ledger.state import RECOVERY_KEYS, CutEnds, FlowState, RecoveryRecord
 
 # The last step of a movement that has ended.
 DONE = "done"
+ABANDONED = "abandoned"
 
 
 class Stage(StrEnum):
@@ -148,10 +149,10 @@ def ended(record: RecoveryRecord, event: Event, step: str, now: int) -> Recovery
     return replace(record, phase=phase, stage=stage.value, step=step, at=now)
 
 
-def ended_by(record: RecoveryRecord, event: Event, run_id: str) -> bool:
-    """Whether this run has already written `event`, the end of a movement (pure)."""
+def has_ended(record: RecoveryRecord, event: Event, step: str = DONE) -> bool:
+    """Whether the newest thing that happened is `event`, the end of a movement (pure)."""
     behind = {stage for (_, known), stage in TRANSITIONS.items() if known is event}
-    return record.run_id == run_id and record.step == DONE and stage_of(record) in behind
+    return record.step == step and stage_of(record) in behind
 
 
 def why_groups_may_not_be_synced(flow: Flow) -> str:

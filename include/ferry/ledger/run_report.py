@@ -177,7 +177,7 @@ class RunReport:
             found.append(self._partitions_failed(run))
         syncs = [f"{name}: {failure['what']}: {failure['problem']}" for name, sync in self.syncs.items() for failure in sync["failed"]]
         if syncs:
-            found.append(PartitionsFailed(f"{run}: {len(syncs)} failures of syncs: {'; '.join(syncs)}"))
+            found.append(PartitionsFailed(f"{run}: {count_of(len(syncs), 'failure of syncs', 'failures of syncs')}: {'; '.join(syncs)}"))
         return found
 
     def _partitions_failed(self, run: str) -> PartitionsFailed:

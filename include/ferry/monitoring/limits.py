@@ -86,7 +86,7 @@ def limit_alerts(flow: str, broken: Iterable[BrokenLimit], *, run_id: str = "", 
 
 def described(broken: list[BrokenLimit]) -> str:
     """Broken limits of one key in a line."""
-    more = f" and {len(broken) - NAMED:,} more topics" if len(broken) > NAMED else ""
+    more = f" and {count_of(len(broken) - NAMED, 'more topic')}" if len(broken) > NAMED else ""
     return "; ".join(str(entry) for entry in broken[:NAMED]) + more
 
 

@@ -24,7 +24,7 @@ from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
 from ferry.recovery.moving import plan_moves, refused_groups
 from ferry.recovery.not_copied import Copy, NotCopied, not_copied, perhaps_not_copied
 from ferry.recovery.options import Mode, RecoveryOptions
-from ferry.recovery.readings import age_notices, cluster_id_of, groups_to_move, is_away
+from ferry.recovery.readings import GroupReading, age_notices, cluster_id_of, groups_to_move, is_away
 from ferry.recovery.report import Confirmation, RecoveryPlan, RecoveryReport, Stopwatch
 from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, seed_reverse, start_positions
 
@@ -113,21 +113,30 @@ def plan_failover(flow: Flow, reverse: Flow | None, checked: RecoveryPlan) -> Re
 
 
 def carry_out_failover(flow: Flow, reverse: Flow | None, plan: RecoveryPlan, confirmed: Confirmation) -> RecoveryReport:
-    """Write the groups, prepare the flow in the other direction, record that the flow is failed over.
+    """Write the groups, prepare the flow in the other direction, record that the flow is failed over, unless all that was done before.
 
     Positions are read again from where the confirmed plan had them. ClusterUnreachable when the source has stopped answering since.
     """
     watch = Stopwatch()
     with keep_recovery(flow) as keeper:
+        if keeper.over(Event.FAILOVER_ENDS) and _rest(flow, plan, keeper).nothing_left:
+            told, problems = prepare_reverse(reverse, keeper, plan)
+            return RecoveryReport(plan, keeper.record, (), told, problems=problems, steps=watch.steps)
         with watch.step("say that groups move"):
             keeper.begin(Event.FAILOVER_BEGINS, plan, confirmed.by, partial(cut_ends, flow, reverse))
         with watch.step("write groups"):
-            reading = groups_to_move(flow, away=bool(plan.away), only=plan.options.only).without(done_groups(keeper.state, keeper.record))
+            reading = _rest(flow, plan, keeper)
             outcomes = keeper.move(flow.target, reading.positions, confirmed.back)
         with watch.step("prepare the way back"):
             told, problems = prepare_reverse(reverse, keeper, plan)
         keeper.end(Event.FAILOVER_ENDS, DONE)
         return RecoveryReport(plan, keeper.record, outcomes, told, problems=(*reading.unread, *problems), steps=watch.steps)
+
+
+def _rest(flow: Flow, plan: RecoveryPlan, keeper: RecoveryKeeper) -> GroupReading:
+    """Groups that this failover has not written yet."""
+    reading = groups_to_move(flow, away=bool(plan.away), only=plan.options.only)
+    return reading.without(done_groups(keeper.state, keeper.record))
 
 
 def prepare_reverse(reverse: Flow | None, keeper: RecoveryKeeper, plan: RecoveryPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -18,7 +18,7 @@ from ferry.clusters.group_model import GroupDescription
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.errors import ArgumentError, NotAuthorized, ReplicatorActive, UnreadableRecord
+from ferry.errors import ArgumentError, NotAuthorized, ReplicatorActive, UnreadableRecord, count_of
 from ferry.ledger.run_report import Skipped
 from ferry.recovery.positions import GivenPositions
 from ferry.wire.connect_offsets import SourcePartition, decode_source_key, latest_source_offsets
@@ -128,7 +128,7 @@ def refuse_workers(flow: Flow) -> tuple[str, ...]:
     if own is not None:
         hosts = ", ".join(sorted({member.host.lstrip("/") for member in own.members})) or own.state
         raise ReplicatorActive(
-            f"MirrorMaker 2 runs: {len(own.members)} members in Connect group {own.group} on cluster {flow.target.alias} ({hosts}); "
+            f"MirrorMaker 2 runs: Connect group {own.group} on {flow.target.alias} has {count_of(len(own.members), 'member')} ({hosts}); "
             f"stop every connect-mirror-maker process of {flow.name} (by SIGTERM, so that it writes its last offsets), then do this again. "
             "One that was killed stays in the group for 10 s"
         )
@@ -150,7 +150,7 @@ def refuse_active_mm2(flow: Flow, topic: str, ends: Mapping[int, int], mine: Col
     with InternalTopicReader(flow.target) as reader:
         written = [record for record in reader.read(topic, ends, complete=False) if decode_source_key(record.key) in mine]
     if written or grown:
-        what = f"{len(written)} new offsets in {topic}" if written else f"new records in {', '.join(grown)}"
+        what = f"{count_of(len(written), 'new offset')} in {topic}" if written else f"new records in {', '.join(grown)}"
         raise ReplicatorActive(
             f"MirrorMaker 2 is still at work: {what} within {WATCH_SECONDS:.0f} s; stop its processes for {flow.name}, or the source "
             "connector on the Connect cluster that runs it, then do this again"

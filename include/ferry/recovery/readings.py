@@ -20,7 +20,7 @@ from ferry.clusters.admin import ClusterAdmin, require_contact
 from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.config import Cluster, Flow
 from ferry.config.mm2_topics import checkpoints_topic
-from ferry.errors import ArgumentError, AuthenticationFailed, ClusterUnreachable, NotAuthorized, RecoveryStopped
+from ferry.errors import ArgumentError, AuthenticationFailed, ClusterUnreachable, NotAuthorized, RecoveryStopped, count_of
 from ferry.ledger.formats import place_of
 from ferry.ledger.reading import read_own_state
 from ferry.ledger.run_report import Skipped
@@ -53,6 +53,10 @@ class GroupReading:
     unread: tuple[str, ...] = ()
     checkpoints_as_of: int | None = None
     notices: tuple[str, ...] = ()
+
+    @property
+    def nothing_left(self) -> bool:
+        return not self.positions and not self.unread
 
     def without(self, groups: frozenset[str]) -> GroupReading:
         """The same without these groups, which are done."""
@@ -97,7 +101,7 @@ def narrowed(found: TranslatedGroups, only: str | None, as_of: int | None, notic
     wanted = _expression(only)
     names = [*found.groups, *(entry.group for entry in found.left_out)]
     if only is not None and not any(map(wanted.fullmatch, names)):
-        raise ArgumentError(f"--groups {only!r} matches the whole name of none of {len(names)} groups")
+        raise ArgumentError(f"--groups {only!r} matches the whole name of none of {count_of(len(names), 'group')}")
     positions = {group: entries for group, entries in found.by_group().items() if not is_ferry_group(group) and wanted.fullmatch(group)}
     named = [entry for entry in found.left_out if wanted.fullmatch(entry.group)]
     left_out = [Skipped(f"group {entry.group}", entry.reason) for entry in named if not entry.error]

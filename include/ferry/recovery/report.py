@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ferry.errors import ExitCode, count_of
-from ferry.ledger.recovery_record import iso
+from ferry.ledger.recovery_record import Stage, iso
 from ferry.ledger.run_report import Skipped, time_now
 from ferry.ledger.state import RecoveryRecord
 from ferry.pipeline.tables import Table
@@ -55,6 +55,11 @@ class RecoveryPlan:
     @property
     def ahead(self) -> tuple[PlaceShown, ...]:
         return tuple(place for move in self.moves for place in move.ahead)
+
+    @property
+    def nothing_left(self) -> bool:
+        """Whether nobody has to confirm anything: an earlier try ended the failover, and no group has come since."""
+        return self.stage == Stage.FAILED_OVER and not self.moves and not self.unread
 
     @property
     def missing_offsets(self) -> int | None:
@@ -135,8 +140,12 @@ def outcome_lines(outcome: RecoveryReport) -> Iterator[str]:
     """What was done, in lines. The caller shows what is undone, and the problems."""
     written = sum(entry.written for entry in outcome.groups)
     done = sum(entry.done for entry in outcome.groups)
-    groups = f"{done} of {count_of(len(outcome.groups), 'group')} done"
-    yield f"{outcome.plan.flow} is {outcome.record.stage}: {groups}, {count_of(written, 'offset')} written"
+    if outcome.groups:
+        groups = f"{done} of {count_of(len(outcome.groups), 'group')} done"
+        yield f"{outcome.plan.flow} is {outcome.record.stage}: {groups}, {count_of(written, 'offset')} written"
+    else:
+        told = "no group was moved" if outcome.problems else "done, no group is left to move"
+        yield f"{outcome.plan.flow} is {outcome.record.stage} since {iso(outcome.record.at)} ({outcome.record.phase}): {told}"
     yield from outcome.reverse
     if outcome.verified:
         yield f"verified: {outcome.verified}"
@@ -148,7 +157,7 @@ def group_table(plan: RecoveryPlan) -> Table:
     for move in plan.moves:
         told = move.obstacle
         if not told and move.members_at_origin:
-            told = f"still has {move.members_at_origin} members on the cluster that it leaves"
+            told = f"still has {count_of(move.members_at_origin, 'member')} on the cluster that it leaves"
         if told:
             rows.append((move.group, "", "", "", "", told))
         for entry in move.partitions:

@@ -22,7 +22,7 @@ from ferry.ledger.recovery_record import (
     current_record,
     cut_of,
     done_groups,
-    ended_by,
+    has_ended,
     not_home,
     read_recovery,
     stage_of,
@@ -68,6 +68,14 @@ def cutover(flow: Flow, reverse: Flow | None) -> SwitchOver:
 def failback(flow: Flow, reverse: Flow | None) -> SwitchOver:
     """From the flow's target to its source, by the flow in the other direction. ArgumentError where there is none."""
     return SwitchOver(flow, require_reverse(flow, reverse), reverse, Event.FAILBACK_BEGINS, Event.FAILBACK_ENDS)
+
+
+def report_of_ended(switch: SwitchOver, options: RecoveryOptions) -> RecoveryReport | None:
+    """The report of a movement that ended before and leaves no group to move; None where there is something to do."""
+    record = current_record(switch.flow, read_recovery(switch.flow, stable=options.writes))
+    if has_ended(record, switch.ends) and (switch.back or _read(switch, options).nothing_left):
+        return RecoveryReport(RecoveryPlan(options, switch.flow.name, record.stage), record)
+    return None
 
 
 def check_switch_over(switch: SwitchOver, options: RecoveryOptions, *, rebuilt: bool = False) -> RecoveryPlan:
@@ -152,7 +160,7 @@ def carry_out_switch_over(switch: SwitchOver, plan: RecoveryPlan, confirmed: Con
     """Write the groups. The stage ends when all of them are written. `proven`: what verify said."""
     options, watch, flow, active = plan.options, Stopwatch(), switch.flow, switch.active
     with keep_recovery(flow) as keeper:
-        if ended_by(keeper.record, switch.ends, options.run_id):
+        if keeper.record.run_id == options.run_id and keeper.over(switch.ends):
             return _report_again(keeper, plan, proven)
         advance(flow.name, stage_of(keeper.record), switch.begins)
         with watch.step("check that nothing is left"):
@@ -230,7 +238,7 @@ def _without_members(reading: GroupReading, switch: SwitchOver) -> tuple[GroupRe
 
 
 def _why(members: int, switch: SwitchOver) -> str:
-    return f"it has {members} members on {switch.active.source.alias}: stop them first"
+    return f"it has {count_of(members, 'member')} on {switch.active.source.alias}: stop them first"
 
 
 def tail(flow: Flow, options: RecoveryOptions) -> Iterable[NotCopied]:

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient, NewTopic
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from ferry.errors import FerryError
+from ferry.errors import FerryError, count_of
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 FLUSH_SECONDS = 60.0
@@ -135,7 +135,7 @@ def _await_markers(bootstrap: str, topic: str) -> None:
 
 def _deliver(producer: Producer, topic: str) -> None:
     if left := producer.flush(FLUSH_SECONDS):
-        raise SampleNotWritten(f"{left} records of {topic} were not accepted within {FLUSH_SECONDS:.0f} s: does the cluster run?")
+        raise SampleNotWritten(f"not accepted: {count_of(left, 'record')} of {topic} within {FLUSH_SECONDS:.0f} s: does the cluster run?")
 
 
 def _delivered(error: KafkaError | None, message: Message) -> None:

@@ -13,7 +13,7 @@ from ferry.clusters.describe import Brokers, TopicDescription
 from ferry.config import Flow
 from ferry.config.mm2_topics import mm2_topics
 from ferry.config.settings import OWN_TOPICS, REMOTE_TOPICS, WantedReplicas
-from ferry.errors import some_of
+from ferry.errors import count_of, some_of
 from ferry.ledger.topics import internal_topics
 
 # Keeps the command short enough to paste. With more partitions, run the doctor again after it.
@@ -31,7 +31,7 @@ class FewReplicas:
     replicas: tuple[tuple[int, ...], ...] = ()
 
     def __str__(self) -> str:
-        return f"topic {self.topic} has {self.has} replicas, and {self.key} wants {self.wanted}"
+        return f"topic {self.topic} has {count_of(self.has, 'replica')}, and {self.key} wants {self.wanted}"
 
 
 def wanted_on_target(flow: Flow, remote_topics: Iterable[str]) -> dict[str, WantedReplicas]:
@@ -66,7 +66,7 @@ def reassignment(bootstrap: str, found: Sequence[FewReplicas], brokers: Iterable
     servers = bootstrap.replace(" ", "")
     execute = f"kafka-reassign-partitions.sh --bootstrap-server {servers} --reassignment-json-file {REASSIGNMENT} --execute"
     left = sum(len(entry.replicas) for entry in found) - len(parts)
-    more = f" (and again for {left} more partitions)" if left else ""
+    more = f" (and again for {count_of(left, 'more partition')})" if left else ""
     return f"echo {shlex.quote(plan)} > {REASSIGNMENT}; {execute}{more}"
 
 

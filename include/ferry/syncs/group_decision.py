@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupListing, GroupType
 from ferry.clusters.partitions import TopicPartition
+from ferry.errors import count_of
 from ferry.translation.model import TranslatedPosition
 
 # Offsets of share groups (KIP-932) and streams groups (KIP-1071) are not those of OffsetCommit; MirrorCheckpointConnector leaves them out.
@@ -103,7 +104,7 @@ def _untouched(target: TargetGroup, alias: str) -> str:
     if not members:
         return f"it is {target.description.state} on {alias}: only groups without members are written"
     clients = ", ".join(sorted({member.client_id for member in members}))
-    return f"it has {len(members)} members on {alias} ({clients}): only groups without members are written"
+    return f"it has {count_of(len(members), 'member')} on {alias} ({clients}): only groups without members are written"
 
 
 def _decide(

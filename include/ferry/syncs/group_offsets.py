@@ -8,7 +8,7 @@ means nothing on the target.
 from collections.abc import Iterable, Mapping
 
 from ferry.config import Flow
-from ferry.errors import FerryError
+from ferry.errors import FerryError, count_of
 from ferry.ledger.recovery_record import why_groups_may_not_be_synced
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, Measurement, SyncFailure, SyncOutcome
@@ -57,14 +57,14 @@ def groups_outcome(
         count = sum(entry.placement is Placement.UP_TO_DATE for entry in entries)
         up_to_date += count
         if count and not result.decision.untouched:
-            current.append(Skipped(f"group {result.decision.group}", f"up to date in {count} of {len(entries)} partitions"))
+            current.append(Skipped(f"group {result.decision.group}", f"up to date in {count} of {count_of(len(entries), 'partition')}"))
     changes = tuple(_change(entry) for result in results for entry in result.written)
     notices = []
     if not (translated.groups or translated.left_out):
         notices.append(f"{flow.source.alias} has no consumer groups that the user may describe")
     wanted = sum(bool(result.decision.writes) for result in results)
     if wanted and not changes and failed:
-        notices.append(f"none of the {wanted} groups with something to write was written")
+        notices.append(f"{count_of(wanted, 'group')} with something to write, and none was written")
     counts = {"groups": len(positions), "partitions": sum(map(len, positions.values())), "up_to_date": up_to_date}
     concerned = {*positions, *(entry.group for entry in translated.left_out if entry.error)}
     tags = {"source": flow.source.alias, "target": flow.target.alias}

@@ -14,6 +14,7 @@ from ferry.clusters.describe import WantedTopic
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.replication import replicas_for, replicas_told, wait_for_leaders, with_key
 from ferry.config.mm2_topics import Mm2Topic
+from ferry.errors import count_of
 from ferry.ledger.formats import place_of
 from ferry.ledger.sync_outcome import Change
 
@@ -35,7 +36,7 @@ class TopicRecords(Generic[T]):
     def notices(self) -> tuple[str, ...]:
         """For people: the first unreadable records by name and offset, and how many more there are."""
         more = len(self.unreadable) - NAMED_RECORDS
-        return (*self.unreadable[:NAMED_RECORDS], *((f"… and {more} more records that cannot be read",) if more > 0 else ()))
+        return (*self.unreadable[:NAMED_RECORDS], *((f"… and {count_of(more, 'more record')} that cannot be read",) if more > 0 else ()))
 
 
 def ensure_mm2_topic(topic: Mm2Topic, *, dry_run: bool) -> tuple[Change, ...]:

@@ -22,7 +22,7 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.describe import TopicDescription
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.errors import FerryError
+from ferry.errors import FerryError, count_of
 from ferry.ledger.reading import read_own_state, read_receipts
 from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
 from ferry.policy.naming import ledger_topic
@@ -53,7 +53,7 @@ def read_offset_maps(
     for key, topic in remote.items():
         width = target_topics[topic].partitions
         if key[1] >= width:
-            problems[key] = f"topic {topic} of cluster {flow.target.alias} has only {width} partitions"
+            problems[key] = f"topic {topic} of cluster {flow.target.alias} has only {count_of(width, 'partition')}"
     wanted = {key: TopicPartition(topic, key[1]) for key, topic in remote.items() if key not in problems}
     if not wanted:
         return OffsetMaps({}, problems)
@@ -126,7 +126,7 @@ def read_translators(
         origin, width = TopicPartition(route.remote_topic, key.partition), other_topics[route.remote_topic].partitions
         problems = [forward.problems.get(key, "")] if onward else []
         if backward:
-            narrow = f"topic {route.remote_topic} of cluster {flow.target.alias} has only {width} partitions"
+            narrow = f"topic {route.remote_topic} of cluster {flow.target.alias} has only {count_of(width, 'partition')}"
             problems += ["" if key.partition < width else narrow, back.problems.get(origin, "")]
         why_not = next(filter(None, problems), "")
         unread = (onward and key in forward.unread) or (backward and origin in back.unread)

@@ -16,7 +16,7 @@ from ferry.clusters.describe import ConfigOrigin, ConfigValue, TopicDescription,
 from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
 from ferry.config import Flow
 from ferry.config.settings import REMOTE_TOPICS
-from ferry.errors import ClusterUnreachable, FerryError
+from ferry.errors import ClusterUnreachable, FerryError, count_of
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.permissions.required import rights_on_topic
@@ -243,9 +243,10 @@ def _creation(new: NewTopicPlan, flow: Flow) -> Change:
     config = "".join(f", {name}={value}" for name, value in new.config.items())
     reason = f"{flow.source.alias} has topic {new.topic}"
     if 0 < new.replication_factor < flow.replication_factor:
-        reason += f"; {flow.target.alias} has {new.replication_factor} brokers, or replication.factor would be {flow.replication_factor}"
-    replicas = "the brokers' default of" if new.replication_factor < 0 else str(new.replication_factor)
-    return Change(f"topic {new.remote_topic}", "create", f"{new.partitions} partitions, {replicas} replicas{config}", reason)
+        brokers = count_of(new.replication_factor, "broker")
+        reason += f"; {flow.target.alias} has {brokers}, or replication.factor would be {flow.replication_factor}"
+    replicas = "the brokers' default of replicas" if new.replication_factor < 0 else count_of(new.replication_factor, "replica")
+    return Change(f"topic {new.remote_topic}", "create", f"{count_of(new.partitions, 'partition')}, {replicas}{config}", reason)
 
 
 def _growth(growth: GrowthPlan) -> Change:
@@ -255,5 +256,5 @@ def _growth(growth: GrowthPlan) -> Change:
 
 def _wider(growth: GrowthPlan) -> str:
     """MM2 says nothing about such a topic."""
-    has = f"topic {growth.remote_topic} has {growth.now} partitions, topic {growth.topic} at the source {growth.partitions}"
+    has = f"topic {growth.remote_topic} has {count_of(growth.now, 'partition')}, topic {growth.topic} at the source {growth.partitions}"
     return f"{has}: nothing is copied to the others"

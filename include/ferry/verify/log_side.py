@@ -8,6 +8,7 @@ from collections import deque
 from itertools import compress
 from typing import NamedTuple
 
+from ferry.errors import count_of
 from ferry.verify.contents import Content, RecordColumns, contents_of
 from ferry.verify.digests import RangeDigest
 from ferry.verify.request import DigestKind
@@ -150,7 +151,9 @@ class LogSide:
 
     def _check_count(self, header: BatchHeader) -> None:
         if header.count * RECORD_OVERHEAD > self._limit:
-            raise OversizedBatch(f"its {header.count:,} records take more than the {self._limit:,} bytes that there are for one batch")
+            raise OversizedBatch(
+                f"its {count_of(header.count, 'record')} would take more than the {self._limit:,} bytes that there are for one batch"
+            )
 
 
 def _chosen(found: RecordColumns, parts: Ranges) -> RecordColumns:

@@ -68,7 +68,7 @@ class VerifyReport:
         if self.differences_total:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.counts.items()))
             first = "; ".join(said(entry) for entry in self.differences[:DIFFERENCES_SAID])
-            found.append(CopiesDiffer(f"flow {self.flow}: {self.differences_total:,} differences ({kinds}): {first}"))
+            found.append(CopiesDiffer(f"flow {self.flow}: {count_of(self.differences_total, 'difference')} ({kinds}): {first}"))
         if self.failed:
             named = "; ".join(str(failure) for failure in self.failed)
             found.append(PartitionsFailed(f"flow {self.flow}: {count_of(len(self.failed), 'partition')} could not be compared: {named}"))
@@ -85,7 +85,7 @@ class VerifyReport:
         yield from _more(len(self.not_covered), listed)
         yield from map(said, self.differences[:listed])
         yield from _more(self.differences_total, listed)
-        yield f"{self.differences_total:,} differences, {len(self.not_covered):,} parts not compared"
+        yield f"{count_of(self.differences_total, 'difference')}, {count_of(len(self.not_covered), 'part')} not compared"
         compared = f"{count_of(self.records, 'record')}, {self.bytes:,} bytes compared in {count_of(self.ranges, 'range')}"
         yield f"{compared}, {self.seconds:.1f} s (CPU {self.cpu_seconds:.1f} s)"
         if self.exit_code is ExitCode.DONE:

@@ -2,7 +2,7 @@
 import { html, useState } from "./vendor/preact-htm.js";
 import { Backfill } from "./backfill.js";
 import { Empty, Read, ReadAt, Search, Table, When } from "./elements.js";
-import { count, exact, moment, offsets, plural, utc } from "./format.js";
+import { count, exact, moment, offsets, plural, records, utc } from "./format.js";
 import { BASE, useDocument } from "./reading.js";
 
 const MEANINGS = {
@@ -51,7 +51,7 @@ function Bar({ partition }) {
 
 function described(range) {
   const lines = [`${range.kind}: ${MEANINGS[range.kind] ?? ""}`, `offsets ${offsets(range.start, range.end)}`];
-  if (range.records >= 0 && range.kind !== "ahead") lines.push(`${exact(range.records)} records`);
+  if (range.records >= 0 && range.kind !== "ahead") lines.push(records(range.records, exact));
   if (range.min_timestamp > 0) lines.push(`${moment(range.min_timestamp)} – ${moment(range.max_timestamp)}`);
   if (range.reason) lines.push(range.reason);
   return lines.join("\n");

@@ -92,7 +92,9 @@ export function ago(value) {
   return Number.isNaN(seconds) ? UNKNOWN : seconds < 2 ? "just now" : `${duration(seconds)} ago`;
 }
 
-export const plural = (number, one, many = `${one}s`) => `${exact(number)} ${number === 1 ? one : many}`;
+export const plural = (number, one, many = `${one}s`, said = exact) => `${said(number)} ${number === 1 ? one : many}`;
+
+export const records = (number, said = count) => plural(number, "record", "records", said);
 
 /** Offsets from `start` to before `end`; people read both ends as inclusive. */
 export const offsets = (start, end) => (end <= start + 1 ? exact(start) : `${exact(start)} to ${exact(end - 1)}`);

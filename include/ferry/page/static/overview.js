@@ -1,6 +1,6 @@
 // The map of clusters and flows, and a card for each flow: its health, the reasons, and what to do.
 import { html } from "./vendor/preact-htm.js";
-import { bytes, count, duration, exact, headroom, oldest, plural } from "./format.js";
+import { bytes, count, duration, exact, headroom, oldest, plural, records } from "./format.js";
 import { Clock, Health, Next, ReadAt, Tile, Trouble, When } from "./elements.js";
 import { BASE } from "./reading.js";
 import { Start } from "./starting.js";
@@ -68,8 +68,8 @@ function lagged(flow) {
 }
 
 /** How many records wait; without any, what is not counted. */
-function waits(flow, records) {
-  if (records) return `${count(records)} records`;
+function waits(flow, waiting) {
+  if (waiting) return records(waiting);
   return flow.not_counted.join(", ") || (flow.health === "failing" ? "nothing else" : "nothing");
 }
 
@@ -78,7 +78,7 @@ const alsoFailed = (run) => run.airflow_state === "failed" && ["done", "nothing 
 
 function behind(totals) {
   if (!totals?.lag_records) return "up to date";
-  return totals.lag_seconds < 0 ? `${count(totals.lag_records)} records behind` : `${duration(totals.lag_seconds)} behind`;
+  return totals.lag_seconds < 0 ? `${records(totals.lag_records)} behind` : `${duration(totals.lag_seconds)} behind`;
 }
 
 // With the path, because Airflow's <base> would resolve a bare query to its home page.
@@ -103,14 +103,14 @@ function Card({ flow, go, again }) {
     ${!flow.problem && html`<${Next} step=${flow.next_step} />`}
     ${totals && gone && html`<p class="muted">Unknown since <${Clock} at=${flow.read_at} />. It was then:</p>`}
     ${totals && html`<dl class=${`tiles ${gone ? "old" : ""} ${reasons.length && !totals.lag_records ? "aside" : ""}`}>
-      <${Tile} name="Behind" exactly=${`${exact(totals.lag_records)} records`} alarming=${flow.health === "lagging"}>${waits(flow, totals.lag_records)}<//>
+      <${Tile} name="Behind" exactly=${records(totals.lag_records, exact)} alarming=${flow.health === "lagging"}>${waits(flow, totals.lag_records)}<//>
       ${totals.lag_records > 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>
       <${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>
       <${Tile} name="Headroom" exactly="Time until the source drops records that are not copied yet">${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)}<//>`}
     </dl>
     ${totals.lag_records > 0 && flow.not_counted.length > 0 && html`<p>Not counted: ${flow.not_counted.join(", ")}.</p>`}
     <p class="muted">${plural(totals.topics, "topic")}, ${plural(totals.partitions, "partition")}${flow.schedule ? html`, runs <code>${flow.schedule}</code>` : ", no schedule"}</p>`}
-    <p>${run?.state === "following" ? html`Following since <${When} at=${run.started} />, ${behind(totals)}.` : run ? html`Last run <${When} at=${run.finished || run.started} />: ${run.dag_run_url ? html`<a href=${new URL(run.dag_run_url.replace(/^\//, ""), BASE)} target="_top">${run.state}</a>` : run.state}${run.records ? `, ${count(run.records)} records copied` : ""}${alsoFailed(run)}` : flow.read_at ? "No run yet." : ""}
+    <p>${run?.state === "following" ? html`Following since <${When} at=${run.started} />, ${behind(totals)}.` : run ? html`Last run <${When} at=${run.finished || run.started} />: ${run.dag_run_url ? html`<a href=${new URL(run.dag_run_url.replace(/^\//, ""), BASE)} target="_top">${run.state}</a>` : run.state}${run.records ? `, ${records(run.records)} copied` : ""}${alsoFailed(run)}` : flow.read_at ? "No run yet." : ""}
       ${flow.losses > 0 && html`; see <a href=${address(flow, "runs")} onClick=${open("runs")}>${plural(flow.losses, "loss", "losses")}</a>`}</p>
     ${flow.superseded && html`<p>Run ${flow.superseded} ended early, because a newer run, or a command, took the flow over. If two schedulers run the flow, stop one of them.</p>`}
     <p class="links"><a href=${new URL(`dags/${encodeURIComponent(flow.dag_id)}`, BASE)} target="_top">DAG</a>

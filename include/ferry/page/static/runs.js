@@ -2,7 +2,7 @@
 import { html, useMemo, useState } from "./vendor/preact-htm.js";
 import { Chart } from "./chart.js";
 import { Command, Empty, Next, Read, ReadAt, Table, When } from "./elements.js";
-import { bytes, count, duration, exact, known, moment, offsets, roughly } from "./format.js";
+import { bytes, count, duration, exact, known, moment, offsets, plural, records, roughly } from "./format.js";
 import { BASE, useDocument } from "./reading.js";
 import { Start } from "./starting.js";
 
@@ -59,7 +59,7 @@ function Details({ run }) {
   return html`<div class="details">
     ${run.failed.map((one) => html`<div class="banner bad"><strong>${one.partition < 0 ? one.topic || "the run" : `${one.topic}-${one.partition}`}: ${one.error}</strong> ${one.problem}</div>`)}
     ${run.losses.map((loss) => html`<div class="banner bad"><strong>${loss.topic}-${loss.partition}</strong> offsets ${offsets(loss.upstream_start, loss.upstream_end)}: ${loss.reason}</div>`)}
-    ${run.topics.length > 0 && html`<p>${run.topics.map((one, index) => html`${index ? ", " : ""}<strong>${one.topic}</strong> ${count(one.records)} records (${bytes(one.bytes)})`)}${run.topics_total > run.topics.length && ` and ${exact(run.topics_total - run.topics.length)} more topics`}</p>`}
+    ${run.topics.length > 0 && html`<p>${run.topics.map((one, index) => html`${index ? ", " : ""}<strong>${one.topic}</strong> ${records(one.records)} (${bytes(one.bytes)})`)}${run.topics_total > run.topics.length && ` and ${plural(run.topics_total - run.topics.length, "more topic")}`}</p>`}
     ${syncs.length > 0 && html`<p class="muted">${syncs.map(([name, sync], index) => html`${index ? "; " : ""}${name}: ${sync.left_out ? `left out: ${sync.left_out}` : `${sync.changes} changed, ${sync.skipped} left alone, ${sync.failed} failed`}`)}</p>`}
     <p class="muted">${run.run_id}${known(run.cpu_seconds) ? `, ${duration(run.cpu_seconds)} of CPU` : ""}${run.started ? `, began ${moment(run.started)}` : ""}</p></div>`;
 }
@@ -81,7 +81,7 @@ function LastRuns({ flow }) {
   return html`<h3>Last runs</h3>
     ${flow.may_trigger && html`<${Start} dag=${flow.dag_id} name="Run now" note="Started from the Ferry page" ended=${answer.again} />`}<${Read} answer=${answer} what="the last runs">${(document) => html`
     ${document.runs.length ? html`<${Table} label="Last runs" columns=${columns} rows=${document.runs} keyOf=${(row) => row.run_id} more=${more} />` : html`<${Empty}>No run yet.<//>`}
-    ${document.unreadable > 0 && html`<p class="muted">${exact(document.unreadable)} records about runs could not be read.</p>`}<${ReadAt} document=${document} again=${answer.again} />`}<//>`;
+    ${document.unreadable > 0 && html`<p class="muted">${records(document.unreadable, exact)} about runs could not be read.</p>`}<${ReadAt} document=${document} again=${answer.again} />`}<//>`;
 }
 
 function Losses({ flow }) {

@@ -1,7 +1,7 @@
 // Results of verifies: whether both sides hold the same records, and what was not compared.
 import { html } from "./vendor/preact-htm.js";
 import { Empty, Read, ReadAt, Table, When } from "./elements.js";
-import { bytes, count, duration, exact } from "./format.js";
+import { bytes, duration, exact, plural, records } from "./format.js";
 import { BASE, useDocument } from "./reading.js";
 import { Start } from "./starting.js";
 
@@ -18,7 +18,7 @@ function Differences({ report }) {
 function Report({ report }) {
   const [sign, health] = VERDICTS[report.verdict] ?? ["…", "unknown"];
   return html`<article class="card"><div class="card-head"><h3><${When} at=${report.finished} /></h3><span class=${`badge health-${health}`}><span aria-hidden="true">${sign}</span> ${report.verdict}</span></div>
-    <p>${count(report.records)} records, ${bytes(report.bytes)} compared in ${exact(report.ranges)} ranges, ${duration(report.seconds)}</p>
+    <p>${records(report.records)}, ${bytes(report.bytes)} compared in ${plural(report.ranges, "range")}, ${duration(report.seconds)}</p>
     ${report.differences.length > 0 && html`<${Differences} report=${report} />`}
     ${report.failed.map((one) => html`<div class="banner bad">${typeof one === "string" ? one : Object.values(one).map(cell).join(" ")}</div>`)}
     ${report.unproven.length > 0 && html`<p class="muted">Not compared: ${report.unproven.map((one, index) => html`${index ? "; " : ""}${one.reason} (${exact(one.parts)})`)}</p>`}
