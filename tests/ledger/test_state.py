@@ -10,16 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
+from ferry.clusters.partitions import TopicPartition
 from ferry.errors import NewerFormat, UnreadableRecord
 from ferry.ledger.formats import FORMAT_VERSION
 from ferry.ledger.loss_index import IndexedShare, LossIndex
 from ferry.ledger.state import (
     PLAIN_VERSION,
+    START_VERSION,
     Claim,
     FlowRecord,
     Head,
     LossAcknowledged,
     OwnedAcl,
+    Start,
     StateEntry,
     SyncDone,
     Writer,
@@ -39,6 +42,8 @@ INDEXES = st.builds(
 ENTRIES: st.SearchStrategy[StateEntry] = st.one_of(
     st.builds(Head, NAMES, st.integers(0, 9), NUMBERS, NAMES, NAMES, NAMES, NAMES, st.integers(-1, 99), NAMES, NAMES, NUMBERS),
     st.builds(FlowRecord, NAMES, st.integers(0, 500), NUMBERS, st.booleans(), NUMBERS, st.one_of(st.none(), INDEXES)),
+    st.builds(FlowRecord, NAMES, st.integers(0, 500), tells_start=st.booleans()),
+    st.builds(Start, NAMES, NAMES, st.lists(st.integers(-1, 2**62), max_size=3).map(tuple)),
     st.builds(Claim, NAMES, NAMES, NAMES),
     st.builds(LossAcknowledged, NAMES, st.integers(0, 9), NUMBERS, NAMES),
     st.builds(SyncDone, NAMES, NUMBERS, NAMES),
@@ -109,6 +114,24 @@ def test_every_kind_of_record_has_a_field_of_the_state() -> None:
     acl, sync = OwnedAcl(binding, (binding,)), SyncDone("topics", 7, "run")
     state = fold_state([encode_state(acl), encode_state(sync)])
     assert (state.acls, state.syncs) == ({binding: acl}, {"topics": sync})
+
+
+def test_when_a_flow_has_begun() -> None:
+    new, old, head = FlowRecord("A->B", 8, tells_start=True), FlowRecord("A->B", 8), encode_state(HEAD)
+    for records, begun in (
+        ((), False),
+        ((encode_state(old),), False),  # killed before it had copied anything
+        ((encode_state(old), head), True),
+        ((head,), True),
+        ((encode_state(new), head), False),  # of a seed, or of a run of one topic
+        ((encode_state(new), encode_state(Start())), True),
+    ):
+        assert fold_state(records).begun is begun
+    key, value = encode_state(Start("t", "id", (5, -1)))
+    assert json.loads(value) == {"version": START_VERSION, "id": "id", "offsets": [5, -1]}
+    state = fold_state([(key, value)])
+    places = [("t", 0, "id"), ("t", 1, "id"), ("t", 2, "id"), ("t", 0, "again"), ("u", 0, "id")]
+    assert [state.first_offset(TopicPartition(topic, number), known) for topic, number, known in places] == [5, -1, -1, -1, -1]
 
 
 def test_older_releases_refuse_what_a_flow_without_transactions_writes() -> None:

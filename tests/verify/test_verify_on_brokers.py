@@ -191,7 +191,7 @@ def test_history_that_was_copied_later_and_parts_by_time(pair: Pair) -> None:
     before = pair.prove(flow)
     assert (before.equal, before.records) == (True, 100)
     (reason,) = by_reason(before)
-    assert reason.startswith(reasons.SEEDED_OVER)
+    assert reason.startswith(reasons.BEFORE_START)
     assert by_reason(before)[reason] == [(topic, 0, 300)]
     since, until = (datetime.fromtimestamp((START + 1_000 * number) / 1_000, UTC) for number in (50, 150))
     pair.run(flow, since=since, until=until)

@@ -5,7 +5,7 @@ older one named. But what a lane of a run that follows has stopped may fail in t
 copied some of it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
@@ -17,6 +17,7 @@ from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import SourceMissing
 from ferry.ledger.run_report import PartitionFailure
+from ferry.ledger.state import Start, encode_state
 from ferry.syncs.topics import plan_topics, why_missing
 
 Decide = Callable[[FlowSnapshot], Iterable[PartitionPlan]]
@@ -41,6 +42,8 @@ class FencedPlans:
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
             seen = take_snapshot(self._flow, self._request, source, target, stable=True, **look)
             plans = self._without_topic(decide(seen), seen, source, target)
+        if self._flow.start != "earliest" and not (seen.state.begun or self._request.topics or look.get("concerns")):
+            lease.write({TopicPartition(self._flow.state_topic, 0): [encode_state(start) for start in starts_of(plans)]})
         planned = [plan.failure for plan in plans if plan.failure is not None]
         for plan in plans:  # an older plan may have failed
             if plan.facts.key not in self._stopped:
@@ -88,3 +91,14 @@ class FencedPlans:
 
     def fail(self, topic: str, partition: int, error: str, problem: str) -> None:
         self.failures[topic, partition] = PartitionFailure(topic, partition, error, problem)
+
+
+def starts_of(plans: Sequence[PartitionPlan]) -> list[Start]:
+    """Where the flow's first run begins each topic; last, that it has decided this (pure)."""
+    offsets: dict[tuple[str, str], dict[int, int]] = {}
+    for plan in plans:
+        facts, position = plan.facts, plan.facts.start if plan.failure is not None else plan.position
+        if facts.head is None:
+            offsets.setdefault((facts.topic, facts.topic_ids.source), {})[facts.partition] = position
+    starts = (Start(*topic, tuple(known.get(number, -1) for number in range(max(known) + 1))) for topic, known in offsets.items())
+    return [*starts, Start()]

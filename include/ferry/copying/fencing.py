@@ -241,7 +241,7 @@ class RunLease(FencedWriter):
 
     def _last_record(self) -> FlowRecord:
         """The newest flow record, with the most lanes of all of them. Uncommitted ones count: their lanes may have open transactions."""
-        state, most = self._flow.state_topic, FlowRecord(self._flow.name, 0)
+        state, most = self._flow.state_topic, FlowRecord(self._flow.name, 0, tells_start=self._flow.start != "earliest")
         own, _ = encode_state(Writer(self._name, self.identity.producer_id))
         with InternalTopicReader(self._flow.target, committed=False) as reader:
             for record in reader.read(state):

@@ -42,7 +42,8 @@ class PartitionFacts(PartitionPair):
     """What both clusters hold of one source partition and its remote partition.
 
     Source offsets: `log_start`, `end` (exclusive bound of this run), `stable_end` (last stable offset), `since` (first offset of a
-    backfill's interval), `start` (offset of the start policy). Target: `remote_topic_id` is None if the remote topic does not exist (yet),
+    backfill's interval), `start` (offset of the start policy; of the log's start if the partition is `newer` than the flow's first run).
+    Target: `remote_topic_id` is None if the remote topic does not exist (yet),
     `remote_partitions` is its number of partitions, `remote_end` its log end, `stamps_itself` whether it replaces timestamps. From the
     flow's own topics and group: `head`, `committed` (group offset), `claimed_by`. `guard`: what the flow in the other direction wrote.
     `truncation`: the source log holds other records before the head's position. `explained_end`: as of PartitionTask.
@@ -66,6 +67,7 @@ class PartitionFacts(PartitionPair):
     guard: PartitionGuard = field(default_factory=PartitionGuard)
     truncation: Truncation | None = None
     explained_end: int = -1
+    newer: bool = False
 
     @property
     def position(self) -> int:
@@ -168,6 +170,8 @@ def _plan(facts: PartitionFacts, rules: PlanRules) -> PartitionPlan:
     notes = []
     if facts.log_start > decided.position:
         notes.append(f"the source deleted {offsets_of(decided.position, facts.log_start)} before Ferry copied them")
+    elif facts.head is None and facts.log_start < decided.position:
+        notes.append(f"the flow starts behind {offsets_of(facts.log_start, decided.position)}: left out")
     returning = sum(size(within(facts.guard.excluded, segment.start, segment.end)) for segment in segments)
     if returning:
         notes.append(f"{count_of(returning, 'offset')} with records that came from the target: left out")
@@ -276,7 +280,8 @@ def _first_time(facts: PartitionFacts, rules: PlanRules) -> _Decided:
         )
         raise PositionDisagrees(facts.topic, facts.partition, problem)
     local = f"; what is below {facts.remote_end} was produced there" if held else ""
-    return _Decided(facts.start, seed_reason=f"{BY_START_POLICY} {rules.start_policy}{local}")
+    policy = "earliest: newer than the flow's first run" if facts.newer and rules.start_policy != "earliest" else rules.start_policy
+    return _Decided(facts.start, seed_reason=f"{BY_START_POLICY} {policy}{local}")
 
 
 def _check_origin(facts: PartitionFacts, segments: Iterable[Segment], rules: PlanRules) -> None:

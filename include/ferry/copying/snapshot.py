@@ -123,7 +123,8 @@ def take_snapshot(
     known = {key: head for key, head in state.heads.items() if head.is_of(ids.get(head.topic))}
     # A run that follows may copy into every topic, and must know the limits of each.
     rest = for_a_run and request.since is None and request.follow_until is None
-    offsets = _offsets(flow, request, source, wanted, state, known, rest=rest)
+    first = {key: state.first_offset(key, ids[key.topic].source) for key in wanted} if state.begun else None
+    offsets = _offsets(flow, request, source, wanted, state, known, first, rest=rest)
     ledger = target_topics.get(flow.ledger_topic)
     explained = {key for key, head in state.heads.items() if ledger is not None and head.ledger_topic_id == (ledger.topic_id or "")}
     # Where today's ledger has no head, somebody else may have written.
@@ -163,6 +164,7 @@ def take_snapshot(
                 end=end,
                 stable_end=stable_end,
                 start=offsets.policy[key],
+                newer=first is not None and first[key] < 0,
                 # Old heartbeats are worth nothing, and their topics are compacted.
                 since=None if is_heartbeats(key.topic) else offsets.since.get(key),
                 head=state.heads.get(key),
@@ -308,10 +310,14 @@ def _offsets(  # noqa: PLR0917 - the request, the cluster, and the partitions
     wanted: list[TopicPartition],
     state: FlowState,
     known: Mapping[TopicPartition, Head],
+    first: Mapping[TopicPartition, int] | None,
     *,
     rest: bool,
 ) -> _Offsets:
-    """`rest`: ask for nothing more if a log ends at the position of its `known` head."""
+    """`first`: as of FlowState.first_offset, if the flow's first run was before this one.
+
+    `rest`: ask for nothing more if a log ends at the position of its `known` head.
+    """
     ends, problems = source.end_offsets(wanted)
     positions = {key: known[key].position for key in wanted if key in known}
     _await_lagging(source, ends, positions)
@@ -330,7 +336,9 @@ def _offsets(  # noqa: PLR0917 - the request, the cluster, and the partitions
     since = at_time(epoch_milliseconds(request.since), usable) if request.since and request.backfill else {}
     new = [key for key in usable if key not in state.heads]
     policy = dict(starts)
-    if flow.start == "latest":
+    if first is not None:
+        policy.update({key: min(max(starts[key], first[key]), ends[key]) for key in new})
+    elif flow.start == "latest":
         policy.update({key: ends[key] for key in new})
     elif flow.start != "earliest":
         policy.update(at_time(epoch_milliseconds(flow.start), new))

@@ -25,6 +25,8 @@ from ferry.wire.documents import read_as, read_document
 RECOVERY_VERSION = 2
 # Of writers, and of the flow record of a flow that copies without transactions.
 PLAIN_VERSION = 3
+# An older Ferry would begin what is newer than the flow at its end.
+START_VERSION = 4
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class FlowRecord:
 
     `tidied`: how many records the ledger had ever held at its last compaction; `receipts`: how many receipts it held then. `exactly_once`:
     whether the last run copied so; the flow in the other direction relies on it. `losses`: where the ledger has losses, as of that run.
+    `tells_start`: the flow's first run writes a Start without a topic.
     """
 
     flow: str
@@ -78,6 +81,20 @@ class FlowRecord:
     exactly_once: bool = True
     receipts: int = 0
     losses: LossIndex | None = None
+    tells_start: bool = False
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where the flow's first run begins a source topic, by partition; -1: at the start of the log, as what is newer than that run.
+
+    It is written before the first copy, so it also holds for partitions that the run did not come to. Without a topic: that the first run
+    has decided this.
+    """
+
+    topic: str = ""
+    topic_id: str = ""
+    offsets: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -181,7 +198,7 @@ LOSS_KEY = b'{"ack"'
 RECOVERY_KEYS = (b'{"cut"', b'{"recovery"', b'{"taken"')
 
 RecoveryEntry = RecoveryRecord | GroupTaken | CutEnds
-StateEntry = Head | FlowRecord | Writer | Claim | LossAcknowledged | SyncDone | OwnedAcl | RecoveryEntry
+StateEntry = Head | FlowRecord | Start | Writer | Claim | LossAcknowledged | SyncDone | OwnedAcl | RecoveryEntry
 
 
 @dataclass(frozen=True)
@@ -190,6 +207,7 @@ class FlowState:
 
     heads: dict[TopicPartition, Head] = field(default_factory=dict)
     flow: FlowRecord | None = None
+    starts: dict[str, Start] = field(default_factory=dict)
     claims: dict[str, Claim] = field(default_factory=dict)
     acknowledged: frozenset[LossAcknowledged] = frozenset()
     syncs: dict[str, SyncDone] = field(default_factory=dict)
@@ -197,6 +215,16 @@ class FlowState:
     recovery: RecoveryRecord | None = None
     taken: dict[str, GroupTaken] = field(default_factory=dict)
     cut: dict[str, CutEnds] = field(default_factory=dict)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the flow's first run was: ferry.start is for that one alone. A seed is none, unless it is of every partition."""
+        return "" in self.starts or bool(self.heads and not (self.flow and self.flow.tells_start))
+
+    def first_offset(self, key: TopicPartition, topic_id: str) -> int:
+        """As of Start."""
+        found = self.starts.get(key.topic, Start())
+        return found.offsets[key.partition] if found.topic_id == topic_id and key.partition < len(found.offsets) else -1
 
 
 class _Form(NamedTuple):
@@ -214,7 +242,8 @@ class _Form(NamedTuple):
 
 _FORMS = (
     _Form(Head, "head", ("topic", "partition"), rare=("series", "record_bytes", "remote_end")),
-    _Form(FlowRecord, "flow", ("flow",), rare=("receipts", "losses"), optional=("exactly_once",)),
+    _Form(FlowRecord, "flow", ("flow",), rare=("receipts", "losses", "tells_start"), optional=("exactly_once",)),
+    _Form(Start, "start", ("topic",)),
     _Form(Writer, "writer", ("writer", "producer_id")),
     _Form(Claim, "claim", ("remote_topic",)),
     _Form(SyncDone, "sync", ("sync",)),
@@ -227,7 +256,10 @@ _FORMS = (
 _BY_KIND, _BY_KEY = {form.kind: form for form in _FORMS}, {form.key: form for form in _FORMS}
 _VALUES = {form.kind: tuple(known.name for known in fields(form.kind) if known.name not in form.fields) for form in _FORMS}
 _USUAL = {(form.kind, known.name): known.default for form in _FORMS for known in fields(form.kind) if known.name in form.rare}
-_VERSIONS = {form.key: RECOVERY_VERSION for form in _FORMS if issubclass(form.kind, RecoveryEntry)} | {"writer": PLAIN_VERSION}
+_VERSIONS = {form.key: RECOVERY_VERSION for form in _FORMS if issubclass(form.kind, RecoveryEntry)} | {
+    "writer": PLAIN_VERSION,
+    "start": START_VERSION,
+}
 # What JSON calls some fields.
 _NAMES = {
     "source_topic_id": "source_id",
@@ -289,6 +321,7 @@ def fold_state(records: Iterable[tuple[bytes, bytes | None]], where: str = "the 
     return FlowState(
         heads={entry.key: entry for entry in entries if isinstance(entry, Head)},
         flow=flows[-1] if flows else None,
+        starts={entry.topic: entry for entry in entries if isinstance(entry, Start)},
         claims={entry.remote_topic: entry for entry in entries if isinstance(entry, Claim)},
         acknowledged=frozenset(entry for entry in entries if isinstance(entry, LossAcknowledged)),
         syncs={entry.sync: entry for entry in entries if isinstance(entry, SyncDone)},

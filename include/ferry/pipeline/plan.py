@@ -10,7 +10,7 @@ from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags, overd
 from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
-from ferry.errors import ConfigError, TargetTooNarrow
+from ferry.errors import ConfigError, TargetTooNarrow, count_of
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.topics import internal_topics
 from ferry.syncs.config_differences import COMPARED, ConfigDifference, config_differences, told
@@ -23,7 +23,8 @@ PLAN_VERSION = 1
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a run would do, decided without waiting for open transactions, from what `seen` says of both clusters."""
+    """What a run would do, decided without waiting for open transactions, from what `seen` says of both clusters. `begins`: it is the first
+    run of a flow whose start must be remembered."""
 
     flow: str
     request: RunRequest
@@ -36,6 +37,7 @@ class RunPlan:
     last_stable_lags: tuple[LastStableLag, ...] = ()
     internal_topics_missing: bool = False
     follows: bool = False
+    begins: bool = False
     few_replicas: tuple[FewReplicas, ...] = ()
     wrong_topics: tuple[WrongTopic, ...] = ()
     differences: tuple[ConfigDifference, ...] = ()
@@ -43,7 +45,10 @@ class RunPlan:
     @property
     def notices(self) -> tuple[str, ...]:
         """What people should know before the first write, and what stops nothing."""
-        assumed = tuple(filter(None, (self.seen.alike, self.topics.assumed)))
+        left = [facts.start - facts.log_start for facts in (plan.facts for plan in self.partitions if plan.seed) if facts.head is None]
+        behind = f"{count_of(sum(left), 'offset')} in {count_of(sum(map(bool, left)), 'partition')}"
+        start = f"the flow starts behind {behind}, by ferry.start or auto.offset.reset: ferry backfill copies them" if sum(left) else ""
+        assumed = tuple(filter(None, (self.seen.alike, self.topics.assumed, start)))
         few = (f"{entry}: ferry doctor prints the command that adds the missing ones" for entry in self.few_replicas)
         wrong = (f"{entry}; {entry.fix}" for entry in self.wrong_topics)
         return (*assumed, *wrong, *told(entry for entry in self.differences if not entry.refused), *few)
@@ -61,7 +66,7 @@ class RunPlan:
     @property
     def needs_preparation(self) -> bool:
         """Whether topics must be created or grown before the copy, or starts recorded and heartbeats copied instead of it."""
-        alone = not self.needs_copy and any(plan.has_work for plan in self.partitions)
+        alone = not self.needs_copy and (self.begins or any(plan.has_work for plan in self.partitions))
         return alone or bool(self.topics.create or self.topics.grow) or (self.needs_copy and self.internal_topics_missing)
 
     def document(self) -> dict[str, Any]:
@@ -109,6 +114,7 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
         last_stable_lags=behind,
         internal_topics_missing=not internal_topics(flow) <= set(seen.target_topics),
         follows=request.follow_until is not None and flow.copies,
+        begins=flow.copies and flow.start != "earliest" and not (seen.state.begun or request.topics),
         few_replicas=few,
         wrong_topics=wrong,
         differences=differences,

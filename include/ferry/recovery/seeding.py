@@ -183,7 +183,8 @@ def _without_position(given: GivenPositions, facts: PartitionFacts, rules: PlanR
             f"{given.origin} has no offset for it, but its remote partition holds records: "
             "give its position with ferry seed --from-file, or declare the records with ferry seed --foreign"
         )
-    return f"{given.origin} has no offset for it: it begins at {facts.start}, by the start policy ({rules.start_policy})"
+    left = f", behind {offsets_of(facts.log_start, facts.start)}" if facts.log_start < facts.start else ""
+    return f"{given.origin} has no offset for it: it begins at {facts.start}{left}, by the start policy ({rules.start_policy})"
 
 
 @dataclass(frozen=True)
@@ -297,7 +298,8 @@ def _carry_out(flow: Flow, request: RunRequest, decide: DecideSeeds, given: Give
     code = ExitCode.PARTLY_FAILED if failed else ExitCode.DONE
     topics = tuple(dict.fromkeys(found.facts.topic for found in plan.partitions if found.has_work))
     if topics and not dry_run:
-        written, report = _write(flow, replace(request, topics=topics), decide, topics)
+        everything = () if _begins(flow, seen, plan) else topics
+        written, report = _write(flow, replace(request, topics=request.topics or everything), decide, topics)
         left_out = (*plan.left_out, *(skipped for skipped in written.left_out if skipped not in plan.left_out))
         plan = SeedPlan(written.partitions, left_out)
         failed = [*(failure for failure in failed if failure.topic not in topics), *report.failed]
@@ -313,6 +315,14 @@ def _carry_out(flow: Flow, request: RunRequest, decide: DecideSeeds, given: Give
         failed=tuple(failed),
         exit_code=code,
     )
+
+
+def _begins(flow: Flow, seen: FlowSnapshot, plan: SeedPlan) -> bool:
+    """Whether the seed counts as the flow's first run, because it says of every partition where it begins."""
+    seeded = {found.facts.key for found in plan.partitions if found.failure is None}
+    others = {facts.topic for facts in seen.facts if facts.head is None and facts.key not in seeded}
+    sure = flow.start != "earliest" and not (seen.denied or seen.unavailable)
+    return sure and all(map(flow.policy.is_heartbeats_topic, others))
 
 
 def _write(flow: Flow, request: RunRequest, decide: DecideSeeds, topics: tuple[str, ...]) -> tuple[SeedPlan, RunReport]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ferry.clusters.partitions import grouped
 from ferry.errors import count_of
-from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind, covered, declared_ends
+from ferry.ledger.receipts import BY_START_POLICY, COPIES, Receipt, ReceiptKind, covered, declared_ends
 from ferry.verify.model import NotCovered, PartitionEvidence, Side
 from ferry.verify.slices import SharedOffsets, Slice
 from ferry.wire.ranges import NO_END, Range, Ranges, outside, size, union, within
@@ -12,7 +12,7 @@ from ferry.wire.runs import DOWNSTREAM, end_of, offsets_of
 
 NOT_COPIED = "not copied yet"
 NO_REMOTE_TOPIC = "not copied yet: there is no remote partition"
-SEEDED_OVER = "never copied: somebody set the position after it"
+SEEDED_OVER, BEFORE_START = "never copied: somebody set the position after it", "never copied: before the start of the flow"
 EXPIRED_SOURCE = "expired at the source after it was copied"
 EXPIRED_TARGET = "expired at the target"
 EXPIRED_MEANWHILE_SOURCE = "expired at the source while it was verified"
@@ -116,7 +116,9 @@ def _of_slice(piece: Slice, whole: Slice, evidence: PartitionEvidence) -> list[t
 def _seed_reason(receipts: Iterable[Receipt], end: int) -> str:
     seeds = (entry for entry in receipts if entry.kind is ReceiptKind.SEED and entry.upstream_start >= end)
     first = min(seeds, key=lambda entry: entry.upstream_start, default=None)
-    return f"{SEEDED_OVER} ({first.reason})" if first is not None and first.reason else SEEDED_OVER
+    if first is None or not first.reason:
+        return SEEDED_OVER
+    return f"{BEFORE_START if first.reason.startswith(BY_START_POLICY) else SEEDED_OVER} ({first.reason})"
 
 
 def _joined(evidence: PartitionEvidence, found: Iterable[tuple[str, Range]], asked: Range, side: Side) -> list[NotCovered]:

@@ -12,8 +12,9 @@ SHORTEST_TRANSACTION, LONGEST_TRANSACTION = 1, 50
 # A row has one line, or a few when its meaning is long.
 FERRY: tuple[Property, ...] = (
     Property("ferry.start", kinds.START, None,
-        "where Ferry begins in a partition that it has never copied: earliest, latest, or the first record at or after an ISO time "
-        "(UTC if the time has no offset). If not set: auto.offset.reset of the source's consumer, otherwise earliest"),
+        "where the flow's first run begins: earliest, latest, or the first record at or after an ISO time (UTC if the time has no offset); "
+        "newer partitions begin [at the start of their logs](how-it-copies.md#seeds). If not set: auto.offset.reset of the source's "
+        "consumer, otherwise earliest"),
     Property("ferry.schedule", kinds.CRON, None, "cron expression of the flow's runs in Airflow, in UTC; if not set, a person starts them"),
     Property("ferry.watch.seconds", kinds.integer(0, 86_400), "0",
         "how often Airflow looks whether the source has records that are not copied, in seconds: then it starts a run, see "
