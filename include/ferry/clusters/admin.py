@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from ferry.clusters import metadata
 from ferry.clusters.connections import RequestLost, RequestNotSent
-from ferry.clusters.describe import Brokers, ConfigValue, TopicDescription, WantedTopic
+from ferry.clusters.describe import Brokers, ConfigValue, Rights, TopicDescription, WantedTopic
 from ferry.clusters.failures import ERRORS_KEPT, explained, is_passing, made, most_telling, refusal, refused_login
 from ferry.clusters.kept import clients_hidden, kept_clients, shared
 from ferry.clusters.offset_listing import EARLIEST, LATEST, OffsetListing
@@ -140,14 +140,14 @@ class ClusterAdmin:
         """Whether there is such a topic that the user may see, or was some seconds ago."""
         return self._asked(f"looking for topic {topic}", metadata.exists, topic)
 
-    def topics(self, names: Iterable[str] | None = None) -> dict[str, TopicDescription]:
-        """Every topic that the user may describe, or those of `names` that exist."""
+    def topics(self, names: Iterable[str] | None = None, rights: Rights = lambda _: "Describe") -> dict[str, TopicDescription]:
+        """Every topic that the user may describe, or those of `names` that exist. `rights`: to ask for on a topic that is hidden."""
         found = {}
         for name, answer in self._described(names).items():
             if isinstance(answer, TopicDescription):
                 found[name] = answer
             elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # deleted in between
-                raise explained(self._cluster, f"describing topic {name}", answer, grant=f"Describe on topic {name}")
+                raise explained(self._cluster, f"describing topic {name}", answer, grant=f"{rights(name)} on topic {name}")
         return found
 
     def denied_topics(self, names: Iterable[str], code: int = KafkaError.TOPIC_AUTHORIZATION_FAILED) -> tuple[str, ...]:

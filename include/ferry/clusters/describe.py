@@ -31,6 +31,10 @@ class Brokers(NamedTuple):
     known: frozenset[int]
 
 
+# All rights to ask for on a topic of this name, as a text.
+Rights = Callable[[str], str]
+
+
 @dataclass(frozen=True)
 class WantedTopic:
     """A topic to create; a replication factor of -1 is the broker's default. `rights` takes its name and gives all rights to ask for when
@@ -41,7 +45,7 @@ class WantedTopic:
     partitions: int
     replication_factor: int
     config: Mapping[str, str] = field(default_factory=dict)
-    rights: Callable[[str], str] = lambda _: "Create"
+    rights: Rights = lambda _: "Create"
     optional: Mapping[str, str] = field(default_factory=dict)
 
 

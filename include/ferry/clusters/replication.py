@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.broker_defaults import broker_defaults
-from ferry.clusters.describe import WantedTopic
+from ferry.clusters.describe import Rights, WantedTopic
 from ferry.clusters.pauses import doubling
 from ferry.config.settings import WantedReplicas
 from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError, TooFewBrokers, count_of, some_of
@@ -71,15 +71,20 @@ def with_key(problem: FerryError, wanted: WantedReplicas, target: ClusterAdmin) 
     return TooFewBrokers(f"{problem}; {value}, and {count}: {mend}")
 
 
-def wait_for_leaders(target: ClusterAdmin, widths: Mapping[str, int]) -> None:
-    """Return when all these topics have so many partitions with leaders.
+def wait_for_leaders(target: ClusterAdmin, widths: Mapping[str, int], rights: Rights) -> None:
+    """Return when all these topics, which were just created, have so many partitions with leaders.
 
-    ClusterUnreachable if no further topic becomes usable for LEADERS_SECONDS; NotAuthorized for a topic that the user may not describe.
+    ClusterUnreachable if no further topic becomes usable for LEADERS_SECONDS; NotAuthorized for a topic that the user may not describe. As
+    each of `rights` but Create would show it, the user has none of the others.
     """
+
+    def lacking(name: str) -> str:
+        return ", ".join(right for right in rights(name).split(", ") if right != "Create")
+
     deadline, pauses = time.monotonic() + LEADERS_SECONDS, doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
     waiting = dict(widths)
     while waiting:
-        topics = target.topics(waiting)
+        topics = target.topics(waiting, lacking)
         left = {
             name: width for name, width in waiting.items() if name not in topics or topics[name].partitions < width or not topics[name].led
         }

@@ -100,4 +100,4 @@ def _create(flow: Flow, target: ClusterAdmin, missing: Iterable[str]) -> None:
             own = wanted[name]
             raise ConfigError(f"{problem}; create the topic beforehand, with {POLICY}={own.policy} and partitions: {own.partitions}")
         raise with_key(problem, replicas, target)
-    wait_for_leaders(target, {name: own.partitions for name, own in wanted.items()})
+    wait_for_leaders(target, {name: own.partitions for name, own in wanted.items()}, rights)

@@ -53,10 +53,12 @@ def ensure_mm2_topic(topic: Mm2Topic, *, dry_run: bool) -> tuple[Change, ...]:
         detail = f"1 partition, replication factor {replicas_told(factor)}, cleanup.policy=compact"
         change = Change(f"topic {name} on {topic.cluster.alias}", "create", detail)
         if not dry_run:
-            rights = "Create, Read, Write" if topic.read_back else "Create, Write"
-            for problem in admin.create_topics([WantedTopic(name, 1, factor, {"cleanup.policy": "compact"}, lambda _: rights)]).values():
+            def rights(_: str) -> str:
+                return "Create, Read, Write" if topic.read_back else "Create, Write"
+
+            for problem in admin.create_topics([WantedTopic(name, 1, factor, {"cleanup.policy": "compact"}, rights)]).values():
                 raise with_key(problem, replicas, admin)
-            wait_for_leaders(admin, {name: 1})
+            wait_for_leaders(admin, {name: 1}, rights)
     return (change,)
 
 

@@ -227,7 +227,7 @@ def apply_topics(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> TopicChan
     problems = creation.problems | target.create_partitions({growth.remote_topic: growth.partitions for growth in plan.grow})
     created = {new.remote_topic: new.partitions for new in plan.create if new.remote_topic not in problems}
     grown = {growth.remote_topic: growth.partitions for growth in plan.grow if growth.remote_topic not in problems}
-    wait_for_leaders(target, created | grown)
+    wait_for_leaders(target, created | grown, partial(rights_on_topic, flow))
     return TopicChanges(tuple(created), tuple(grown), _failures(plan, problems), plan.without(creation.left_out).refused)
 
 
