@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from tests.copying.killed_twice import run_killed_twice
+from tests.copying.raw_batches import append_raw
 from tests.log_ends import until_markers
+from tests.wire.conftest import Row, build
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.clusters.connections import ClusterConnection, RequestLost
@@ -61,6 +63,10 @@ def stumbles(record):
     if record.value == b"private":
         raise ValueError(f"cannot read {record.value!r}")
     return [record] if record.offset % 2 else []
+
+
+def returns(record):
+    return [record]
 
 
 def drops(record):
@@ -166,6 +172,28 @@ def test_drop_change_and_fan_out_over_two_runs(
     counted = sum((entry.counters for entry in report.partitions), ZERO)
     assert (counted.forwarded, counted.reframed, counted.dropped, counted.added) == (0, 0, 200, 400)
     assert counted.handled >= 2 * len(CODECS)
+
+
+def test_a_handler_hands_back_whatever_the_log_holds(
+    flow_factory: Callable[..., Flow],
+    topic_factory: Callable[..., str],
+    run_flow: RunFlow,
+    module: str,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    """Brokers append times that no client sends. Together in one batch, the times are further apart than 64 bits."""
+    topic = topic_factory(source_cluster, config={"message.timestamp.after.max.ms": str((1 << 63) - 1)})
+    flow = flow_factory(f"A->B.topics = {topic}", f"ferry.message.handler = {module}:returns")
+    times = (-5, -(1 << 63) + (1 << 42), -2, 1 << 62, -1, 0, 7)
+    fields = [(b"", b"", (("", b""), ("h", None), ("h", b"1"))), (None, None, ()), (b"k", None, ())]
+    batches = [build([Row(0, time, *fields[index % 3])], codec=index % 3) for index, time in enumerate(times)]
+    append_raw(flow.source, topic, *batches)
+    report = run_flow(flow)
+    assert report.exit_code is ExitCode.DONE, report.problems()
+    (upstream,), (copies,) = read_all(source_cluster.bootstrap, topic), read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")
+    assert [record.content[3] for record in upstream] == list(times)
+    assert [copy.content for copy in copies] == [record.content for record in upstream]
 
 
 @pytest.mark.long

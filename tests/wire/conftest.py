@@ -137,7 +137,9 @@ def read(batch: bytes | bytearray) -> list[Row]:
     plain = bytearray(batch[:61]) + expand(codec, bytes(batch[61:]))
     plain[22] &= ~7
     return [
-        Row(record.offset, record.timestamp, record.key, record.value, tuple(record.headers)) for record in DefaultRecordBatch(seal(plain))
+        # Java's sums are of 64 bits.
+        Row(record.offset, (record.timestamp + (1 << 63)) % (1 << 64) - (1 << 63), record.key, record.value, tuple(record.headers))
+        for record in DefaultRecordBatch(seal(plain))
     ]
 
 

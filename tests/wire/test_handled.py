@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.wire.conftest import expand, seal, squeeze
 from tests.wire.logs import check_tiling, limited, log_of, partitions
 
 from ferry.handling import Record
 from ferry.handling.calling import HandlerStopped, PartitionHandling
-from ferry.wire.batch import MalformedBatch, OversizedBatch, read_header
+from ferry.verify.contents import contents_of
+from ferry.wire.batch import MalformedBatch, OversizedBatch, iterate_batches, read_header
 from ferry.wire.handled import decode_records
 from ferry.wire.produce_batch import ProduceBatch, Rerouted
 from ferry.wire.ranges import Ranges, union, within
@@ -31,6 +34,74 @@ def outputs(record: Record) -> list[Record]:
         replace(record, value=b"%d" % index, timestamp=record.timestamp + index, headers=(*record.headers, ("n", None)))
         for index in range(number)
     ]
+
+
+Stored = tuple[int, bytes | None, bytes | None, tuple[tuple[bytes, bytes | None], ...]]
+
+
+def anything() -> st.SearchStrategy[Stored]:
+    """Time, key, value and headers of a record, with any bytes that a broker takes."""
+    few = st.none() | st.binary(max_size=3)
+    times = st.sampled_from([-(1 << 63), (1 << 63) - 1, -5, -2, -1, 0]) | st.integers(-(1 << 63), (1 << 63) - 1)
+    return st.tuples(
+        times, few, few, st.lists(st.tuples(st.sampled_from([b"", b"h", b"h", b"\xff\xed\xa0\x80"]), few), max_size=3).map(tuple)
+    )
+
+
+def stored(rows: list[Stored], offset: int, codec: int, hole: int) -> bytes:
+    """One batch of these records, with `hole` offsets behind them that compaction has emptied, in Java's arithmetic of 64 bits."""
+
+    def signed(value: int) -> bytes:
+        value = (value << 1) % (1 << 64) ^ ((1 << 64) - 1 if value >> 63 & 1 else 0)
+        return b"".join(
+            bytes([value >> shift & 0x7F | 0x80 * (value >> shift + 7 > 0)]) for shift in range(0, max(7, value.bit_length()), 7)
+        )
+
+    def field(data: bytes | None) -> bytes:
+        return signed(-1) if data is None else signed(len(data)) + data
+
+    body = b""
+    for index, (time, key, value, headers) in enumerate(rows):
+        record = b"\0" + signed(time - rows[0][0]) + signed(index) + field(key) + field(value) + signed(len(headers))
+        record += b"".join(field(part) for header in headers for part in header)
+        body += signed(len(record)) + record
+    packed = squeeze(codec, body)
+    times = rows[0][0], max(row[0] for row in rows)
+    head = struct.pack(">qiiBIhiqqqhii", offset, 0, 7, 2, 0, codec, len(rows) - 1 + hole, *times, -1, -1, -1, len(rows))
+    return seal(bytearray(head + packed))
+
+
+def fields_of(unit: ProduceBatch) -> list[Stored]:
+    """The records of a batch to produce, field by field."""
+    sent = memoryview(b"".join(unit.encode(900, 4, 77, True)))
+    data, at, found = expand(sent[22] & 7, bytes(sent[61:])), 0, []
+    (base,) = struct.unpack_from(">q", sent, 27)
+
+    def number() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte, at = data[at], at + 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value >> 1 ^ -(value & 1)
+
+    def field() -> bytes | None:
+        nonlocal at
+        size = number()
+        taken, at = (None, at) if size < 0 else (data[at : at + size], at + size)
+        return taken
+
+    for index in range(unit.count):
+        size = number()
+        stop, at = at + size, at + 1
+        time = (base + number() + (1 << 63)) % (1 << 64) - (1 << 63)
+        assert number() == index
+        found.append((time, field(), field(), tuple((field() or b"", field()) for _ in range(number()))))
+        assert at == stop
+    assert at == len(data)
+    return found
 
 
 def taken_apart(unit: ProduceBatch) -> list[ProduceBatch]:
@@ -169,10 +240,10 @@ def test_records_that_take_too_much_memory_are_not_decoded(kafka: Any, rows_at: 
     [
         ({"key": "x"}, "a key that is a str: bytes or None"),
         ({"value": 5}, "a value that is a int: bytes or None"),
-        ({"timestamp": 1.0}, "a record whose timestamp is no number of ms from -1 on"),
-        ({"timestamp": True}, "a record whose timestamp is no number of ms from -1 on"),
-        ({"timestamp": -2}, "a record whose timestamp is no number of ms from -1 on"),
-        ({"timestamp": 1 << 63}, "a record whose timestamp is no number of ms from -1 on"),
+        ({"timestamp": 1.0}, "a record whose timestamp is no whole number of ms in 64 bits"),
+        ({"timestamp": True}, "a record whose timestamp is no whole number of ms in 64 bits"),
+        ({"timestamp": -(1 << 63) - 1}, "a record whose timestamp is no whole number of ms in 64 bits"),
+        ({"timestamp": 1 << 63}, "a record whose timestamp is no whole number of ms in 64 bits"),
         ({"headers": (("k", "v"),)}, "a header value that is a str: bytes or None"),
         ({"headers": (("k",),)}, "headers that are no pairs of a text and bytes or None"),
         ({"headers": ((b"k", b"v"),)}, "headers that are no pairs of a text and bytes or None"),
@@ -186,7 +257,31 @@ def test_an_output_of_the_wrong_type_names_the_record(kafka: Any, rows_at: Any, 
     assert str(raised.value) == f"offset 4: the handler returned {problem}"
 
 
-@pytest.mark.parametrize("time", [-1, 0, (1 << 63) - 1])
+@settings(max_examples=300)
+@given(
+    batches=st.lists(
+        st.tuples(st.lists(anything(), min_size=1, max_size=4), st.sampled_from([0, 0, 1, 2, 3, 4]), st.integers(0, 2)),
+        min_size=1,
+        max_size=4,
+    ),
+    excluded=st.sampled_from([(), ((1, 2),)]),
+)
+def test_a_handler_that_returns_its_record_makes_a_plain_copy(batches: list[tuple[list[Stored], int, int]], excluded: Ranges) -> None:
+    """Whatever a log can hold: any time, null and empty fields, equal and empty header keys, keys that are no text."""
+    offset, data, kept = 0, b"", []
+    for rows, codec, hole in batches:
+        data += stored(rows, offset, codec, hole)
+        kept += [row for index, row in enumerate(rows) if not within(excluded, offset + index, offset + index + 1)]
+        offset += len(rows) + hole
+    handling = PartitionHandling(lambda record: [record], "t", 3)
+    for how in (handling, None):
+        made = transform(memoryview(data), position=0, end=END, excluded=excluded, handling=how)
+        assert (made.next_position, [row for unit in made.batches for row in fields_of(unit)]) == (offset, kept)
+    header, view = next(iterate_batches(memoryview(stored(batches[0][0], 0, 0, 0))))
+    assert contents_of(header, view[61:]).timestamps == [row[0] for row in batches[0][0]]
+
+
+@pytest.mark.parametrize("time", [-1, 0, (1 << 63) - 1, -2, -(1 << 63)])
 def test_every_timestamp_that_kafka_knows_is_taken(kafka: Any, rows_at: Any, time: int) -> None:
     handling = PartitionHandling(lambda record: [replace(record, timestamp=time, key=bytearray(b"k"), value=memoryview(b"v"))], "t", 0)
     (unit,) = transform(memoryview(kafka.build(rows_at([4]))), position=4, end=END, handling=handling).batches

@@ -171,20 +171,14 @@ def test_taking_leaves_out_a_single_record_of_another_length_than_its_batch(kafk
         assert reframer == Reframer()
 
 
-def test_timestamps_beyond_64_bits_are_malformed(kafka: Any) -> None:
-    batch = bytearray(kafka.build([kafka.Row(0, 0), kafka.Row(2, 1 << 62)]))
-    batch[27:35] = (1 << 62).to_bytes(8, "big")
-    for lower in (0, 1):
-        with pytest.raises(MalformedBatch, match="64 bits"):
-            reframe([piece(kafka.seal(batch), lower)])
-
-
-def test_a_base_time_beyond_64_bits_is_malformed_whatever_follows(kafka: Any) -> None:
+def test_timestamps_beyond_64_bits_are_those_of_java(kafka: Any) -> None:
     far = 1 << 62
-    batch = bytearray(kafka.build([kafka.Row(0, 0), kafka.Row(2, -far - 10), kafka.Row(4, 0)]))
-    batch[27:35] = (-far).to_bytes(8, "big", signed=True)
-    with pytest.raises(MalformedBatch, match=r": timestamps that do not fit 64 bits$"):
-        reframe([piece(kafka.seal(batch), 1)])
+    batch = bytearray(kafka.build([kafka.Row(0, 0), kafka.Row(2, far), kafka.Row(4, 0)]))
+    batch[27:35] = far.to_bytes(8, "big")
+    for lower, times in ((0, [far, -far * 2, far]), (1, [-far * 2, far])):
+        reframed = reframe([piece(kafka.seal(batch), lower)])
+        assert [row.timestamp for row in reread(kafka, reframed)] == times
+        assert reframed.max_timestamp == far
 
 
 @pytest.mark.parametrize("offsets", [(20, 21), (20, 22)])

@@ -41,10 +41,10 @@ def test_unsigned_round_trip(value: int) -> None:
     assert len(encoded) == max(1, -(-value.bit_length() // 7))
 
 
-@pytest.mark.parametrize("value", [1 << 63, -(1 << 63) - 1])
-def test_too_large_values_are_refused(value: int) -> None:
-    with pytest.raises(ValueError, match=r"64 bits$"):
-        varint.encode(value)
+@pytest.mark.parametrize(("value", "same"), [(1 << 63, -(1 << 63)), (-(1 << 63) - 1, (1 << 63) - 1), ((1 << 64) - 1, -1)])
+def test_a_difference_of_more_than_64_bits_is_that_of_java(value: int, same: int) -> None:
+    assert (varint.wrapped(value), varint.wrapped(same)) == (same, same)
+    assert varint.encode(value) == varint.encode(same)
 
 
 @pytest.mark.parametrize("value", [-1, 1 << 64])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ferry.wire import varint
 from ferry.wire.batch import BatchHeader, MalformedBatch
-from ferry.wire.records import locate
+from ferry.wire.records import locate, times_of
 from ferry.wire.varint import Buffer
 
 FIELDS = ("key", "value", "headers", "timestamp")
@@ -34,7 +34,7 @@ def contents_of(header: BatchHeader, records: Buffer) -> RecordColumns:
     except (IndexError, ValueError) as problem:
         raise MalformedBatch(f"unreadable records in the batch at offset {header.base_offset}: {problem}") from problem
     base, first = header.base_offset, header.base_timestamp
-    times = [header.max_timestamp] * len(offsets) if header.is_log_append_time else [first + delta for delta in timestamps]
+    times = [header.max_timestamp] * len(offsets) if header.is_log_append_time else times_of(first, timestamps)
     return RecordColumns([base + delta for delta in offsets], times, [data[key:end] for key, end in zip(keys, starts[1:], strict=True)])
 
 

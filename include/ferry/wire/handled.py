@@ -19,8 +19,6 @@ from ferry.wire.ranges import Ranges
 from ferry.wire.reframe import GROWTH_PER_RECORD, Reframer, assemble
 from ferry.wire.varint import Buffer
 
-_LONGEST_TIME = (1 << 63) - 1
-
 
 def decode_records(header: BatchHeader, records: Buffer, topic: str, partition: int) -> list[Record]:
     """All records of one magic-2 batch, `records` decompressed. Raises MalformedBatch. Layout: clients/.../record/DefaultRecord.java."""
@@ -38,7 +36,8 @@ def decode_records(header: BatchHeader, records: Buffer, topic: str, partition: 
             key, at = _nullable(data, at, end)
             value, at = _nullable(data, at, end)
             headers, at = _headers(data, at, end)
-            found.append(Record(topic, partition, header.base_offset + offset, first + timestamp * scale, key, value, headers))
+            time = varint.wrapped(first + timestamp * scale)
+            found.append(Record(topic, partition, header.base_offset + offset, time, key, value, headers))
             lengths_agree = lengths_agree and at == end
     except (IndexError, ValueError) as problem:
         raise MalformedBatch(f"unreadable records in the batch at offset {header.base_offset}: {problem}") from problem
@@ -162,8 +161,8 @@ def _headers(data: bytes, at: int, end: int) -> tuple[tuple[tuple[str, bytes | N
 
 def _encoded(offset: int, output: Record) -> bytes:
     """Key, value and headers of a record, as they follow its deltas. HandlerStopped if one of them has a wrong type."""
-    if type(output.timestamp) is not int or not -1 <= output.timestamp <= _LONGEST_TIME:
-        raise HandlerStopped(offset, "the handler returned a record whose timestamp is no number of ms from -1 on")
+    if type(output.timestamp) is not int or varint.wrapped(output.timestamp) != output.timestamp:
+        raise HandlerStopped(offset, "the handler returned a record whose timestamp is no whole number of ms in 64 bits")
     fields = _field(offset, "key", output.key) + _field(offset, "value", output.value)
     return fields + _encoded_headers(offset, output.headers) if output.headers else fields + b"\0"
 

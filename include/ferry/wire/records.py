@@ -65,6 +65,12 @@ def locate(data: bytes, count: int) -> tuple[list[int], list[int], list[int], li
     return starts, timestamps, offsets, keys
 
 
+def times_of(first: int, deltas: list[int], scale: int = 1) -> list[int]:
+    """The timestamps that are these deltas, times `scale`, behind `first`."""
+    times = [first + delta * scale for delta in deltas]
+    return times if not times or (min(times) >= -(1 << 63) and max(times) < 1 << 63) else [varint.wrapped(time) for time in times]
+
+
 def keys_and_values(data: bytes, count: int) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
     """Offset delta, timestamp delta, key and value of each of the `count` records of `data`. MalformedBatch if they are cut off."""
     decode, at = varint.decode, 0

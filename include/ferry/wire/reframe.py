@@ -19,8 +19,8 @@ import crc32c
 
 from ferry.wire import compression
 from ferry.wire.batch import CRC_FROM, DELETE_HORIZON, HEADER, HEADER_SIZE, LENGTH_OVERHEAD, TRANSACTIONAL, BatchHeader, MalformedBatch
-from ferry.wire.records import STAMPS, append_all, locate
-from ferry.wire.varint import SMALL, Buffer
+from ferry.wire.records import STAMPS, append_all, locate, times_of
+from ferry.wire.varint import SMALL, Buffer, wrapped
 
 # A record can grow by this much: its length by a byte or two, offset and timestamp deltas from 1 byte each to 5 and 10.
 GROWTH_PER_RECORD = 16
@@ -163,10 +163,8 @@ class Reframer:
         if low >= high:
             return
         first, scale = _times(header)
-        base = self.base_timestamp if self.count else first + timestamps[low] * scale
-        greatest = first + max(timestamps[low:high]) * scale
-        if abs(base) >> 63 or abs(greatest) >> 63:
-            raise ValueError("timestamps that do not fit 64 bits")
+        base = self.base_timestamp if self.count else wrapped(first + timestamps[low] * scale)
+        greatest = max(times_of(first, timestamps[low:high], scale))
         runs = _runs_of(offsets[low:high])
         append_all(self.body, data[starts[low] : starts[high]], high - low, self.count, shift=first - base, scale=scale)
         for start, count in runs:

@@ -6,7 +6,7 @@ ledger's own format.
 """
 
 MAXIMUM_BYTES = 10
-_WORD = (1 << 64) - 1
+_WORD, _HALF = (1 << 64) - 1, 1 << 63
 _TABLE_SIZE = 1 << 14
 
 Buffer = bytes | bytearray | memoryview
@@ -34,12 +34,19 @@ SMALL = (
 
 
 def encode(value: int) -> bytes:
-    """`value` as a zigzag varint; raises ValueError outside 64 bits."""
+    """`value` as a zigzag varint, its lowest 64 bits."""
     if 0 <= value < _TABLE_SIZE:
         return SMALL[value]
-    if not -(1 << 63) <= value < 1 << 63:
-        raise ValueError(f"{value} does not fit 64 bits")
+    value = wrapped(value)
     return encode_unsigned((value << 1) ^ (value >> 63))
+
+
+def wrapped(value: int) -> int:
+    """A sum or difference of two numbers of 64 bits, as Java has it: what follows the largest is the smallest.
+
+    A log may hold any time of 64 bits, and so deltas that only such sums undo.
+    """
+    return ((value + _HALF) & _WORD) - _HALF
 
 
 def decode_unsigned(data: Buffer, at: int) -> tuple[int, int]:
