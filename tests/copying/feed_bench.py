@@ -160,10 +160,10 @@ class Bench:
         """Answer the oldest request for one partition; the batches that come of it."""
         return self._answer([_part(partition, records, error, lso, diverged, aborted)])
 
-    def answer_all(self, records: dict[int, bytes], errors: Mapping[int, int] = MappingProxyType({})) -> Any:
+    def answer_all(self, records: dict[int, bytes], errors: Mapping[int, int] = MappingProxyType({}), lso: int = 100) -> Any:
         """Answer the oldest request with these records, or error codes, of each partition; the batches that come of it."""
         refused = [_part(partition, b"", code) for partition, code in errors.items()]
-        return self._answer([*refused, *(_part(partition, data) for partition, data in records.items())])
+        return self._answer([*refused, *(_part(partition, data, lso=lso) for partition, data in records.items())])
 
     def _answer(self, parts: list[SimpleNamespace]) -> Any:
         _, _, future = self.source.requests.pop(0)

@@ -70,6 +70,10 @@ def play(service: Service, body: bytes) -> Played | None:
     message = _REQUESTS.get(api)
     if message is None or version > message.max_version:
         return Played(body)
+    if api in service.asked or api in service.answered:
+        request = message.decode(body, version=version, header=True)
+        service.asked.get(api, _nothing)(request)
+        return Played(_encoded(request), partial(_changed, service.answered.get(api, _nothing), api, version))
     if api in ENTRIES:
         return _by_entry(service, message.decode(body, version=version, header=True), version)
     if api in WITH_A_CLUSTER_ID and service.cluster_id != "" and api not in service.errors:
@@ -139,6 +143,16 @@ def _identified(service: Service, api: int, version: int, body: bytes) -> bytes:
     answer = _RESPONSES[api].decode(body, version=version, header=True)
     answer.cluster_id = service.cluster_id
     return _encoded(answer)
+
+
+def _changed(change: Callable[[Any], None], api: int, version: int, body: bytes) -> bytes:
+    answer = _RESPONSES[api].decode(body, version=version, header=True)
+    change(answer)
+    return _encoded(answer)
+
+
+def _nothing(_: Any) -> None:
+    pass
 
 
 def _at_the_top(_request: Any, _version: int, code: int) -> dict[str, Any]:

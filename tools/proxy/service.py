@@ -6,7 +6,7 @@ partitions) are no part of it: set them on the broker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,6 +51,7 @@ class Service:
     broker_configs: names that DescribeConfigs tells of brokers. None: all. broker_error: it tells nothing of them.
     request_bytes: of the largest request; after a larger one the service closes the connection. 0: no limit.
     cluster_id: empty for the broker's own; None: it tells none. features: whether ApiVersions tells finalized features.
+    asked, answered: by API key, what changes a request before the broker gets it, or the broker's answer; messages of kafka-python.
     """
 
     newest: Mapping[int, int] = field(default_factory=dict, hash=False)
@@ -65,6 +66,8 @@ class Service:
     request_bytes: int = 0
     cluster_id: str | None = ""
     features: bool = True
+    asked: Mapping[int, Callable[[Any], None]] = field(default_factory=dict, hash=False)
+    answered: Mapping[int, Callable[[Any], None]] = field(default_factory=dict, hash=False)
 
     def offers(self, api: int, version: int) -> bool:
         """Whether it knows this version of a request; otherwise it closes the connection, as Kafka does."""

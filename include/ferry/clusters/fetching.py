@@ -5,7 +5,7 @@ recreated topics (KIP-516) and truncated logs (KIP-320). Ferry uses no fetch ses
 quickly.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kafka.protocol.consumer import FetchRequest
@@ -14,7 +14,7 @@ from ferry.clusters.answers import FETCH, LIST_OFFSETS, METADATA, Action
 from ferry.clusters.connections import ClusterConnection, RequestNotSent
 from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
 from ferry.clusters.offset_listing import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, list_offsets_request
-from ferry.clusters.partitions import TopicPartition, grouped
+from ferry.clusters.partitions import TopicPartition, grouped, partitions_of
 from ferry.errors import PartitionError
 from ferry.wire.batch import read_entry
 
@@ -104,6 +104,14 @@ async def log_bounds(connection: ClusterConnection, leaders: Leaders, topic: str
     RequestNotSent while it has no leader that knows them (KIP-207), RequestLost, NotAuthorized, PartitionError.
     """
     return await _offset(connection, leaders, topic, partition, EARLIEST), await _offset(connection, leaders, topic, partition, LATEST)
+
+
+async def stable_ends(connection: ClusterConnection, node: int, epochs: Mapping[tuple[str, int], int]) -> Mapping[tuple[str, int], int]:
+    """The last stable offsets of those partitions that broker `node` leads with these leader epochs. RequestNotSent, RequestLost."""
+    asked = {TopicPartition(*key): epoch for key, epoch in epochs.items()}
+    request = list_offsets_request(asked, LATEST, READ_COMMITTED, LIST_OFFSETS_MILLISECONDS)
+    answer = await connection.send(request, node)
+    return {key: int(part.offset) for key, part in partitions_of(answer.topics) if not part.error_code}
 
 
 def without_leader(connection: ClusterConnection, leaders: Leaders, topic: str, partition: int) -> Exception:

@@ -35,6 +35,7 @@ from ferry.copying.cursor_groups import CursorGroups
 from ferry.copying.following import Following
 from ferry.copying.guard_tail import GuardTail
 from ferry.copying.model import OPEN_END, Segment
+from ferry.copying.planned_ends import PlannedEnds
 from ferry.errors import (
     BatchTooLarge,
     FerryError,
@@ -102,6 +103,7 @@ class SourceFeed:
         self._fetching: dict[int, list[PartitionCursor]] = {}
         # The third: whether the guard knows what the other flow wrote among these records.
         self._arrived: deque[tuple[list[FetchPosition], Future, bool]] = deque()
+        self._ends = PlannedEnds(loop, connection, leaders, self._cursors)
         self._generation = 0
         self._stale = False
 
@@ -233,12 +235,25 @@ class SourceFeed:
 
         def answered(_: Any) -> None:
             meter.reserved -= needed
-            if future.exception is None and self._must_catch_up(wanted, future.value):
-                self._loop.start(self._arrive_known, self._guard, generation, node, wanted, future)
+            passed = {} if future.exception or self._following.goes_on else self._ends.passed(wanted, future.value)
+            if passed:
+                self._loop.start(self._arrive_confirmed, passed, generation, node, wanted, future)
             else:
-                self._arrive(generation, node, wanted, future, known=False)
+                self._arrive_caught_up(generation, node, wanted, future)
 
         future.add_both(answered)
+
+    async def _arrive_confirmed(
+        self, passed: dict[tuple[str, int], int], generation: int, node: int, asked: list[FetchPosition], future: Future
+    ) -> None:
+        await self._ends.confirm(passed, node)
+        self._arrive_caught_up(generation, node, asked, future)
+
+    def _arrive_caught_up(self, generation: int, node: int, asked: list[FetchPosition], future: Future) -> None:
+        if future.exception is None and self._must_catch_up(asked, future.value):
+            self._loop.start(self._arrive_known, self._guard, generation, node, asked, future)
+        else:
+            self._arrive(generation, node, asked, future, known=False)
 
     def _arrive(self, generation: int, node: int, asked: list[FetchPosition], future: Future, *, known: bool) -> None:
         if generation == self._generation:
