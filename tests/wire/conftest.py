@@ -34,14 +34,16 @@ class Row(NamedTuple):
 
 
 def squeeze(codec: int, data: bytes) -> bytes:
-    """Compressed as another client would: xerial blocks of 100 bytes, linked LZ4 blocks."""
+    """Compressed as another client would: xerial blocks of 100 bytes, LZ4 with checksums of blocks and content."""
     if codec == GZIP:
         return gzip.compress(data)
     if codec == SNAPPY:
         blocks = [bytes(cramjam.snappy.compress_raw(data[at : at + 100])) for at in range(0, len(data), 100)]
         return XERIAL + b"".join(struct.pack(">i", len(block)) + block for block in blocks)
     if codec == LZ4:
-        return bytes(cramjam.lz4.compress(data))
+        stream = cramjam.lz4.Compressor(block_linked=False)
+        stream.compress(data)
+        return bytes(stream.finish())
     if codec == ZSTD:
         return bytes(cramjam.zstd.compress(data))
     return data

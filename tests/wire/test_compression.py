@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.wire import compression
-from ferry.wire.batch import MalformedBatch
+from ferry.wire.batch import MalformedBatch, OversizedBatch
 
 pytestmark = pytest.mark.unit
 PAYLOADS = st.binary(max_size=300) | st.binary(min_size=1, max_size=20).map(lambda seed: seed * 9000)
@@ -46,6 +46,59 @@ def test_lz4_frames_are_what_java_reads() -> None:
         plain += block if size >> 31 else bytes(cramjam.lz4.decompress_block(block, output_len=expected))
         at += 4 + len(block)
     assert (plain, at + 4) == (data, len(frame))
+
+
+def test_payloads_of_several_members_are_read_whole(kafka: Any) -> None:
+    """As RFC 1952 (gzip), RFC 8878 (zstd), LZ4 and xerial's snappy have them; also empty ones, and frames to skip."""
+    skipped = bytes.fromhex("502a4d18") + struct.pack("<I", 3) + b"abc"
+    for codec in range(1, 5):
+        members = [kafka.squeeze(codec, part) for part in (b"one" * 100, b"", b"two" * 100)]
+        between = skipped if codec in {compression.LZ4, compression.ZSTD} else b""
+        packed = between.join(members)
+        for limit in (600, 1 << 20):
+            assert bytes(compression.decompress(codec, packed, limit)) == b"one" * 100 + b"two" * 100
+        with pytest.raises(OversizedBatch):
+            compression.decompress(codec, packed, 599)
+
+
+LARGE = b"".join(b"%d " % number for number in range(60_000))
+
+
+def lz4(data: bytes, **options: bool) -> bytes:
+    stream = cramjam.lz4.Compressor(**options)
+    stream.compress(data)
+    return bytes(stream.finish())
+
+
+def sized(frame: bytes, size: int) -> bytes:
+    """The frame with its content's size in the descriptor."""
+    head = bytes([frame[4] | 0x08]) + frame[5:6] + struct.pack("<Q", size)
+    return bytes(compression.repair_legacy_lz4(frame[:4] + head + frame[6:]))
+
+
+OWN = bytes(compression.compress(compression.LZ4, LARGE))
+FRAMES = {
+    "own": (OWN, True),
+    "empty": (bytes(compression.compress(compression.LZ4, b"")), True),
+    "with checksums": (lz4(LARGE, block_linked=False), True),
+    "without": (lz4(LARGE, block_linked=False, content_checksum=False), True),
+    "with its size": (sized(OWN, len(LARGE)), True),
+    "linked": (lz4(LARGE), False),
+    "two frames": (OWN + OWN, False),
+    "a frame to skip first": (bytes.fromhex("502a4d1800000000") + OWN, False),
+    "a frame to skip last": (OWN + bytes.fromhex("502a4d1800000000"), False),
+    "cut short": (OWN[:-4], False),
+    "cut in a block": (OWN[:-5], False),
+    "another version": (OWN[:4] + b"\xa0" + OWN[5:], False),
+    "nothing": (b"", False),
+    "no frame": (b"something else", False),
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_lz4_that_brokers_and_java_read_whole(name: str) -> None:
+    frame, read = FRAMES[name]
+    assert compression.all_read_lz4(memoryview(frame)) == read
 
 
 def test_blocks_that_do_not_shrink_are_stored() -> None:

@@ -3,11 +3,13 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import cramjam
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.wire.logs import check_tiling, limited, log_of, partitions
 
+from ferry.wire import compression
 from ferry.wire.batch import MalformedBatch, OversizedBatch
 from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.ranges import union, within
@@ -30,6 +32,24 @@ def test_large_batches_are_forwarded_untouched(kafka: Any, rows_at: Any) -> None
     unit = transformed.batches[1]
     assert (unit.upstream_start, unit.upstream_end, unit.runs, unit.last_leader_epoch) == (20, 40, ((20, 20),), 7)
     assert (unit.min_timestamp, unit.max_timestamp) == (1_700_000_000_000, 1_700_000_000_057)
+
+
+@pytest.mark.parametrize("frames", ["linked", "two"])
+@pytest.mark.parametrize("small", [False, True])
+def test_lz4_that_brokers_do_not_read_is_encoded_anew(kafka: Any, rows_at: Any, frames: str, small: bool) -> None:
+    rows = rows_at(range(20, 40), size=2000)
+    plain = kafka.build(rows, codec=0)
+    packed = (
+        bytes(cramjam.lz4.compress(plain[61:])) if frames == "linked" else kafka.squeeze(3, plain[61:900]) + kafka.squeeze(3, plain[900:])
+    )
+    head = bytearray(plain[:61])
+    head[22] = 3
+    batch = kafka.seal(head + packed)
+    limits = {"FORWARD_BYTES": 1 << 30 if small else 1000}
+    (unit,) = limited(memoryview(batch), limits, position=20, end=END).batches
+    assert (unit.kind, unit.payload[22] & 7) == ("reframed", 3)
+    assert compression.all_read_lz4(unit.payload[61:])
+    assert kafka.read_units([unit]) == rows
 
 
 def test_small_batches_are_merged_and_a_lone_one_is_forwarded(kafka: Any, rows_at: Any) -> None:

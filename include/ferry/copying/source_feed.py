@@ -327,7 +327,7 @@ class SourceFeed:
             cursor.stop(HandlerFailed, str(problem))
             return []
         except OversizedBatch as problem:
-            cursor.stop(BatchTooLarge, f"{problem}; raise ferry.memory.mb")
+            cursor.stop(BatchTooLarge, f"the batch at offset {cursor.fetched}: {problem}; raise ferry.memory.mb")
             return []
         except MalformedBatch as problem:
             cursor.stop(UnreadableBatch, str(problem))

@@ -1,10 +1,11 @@
 """Compresses and decompresses record batches with Kafka's codecs, in frames that every client reads.
 
 Ferry writes two frames itself, because Java does not read those of the library:
-- snappy: Java (xerial's SnappyOutputStream) writes a 16-byte header and blocks with their lengths. Raw snappy is accepted on reading, as
-  Java does (xerial's SnappyInputStream).
-- lz4: a standard frame, but with independent blocks: Java's reader refuses linked ones (Lz4BlockInputStream.java). Any frame is accepted on
-  reading. Magic-0 messages carry a wrong header checksum (KAFKA-3160), see `repair_legacy_lz4`.
+- snappy: Java (xerial's SnappyOutputStream) writes a 16-byte header and blocks with their lengths. On reading, Ferry takes several such
+  streams in a row, and raw snappy, as Java does (xerial's SnappyInputStream).
+- lz4: a standard frame, but with independent blocks: Java's reader refuses linked ones, and of several frames it reads the first only
+  (Lz4BlockInputStream.java), see `all_read_lz4`. Any frames are accepted on reading, as several members of gzip and frames of zstd are.
+  Magic-0 messages carry a wrong header checksum (KAFKA-3160), see `repair_legacy_lz4`.
 """
 
 import mmap
@@ -38,6 +39,7 @@ _LZ4_MAGIC = bytes.fromhex("04224d18")
 _LZ4_HEADER = _LZ4_MAGIC + bytes.fromhex("604082")
 _LZ4_BLOCK = 64 * 1024
 _LZ4_STORED = 1 << 31
+_LZ4_BLOCK_CHECKSUM_FLAG, _LZ4_CONTENT_CHECKSUM_FLAG = 0x10, 0x04
 _LZ4_CONTENT_SIZE_FLAG = 0x08
 _LZ4_DICTIONARY_FLAG = 0x01
 _LZ4_END = bytes(4)
@@ -113,6 +115,9 @@ def _decompress_snappy(data: Buffer, limit: int) -> Any:
     # The 8 bytes of versions are not compared: some writers put them in the other byte order.
     at = len(_XERIAL_HEADER)
     while at < len(view):
+        if view[at : at + 8] == _XERIAL_MAGIC:  # another stream
+            at += len(_XERIAL_HEADER)
+            continue
         length = _INT.unpack_from(view, at)[0]
         at += _INT.size
         if not 0 <= length <= len(view) - at:
@@ -141,6 +146,21 @@ def _compress_lz4(data: Buffer) -> Buffer:
             parts += (_LITTLE.pack(len(plain) | _LZ4_STORED), plain)
     parts.append(_LZ4_END)
     return b"".join(parts)
+
+
+def all_read_lz4(data: Buffer) -> bool:
+    """Whether these bytes are one LZ4 frame with independent blocks and no dictionary: what brokers and Java's clients read."""
+    if len(data) < len(_LZ4_HEADER) or data[:4] != _LZ4_MAGIC or data[4] & 0xE3 != _LZ4_HEADER[4]:
+        return False
+    flags, at = data[4], len(_LZ4_HEADER) + 8 * bool(data[4] & _LZ4_CONTENT_SIZE_FLAG)
+    behind_block = 4 * bool(flags & _LZ4_BLOCK_CHECKSUM_FLAG)
+    while at + 4 <= len(data):
+        size = _LITTLE.unpack_from(data, at)[0] & ~_LZ4_STORED
+        at += 4
+        if not size:
+            return at + 4 * bool(flags & _LZ4_CONTENT_CHECKSUM_FLAG) == len(data)
+        at += size + behind_block
+    return False
 
 
 def repair_legacy_lz4(data: Buffer) -> Buffer:

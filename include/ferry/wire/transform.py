@@ -7,6 +7,7 @@ batch before it, or with the first batch if none comes before.
 A batch is forwarded if it is magic 2, contiguous, CreateTime, inside the bounds, and worth a request of its own. All others are reframed,
 and neighbours with the same codec are merged: a Produce request costs 65-110 us of Python, reframing a record about 1 us.
 With a message handler, every batch is handled (ferry.wire.handled), and none is forwarded or reframed.
+LZ4 that brokers do not read (linked blocks, several frames) is not forwarded either: a source that does not look may hold it.
 If all batches shall have one codec, those with another one are not forwarded. Their records may take more bytes than before: so a batch is
 divided where its plain records would exceed the limit of merged batches.
 The CRC of every batch is checked first: the batches to produce get new CRCs, which would hide a flipped bit.
@@ -171,7 +172,7 @@ class _MergingBuilder(BatchBuilder):
         whole = not self._excluded or (header.count >= 0 and next_start(self._excluded, header.base_offset) >= header.next_offset)
         if not whole and header.count >= 0 and not self._wanted(header):
             return  # mostly so, and then the batch is not decompressed
-        forwardable = whole and self._can_forward(header)
+        forwardable = whole and self._can_forward(header, view)
         if forwardable and not self._is_small(header):
             self._flush()
             self._forward(header, view)
@@ -204,7 +205,7 @@ class _MergingBuilder(BatchBuilder):
         self._flush()
         return 0
 
-    def _can_forward(self, header: BatchHeader) -> bool:
+    def _can_forward(self, header: BatchHeader, view: memoryview) -> bool:
         return (
             header.magic == 2
             and not header.attributes & (LOG_APPEND_TIME | DELETE_HORIZON)
@@ -212,6 +213,7 @@ class _MergingBuilder(BatchBuilder):
             and header.contiguous
             and header.base_offset >= self.position
             and header.next_offset <= self._end
+            and (header.codec != compression.LZ4 or compression.all_read_lz4(view[HEADER_SIZE:]))
         )
 
     def _is_small(self, header: BatchHeader) -> bool:
