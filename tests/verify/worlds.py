@@ -21,7 +21,7 @@ from ferry.verify.log_side import Batch, LogSide
 from ferry.verify.model import PartitionEvidence, VerifyRange
 from ferry.wire import compression, varint
 from ferry.wire.batch import HEADER, HEADER_SIZE, LENGTH_OVERHEAD, read_header
-from ferry.wire.ranges import Ranges
+from ferry.wire.ranges import Ranges, outside
 from ferry.wire.runs import normalise
 
 TRANSACTIONAL = 0x10
@@ -85,6 +85,8 @@ class World:
     faulty: list[int] = field(default_factory=list)
     source_start: int = 0
     target_start: int = 0
+    # Where compaction has removed whole batches, of the source and of the target.
+    cleaned: tuple[Ranges, Ranges] = ((), ())
 
     def evidence(self, **changes: object) -> PartitionEvidence:
         """With the receipts as a reader of the ledger has them: their runs are coded."""
@@ -235,7 +237,7 @@ def planned(world: World, piece_bytes: int = 1 << 30, **changes: object) -> tupl
 
 def tally_of(wanted: VerifyRange, world: World, seed: int = 1) -> Tally:
     comparer = Comparer(wanted)
-    feeds = [_pieces(world.source, comparer.source), _pieces(world.target, comparer.target)]
+    feeds = [_pieces(world.source, comparer.source, world.cleaned[0]), _pieces(world.target, comparer.target, world.cleaned[1])]
     chance = random.Random(seed)
     while not (comparer.source.done and comparer.target.done):
         next(chance.choice(feeds))
@@ -243,16 +245,27 @@ def tally_of(wanted: VerifyRange, world: World, seed: int = 1) -> Tally:
     return comparer.finish()
 
 
-def _pieces(log: list[Stored], side: LogSide) -> Iterator[None]:
-    """Feeds what a reader would: whole batches that overlap what is wanted."""
+def _pieces(log: list[Stored], side: LogSide, cleaned: Ranges) -> Iterator[None]:
+    """Feeds what a reader would: whole batches that overlap what is wanted, and markers or aborted data between batches."""
     span = (side.wanted[0][0], side.wanted[-1][1]) if side.wanted else (0, 0)
+    end = span[0]
     for stored in log:
         if stored.base < span[1] and stored.end > span[0]:
+            for gap in outside(cleaned, end, stored.base):
+                side.add(left_out(*gap))
+                yield
+            end = stored.end
             side.add(stored.batch)
             yield
+    for gap in outside(cleaned, end, span[1]):
+        side.add(left_out(*gap))
     side.done = True
     while True:
         yield
+
+
+def left_out(start: int, end: int) -> Batch:
+    return Batch(Stored(start, end, ((start, record(0, 1)),)).batch.header, memoryview(b""))
 
 
 def wanted_offsets(ranges: Ranges) -> set[int]:

@@ -148,12 +148,12 @@ class Comparer:
     def _hole(self, upstream: int, downstream: int) -> bool:
         """Skip a record that compaction has removed from the other side."""
         named = self._named(upstream)
-        if self._range.target_compacted and 0 <= named < downstream:
+        if 0 <= named < downstream and self.target.is_hole(named):
             self.tally.only_source += 1
             self.source.pass_records(1)
             return True
         origin = self._origin(downstream)
-        if self._range.source_compacted and 0 <= origin < upstream:
+        if 0 <= origin < upstream and self.source.is_hole(origin):
             self.tally.only_target += 1
             self.target.pass_records(1)
             return True
@@ -201,14 +201,11 @@ class Comparer:
         if self._range.content:
             here, there = without_partner(contents[:left], others[:right])
         self.tally.records += min(left - len(here), right - len(there))
-        if self._range.target_compacted:
-            held = self._held(here, [self._named(offset) for offset in offsets[:left]], places)
-            self.tally.only_source += len(here) - len(held)
-            here = held
-        if self._range.source_compacted:
-            held = self._held(there, [self._origin(place) for place in places[:right]], offsets)
-            self.tally.only_target += len(there) - len(held)
-            there = held
+        found = len(here), len(there)
+        here = [index for index in here if not self.target.is_hole(self._named(offsets[index]))]
+        there = [index for index in there if not self.source.is_hole(self._origin(places[index]))]
+        self.tally.only_source += found[0] - len(here)
+        self.tally.only_target += found[1] - len(there)
         if here or there:
             self._unmatched.add(
                 [(offsets[index], self._named(offsets[index]), contents[index]) for index in here],
@@ -216,12 +213,6 @@ class Comparer:
             )
         self.source.pass_records(left)
         self.target.pass_records(right)
-
-    @staticmethod
-    def _held(indices: list[int], counterparts: list[int], there: list[int]) -> list[int]:
-        """Those of `indices` whose counterpart the other side still holds, or that never had one. Compaction explains the others."""
-        present = {-1, *there}
-        return [index for index in indices if counterparts[index] in present]
 
     def _rest(self) -> bool:
         """Handle the records of one side behind the end of the other, which has none ahead."""

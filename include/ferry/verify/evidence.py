@@ -131,7 +131,7 @@ def _comparable(  # noqa: PLR0917 - everything that was asked
 
     problems |= {entry.key: remote_problems[entry.remote] for entry in facts if entry.remote in remote_problems}
     since, until = at_time(request.since), at_time(request.until)
-    compacted, excluded = _compacted(source, {entry.topic for entry in facts}), _excluded(flow, facts, receipts, seen)
+    excluded = _excluded(flow, facts, receipts, seen)
     problems |= {entry.key: target_problems[entry.remote] for entry in facts if entry.remote in target_problems}
     return tuple(
         PartitionEvidence(
@@ -145,22 +145,12 @@ def _comparable(  # noqa: PLR0917 - everything that was asked
             excluded=excluded.get(entry.key, ()),
             local=entry.remote_topic == entry.topic and entry.may_be_local(flow.on_unexplained),
             exactly_once=flow.exactly_once,
-            source_compacted=entry.topic in compacted,
-            target_compacted=entry.compacted,
             since=since.get(key),
             until=until.get(key),
         )
         for key, entry in zip(keys, facts, strict=True)
         if entry.key not in problems
     ), problems
-
-
-def _compacted(source: ClusterAdmin, topics: set[str]) -> frozenset[str]:
-    """Compacted topics of the source. A topic whose config Ferry may not see counts as not compacted."""
-    configs, _ = source.visible_configs(sorted(topics))
-    return frozenset(
-        topic for topic, entries in configs.items() if "cleanup.policy" in entries and "compact" in (entries["cleanup.policy"].value or "")
-    )
 
 
 def _excluded(

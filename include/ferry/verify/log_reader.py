@@ -1,7 +1,7 @@
 """Reads a part of one partition's log as raw batches, as a read_committed consumer would see it.
 
-It sends full fetches by topic id, one at a time, and skips long unwanted stretches. It checks checksums, and leaves out control batches and
-aborted data. A topic that was recreated or deleted is a typed error.
+It sends full fetches by topic id, one at a time, and skips long unwanted stretches. It checks checksums. Of control batches and of aborted
+data it gives only the headers. A topic that was recreated or deleted is a typed error.
 
 If a broker asks for a pause because of a quota (KIP-219), the reader pauses as long as asked; such a pause is no error.
 """
@@ -72,7 +72,7 @@ class LogReader:
         self._pending = (position, self._connection.submit(request, node))
 
     async def receive(self) -> list[Batch]:
-        """The committed data batches of the fetch in flight; none after a transient error, after which this waits.
+        """The batches of the fetch in flight; none after a transient error, after which this waits.
 
         LogMoved, LogChanged, UnreadableBatch, PartitionUnavailable, PartitionError, NotAuthorized, ClusterUnreachable.
         """
@@ -139,7 +139,9 @@ class LogReader:
                 self._at = self._end
                 return
             self._at = max(self._at, header.next_offset)
-            if not (dropped or header.is_control or header.count == 0):
+            if dropped or header.is_control:
+                yield Batch(header, memoryview(b""))
+            elif header.count:  # compaction has emptied the others
                 yield Batch(header, view)
 
     async def _refused(self, code: int) -> None:

@@ -4,6 +4,8 @@ Only wanted offsets count. Batches are opened as late as possible, within a limi
 of a waiting batch keeps the whole response in memory.
 """
 
+from array import array
+from bisect import bisect_right
 from collections import deque
 from itertools import compress
 from typing import NamedTuple
@@ -26,7 +28,7 @@ RECORD_OVERHEAD = 140
 
 
 class Batch(NamedTuple):
-    """A committed data batch of magic 2, or of an older format: header and all its bytes."""
+    """A committed data batch of magic 2, or of an older format: header and all its bytes. Of control batches and aborted data: no bytes."""
 
     header: BatchHeader
     view: memoryview
@@ -49,20 +51,42 @@ class LogSide:
         self.records = RecordColumns([], [], [])
         self.at = 0
         self.done = False
+        # The offsets before `_reached` for which the log has no batch, or a batch without the record: (starts, ends).
+        self._holes = array("q"), array("q")
+        self._reached = wanted[0][0] if wanted else 0
         self.backlog = 0
         self._opened_bytes = 0
 
     def add(self, batch: Batch) -> None:
         header = batch.header
-        if header.count < 0 or within(self.wanted, header.base_offset, header.next_offset):
+        if header.count < 0 or not batch.view or within(self.wanted, header.base_offset, header.next_offset):
             self._batches.append(batch)
             self.backlog += len(batch.view)
-            if self._kind is not DigestKind.STORED:
+            self._pass_left_out()
+            if self._kind is not DigestKind.STORED or not batch.view:
                 return
             if header.magic == 2 and self.wants_all(header):
                 self.digest.add_batch(*batch)
             else:
                 self.digest.add_records(self._contents(batch))
+
+    def is_hole(self, offset: int) -> bool:
+        """Whether compaction has removed the record of a wanted offset: nothing else leaves holes in a log. False: no, or not read yet."""
+        starts, ends = self._holes
+        at = bisect_right(starts, offset) - 1
+        return (at >= 0 and offset < ends[at]) or (self.done and not self._batches and offset >= self._reached)
+
+    def _reach(self, start: int, end: int) -> None:
+        """The log holds `[start, end)`, and nothing between what it held before and this."""
+        if start > self._reached:
+            self._holes[0].append(self._reached)
+            self._holes[1].append(start)
+        self._reached = max(self._reached, end)
+
+    def _pass_left_out(self) -> None:
+        while self._batches and not self._batches[0].view:
+            header = self._batches.popleft().header
+            self._reach(header.base_offset, header.next_offset)
 
     @property
     def between_batches(self) -> bool:
@@ -86,6 +110,8 @@ class LogSide:
         """Skip a batch that was compared as a whole. Returns its records if the digest needs them; `same`: those of an equal batch."""
         batch = self._batches.popleft()
         self.backlog -= len(batch.view)
+        self._reach(batch.header.base_offset, batch.header.next_offset)
+        self._pass_left_out()
         if self._kind is not DigestKind.RECORDS:
             return None
         found = same or self._contents(batch)
@@ -129,6 +155,10 @@ class LogSide:
         batch = self._batches.popleft()
         self.backlog -= len(batch.view)
         found = self._contents(batch)
+        whole = found.offsets and found.offsets[-1] - found.offsets[0] == len(found.offsets) - 1
+        for offset in found.offsets[:1] if whole else found.offsets:
+            self._reach(offset, offset + (len(found.offsets) if whole else 1))
+        self._pass_left_out()
         if self._kind is DigestKind.RECORDS:
             self.digest.add_records(found)
         self._opened_bytes += sum(map(len, found.payloads))

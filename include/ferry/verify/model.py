@@ -89,8 +89,6 @@ class PartitionEvidence(PartitionPair):
     excluded: Ranges = ()
     local: bool = False
     exactly_once: bool = True
-    source_compacted: bool = False
-    target_compacted: bool = False
     since: int | None = None
     until: int | None = None
 
@@ -118,7 +116,7 @@ class VerifyRange(PartitionPair):
     `upstream` and `downstream` are what is read of the two logs. `coded_runs` (ferry.wire.runs) say which record became which.
     `claimed`: upstream offsets of which every committed record must be on the target: those of the runs and between them.
     `tolerated`: downstream offsets outside of runs that may hold records (of others, or copies that cannot be compared).
-    `content` False: a message handler changed the records, so only their presence counts. A compacted side may lack records anywhere.
+    `content` False: a message handler changed the records, so only their presence counts.
     `weight`: the approximate bytes on one side. `digest`: what its digest covers.
     """
 
@@ -129,8 +127,6 @@ class VerifyRange(PartitionPair):
     claimed: Ranges
     tolerated: Ranges = ()
     content: bool = True
-    source_compacted: bool = False
-    target_compacted: bool = False
     weight: int = 0
     digest: DigestKind = DigestKind.STORED
 
@@ -145,7 +141,7 @@ class VerifyRange(PartitionPair):
         # With names, because clusters older than 2.8 have no topic ids.
         names = [self.topic, self.remote_topic]
         parts = [*names, *self.topic_ids, self.partition, self.upstream, self.downstream, self.coded_runs.hex()]
-        parts += [self.claimed, self.tolerated, self.content, self.source_compacted, self.target_compacted, self.digest]
+        parts += [self.claimed, self.tolerated, self.content, self.digest]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
 

@@ -190,7 +190,5 @@ def _range(evidence: PartitionEvidence, group: _Group, place: Range, tolerated: 
         claimed=group.claimed,
         tolerated=within(tolerated, *place),
         content=not group.handled,
-        source_compacted=evidence.source_compacted,
-        target_compacted=evidence.target_compacted,
         weight=group.weight,
     )

@@ -1,0 +1,87 @@
+"""Compacted topics: what compaction removed is no difference, whatever cleanup.policy says today; a key that should be gone is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from tests.verify.conftest import Pair, Row, write
+from tests.waiting import until
+from tools.kafka import SandboxCluster, read_all
+
+from ferry.config import Flow
+from ferry.errors import ExitCode
+from ferry.syncs.configs import sync_configs
+from ferry.syncs.context import SyncContext
+
+pytestmark = [pytest.mark.brokers, pytest.mark.long]
+
+EAGER = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.01",
+    "segment.ms": "100",
+    "max.compaction.lag.ms": "100",
+    "delete.retention.ms": "100",
+}
+LAZY = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1.0"}
+
+
+def configure(cluster: SandboxCluster, kind: ResourceType, name: str, **entries: str) -> None:
+    change = [ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in entries.items()]
+    resource = ConfigResource(kind, name, incremental_configs=change)
+    client = AdminClient(cluster.client_settings())
+    client.incremental_alter_configs([resource])[resource].result(30)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_cleaners(clusters: tuple[SandboxCluster, SandboxCluster]) -> None:
+    for cluster in clusters:
+        configure(cluster, ResourceType.BROKER, "1", **{"log.cleaner.backoff.ms": "100"})
+
+
+def put(cluster: SandboxCluster, topic: str, *pairs: tuple[bytes, bytes | None]) -> None:
+    write(cluster, topic, [(value, key, [], 0) for key, value in pairs])
+
+
+def keys_of(cluster: SandboxCluster, topic: str) -> dict[bytes, bytes | None]:
+    """What a reader of the whole topic ends with."""
+    return {record.key: record.value for record in read_all(cluster.client_settings(), topic)[0]}
+
+
+def until_cleaned(pair: Pair, flow: Flow, cluster: SandboxCluster, done: Callable[[list[tuple[bytes, bytes | None]]], bool]) -> None:
+    """Until the log of one side is as wanted. Each new record begins a segment there, so that the one before can be cleaned."""
+    topic, ticks = flow.topics[0], count()
+    name = topic if cluster is pair.source else pair.remote(flow, topic)
+
+    def look() -> bool:
+        put(pair.source, topic, (b"tick", f"{next(ticks)}".encode()))
+        if cluster is pair.target:
+            pair.run(flow)
+        return done([(record.key, record.value) for record in read_all(cluster.client_settings(), name)[0] if record.key != b"tick"])
+
+    until(look)
+
+
+@pytest.mark.parametrize("cleaned", ["source", "target"])
+def test_what_was_compacted_once_is_no_difference_under_a_later_policy(pair: Pair, cleaned: str) -> None:
+    topic = pair.topic(config=LAZY)
+    rows: list[Row] = [(f"{number}".encode(), f"k{number % 5}".encode(), [], 0) for number in range(80)]
+    write(pair.source, topic, rows)
+    flow = pair.flow(topic)
+    pair.run(flow)
+    remote = pair.remote(flow, topic)
+    cluster, name = (pair.source, topic) if cleaned == "source" else (pair.target, remote)
+    configure(cluster, ResourceType.TOPIC, name, **EAGER)
+    put(pair.source, topic, *((b"tick", f"{number}".encode()) for number in range(3)))
+    pair.run(flow)
+    until_cleaned(pair, flow, cluster, lambda left: len(left) <= 5)
+    before = pair.prove(flow)
+    assert before.equal
+    assert [entry.reason for entry in before.not_covered if entry.reason.startswith("compaction")]
+    for cluster, name in ((pair.source, topic), (pair.target, remote)):
+        configure(cluster, ResourceType.TOPIC, name, **{"cleanup.policy": "delete", "retention.ms": "-1"})
+    sync_configs(SyncContext(flow))
+    after = pair.prove(flow)
+    assert (dict(after.counts), after.exit_code) == ({}, ExitCode.DONE)
