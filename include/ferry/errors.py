@@ -79,6 +79,11 @@ def offsets_of(start: int, end: int | None) -> str:
     return f"offset {start:,}" if end <= start + 1 else f"offsets {start:,} to {end - 1:,}"
 
 
+# How the names of Kafka Streams' repartition topics end, and why records of these are lost.
+REPARTITION = "-repartition"
+STREAMS_DELETES = "Kafka Streams deletes the records of its repartition topics when it has read them, whatever their retention"
+
+
 class RetryRule(Enum):
     RETRY = "retry"  # the same call may succeed later
     FAIL = "fail"  # the same call fails again until somebody corrects the input
@@ -117,7 +122,7 @@ class ConfigError(FerryError):
 class BrokerTooOld(ConfigError):
     """A cluster's release of Kafka lacks a request that a correct copy needs; Ferry wrote nothing."""
 
-    next_step = "upgrade the cluster that the message names: a target must be 2.5 or newer, a source 0.11 or newer"
+    next_step = "do what the message says; a target must have the requests of Kafka 2.5 or newer, a source those of 0.11 or newer"
 
 
 class ArgumentError(FerryError):
@@ -167,7 +172,7 @@ class NotAuthorized(ClusterUnreachable):
 class SparkMissing(ArgumentError):
     """Spark cannot be started as asked (no such connection, master or installation)."""
 
-    next_step = "correct the Spark connection or master, or use --master 'local[2]'"
+    next_step = "do what the message says, or use --master inline, which needs no Spark"
 
 
 class NoExecutors(FerryError):
@@ -179,7 +184,7 @@ class NoExecutors(FerryError):
 class UnreadableRecord(FerryError):
     """A record in one of Ferry's own topics is damaged, or Ferry did not write it."""
 
-    next_step = "read the topic with ferry format, find out who else writes to it, and delete the records that are not Ferry's"
+    next_step = "look at the record with ferry format, find out who wrote it, and delete it alone: write a tombstone with its key"
     retry = RetryRule.FAIL
 
 
@@ -199,13 +204,28 @@ class ReplicatorActive(FerryError):
 class SourceDataLost(FerryError):
     """The source deleted records before they were copied; the ledger holds a `loss` receipt for each range."""
 
-    remedy = "run more often, or raise the source's retention"
     next_step = (
-        f"note what is lost (ferry ledger): it cannot be copied any more; {remedy}, so that it does not happen again; "
-        "then end this warning: ferry ack-loss"
+        "note what is lost (ferry ledger): it cannot be copied any more; run more often, or raise the source's retention, so that it does "
+        "not happen again; then end this warning: ferry ack-loss"
     )
     exit_code = ExitCode.DATA_LOST
     retry = RetryRule.HUMAN
+
+    @classmethod
+    def remedy(cls, topics: Iterable[str]) -> str:
+        """What to do so that no more records of these topics are lost."""
+        named = set(topics)
+        streams = sorted(name for name in named if name.endswith(REPARTITION))
+        told = [] if len(streams) == len(named) and streams else ["run more often, or raise the source's retention"]
+        told += [f"exclude {some_of(streams, 5)}: {STREAMS_DELETES}"] if streams else []
+        return ", and ".join(told)
+
+    @classmethod
+    def of(cls, problem: str, topics: Iterable[str]) -> SourceDataLost:
+        """The error, with the next step for the loss of records of these topics."""
+        found = cls(problem)
+        found.next_step = cls.next_step.replace(cls.remedy(()), cls.remedy(topics))
+        return found
 
 
 class RecordsSkipped(FerryError):
@@ -244,7 +264,7 @@ class CopiesDiffer(FerryError):
 class GroupFailed(FerryError):
     """Ferry could not read or write the offsets of one consumer group; the other groups succeeded."""
 
-    next_step = "run again; if the error stays, look at the group with ferry explain"
+    next_step = "do what the message says, or run again; if the error stays, look at the group with ferry explain"
     exit_code = ExitCode.PARTLY_FAILED
 
 
@@ -259,7 +279,9 @@ class RecoveryStopped(FerryError):
 class ChangeRefused(FerryError):
     """A cluster refuses to create or change a topic, config or ACL as asked; the message holds its reason."""
 
-    next_step = "change the value at the source, or leave it out with config.properties.exclude or topics.exclude"
+    next_step = (
+        "change the value at the source, or leave it out with config.properties.exclude, topics.exclude or sync.topic.acls.enabled=false"
+    )
     exit_code = ExitCode.PARTLY_FAILED
     retry = RetryRule.HUMAN
 
@@ -360,7 +382,7 @@ class OriginUnclear(PartitionError):
 class BatchRefused(PartitionError):
     """The target refuses a batch permanently: it is too large, a timestamp is out of range, a right is missing, or the topic is gone."""
 
-    next_step = "raise the remote topic's limit that the message names, then run again"
+    next_step = "change what the message of the partition names on the target, then run again"
 
 
 class HandlerFailed(PartitionError):

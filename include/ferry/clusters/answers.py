@@ -201,7 +201,7 @@ PRODUCE = RequestKind(
     Row("RECORD_LIST_TOO_LARGE", Action.TOO_LARGE, "raise segment.bytes of the remote topic"),
     Row("INVALID_TIMESTAMP", Action.RECORD_REFUSED, _TIMESTAMPS),
     Row("POLICY_VIOLATION", Action.RECORD_REFUSED, "a policy of the target refuses it"),
-    Row("INVALID_RECORD", Action.RECORD_REFUSED, "the remote topic does not accept such records (a compacted topic needs keys)"),
+    Row("INVALID_RECORD", Action.RECORD_REFUSED),
     Row("INVALID_TOPIC_EXCEPTION", Action.REFUSED, "the broker does not let clients write to this topic"),
     Row("UNSUPPORTED_COMPRESSION_TYPE", Action.REFUSED, "the target does not take this codec: set ferry.compression.type to gzip or none"),
     Row("UNSUPPORTED_FOR_MESSAGE_FORMAT", Action.REFUSED, "raise message.format.version of the remote topic to 0.11 or newer"),

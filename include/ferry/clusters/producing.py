@@ -36,6 +36,12 @@ _HEADER = struct.Struct(">hhih")
 _ACKS_AND_TIMEOUT = struct.pack(">hi", ACKS, ACKNOWLEDGE_MILLISECONDS)
 _PARTITION_ANSWER = struct.Struct(">ihqqq")
 _INT32 = struct.Struct(">i")
+# LogValidator says it of every such record. At the source they were written before that topic was compacted, too.
+_WITHOUT_KEY = "without key"
+_NO_KEY = (
+    "the remote topic is compacted, and these records have no key: set cleanup.policy=delete there until they are copied, or leave them "
+    "out with ferry.abort.on.send.failure=false"
+)
 
 TopicBatches = tuple[str, UUID, list[tuple[int, tuple[Buffer, ...]]]]
 
@@ -234,6 +240,7 @@ def produce_answers(answer: BatchesAnswer, leaders: Leaders) -> dict[tuple[str, 
     for topic, index, code, base_offset, message in answer.partitions:
         name = topic if isinstance(topic, str) else leaders.name_of(None, topic)
         action, told, _ = PRODUCE.meaning(code)
-        problem = "" if code == 0 else PRODUCE.told(code) if told or not message else f"{PRODUCE.told(code)}: {message}"
+        said = _NO_KEY if message and _WITHOUT_KEY in message else message
+        problem = "" if code == 0 else PRODUCE.told(code) if told or not said else f"{PRODUCE.told(code)}: {said}"
         found[name, index] = Answer(action, base_offset, problem, told if action is Action.DENIED else "", code in PERHAPS_APPENDED)
     return found

@@ -169,7 +169,7 @@ class RunReport:
         if expired:
             lost, where = sum(loss.records for loss in expired), "; ".join(loss.where for loss in expired)
             what = f"the source deleted {count_of(lost, 'record')} that Ferry had not copied: {where}"
-            found.append(SourceDataLost(f"{run}: {what}"))
+            found.append(SourceDataLost.of(f"{run}: {what}", (loss.topic for loss in expired)))
         if refused:
             what = f"{count_of(len(refused), 'range')} of records skipped: {'; '.join(refused)}"
             found.append(RecordsSkipped(f"{run}: {what}"))

@@ -108,7 +108,7 @@ class FlowStatus:
             losses=[loss.where for loss in self.losses],
             losses_total=len(self.losses),
             lost_records=sum(loss.records for loss in self.losses),
-            lost_kinds=frozenset(loss.kind for loss in self.losses),
+            lost={(loss.kind, loss.topic) for loss in self.losses},
             missing=self.missing,
             stopped=self.stopped,
             stopped_total=len(self.stopped),

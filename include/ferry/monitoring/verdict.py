@@ -6,7 +6,7 @@ The word is the worst that applies: unreachable (nothing is known), then loss, f
 reason, the worst first, so that no reason hides another.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -107,8 +107,8 @@ def held_by(entry: Mapping[str, Any]) -> Held:
 class Signs:
     """What is known about a flow.
 
-    `lag` None: nothing was read yet. `losses`: places of losses that nobody acknowledged, with `lost_records` offsets, of `lost_kinds` as
-    in LossReport. `stopped`: partitions that the next run will not copy. `held`: transactions that have been open for too long. Lists may
+    `lag` None: nothing was read yet. `losses`: places of losses that nobody acknowledged, with `lost_records` offsets; `lost`: their kinds
+    and topics. `stopped`: partitions that the next run will not copy. `held`: transactions that have been open for too long. Lists may
     be cut; totals count all. `problem`: why the last read failed. `last_run`: as of runs.last_ended; `last_verify`: the newest report.
     `interval_seconds` of the schedule. `records_per_second`: how fast the last runs copied. `config`: the path of the file.
     """
@@ -119,7 +119,7 @@ class Signs:
     losses: Sequence[str] = ()
     losses_total: int = 0
     lost_records: int = 0
-    lost_kinds: frozenset[str] = frozenset()
+    lost: Collection[tuple[str, str]] = ()
     missing: Sequence[Missing] = ()
     stopped: Sequence[PartitionFailure] = ()
     stopped_total: int = 0
@@ -261,7 +261,10 @@ def _unreachable(signs: Signs, _: float) -> Iterator[Reason]:
 
 def _losses(signs: Signs, _: float) -> Iterator[Reason]:
     if total := signs.losses_total:
-        told = [_LOST[kind] for kind in sorted(signs.lost_kinds)]
+        told = [
+            (_LOST[kind], SourceDataLost.remedy(topics) if kind == "loss" else "remove the cause that ferry ledger names")
+            for kind, topics in sorted(grouped(signs.lost).items())
+        ]
         what = (told[0][0] if len(told) == 1 else _LOST_IN_ANY_WAY).format(count_of(signs.lost_records, "record"))
         again = f"{' and '.join(step for _, step in told)}, so that it does not happen again"
         steps = f"note what is lost; {again}; then end this warning: ferry ack-loss"
@@ -355,10 +358,10 @@ _LAST_RUN = "the last run "
 _RUN = "start a run now"
 _READ_LOG = f"read the log of that task in Airflow; if what it names is over, {_RUN}"
 _RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb if it is set"
-# By the kind of a loss: what happened, and what to do so that it does not happen again.
+# By the kind of a loss: what happened.
 _LOST = {
-    "loss": ("the source deleted {} that Ferry had not copied", SourceDataLost.remedy),
-    "skipped": ("the target refused {}", "remove the cause that ferry ledger names"),
+    "loss": "the source deleted {} that Ferry had not copied",
+    "skipped": "the target refused {}",
 }
 _LOST_IN_ANY_WAY = "lost for good: {}"
 

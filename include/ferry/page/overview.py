@@ -90,7 +90,7 @@ class Overview:
             losses=[f"{where} {offsets_of(start, end)}" for where, start, end in places],
             losses_total=self.losses_open,
             lost_records=self.lost_records,
-            lost_kinds=frozenset(loss["kind"] for loss in open_losses),
+            lost={(loss["kind"], loss["topic"]) for loss in open_losses},
             missing=self.missing,
             stopped=[PartitionFailure(**entry) for entry in self.stopped],
             stopped_total=self.stopped_total,

@@ -1,24 +1,31 @@
 """The plan of one run: what it would copy, which remote topics it would make, and what is in its way. Writes nothing."""
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.broker_defaults import broker_defaults
+from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags, overdue
 from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
-from ferry.errors import ConfigError, TargetTooNarrow, count_of
+from ferry.errors import ConfigError, FerryError, TargetTooNarrow, count_of
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.topics import internal_topics
-from ferry.syncs.config_differences import COMPARED, ConfigDifference, config_differences, told
+from ferry.syncs.config_differences import CLEANUP, COMPARED, ConfigDifference, config_differences, told
 from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
 from ferry.syncs.topics import TopicPlan, lasting, left_alone, plan_topics, without_refused
 from ferry.syncs.wrong_topics import WrongTopic, names_on, wrong_topics
 
 PLAN_VERSION = 1
+KEYLESS = "set cleanup.policy=delete on the remote topic until they are copied, or leave them out: ferry.abort.on.send.failure=false"
+# For a look at the first record of new compacted topics: a leader that hangs must not hold up the plan.
+LOOK_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,7 @@ class RunPlan:
     few_replicas: tuple[FewReplicas, ...] = ()
     wrong_topics: tuple[WrongTopic, ...] = ()
     differences: tuple[ConfigDifference, ...] = ()
+    keyless: tuple[str, ...] = ()
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -51,7 +59,12 @@ class RunPlan:
         assumed = tuple(filter(None, (self.seen.alike, self.topics.assumed, start)))
         few = (f"{entry}: ferry doctor prints the command that adds the missing ones" for entry in self.few_replicas)
         wrong = (f"{entry}; {entry.fix}" for entry in self.wrong_topics)
-        return (*assumed, *wrong, *told(entry for entry in self.differences if not entry.refused), *few)
+        keyless = (
+            f"topic {topic} is compacted, and its first record to copy has no key, or an empty one: the target takes none without a key; "
+            f"{KEYLESS}"
+            for topic in self.keyless
+        )
+        return (*assumed, *wrong, *keyless, *told(entry for entry in self.differences if not entry.refused), *few)
 
     @property
     def needs_copy(self) -> bool:
@@ -118,6 +131,7 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
         few_replicas=few,
         wrong_topics=wrong,
         differences=differences,
+        keyless=_without_keys(flow, topics, plans),
     )
 
 
@@ -136,6 +150,18 @@ def _differences(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin) -> list[C
     configs, _ = source.visible_configs([topic for topic, _ in pairs], keys=COMPARED) if pairs else ({}, {})
     compared = ((topic, remote, configs[topic], seen.configs[remote]) for topic, remote in pairs if topic in configs)
     return [difference for entry in compared for difference in config_differences(flow, *entry)]
+
+
+def _without_keys(flow: Flow, topics: TopicPlan, plans: Iterable[PartitionPlan]) -> tuple[str, ...]:
+    """Topics, not copied before, that were compacted after somebody had written a record without a key: the cleaner has not come to it."""
+    compacted = {new.topic for new in topics.create if "compact" in new.config.get(CLEANUP, "")}
+    begun = {plan.facts.key: plan.segments[0] for plan in plans if plan.segments and plan.facts.topic in compacted}
+    spans = {key: (segment.start, segment.end) for key, segment in begun.items()}
+    firsts: dict[TopicPartition, InternalRecord | FerryError | None] = {}
+    if spans:
+        with suppress(FerryError), InternalTopicReader(flow.source) as reader:
+            firsts = reader.first_records(spans, LOOK_SECONDS)
+    return tuple(sorted({key.topic for key, first in firsts.items() if isinstance(first, InternalRecord) and not first.key}))
 
 
 def _few_replicas(flow: Flow, seen: FlowSnapshot, target: ClusterAdmin) -> tuple[FewReplicas, ...]:

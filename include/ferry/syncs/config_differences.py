@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from ferry.clusters.describe import ConfigOrigin, ConfigValue
 from ferry.clusters.partitions import grouped
 from ferry.config import Flow
-from ferry.errors import some_of, span
+from ferry.errors import REPARTITION, STREAMS_DELETES, some_of, span
 from ferry.syncs.config_plan import BATCH_LIMIT, EMPTY, STAMPS, TIMESTAMP_TYPE, Entries
 
 CLEANUP, RETENTION, RETENTION_BYTES = "cleanup.policy", "retention.ms", "retention.bytes"
@@ -59,12 +59,12 @@ def config_differences(flow: Flow, topic: str, remote_topic: str, source: Entrie
             remote_topic,
             name,
             here.get(name, "not known"),
-            there[name],
+            there.get(name, "not known"),
             effect,
-            _remedy(flow, name, source.get(name), remote[name]),
+            _remedy(flow, name, effect, source.get(name), remote.get(name)),
             refused=name == TIMESTAMP_TYPE,
         )
-        for name, effect in (*_refusals(here, there), *_deletions(here, there))
+        for name, effect in (*_refusals(here, there), *_deletions(here, there), *_lost(topic, here))
     ]
 
 
@@ -100,12 +100,14 @@ def _told(entries: Entries) -> dict[str, str]:
     return {name: entry.value for name, entry in entries.items() if entry.value is not None}
 
 
-def _remedy(flow: Flow, name: str, here: ConfigValue | None, there: ConfigValue) -> str:
+def _remedy(flow: Flow, name: str, effect: str, here: ConfigValue | None, there: ConfigValue | None) -> str:
     """What a person has to do. The config sync would undo a change of the remote topic alone."""
     rule = flow.config_property_filter
+    if effect.endswith(STREAMS_DELETES):
+        return f"set {flow.name}.topics.exclude = {', '.join((*flow.topics_exclude, f'.*{REPARTITION}'))}: Streams makes them anew there"
     if name == TIMESTAMP_TYPE:
         return "set CreateTime there, with kafka-configs.sh --alter or the tools of the service"
-    if here is None or not flow.mirroring.sync_topic_configs_enabled or rule.why_not(name) is not None:
+    if here is None or there is None or not flow.mirroring.sync_topic_configs_enabled or rule.why_not(name) is not None:
         return "change it there, with kafka-configs.sh --alter or the tools of the service"
     removed = here.origin is ConfigOrigin.DEFAULT and (there.origin is ConfigOrigin.TOPIC or rule.should_replicate_source_default(name))
     if removed or name == BATCH_LIMIT or here.origin not in {ConfigOrigin.DEFAULT, ConfigOrigin.BROKER_FILE}:
@@ -149,6 +151,12 @@ def _deletions(here: Mapping[str, str], there: Mapping[str, str]) -> Iterator[tu
         if kept < 0 or kept > int(there[name]):
             measure = span(int(there[name]) / 1000) if name == RETENTION else f"{int(there[name]):,} bytes of a partition"
             yield name, f"keeps records only for {measure}" if name == RETENTION else f"keeps only {measure}"
+
+
+def _lost(topic: str, here: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Kafka Streams' InternalTopicManager gives repartition topics an endless retention, because it deletes their records itself."""
+    if topic.endswith(REPARTITION) and _has(here, CLEANUP, RETENTION) and not _compacts(here) and int(here[RETENTION]) < 0:
+        yield RETENTION, f"gets only some of the records, and runs report the others as lost: {STREAMS_DELETES}"
 
 
 def _timestamp_limit(config: Mapping[str, str], name: str) -> tuple[str, int]:

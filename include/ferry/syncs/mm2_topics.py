@@ -53,6 +53,7 @@ def ensure_mm2_topic(topic: Mm2Topic, *, dry_run: bool) -> tuple[Change, ...]:
         detail = f"1 partition, replication factor {replicas_told(factor)}, cleanup.policy=compact"
         change = Change(f"topic {name} on {topic.cluster.alias}", "create", detail)
         if not dry_run:
+
             def rights(_: str) -> str:
                 return "Create, Read, Write" if topic.read_back else "Create, Write"
 

@@ -1,0 +1,86 @@
+"""What Ferry says when a topic is one of Kafka Streams', or was turned compact, is done here as it says: then it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from tools.kafka import SandboxCluster, read_all
+
+from ferry.config import Flow
+from ferry.copying.request import RunRequest
+from ferry.errors import BatchRefused
+from ferry.ledger.run_report import RunReport
+from ferry.pipeline.plan import plan_run
+from ferry.syncs.configs import sync_configs
+from ferry.syncs.context import SyncContext
+
+pytestmark = pytest.mark.brokers
+
+FlowFactory = Callable[..., Flow]
+
+
+def set_policy(cluster: SandboxCluster, topic: str, policy: str) -> None:
+    entry = ConfigEntry("cleanup.policy", policy, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    client = AdminClient(cluster.client_settings())
+    client.incremental_alter_configs([resource])[resource].result(30)
+
+
+def fill(cluster: SandboxCluster, topic: str, count: int) -> None:
+    producer = Producer(cluster.client_settings())
+    for number in range(count):
+        producer.produce(topic, b"%d" % number)
+    assert producer.flush(30) == 0
+
+
+def test_records_without_a_key_in_a_topic_that_was_turned_compact(
+    flow_factory: FlowFactory,
+    topic_factory: Callable[..., str],
+    run_flow: Callable[[Flow], RunReport],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    topic = topic_factory(source_cluster)
+    fill(source_cluster, topic, 20)
+    set_policy(source_cluster, topic, "compact")
+    flow = flow_factory(f"topics = {topic}")
+    (notice,) = [text for text in plan_run(flow, RunRequest(flow.name, "look")).notices if "has no key" in text]
+    assert f"topic {topic} is compacted" in notice
+    (failure,) = run_flow(flow).failed
+    assert failure.error == BatchRefused.__name__
+    assert "have no key" in failure.problem
+    assert "set cleanup.policy=delete there" in failure.problem
+    remote = f"{flow.source.alias}.{topic}"
+    set_policy(target_cluster, remote, "delete")
+    again = run_flow(flow)
+    assert (again.failed, again.records, len(read_all(target_cluster.client_settings(), remote)[0])) == ((), 20, 20)
+    assert "cleanup.policy" in str(sync_configs(SyncContext(flow)).changes)
+
+
+def test_records_that_kafka_streams_deletes(
+    flow_factory: FlowFactory, topic_factory: Callable[..., str], run_flow: Callable[[Flow], RunReport], source_cluster: SandboxCluster
+) -> None:
+    """With the configs of Kafka Streams' InternalTopicManager for repartition topics."""
+    streams = {"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": "52428800", "message.timestamp.type": "CreateTime"}
+    topic = topic_factory(source_cluster, config=streams, name="app-counts-repartition")
+    fill(source_cluster, topic, 20)
+    flow = flow_factory(f"topics = {topic}")
+    told = f"A.{topic}".replace("A.", f"{flow.source.alias}.")
+    (notice,) = [text for text in plan_run(flow, RunRequest(flow.name, "look")).notices if "Kafka Streams" in text]
+    assert f"of {told}" in notice
+    client = AdminClient(source_cluster.client_settings())
+    for future in client.delete_records([TopicPartition(topic, 0, 5)]).values():
+        future.result(30)
+    run_flow(flow)
+    fill(source_cluster, topic, 20)
+    for future in client.delete_records([TopicPartition(topic, 0, 30)]).values():
+        future.result(30)
+    report = run_flow(flow)
+    (problem,) = report.problems()
+    assert f"exclude {topic}: Kafka Streams deletes" in problem.next_step
+    assert "raise the source's retention" not in problem.next_step
+    excluded = flow_factory(f"topics = {topic}", notice.partition("set ")[2].partition(": Streams")[0].replace(flow.name, "A->B"))
+    assert run_flow(excluded).problems() == []
