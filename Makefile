@@ -99,7 +99,7 @@ drill: setup ## Failover and failback under load with kills, there and back: mak
 rights: setup ## Every right that a flow needs, taken away in turn
 	pytest tests/permissions
 
-matrix: setup ## Every release of Kafka as source and as target, about 25 minutes
+matrix: setup ## Every release of Kafka as source and as target, about 50 minutes
 	pytest -m matrix --durations 20
 
 services: setup ## Every managed service that Ferry knows, played before real brokers: exact, or refused before any write

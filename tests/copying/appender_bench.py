@@ -141,8 +141,8 @@ class FakeLeaders:
     def of(self, topic: str, partition: int) -> Leader:
         return self.elsewhere.get((topic, partition), self.leader)
 
-    def topic_id(self, *_: object) -> None:
-        return None
+    def topic_id(self, *_: object) -> UUID:
+        return UUID(int=7)
 
     def name_of(self, _: str | None, topic_id: UUID) -> str:
         return self.names[topic_id]

@@ -6,7 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from ferry.clusters.api_versions import FETCH_BY_TOPIC_ID, SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Capabilities, Clock
+from ferry.clusters.api_versions import (
+    FETCH_BY_TOPIC_ID,
+    NO_IDS,
+    REMOTE_TOPIC_IDS,
+    SOURCE_NEEDS,
+    SOURCE_WISHES,
+    TARGET_NEEDS,
+    TARGET_WISHES,
+    TOPIC_IDS,
+    Capabilities,
+    Clock,
+)
 from ferry.doctor.cluster_checks import cluster_findings, release
 from ferry.doctor.cluster_facts import ClusterFacts
 from ferry.doctor.finding import Verdict, exit_code
@@ -127,6 +138,26 @@ def test_a_service_is_named_and_its_versions_are_no_age() -> None:
     assert released
     assert all("; cluster B is Redpanda, which does not offer " in found for found in released)
     assert not any("notices it a moment later" in found for found in released), "without topic ids it never notices"
+
+
+def test_a_cluster_may_have_less_than_its_brokers_offer() -> None:
+    behind = replace(can(features={}), without_ids=True, configs={**CONFIGS, "inter.broker.protocol.version": "2.7-IV2"})
+    found = [(entry.found, entry.fix) for entry in cluster_findings(behind, source=True, target=True) if entry.check == "release"]
+    assert found == [(f"{wish.without}; cluster B {NO_IDS}", wish.heed) for wish in (TOPIC_IDS, REMOTE_TOPIC_IDS)]
+
+
+def test_what_an_upgrade_would_meet() -> None:
+    small = replace(GOOD, small_segments=tuple(f"t{number}" for number in range(7)))
+    streams = can(features={**FEATURES, "metadata.version": 29, "streams.version": 1})
+    found = [
+        [(entry.verdict, entry.found) for entry in cluster_findings(facts, source=not target, target=target) if entry.check == "upgrade"]
+        for facts, target in ((small, False), (streams, True), (streams, False), (can(features=FEATURES), True))
+    ]
+    [(verdict, text)], [(_, told)], *none = found
+    assert verdict is Verdict.WARNING
+    assert text.startswith("segment.bytes is below 1,048,576 on t0, t1, t2, t3, t4 and 2 more: brokers of Kafka 4.1 or newer do not start")
+    assert "KAFKA-20254" in told
+    assert none == [[], []]
 
 
 def test_a_source_needs_no_transactions() -> None:

@@ -60,7 +60,7 @@ class Pair:
     @classmethod
     def of_releases(cls, stage: Stage, old: str, new: str, directory: Path) -> Self:
         """From a source of release `old` to a target of release `new`."""
-        name = f"s{old}t{new}".replace(".", "")
+        name = f"s{old}t{new}".replace(".", "").replace("-", "")
         clusters = stage.cluster("source", old), stage.cluster("target", new)
         return cls(name, clusters, directory, master="local[2]" if {old, new} == {OLDEST, NEWEST} else "inline")
 
@@ -96,6 +96,11 @@ class Pair:
         return findings
 
     @property
+    def alias(self) -> str:
+        """Of the source."""
+        return self._alias
+
+    @property
     def flow(self) -> str:
         """Its name."""
         return f"{self._alias}->B"
@@ -123,17 +128,16 @@ class Pair:
     def run_and_kill(self) -> int:
         """A run that is killed once some of it is committed; how many records those are."""
         arguments = [FERRY, "run", str(self.slow), "--flow", f"{self._alias}->B", "--master", "inline"]
-        started = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
-        try:
-            deadline = time.monotonic() + NEVER_SECONDS
-            while not (found := self._committed()):
-                assert started.poll() is None, f"the run ended: {started.communicate()[1][-3000:]}"
-                assert time.monotonic() < deadline, "nothing was committed"
-                time.sleep(0.05)
-            return found
-        finally:
-            started.kill()
-            started.communicate()
+        with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True) as started:
+            try:
+                deadline = time.monotonic() + NEVER_SECONDS
+                while not (found := self._committed()):
+                    assert started.poll() is None, f"the run ended: {'' if started.stderr is None else started.stderr.read()[-3000:]}"
+                    assert time.monotonic() < deadline, "nothing was committed"
+                    time.sleep(0.05)
+                return found
+            finally:
+                started.kill()
 
     def _committed(self) -> int:
         client = Consumer({**self.target.client_settings(), "group.id": "look", "isolation.level": "read_committed", "log_level": 0})

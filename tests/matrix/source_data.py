@@ -20,7 +20,8 @@ from tools.kafka import SandboxCluster
 from tools.kafka.topics import delete_topics
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-CONFIGS = {"retention.ms": "86400000000", "segment.bytes": "67108864", "max.message.bytes": "2000000"}
+# The retention is longer than the records are old: on a busy machine a broker would come to delete them.
+CONFIGS = {"retention.ms": "864000000000", "segment.bytes": "67108864", "max.message.bytes": "2000000"}
 TRANSACTIONAL, COMPACTED, HISTORY, AGAIN = "moves", "table", "history", "again"
 TOPICS = (*CODECS, TRANSACTIONAL, COMPACTED)
 PARTITIONS = 2

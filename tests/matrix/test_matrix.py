@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,20 @@ from confluent_kafka.admin import (
 from tests.matrix import source_data
 from tests.matrix.pair import Pair
 from tests.matrix.source_data import CODECS, COMPACTED, CONFIGS
-from tests.matrix.stage import Stage
+from tests.matrix.stage import BEHIND, OLD_PROTOCOL, Stage
 from tools.kafka import SandboxCluster, compare_topics, read_all
 from tools.kafka.groups import next_records
-from tools.kafka.releases import RELEASES
+from tools.kafka.releases import NEWEST, RELEASES
 
 from ferry.sandbox.sample_data import read_in_part
 
 pytestmark = [pytest.mark.matrix, pytest.mark.brokers]
 
 FAILED = 5
+PAIRS = (*product(RELEASES, RELEASES), *product(BEHIND, [NEWEST]), *product([NEWEST], BEHIND))
 
 
-@pytest.mark.parametrize("new", RELEASES)
-@pytest.mark.parametrize("old", RELEASES)
+@pytest.mark.parametrize(("old", "new"), PAIRS)
 def test_a_flow_from_one_release_to_another(stage: Stage, old: str, new: str, tmp_path: Path) -> None:
     pair = Pair.of_releases(stage, old, new, tmp_path)
     source_data.create(pair.source, pair.name)
@@ -53,7 +54,8 @@ def test_a_flow_from_one_release_to_another(stage: Stage, old: str, new: str, tm
     proof = pair.ferry("verify")
     assert (proof["equal"], proof["not_covered"]) == (True, []), proof
     backfilled(pair)
-    recreated(pair)
+    if old != OLD_PROTOCOL:  # there Ferry cannot see it, and says so
+        recreated(pair)
 
 
 def equal(pair: Pair) -> None:

@@ -8,11 +8,11 @@ import pytest
 from tests.matrix import source_data
 from tests.matrix.pair import Pair
 from tests.matrix.source_data import AGAIN, HISTORY
-from tests.matrix.stage import Stage
+from tests.matrix.stage import OLD_PROTOCOL, Stage
 from tools.kafka import compare_topics, read_all
 from tools.kafka.releases import NEWEST
 
-from ferry.clusters.api_versions import SOURCE_WISHES, TARGET_WISHES
+from ferry.clusters.api_versions import NO_IDS, REMOTE_TOPIC_IDS, SOURCE_WISHES, TARGET_WISHES, TOPIC_IDS
 
 pytestmark = [pytest.mark.matrix, pytest.mark.brokers]
 
@@ -49,6 +49,20 @@ def test_a_target_without_topic_ids(stage: Stage, tmp_path: Path) -> None:
     source_data.fill(pair.source, pair.name)
     pair.ferry("run", "--master", "inline")
     assert compare_topics(pair.source.bootstrap, pair.target.bootstrap, pair.topics()).equal
+
+
+def test_brokers_newer_than_the_protocol_between_them(stage: Stage, tmp_path: Path) -> None:
+    pair = Pair.of_releases(stage, OLD_PROTOCOL, OLD_PROTOCOL, tmp_path)
+    source_data.create(pair.source, pair.name)
+    source_data.fill(pair.source, pair.name)
+    report = pair.ferry("run", "--master", "inline")
+    assert compare_topics(pair.source.bootstrap, pair.target.bootstrap, pair.topics()).equal
+    said = {entry["reason"]: entry["what"] for entry in report["skipped"]}
+    assert {TOPIC_IDS.without, REMOTE_TOPIC_IDS.without} <= said.keys()
+    assert {said[wish.without] for wish in (TOPIC_IDS, REMOTE_TOPIC_IDS)} == {f"cluster {alias} {NO_IDS}" for alias in (pair.alias, "B")}
+    assert {entry["reason"] for entry in pair.ferry("status")["flows"][0]["lacking"]} == {TOPIC_IDS.without, REMOTE_TOPIC_IDS.without}
+    warned = [entry["found"] for entry in pair.diagnosed() if entry["verdict"] == "warning" and entry["check"] == "release"]
+    assert any(TOPIC_IDS.without in found for found in warned), warned
 
 
 def test_a_target_that_cannot_fence_is_refused(stage: Stage, tmp_path: Path) -> None:

@@ -80,13 +80,16 @@ def init(of: Id, pair: int | None, *, bumps: bool) -> Answer:
 
 
 def end_by_abort(of: Id, pair: int, *, bumps: bool) -> Answer:
-    """EndTxn(abort). What must not be ended (it was committed, or nothing is open) leaves id and pair as they are."""
+    """EndTxn(abort). What must not be ended (it was committed, or nothing is open) leaves id and pair as they are.
+
+    With KIP-890 the holder of what was committed asks for the commit again, which answers the pair after it.
+    """
     if pair == of.epoch and (of.open is not None or bumps):
         return Answer(abort(of, bumps=True), of.epoch + 1) if bumps else Answer(of._replace(open=None), pair)
     if pair == of.epoch:
         return Answer(of, pair)
     if bumps and pair == of.last and of.open is None and of.ended:
-        return Answer(of, of.epoch if of.ended == "aborted" else pair)
+        return Answer(of, of.epoch)
     return Answer(of, None)
 
 

@@ -36,14 +36,15 @@ def combination(name: str, *different: str, quick: bool = False, **properties: s
 # What Ferry does otherwise on purpose (docs/from-mirrormaker.md), by name.
 KNOWN = {
     "refreshes": "each run lists topics, whatever refresh.topics.enabled says",
+    "min-insync-replicas": "MM2 sets min.insync.replicas=1 where nobody set it, from clusters that 4.1 or newer formatted",
     "no-heartbeats-topic": "MM2 creates the heartbeats topic even where emit.heartbeats.enabled=false",
 }
 
 COMBINATIONS = (
     combination("defaults", quick=True),
     combination("defaults-of-the-source", quick=True, use_defaults_from="source"),
-    combination("exclude-nothing", config_properties_exclude=""),
-    combination("exclude-retention", config_properties_exclude="retention.*, max\\.message\\.bytes"),
+    combination("exclude-nothing", "min-insync-replicas", config_properties_exclude=""),
+    combination("exclude-retention", "min-insync-replicas", config_properties_exclude="retention.*, max\\.message\\.bytes"),
     combination("exclude-retention-defaults-of-the-source", config_properties_exclude="retention.*", use_defaults_from="source"),
     combination("no-config-sync", sync_topic_configs_enabled="false"),
     combination("rare-config-sync", sync_topic_configs_interval_seconds="3600"),

@@ -188,6 +188,25 @@ def test_beside_mirror_maker(
         }
 
 
+def test_what_formatting_set_counts_as_the_default(
+    flow_factory: FlowFactory, topic_factory: TopicFactory, source_cluster: SandboxCluster, target_cluster: SandboxCluster
+) -> None:
+    """Clusters that 4.1 or newer formatted tell of min.insync.replicas as set for all brokers (KIP-966), and nobody can remove it."""
+    plain, own = topic_factory(source_cluster), topic_factory(source_cluster, config={"min.insync.replicas": "1"})
+    resource, client = ConfigResource(ResourceType.TOPIC, plain), AdminClient(source_cluster.client_settings())
+    told = client.describe_configs([resource])[resource].result(30)["min.insync.replicas"]
+    assert (told.value, told.source) == ("1", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value)
+    flow = flow_factory(f"A->B.topics = {plain},{own}", "A->B.config.properties.exclude = retention.*")
+    remote = {topic: f"{flow.source.alias}.{topic}" for topic in (plain, own)}
+    sync_topics(SyncContext(flow))
+    assert changes(sync_configs(SyncContext(flow))) == set()
+    assert configs_of(target_cluster, remote.values()) == {remote[plain]: {}, remote[own]: {"min.insync.replicas": "1"}}
+    alter(target_cluster, remote[plain], {"min.insync.replicas": "2"})
+    assert changes(sync_configs(SyncContext(flow))) == {
+        (f"topic {remote[plain]}", "delete", "min.insync.replicas: 2 -> default", ONLY_THERE)
+    }
+
+
 def changes(outcome: SyncOutcome) -> set[tuple[str, str, str, str]]:
     assert outcome.failed == ()
     return {(change.what, change.action, change.detail, change.reason) for change in outcome.changes}

@@ -88,7 +88,7 @@ class SandboxCluster(LocalBroker):
         if not detached:
             guard.watch(cluster.properties_file)
         cluster._write_settings()
-        if not needs_zookeeper(version):
+        if not cluster.has_zookeeper:
             cluster._format(cluster_id or new_cluster_id(), features)
         cluster.run()
         return cluster
@@ -97,6 +97,11 @@ class SandboxCluster(LocalBroker):
     def node(self) -> int:
         """Its node id."""
         return int(self.settings.get("node.id", NODE))
+
+    @property
+    def has_zookeeper(self) -> bool:
+        """Whether it keeps its metadata in ZooKeeper: by its release, or by an older protocol between brokers."""
+        return needs_zookeeper(self.settings.get("inter.broker.protocol.version", self.version))
 
     @property
     def jars(self) -> Path:
@@ -163,7 +168,7 @@ class SandboxCluster(LocalBroker):
 
     def _write_settings(self) -> None:
         port, controller_port = str(self.port), str(self.controller_port)
-        zookeeper = needs_zookeeper(self.version)
+        zookeeper = self.has_zookeeper
         settings = {
             **(zookeeper_settings(self.controller_port) if zookeeper else kraft_settings(self.controller_port)),
             **SANDBOX,
@@ -193,7 +198,7 @@ class SandboxCluster(LocalBroker):
         if not self.detached:
             guard.watch(self.properties_file)
         try:
-            if needs_zookeeper(self.version):
+            if self.has_zookeeper:
                 run_zookeeper(self.directory, self.controller_port, self.jars, detached=self.detached)
             super()._launch()
         except BaseException:

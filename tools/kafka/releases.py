@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from ferry.sandbox.jars import KAFKA_VERSION, LOGGING, Coordinate
 
-OLDEST, NEWEST = "2.8.2", KAFKA_VERSION
-RELEASES: Sequence[str] = (OLDEST, "3.9.1", "4.0.0", NEWEST)
+OLDEST, NEWEST = "2.8.2", "4.4.0"
+RELEASES: Sequence[str] = (OLDEST, "3.9.1", "4.0.0", KAFKA_VERSION, NEWEST)
 FIRST_WITH_KRAFT = (3, 3)
 
 

@@ -10,7 +10,7 @@ do not have it.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from kafka.protocol.producer import InitProducerIdRequest
 
 from ferry.clusters.answers import DESCRIBE_QUORUM, Action
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.describe import TopicDescription
 from ferry.clusters.service_profiles import named, services_at
 from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import Cluster
@@ -81,15 +82,16 @@ SOURCE_WISHES = (
     Feature(DescribeProducersRequest, 0, "2.8", "Ferry cannot tell which producer holds an open transaction (KIP-664)"),
     Feature(ListTransactionsRequest, 0, "3.0", "Ferry cannot tell which transactional id holds an open transaction (KIP-664)"),
 )
-PLAIN_TARGET_WISHES = (
-    Feature(
-        MetadataRequest,
-        10,
-        "2.8",
-        "Ferry cannot see that a remote topic was deleted and created again: there are no topic ids (KIP-516)",
-        "do not delete remote topics",
-    ),
+REMOTE_TOPIC_IDS = Feature(
+    MetadataRequest,
+    10,
+    "2.8",
+    "Ferry cannot see that a remote topic was deleted and created again: there are no topic ids (KIP-516)",
+    "do not delete remote topics",
 )
+PLAIN_TARGET_WISHES = (REMOTE_TOPIC_IDS,)
+# What a broker offers goes by its release, and whether topics have ids by the protocol of its cluster.
+NO_IDS = "has topics without ids: the inter.broker.protocol.version of its brokers is below 2.8"
 TARGET_WISHES = (
     *PLAIN_TARGET_WISHES,
     Feature(DescribeProducersRequest, 0, "2.8", "Ferry does not find hanging transactions of the flow (KIP-664)"),
@@ -130,7 +132,7 @@ class Capabilities:
     no_clock: str = ""
 
 
-def lacking(cluster: Cluster, *, needs: Iterable[Feature], wishes: Iterable[Feature]) -> tuple[Lack, ...]:
+def lacking(cluster: Cluster, *, needs: Iterable[Feature], wishes: Sequence[Feature]) -> tuple[Lack, ...]:
     """The `wishes` that the cluster cannot fulfil; BrokerTooOld where it lacks one of `needs`. ClusterUnreachable, AuthenticationFailed."""
     offered, cluster_id = ask_cluster(cluster, _offered)
     service = named(services_at(cluster.bootstrap, cluster_id, offered))
@@ -138,6 +140,12 @@ def lacking(cluster: Cluster, *, needs: Iterable[Feature], wishes: Iterable[Feat
         where, mend = f"cluster {cluster.alias} ({cluster.bootstrap})", f"; {mending(need, offered, service)}"
         raise BrokerTooOld(f"{where} {lack(need, offered, service)}: {need.without}{mend}")
     return tuple(Lack(f"cluster {cluster.alias} {lack(wish, offered, service)}", wish.without) for wish in unfulfilled(wishes, offered))
+
+
+def without_ids(cluster: Cluster, wish: Feature, topics: Iterable[TopicDescription], told: Iterable[Lack]) -> tuple[Lack, ...]:
+    """That topics have no ids although brokers offer requests with them: `wish` (of source or target), unless it is `told` (pure)."""
+    known = any(lack.reason == wish.without for lack in told) or all(topic.topic_id for topic in topics)
+    return () if known else (Lack(f"cluster {cluster.alias} {NO_IDS}", wish.without),)
 
 
 async def _offered(connection: ClusterConnection) -> tuple[Mapping[int, int], str]:
@@ -149,6 +157,8 @@ def lack(feature: Feature, offered: Mapping[int, int], service: str) -> str:
 
     A cluster is called old only if it offers nothing of the release that brought the feature, or of a later one.
     """
+    if not missing([feature], offered):
+        return NO_IDS
     if not service and _is_older(feature.since, offered):
         return f"is older than Kafka {feature.since}"
     request = feature.request.__name__.removesuffix("Request")
@@ -180,9 +190,13 @@ def missing(features: Iterable[Feature], offered: Mapping[int, int]) -> list[Fea
     return [feature for feature in features if offered.get(feature.request.API_KEY, -1) < feature.version]  # type: ignore[attr-defined]
 
 
-def unfulfilled(wishes: Iterable[Feature], offered: Mapping[int, int]) -> list[Feature]:
-    """As `missing`, without a wish that tells nothing more: without topic ids there are none in fetches."""
+def unfulfilled(wishes: Sequence[Feature], offered: Mapping[int, int], *, without_ids: bool = False) -> list[Feature]:
+    """As `missing`, without a wish that tells nothing more: without topic ids there are none in fetches.
+
+    `without_ids`: topics have none, whatever is offered.
+    """
     found = missing(wishes, offered)
+    found += [wish for wish in wishes if without_ids and wish in {TOPIC_IDS, REMOTE_TOPIC_IDS} and wish not in found]
     return [wish for wish in found if wish is not FETCH_BY_TOPIC_ID or TOPIC_IDS not in found]
 
 

@@ -149,21 +149,16 @@ class Coordinator:
         try:
             return await self.init(await self.end(identity, committed=False, transactions_v2=transactions_v2))
         except OutcomeUnknown:  # INVALID_TXN_STATE: nothing is open, or it was committed
-            return await self._after_a_commit(identity, transactions_v2=transactions_v2)
+            return await self.init(await self._after_its_commit(identity) if transactions_v2 else identity)
 
-    async def _after_a_commit(self, identity: ProducerIdentity, *, transactions_v2: bool) -> ProducerIdentity:
-        """The next pair, if `identity` may have committed and the answer was lost.
+    async def _after_its_commit(self, identity: ProducerIdentity) -> ProducerIdentity:
+        """The pair that the commit of `identity` answered, after EndTxn(abort) was refused because of that commit (KIP-890).
 
-        A coordinator that has restarted since then no longer knows the previous pair (TransactionLog does not hold it), and refuses it
-        here; EndTxn in `prove` counts back from the current pair. With KIP-890 a commit raises the epoch by one, so the current pair is
-        known.
+        EndTxn(commit) again can commit nothing: `identity` is no longer the current pair. While nobody has taken the id since, it answers
+        the pair after the commit, which has a new producer id where epochs had come to their end. A coordinator that has restarted still
+        knows it; of the epoch before it knows nothing (TransactionLog), and refuses an init with `identity`.
         """
-        try:
-            return await self.init(identity)
-        except Fenced:
-            if not transactions_v2:
-                raise
-            return await self.init(identity._replace(epoch=identity.epoch + 1))
+        return await self.end(identity, committed=True, transactions_v2=True, again=True)
 
     async def add_partitions(self, identity: ProducerIdentity, partitions: Iterable[tuple[str, int]]) -> None:
         """Register remote partitions with the transaction (only needed before KIP-890). PositionsRefused without Write."""
@@ -223,10 +218,10 @@ class Coordinator:
             await self._until_final(answers.TXN_OFFSET_COMMIT, GROUP_COORDINATOR, request, read, repeatable=False)
         self._batch_bytes = batches.limit
 
-    async def end(self, identity: ProducerIdentity, *, committed: bool, transactions_v2: bool) -> ProducerIdentity:
+    async def end(self, identity: ProducerIdentity, *, committed: bool, transactions_v2: bool, again: bool = False) -> ProducerIdentity:
         """Commit or abort; the pair to continue with. OutcomeUnknown if the answer to a commit is lost: Ferry does not repeat a commit.
 
-        It repeats an abort: if the first request arrives late, its epoch is old.
+        It repeats an abort: if the first request arrives late, its epoch is old. `again`: so it is of this commit.
         """
         request = EndTxnRequest(
             transactional_id=self._transactional_id,
@@ -235,7 +230,7 @@ class Coordinator:
             committed=committed,
             max_version=5 if transactions_v2 else V1_END_TXN,
         )
-        answer = await self._until_final(answers.END_TXN, TRANSACTION_COORDINATOR, request, repeatable=not committed)
+        answer = await self._until_final(answers.END_TXN, TRANSACTION_COORDINATOR, request, repeatable=again or not committed)
         if transactions_v2 and answer.producer_id >= 0:
             return ProducerIdentity(answer.producer_id, answer.producer_epoch)
         return identity

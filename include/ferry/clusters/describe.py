@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class TopicDescription:
-    """One topic. `topic_id` in the text form of uuids, None on clusters older than 2.8; `led`: every partition has a leader.
+    """One topic. `topic_id` in the text form of uuids, None where topics have none (before 2.8); `led`: every partition has a leader.
 
     `replicas`: ids of the brokers that hold each partition, including brokers that are down; the preferred leader is first.
     """

@@ -3,6 +3,8 @@
 A fetch names the topic by its id and carries the current leader epoch and the epoch of the last copied record. So the broker itself detects
 recreated topics (KIP-516) and truncated logs (KIP-320). Ferry uses no fetch sessions, because a lane's set of partitions changes too
 quickly.
+
+Brokers from 3.1 on take topic ids in a fetch also where their cluster has none: with inter.broker.protocol.version below 2.8.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +24,8 @@ from ferry.wire.batch import read_entry
 FETCH_WAIT_MILLISECONDS = 500
 LIST_OFFSETS_MILLISECONDS = 30_000
 
+# The newest version with names of topics.
+BY_NAME = 12
 _TOPIC = FetchRequest.FetchTopic
 _PARTITION = FetchRequest.FetchTopic.FetchPartition
 
@@ -75,7 +79,14 @@ def fetch_request(
         for topic, partition, offset, last_epoch, limit in wanted
     )
     topics = [_TOPIC(topic=name, topic_id=leaders.topic_id(name) or NO_TOPIC_ID, partitions=parts) for name, parts in by_topic.items()]
-    return FetchRequest(max_wait_ms=wait_milliseconds, min_bytes=1, max_bytes=total_bytes, isolation_level=isolation, topics=topics)
+    return FetchRequest(
+        max_wait_ms=wait_milliseconds,
+        min_bytes=1,
+        max_bytes=total_bytes,
+        isolation_level=isolation,
+        topics=topics,
+        max_version=BY_NAME if any(topic.topic_id == NO_TOPIC_ID for topic in topics) else None,
+    )
 
 
 def fetched_partitions(answer: Any, asked: Iterable[FetchPosition], leaders: Leaders) -> list[Fetched]:

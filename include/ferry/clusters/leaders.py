@@ -20,7 +20,7 @@ from ferry.clusters.pauses import doubling
 if TYPE_CHECKING:
     from ferry.clusters.connections import ClusterConnection
 
-NO_TOPIC_ID = UUID(int=0)  # what clusters older than 2.8 answer
+NO_TOPIC_ID = UUID(int=0)  # what clusters answer whose topics have none: before 2.8, also by inter.broker.protocol.version
 # A lane without a leader asks again and again. Brokers that elect thousands of leaders must not answer every lane ten times a second.
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 1.0

@@ -28,6 +28,8 @@ _ORIGINS = {
     4: ConfigOrigin.BROKER_FILE,
     5: ConfigOrigin.DEFAULT,
 }
+# Clusters that 4.1 or newer formatted tell it as set for all brokers, although nobody set it (eligible leader replicas, KIP-966).
+_AS_FORMATTED = ("min.insync.replicas", "1", 3)
 # A broker answers so many in a fraction of a second. One that hangs is given up after this time.
 RESOURCES_A_REQUEST, CONFIGS_MILLISECONDS = 500, 10_000
 # So many requests side by side: over a distance round trips count. Their answers, of a megabyte or more each, share the line.
@@ -121,11 +123,15 @@ async def broker_config(connection: ClusterConnection) -> tuple[int, Configured]
 
 def _values(result: Any) -> dict[str, ConfigValue]:
     return {
-        entry.name: ConfigValue(
-            entry.value, _ORIGINS.get(entry.config_source, ConfigOrigin.UNKNOWN), sensitive=entry.is_sensitive, read_only=entry.read_only
-        )
+        entry.name: ConfigValue(entry.value, _origin(entry), sensitive=entry.is_sensitive, read_only=entry.read_only)
         for entry in result.configs
     }
+
+
+def _origin(entry: Any) -> ConfigOrigin:
+    if (entry.name, entry.value, entry.config_source) == _AS_FORMATTED:
+        return ConfigOrigin.DEFAULT
+    return _ORIGINS.get(entry.config_source, ConfigOrigin.UNKNOWN)
 
 
 def replica_holders(described: Iterable[TopicDescription]) -> frozenset[int]:

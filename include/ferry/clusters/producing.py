@@ -227,11 +227,9 @@ def produce_request(
 ) -> BatchesRequest:
     """One request of (remote topic, partition, buffers of a batch) for partitions that one broker leads."""
     by_topic = grouped((topic, (partition, batch)) for topic, partition, batch in batches)
-    return BatchesRequest(
-        [(topic, leaders.topic_id(topic) or NO_TOPIC_ID, parts) for topic, parts in by_topic.items()],
-        transactional_id,
-        max_version=NEWEST if transactions_v2 or transactional_id is None else V1_PRODUCE,
-    )
+    named = [(topic, leaders.topic_id(topic) or NO_TOPIC_ID, parts) for topic, parts in by_topic.items()]
+    newest = NEWEST if all(topic_id != NO_TOPIC_ID for _, topic_id, _ in named) else BY_ID - 1
+    return BatchesRequest(named, transactional_id, newest if transactions_v2 or transactional_id is None else V1_PRODUCE)
 
 
 def produce_answers(answer: BatchesAnswer, leaders: Leaders) -> dict[tuple[str, int], Answer]:

@@ -108,7 +108,7 @@ class PlainCoordinator(Coordinator):
 
         await self._append(ProducerIdentity(writer.producer_id, LAST_EPOCH), tombstones)
 
-    async def end(self, identity: ProducerIdentity, *, committed: bool, transactions_v2: bool) -> ProducerIdentity:  # noqa: ARG002 - as of Coordinator
+    async def end(self, identity: ProducerIdentity, **_: bool) -> ProducerIdentity:
         """Nothing is open: everything counts as soon as it is acknowledged."""
         return identity
 

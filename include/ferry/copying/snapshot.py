@@ -11,7 +11,16 @@ from typing import NamedTuple
 from uuid import UUID
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, Lack, lacking, target_features
+from ferry.clusters.api_versions import (
+    REMOTE_TOPIC_IDS,
+    SOURCE_NEEDS,
+    SOURCE_WISHES,
+    TOPIC_IDS,
+    Lack,
+    lacking,
+    target_features,
+    without_ids,
+)
 from ferry.clusters.coordination import ask_positions
 from ferry.clusters.describe import TopicDescription
 from ferry.clusters.failures import recipient
@@ -99,6 +108,10 @@ def take_snapshot(
     # Whoever holds the flow has read its state before, so the leader is known: Ferry asks for it beside the topics.
     asked_state = ask_own_state(flow, stable=True, anew=True) if stable else None
     source_topics, target_topics = source.topics(), target.topics()
+    lacks += (
+        *without_ids(flow.source, TOPIC_IDS, source_topics.values(), lacks),
+        *without_ids(flow.target, REMOTE_TOPIC_IDS, target_topics.values(), lacks),
+    )
     selection = flow.topic_rules.select(source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
     places = [
         (TopicPartition(topic, number), TopicPartition(name, number))

@@ -16,9 +16,9 @@ from ferry.clusters.api_versions import (
 from ferry.clusters.coordination import TRANSACTION_MILLISECONDS
 from ferry.clusters.service_profiles import named, services_at
 from ferry.clusters.services import ManagedService
-from ferry.doctor.cluster_facts import ClusterFacts
+from ferry.doctor.cluster_facts import SEGMENT, SMALLEST_SEGMENT, ClusterFacts
 from ferry.doctor.finding import Finding, failure, ok, warning
-from ferry.errors import count_of
+from ferry.errors import count_of, some_of
 
 # A smaller skew does not matter for ages and headroom. From an hour on brokers refuse records from the future
 # (message.timestamp.after.max.ms).
@@ -26,6 +26,7 @@ NOTICED_SKEW, REFUSED_SKEW = 5_000, 3_600_000
 # From MetadataVersion of Kafka 4.3: the first feature level of each release.
 _RELEASES = {31: "4.4", 30: "4.3", 28: "4.2", 26: "4.1", 22: "4.0", 21: "3.9", 20: "3.8", 15: "3.7", 12: "3.6", 9: "3.5", 8: "3.4"}
 OLDEST_KRAFT = "3.3"
+NAMES_SHOWN = 5
 
 
 def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool, transactions: bool = True) -> Iterator[Finding]:
@@ -44,8 +45,10 @@ def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool, transac
     needs = missing([*(SOURCE_NEEDS if source else ()), *(target_needs if target else ())], newest)
     for need in needs:
         yield failure(where, "release", *_lack(need, facts))
-    for wish in unfulfilled([*(SOURCE_WISHES if source else ()), *(target_wishes if target else ())], newest):
+    wishes = [*(SOURCE_WISHES if source else ()), *(target_wishes if target else ())]
+    for wish in unfulfilled(wishes, newest, without_ids=facts.without_ids):
         yield warning(where, "release", *_lack(wish, facts))
+    yield from _upgrades(where, facts, target=target)
     if not target or needs:
         return
     if not transactions:
@@ -58,6 +61,17 @@ def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool, transac
     else:
         fix = f"grant DescribeConfigs on the cluster at cluster {facts.alias}"
         yield warning(where, "broker configs", f"hidden, so Ferry could not check limits: {facts.no_configs}", fix)
+
+
+def _upgrades(where: str, facts: ClusterFacts, *, target: bool) -> Iterator[Finding]:
+    """What an upgrade of the brokers would meet, or mend."""
+    if facts.small_segments:
+        found = f"{SEGMENT} is below {SMALLEST_SEGMENT:,} on {some_of(facts.small_segments, NAMES_SHOWN)}"
+        fix = f"raise it there to {SMALLEST_SEGMENT} or more before you upgrade the brokers"
+        yield warning(where, "upgrade", f"{found}: brokers of Kafka 4.1 or newer do not start with such a topic", fix)
+    if target and release(facts) == "4.2" and facts.capabilities.features.get("streams.version"):
+        found = "brokers of 4.2.0 may fail to load a group that was synced and is now a streams group (KAFKA-20254)"
+        yield warning(where, "upgrade", found, "upgrade them to 4.2.1 or newer before an application with group.protocol=streams uses one")
 
 
 def release(facts: ClusterFacts) -> str:

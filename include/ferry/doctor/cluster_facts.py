@@ -10,12 +10,15 @@ from ferry.clusters.acl_binding import AclBinding
 from ferry.clusters.acls import read_acls
 from ferry.clusters.admin import TOPICS_A_REQUEST, ClusterAdmin
 from ferry.clusters.api_versions import Capabilities, ask_capabilities
+from ferry.clusters.describe import ConfigOrigin
 from ferry.clusters.partitions import chunks
 from ferry.clusters.shared_connection import first_contact
 from ferry.config import ClientRole, Cluster
 from ferry.errors import FerryError, NotAuthorized
 
 NOTHING = Capabilities({})
+# Until 4.0 a topic may have a smaller one (LogConfig, KIP-1030).
+SEGMENT, SMALLEST_SEGMENT = "segment.bytes", 1 << 20
 # Configs that decide which name a certificate's owner has, and the values with which the name is the subject.
 _NAMING = {
     "ssl.principal.mapping.rules": ("", "DEFAULT"),
@@ -28,6 +31,7 @@ class ClusterFacts:
     """One cluster. `problem`: why it could not be asked at all.
 
     `configs`: a broker's configs; if they are empty, `no_configs` says why. `brokers`: how many of the `known_brokers` are up.
+    `without_ids`: whether a topic has no topic id. `small_segments`: topics with which brokers of newer releases do not start.
     """
 
     alias: str
@@ -40,6 +44,8 @@ class ClusterFacts:
     capabilities: Capabilities = NOTHING
     configs: Mapping[str, str] = field(default_factory=dict, hash=False)
     no_configs: str = ""
+    without_ids: bool = False
+    small_segments: tuple[str, ...] = ()
 
     def config(self, name: str) -> int | None:
         """A numeric config of the broker; None: not known."""
@@ -95,7 +101,8 @@ def read_cluster_facts(cluster: Cluster) -> ClusterFacts:
     try:
         with ClusterAdmin(cluster) as admin:
             first_contact(cluster)
-            cluster_id, brokers = admin.cluster_id(), admin.brokers()
+            cluster_id, topics = admin.cluster_id(), admin.topics()
+            brokers, segments = admin.brokers(topics), admin.visible_configs(topics, keys=(SEGMENT,))[0]
             try:
                 configs = {name: entry.value for name, entry in admin.broker_configs().items() if entry.value is not None}
                 no_configs = ""
@@ -104,7 +111,11 @@ def read_cluster_facts(cluster: Cluster) -> ClusterFacts:
         capabilities = ask_capabilities(cluster)
     except FerryError as problem:
         return ClusterFacts(alias, bootstrap, login, problem)
-    return ClusterFacts(alias, bootstrap, login, None, cluster_id, len(brokers.up), len(brokers.known), capabilities, configs, no_configs)
+    no_ids = any(topic.topic_id is None for topic in topics.values())
+    own = {name: entry.value for name, found in segments.items() for entry in found.values() if entry.origin is ConfigOrigin.TOPIC}
+    small = tuple(sorted(name for name, value in own.items() if value is not None and int(value) < SMALLEST_SEGMENT))
+    up, known = len(brokers.up), len(brokers.known)
+    return ClusterFacts(alias, bootstrap, login, None, cluster_id, up, known, capabilities, configs, no_configs, no_ids, small)
 
 
 def read_rights_facts(cluster: Cluster, existing: Iterable[str], named: Iterable[str]) -> RightsFacts:
