@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from ferry.clusters import admin as module
-from ferry.clusters.admin import ATTEMPT_PAUSE_SECONDS, ClusterAdmin
-from ferry.clusters.connections import RequestLost
+from ferry.clusters.admin import ATTEMPT_PAUSE_SECONDS, CLOSED_TIMES, ClusterAdmin
+from ferry.clusters.connections import RequestClosed, RequestLost, RequestNotSent
 from ferry.clusters.describe import TopicDescription, WantedTopic
 from ferry.clusters.failures import REFUSALS
 from ferry.clusters.unreachable import PATIENCE_SECONDS
@@ -55,6 +55,26 @@ def test_a_cluster_that_never_answered_is_unreachable_at_once(admin: tuple[Clust
     with pytest.raises(ClusterUnreachable, match="cluster A does not answer"):
         made.cluster_id()
     assert answers == [ANSWER]
+
+
+def test_a_request_at_which_brokers_close_the_connection_is_named_soon(admin: tuple[ClusterAdmin, list[Any]]) -> None:
+    made, answers = admin
+    closed = RequestClosed("cluster A: DescribeConfigs: socket disconnected")
+    answers += [closed, None] * CLOSED_TIMES
+    with pytest.raises(
+        ClusterUnreachable, match=r"it answers other requests, but closes the connection at this one: .*DescribeConfigs"
+    ) as told:
+        made.topic_configs(["t"])
+    assert (answers, "brokers' logs" in told.value.next_step) == ([], True)
+
+
+@pytest.mark.parametrize("between", [RequestNotSent("connection refused"), RequestLost("no answer in time"), GONE])
+def test_a_broker_that_restarts_again_and_again_is_asked_again(admin: tuple[ClusterAdmin, list[Any]], between: Exception) -> None:
+    """It closes connections too, but then the cluster takes no other request, or the next connection."""
+    made, answers = admin
+    closed = RequestClosed("cluster A: Metadata: socket disconnected")
+    answers += [*[closed, None] * (CLOSED_TIMES - 1), between, *[closed, RequestLost("reset")] * CLOSED_TIMES, closed, None, ANSWER]
+    assert made.cluster_id() == ANSWER
 
 
 @pytest.mark.parametrize("before", [[ANSWER], [RequestLost("reset"), ANSWER]], ids=["an answer", "its brokers were found"])

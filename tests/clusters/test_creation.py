@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, ResourceType
 from tests.behind_a_proxy import behind_a_proxy, playing
 from tools.kafka import SandboxCluster
 from tools.proxy.broker_proxy import BrokerProxy
-from tools.proxy.rules import INCREMENTAL_ALTER_CONFIGS
+from tools.proxy.rules import CREATE_TOPICS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, Action, Rule
 from tools.proxy.service import NOT_OFFERED
 
 from ferry.clusters.admin import ClusterAdmin
@@ -20,10 +22,13 @@ from ferry.clusters.creation import create_topics
 from ferry.clusters.describe import WantedTopic
 from ferry.clusters.error_codes import CODES
 from ferry.clusters.replication import replicas_for, with_key
+from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.config import Flow
 from ferry.config.settings import WantedReplicas
-from ferry.errors import ChangeRefused, ConfigError, TooFewBrokers
+from ferry.copying.request import RunRequest
+from ferry.errors import ChangeRefused, ClusterUnreachable, ConfigError, TooFewBrokers
 from ferry.ledger.topics import ensure_internal_topics
+from ferry.pipeline.plan import plan_run
 
 pytestmark = pytest.mark.brokers
 
@@ -59,6 +64,50 @@ def own_configs(cluster: SandboxCluster, *topics: str) -> dict[str, dict[str, st
         }
         for resource, answer in answers.items()
     }
+
+
+def test_a_plan_says_that_the_cluster_made_the_topics_that_it_was_asked_about(
+    proxied: tuple[SandboxCluster, BrokerProxy],
+    flow_factory: FlowFactory,
+    topic_factory: Callable[..., str],
+    source_cluster: SandboxCluster,
+    copy_only: tuple[str, ...],
+) -> None:
+    behind, proxy = proxied
+    topic = topic_factory(source_cluster)
+    flow = flow_factory(f"A->B.topics = {topic}", *copy_only, target=proxy)
+    remote = f"{flow.source.alias}.{topic}"
+
+    def told() -> list[str]:
+        return [notice for notice in plan_run(flow, RunRequest(flow.name, "run")).notices if "validate_only" in notice]
+
+    with playing(proxy):
+        assert told() == []
+
+    def ignore(request: Any) -> None:
+        request.validate_only = False
+
+    with playing(proxy, asked={CREATE_TOPICS: ignore}):
+        (notice,) = told()
+        assert f"was only asked whether it would create {remote}, and it exists now" in notice
+        assert remote in AdminClient(behind.client_settings()).list_topics(timeout=10).topics
+        assert told() == []
+
+
+def test_a_request_at_which_the_cluster_closes_the_connection_is_named(
+    proxied: tuple[SandboxCluster, BrokerProxy], flow_factory: FlowFactory
+) -> None:
+    with refusing(proxied, flow_factory) as (_, target):
+        rule = proxied[1].add(Rule(DESCRIBE_CONFIGS, Action.CUT_BEFORE, times=None))
+        begun = time.monotonic()
+        try:
+            with pytest.raises(
+                ClusterUnreachable, match=r"answers other requests, but closes the connection at this one: .*DescribeConfigs"
+            ):
+                target.topic_configs(["any"])
+        finally:
+            proxied[1].remove(rule)
+        assert time.monotonic() - begun < PATIENCE_SECONDS / 2
 
 
 @pytest.mark.parametrize("code", ["INVALID_CONFIG", "POLICY_VIOLATION"])

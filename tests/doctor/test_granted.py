@@ -105,6 +105,15 @@ def test_super_users_have_no_acls() -> None:
     assert granted(wanted, facts(acl("kafka-cluster", "ALL", kind=CLUSTER), operations=ALL_OF_CLUSTER), ME) is Granted.NO
 
 
+@pytest.mark.parametrize("acls", [[], [acl("x", "READ", who=OTHER)], [acl("kafka-cluster", "CREATE", kind=CLUSTER)]])
+def test_who_sees_acls_without_an_acl_for_it_may_need_none(acls: list[AclBinding]) -> None:
+    """Brokers that have no authorizer, and neither say so nor what the user may do; or a super user of brokers before KIP-430."""
+    told = RightsFacts(True, frozenset(acls), None)
+    assert granted(right("y", Operation.READ), told, ME) is Granted.UNKNOWN
+    shown = RightsFacts(True, frozenset([*acls, acl("kafka-cluster", "ALTER", kind=CLUSTER)]), None)
+    assert granted(right("y", Operation.READ), shown, ME) is Granted.NO
+
+
 def test_rights_that_are_unknown() -> None:
     unseen = RightsFacts(True, None, NOTHING)
     assert granted(right("g", Operation.READ, kind=GROUP), unseen, ME) is Granted.UNKNOWN

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cached_property, partial
 from typing import Any, Self, TypeVar
 
@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from ferry.clusters import metadata
-from ferry.clusters.connections import RequestLost, RequestNotSent
+from ferry.clusters.connections import ClusterConnection, RequestClosed, RequestLost, RequestNotSent
 from ferry.clusters.describe import Brokers, ConfigValue, Rights, TopicDescription, WantedTopic
 from ferry.clusters.failures import ERRORS_KEPT, explained, is_passing, made, most_telling, refusal, refused_login
 from ferry.clusters.kept import clients_hidden, kept_clients, shared
@@ -40,6 +40,8 @@ FIRST_ATTEMPT_SECONDS = 5.0
 # The longest attempt, for a controller that is busy with a large change.
 REQUEST_SECONDS = 30.0
 ATTEMPT_PAUSE_SECONDS = 0.5
+# A broker that stops closes its connections too, but then the next attempt finds another one, or none.
+CLOSED_TIMES = 4
 # After a first attempt without an answer, Ferry asks any other broker for this long before the cluster counts as unreachable.
 ANY_BROKER_SECONDS = 5.0
 # A cluster that has never answered is unreachable after this time.
@@ -150,6 +152,10 @@ class ClusterAdmin:
                 raise explained(self._cluster, f"describing topic {name}", answer, grant=f"{rights(name)} on topic {name}")
         return found
 
+    def existing_topics(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The topics of `names` that exist and that the user may describe."""
+        return tuple(name for name, answer in self._described(names).items() if isinstance(answer, TopicDescription))
+
     def denied_topics(self, names: Iterable[str], code: int = KafkaError.TOPIC_AUTHORIZATION_FAILED) -> tuple[str, ...]:
         """The topics of `names` that the user may not describe, whether they exist or not. `topics` leaves them out.
 
@@ -183,12 +189,15 @@ class ClusterAdmin:
 
         ClusterUnreachable, AuthenticationFailed.
         """
-        begun = time.monotonic()
+        begun, closed = time.monotonic(), 0
         while True:
             try:
                 answer = ask_cluster(self._cluster, question, *arguments, milliseconds=CONTACT_MILLISECONDS)
             except (RequestNotSent, RequestLost) as problem:
                 self._clients.answered = True  # the brokers were found
+                closed = closed + 1 if isinstance(problem, RequestClosed) and self._answers_others() else 0
+                if closed == CLOSED_TIMES:
+                    raise self._closing(doing, problem) from problem
                 if time.monotonic() - begun > PATIENCE_SECONDS:
                     raise ClusterUnreachable(f"cluster {self.alias} ({self._cluster.bootstrap}): {doing} failed: {problem}") from problem
             except ClusterUnreachable as problem:
@@ -198,6 +207,18 @@ class ClusterAdmin:
                 self._clients.answered = True
                 return answer
             time.sleep(ATTEMPT_PAUSE_SECONDS)
+
+    def _answers_others(self) -> bool:
+        with suppress(RequestNotSent, RequestLost, ClusterUnreachable):
+            ask_cluster(self._cluster, ClusterConnection.refresh_brokers, milliseconds=CONTACT_MILLISECONDS)
+            return True
+        return False
+
+    def _closing(self, doing: str, problem: Exception) -> ClusterUnreachable:
+        where = f"cluster {self.alias} ({self._cluster.bootstrap})"
+        error = ClusterUnreachable(f"{where}: {doing} failed: it answers other requests, but closes the connection at this one: {problem}")
+        error.next_step = "look for the request that the message names in the brokers' logs; some services do not take every request"
+        return error
 
     def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, ConfigValue]]:
         """Effective config of topics, without topics that do not exist. NotAuthorized if the user may not describe one."""

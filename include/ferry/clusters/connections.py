@@ -62,6 +62,10 @@ class RequestLost(Exception):
     """The request may have reached the broker, but no answer came back."""
 
 
+class RequestClosed(RequestLost):
+    """The connection was closed before the answer."""
+
+
 class _Connections(KafkaConnectionManager):  # type: ignore[misc]
     """kafka-python's manager with our transports. It stops the search for brokers when the login is clearly refused."""
 
@@ -335,7 +339,7 @@ class ClusterConnection:
         if node is None:
             return await self._answer_of_any(request, milliseconds)
         # A copy, because a request takes the version of the broker that it is sent to.
-        return await self.answer_to(self.submit(copy(request), node, milliseconds))
+        return await self.answer_to(self.submit(copy(request), node, milliseconds), request.name)
 
     async def _answer_of_any(self, request: Any, milliseconds: int | None) -> Any:
         """The first answer. If a broker fails or sends nothing for NEXT_BROKER_SECONDS, asks another. The last failure if all fail."""
@@ -349,7 +353,7 @@ class ClusterConnection:
                 asked[node] = self.submit(copy(request), node, milliseconds).add_both(lambda _: wakeup.fire())
             elif all(future.failed() for future in asked.values()):
                 problem = asked.popitem()[1].exception if asked else kafka_errors.NodeNotReadyError("no broker is known to be up")
-                raise self.classified(problem) from problem
+                raise self.classified(problem, request.name) from problem
             before = self._arrived(asked)  # other answers came over these connections earlier
             await wakeup.wait(NEXT_BROKER_SECONDS)
             for future in asked.values():
@@ -362,20 +366,21 @@ class ClusterConnection:
         connections = [self._manager._conns.get(node) for node in waiting]  # noqa: SLF001 - as below
         return sum(getattr(connection.parser, "bytes_received", 0) for connection in connections if connection is not None)
 
-    async def answer_to(self, submitted: Future) -> Any:
-        """The answer to a request that was submitted. Raises as `send` does."""
+    async def answer_to(self, submitted: Future, request: str = "") -> Any:
+        """The answer to a request that was submitted. Raises as `send` does; `request`: its name, for messages."""
         try:
             return await submitted
         except kafka_errors.KafkaError as problem:
-            raise self.classified(problem) from problem
+            raise self.classified(problem, request) from problem
 
-    def classified(self, problem: BaseException) -> Exception:
+    def classified(self, problem: BaseException, request: str = "") -> Exception:
         """The error for a failed request: whether the broker may have executed it."""
         if isinstance(problem, kafka_errors.SaslAuthenticationFailedError | kafka_errors.AuthorizationError):
             return refused(self._cluster, self._role, reason(problem), tls=False)
         if isinstance(problem, kafka_errors.NodeNotReadyError | kafka_errors.UnknownBrokerIdError | kafka_errors.IncompatibleBrokerVersion):
             return RequestNotSent(f"cluster {self.alias}: {problem}")
-        return RequestLost(f"cluster {self.alias}: {problem}")
+        what = f"{request.removesuffix('Request')}: {problem}" if request else problem
+        return (RequestClosed if isinstance(problem, kafka_errors.KafkaConnectionError) else RequestLost)(f"cluster {self.alias}: {what}")
 
     def granting(self, right: str) -> str:
         """What an administrator of this cluster must do; `right` as `Read on topic orders`."""

@@ -100,7 +100,10 @@ def _principal(cluster: Cluster, facts: RightsFacts) -> str | None:
 def _why_unknown(principal: str | None, facts: RightsFacts) -> str:
     if principal is None:
         return "only brokers know Ferry's principal"
-    return "Ferry may not see ACLs (Describe on the cluster)" if facts.acls is None else "ACLs deny it for some of these names"
+    if facts.acls is None:
+        return "Ferry may not see ACLs (Describe on the cluster)"
+    why = "brokers do not tell what Ferry may do, and no ACL lets it see ACLs: they may have no authorizer, or Ferry may be a super user"
+    return why if facts.operations is None else "ACLs deny it for some of these names"
 
 
 def memory_finding(where: str, flow: Flow, machine: MachineFacts, partitions: int) -> Finding:

@@ -10,7 +10,7 @@ from enum import Enum
 
 from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.doctor.cluster_facts import RightsFacts
-from ferry.permissions.model import IMPLYING, Resource, Right
+from ferry.permissions.model import IMPLYING, THE_CLUSTER, Resource, Right
 
 _EVERYTHING = {"CREATE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}
 _ANYBODY = "User:*"
@@ -39,6 +39,8 @@ def granted(right: Right, facts: RightsFacts, principal: str | None) -> Granted:
         return Granted.UNKNOWN
     if is_super(facts, principal):
         return Granted.YES
+    if facts.operations is None and allowed(facts.acls, principal, "DESCRIBE", THE_CLUSTER) is not Granted.YES:
+        return Granted.UNKNOWN  # somebody who sees ACLs without an ACL that allows it: there may be no authorizer
     return allowed(facts.acls, principal, name, resource)
 
 

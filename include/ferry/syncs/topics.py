@@ -16,13 +16,15 @@ from ferry.clusters.describe import ConfigOrigin, ConfigValue, TopicDescription,
 from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
 from ferry.config import Flow
 from ferry.config.settings import REMOTE_TOPICS
-from ferry.errors import ClusterUnreachable, FerryError, count_of
+from ferry.errors import ClusterUnreachable, FerryError, count_of, some_of
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.permissions.required import rights_on_topic
 from ferry.syncs.config_differences import ConfigDifference, config_differences, told
 from ferry.syncs.config_plan import NEEDED, ConfigRules, Entries, creation_config
 from ferry.syncs.context import SyncContext, sync_scope
+
+NAMES_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,8 @@ class TopicPlan:
     """What to create and to grow. `wider`: remote topics that have more partitions than their source, and stay as they are.
 
     `unread`: pairs whose remote topics are not created, because the configs of the source topics cannot be described.
-    `assumed`: what Ferry assumes of the target's brokers, because they do not tell it; empty if nothing. `differences`: by which the
-    topics to create will treat records differently.
+    `assumed`: what Ferry assumes of the target's brokers, because they do not tell it, and what they did unasked; empty if nothing.
+    `differences`: by which the topics to create will treat records differently.
     """
 
     create: tuple[NewTopicPlan, ...] = ()
@@ -198,8 +200,16 @@ def lasting(failures: Iterable[TopicFailure]) -> dict[str, str]:
 
 
 def without_refused(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> tuple[TopicPlan, tuple[TopicFailure, ...]]:
-    """The plan without configs that the target refuses, and the remote topics that it would refuse to create. Creates nothing."""
+    """The plan without configs that the target refuses, and the remote topics that it would refuse to create. Creates nothing.
+
+    Some brokers create topics all the same: then the plan says so.
+    """
     creation = _created(flow, plan, target, dry_run=True)
+    made = target.existing_topics(new.remote_topic for new in plan.create) if plan.create else ()
+    if made:
+        told = f"cluster {target.alias} was only asked whether it would create {some_of(sorted(made), NAMES_SHOWN)}, and it exists now"
+        told += ": the cluster ignores validate_only, or somebody else has created it; a run uses the topic as it is"
+        plan = replace(plan, assumed="; ".join(filter(None, (plan.assumed, told))))
     return plan.without(creation.left_out), _failures(plan, creation.problems)
 
 
