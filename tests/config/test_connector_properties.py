@@ -136,6 +136,16 @@ def test_required_keys_of_a_connector_file(tmp_path: Path, left_out: str, added:
         load(tmp_path, *[line for line in BASE if not line.startswith(left_out)], added)
 
 
+def test_clusters_says_nothing_to_a_connector(tmp_path: Path) -> None:
+    """Connect's worker takes any key; the file is still that of a connector."""
+    for left_out in ("connector.class", "nothing"):
+        lines = [line for line in BASE if not line.startswith(left_out)]
+        config = load(tmp_path, "clusters = A, B", *lines, "topics = orders")
+        (flow,) = config.flows
+        assert (flow.name, flow.source.bootstrap, flow.topics) == ("us-west->us-east", "west:9092", ("orders",))
+        assert any(":1: clusters: has no effect in the file of a connector" in text for text in config.warnings)
+
+
 def test_keys_of_another_connector_and_repeated_keys_give_warnings(tmp_path: Path) -> None:
     warnings = load(tmp_path, *BASE, "emit.checkpoints.enabled = true", "topics = a", "topics = b").warnings
     assert any(":7: emit.checkpoints.enabled: has no effect in the file of a" in text for text in warnings)

@@ -86,6 +86,8 @@ def test_an_old_name_gives_the_new_one(problems: Problems, text: str, told: str)
     ("text", "told"),
     [
         ("refresh.topics = false", "every run does this"),
+        ("source.cluster.alias = ", "says nothing, and clusters says A: Ferry takes A"),
+        ("A->B.source.cluster.alias = ", "says nothing, and clusters says A: Ferry takes A"),
         ("target.cluster.alias = ", "says nothing, and clusters says B: Ferry takes B"),
         ("replication.policy.class = IdentityReplicationPolicy\nsource.cluster.alias = ", "says nothing, and clusters says A"),
         ("refresh.groups = false", "every run does this"),

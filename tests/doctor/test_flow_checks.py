@@ -18,6 +18,7 @@ from ferry.doctor.flow_checks import flow_findings, memory_finding
 from ferry.doctor.flow_facts import FlowFacts
 from ferry.doctor.machine import MachineFacts
 from ferry.errors import ExitCode, PartitionsFailed
+from ferry.ledger.run_report import PartitionFailure
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.status import FlowStatus
 from ferry.syncs.config_differences import ConfigDifference
@@ -65,6 +66,20 @@ def bad(flow: Flow, facts: FlowFacts, pause: float | None = None) -> list[Findin
 
 def test_a_good_flow(flow_of: FlowOf) -> None:
     assert bad(flow_of(), replace(FACTS, status=status(30 * DAY)), pause=3_600.0) == []
+
+
+def test_topics_that_are_left_out(flow_of: FlowOf) -> None:
+    named, others = (
+        "topic paymnts is not copied: A has no such topic, though topics names it",
+        "left out: 2 topics of the source: a, b (why)",
+    )
+    left = replace(FACTS, status=replace(status(30 * DAY), left_out=(named, others)))
+    (found,) = bad(flow_of(), left, pause=3_600.0)
+    assert (found.check, found.verdict, found.found) == ("topics", Verdict.WARNING, named)
+    assert others in {entry.found for entry in flow_findings(flow_of(), left, MACHINE, 3_600.0)}
+    refused = PartitionFailure("A.x", -1, "ConfigError", "Ferry never copies it, though topics names it: cycle")
+    (found,) = bad(flow_of(), replace(FACTS, selected=0, status=replace(status(30 * DAY), stopped=(refused,))), pause=3_600.0)
+    assert (found.verdict, found.found) == (Verdict.FAILURE, str(refused)), "no advice to grant rights"
 
 
 def test_one_cluster_under_two_names(flow_of: FlowOf) -> None:

@@ -182,14 +182,14 @@ def test_the_worker_s_file_gives_its_config_providers(tmp_path: Path) -> None:
         "config.providers.vault.class = org.apache.kafka.common.config.provider.FileConfigProvider\n"
     )
     source.write_text(
-        "connector.class = MirrorSourceConnector\nsource.cluster.alias = A\ntarget.cluster.alias = B\n"
+        "connector.class = MirrorSourceConnector\nclusters = X, Y\nsource.cluster.alias = A\ntarget.cluster.alias = B\n"
         "source.cluster.bootstrap.servers = a:1\ntarget.cluster.bootstrap.servers = b:1\n"
         "source.cluster.ssl.truststore.password = ${vault:/opt/secrets:key}\n"
     )
     found = import_files([worker, source], SECRETS)
     assert found.entries["A.ssl.truststore.password"].value == "${vault:/opt/secrets:key}"
     assert found.entries["config.providers"].value == "vault"
-    assert {row.key for row in found.rows if row.fate is Fate.NO_EFFECT} >= {"plugin.path", "group.id"}
+    assert {row.key for row in found.rows if row.fate is Fate.NO_EFFECT} >= {"plugin.path", "group.id", "clusters"}
     assert loaded(found, tmp_path).flow("A->B")
 
 

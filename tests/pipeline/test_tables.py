@@ -9,7 +9,7 @@ import pytest
 from ferry.ledger.counters import Counters
 from ferry.ledger.run_report import PartitionReport, RepeatedReport, RunReport, Skipped
 from ferry.ledger.sync_outcome import Change, SyncOutcome
-from ferry.pipeline.tables import LISTED_PARTITIONS, Table, report_parts, sync_line
+from ferry.pipeline.tables import LISTED_PARTITIONS, Table, left_out_lines, report_parts, sync_line
 
 pytestmark = pytest.mark.unit
 
@@ -50,3 +50,20 @@ def test_a_sync_in_one_line() -> None:
     done = SyncOutcome((Change("topic t", "set"),) * 2, (Skipped("topic u", "excluded"),), sync="configs")
     assert sync_line(done.document()) == "configs: 2 changed, 1 left alone"
     assert sync_line(SyncOutcome(sync="acls").document()) == "acls: 0 changed"
+
+
+def test_topics_that_are_left_out() -> None:
+    skipped = [
+        *(Skipped(name, "not in topics") for name in "abcde"),
+        Skipped("__x", "internal topic"),
+        *(Skipped(name, "internal topic") for name in ("__consumer_offsets", "mm2-ferry-state.B.internal", "B.checkpoints.internal")),
+        Skipped("y", "in topics.exclude, though topics names it"),
+        Skipped("z", "not in topics, but it was copied before"),
+        Skipped("topic heartbeats", "the cluster does not show it"),
+    ]
+    assert list(left_out_lines(skipped)) == [
+        "topic y is not copied: in topics.exclude, though topics names it",
+        "topic z is not copied: not in topics, but it was copied before",
+        "left out: 6 topics of the source: a, b, c and 2 more (not in topics); __x (internal topic)",
+    ]
+    assert not list(left_out_lines(skipped[6:9]))

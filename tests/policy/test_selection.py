@@ -11,7 +11,7 @@ from ferry.config import Flow, load_config
 from ferry.errors import ConfigError
 from ferry.policy.filters import DefaultConfigPropertyFilter, IncludeExclude
 from ferry.policy.naming import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
-from ferry.policy.selection import TopicRules
+from ferry.policy.selection import TopicRules, named
 
 pytestmark = pytest.mark.unit
 
@@ -163,7 +163,7 @@ def test_topologies(
 def test_a_source_alias_in_the_name_is_a_cycle_too(load_flows: LoadFlows) -> None:
     """As of Kafka 4.4 (KAFKA-9914): the same cluster under two aliases would give A.A.A.t."""
     flow = load_flows("A->B.enabled = true")["A->B"]
-    assert flow.topic_rules.select(["A.t"]).skipped == (("A.t", "cycle: it came from B or A"),)
+    assert flow.topic_rules.select(["A.t"]).skipped == (("A.t", "cycle: its name says that it came from B or A"),)
 
 
 def test_two_topics_of_one_remote_name_are_refused(load_flows: LoadFlows) -> None:
@@ -173,3 +173,8 @@ def test_two_topics_of_one_remote_name_are_refused(load_flows: LoadFlows) -> Non
     rules = load_flows("A->B.enabled = true", "replication.policy.class = tests.policy.policies:OneName")["A->B"]
     with pytest.raises(ConfigError, match=r"calls both t and u everything: a remote topic has one source topic"):
         rules.topic_rules.select(["t", "u"])
+
+
+def test_the_topics_that_a_filter_names() -> None:
+    assert named(["orders", "a.b", "x|y", "pay.*", "[ab]", "(c|d)"]) == {"orders", "a.b", "x", "y"}
+    assert named(()) == set()

@@ -49,7 +49,9 @@ The file is a Java properties file:
 
 ### A connector's file
 
-Ferry reads a file with `source.cluster.alias` or `connector.class`, and without `clusters`, as Kafka Connect reads the file of a connector:
+Ferry reads a file with `source.cluster.alias` or `connector.class` as Kafka Connect reads the file of a connector. If the file also holds
+`clusters`, this is so only with `source.cluster.bootstrap.servers` or `target.cluster.bootstrap.servers`; `clusters` then has no effect.
+
 
 - Its keys are those that follow `A->B.` in `mm2.properties`.
 - `source.cluster.x`, `consumer.x` and `source.consumer.x` configure the source's clients; the last of these wins. The target's keys work

@@ -26,7 +26,7 @@ IDENTITY_CLASS = f"{MM2}IdentityReplicationPolicy"
 _TARGET = "target"
 # KIP-382's names of keys, and the names that MM2 gave them.
 _PROPOSED = {f"{side}.bootstrap.servers": f"{side}.cluster.bootstrap.servers" for side in SIDES}
-_CONSUMED = frozenset({SOURCE_ALIAS, TARGET_ALIAS, CLASS, "name", RENAME})
+_CONSUMED = frozenset({SOURCE_ALIAS, TARGET_ALIAS, CLASS, "name", RENAME, "clusters"})
 
 # The properties of what a flow does besides copying records, by the connector that does it in MirrorMaker 2.
 AROUND = {
@@ -38,8 +38,9 @@ PARTS = {"MirrorSourceConnector": "source", "MirrorCheckpointConnector": "checkp
 
 
 def is_connector_file(file: PropertiesFile) -> bool:
-    """Whether the file is of one connector, not of a whole MirrorMaker."""
-    return "clusters" not in file.entries and bool({SOURCE_ALIAS, CLASS} & set(file.entries))
+    """Whether the file is of one connector, not of a whole MirrorMaker. `clusters` says nothing to a connector."""
+    whole = "clusters" in file.entries and not set(_PROPOSED.values()) & set(file.entries)
+    return not whole and bool({SOURCE_ALIAS, CLASS} & set(file.entries))
 
 
 def read_connector_file(file: PropertiesFile) -> PropertiesFile:
@@ -51,6 +52,10 @@ def read_connector_file(file: PropertiesFile) -> PropertiesFile:
     pair = f"{source.value}->{target.value}"
     entries = {"clusters": replace(source, value=f"{source.value}, {target.value}")}
     notes = list(file.notes)
+    if (named := file.entries.get("clusters")) is not None:
+        notes.append(
+            (named.line, "clusters", f"has no effect in the file of a connector: {SOURCE_ALIAS} and {TARGET_ALIAS} name its clusters")
+        )
     # Role settings without a side come first, so that those of one side replace them; before them those of KIP-382's form.
     for key, entry in sorted(file.entries.items(), key=lambda item: (item[0] not in _PROPOSED, item[0].partition(".")[0] not in ROLES)):
         for place in () if key in _CONSUMED else _places(key, pair, source.value, target.value):

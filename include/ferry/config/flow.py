@@ -26,7 +26,7 @@ from ferry.errors import ConfigError
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.filters import ConfigPropertyRule, CustomFilter, DefaultConfigPropertyFilter, IncludeExclude, NameRule
 from ferry.policy.naming import ReplicationPolicy, is_heartbeats, ledger_topic, position_group, replication_policy, runs_topic, state_topic
-from ferry.policy.selection import TopicRules
+from ferry.policy.selection import TopicRules, named
 
 # The environment variable that names the config file, or several as PATH does.
 CONFIG_VARIABLE = "FERRY_CONFIG"
@@ -174,6 +174,11 @@ class Flow:
             self.separator,
             self.replication_policy_class,
         )
+
+    @property
+    def named_topics(self) -> frozenset[str]:
+        """The topics that `topics` names one by one, not by an expression."""
+        return named(() if is_custom(self.mirroring.topic_filter_class) else self.topics)
 
     @property
     def ledger_topic(self) -> str:

@@ -153,8 +153,8 @@ class FlowReader:
             if entry is None or entry.value.strip() == alias:
                 continue
             told = entry.value.strip() or "nothing"
-            # The alias of the target is in no name of a remote topic.
-            if side == "target" or self._policy_class().endswith(".IdentityReplicationPolicy"):
+            # The alias of the target is in no name of a remote topic, and an empty one names no cluster.
+            if side == "target" or not entry.value.strip() or self._policy_class().endswith(".IdentityReplicationPolicy"):
                 self.problems.warn(f"says {told}, and clusters says {alias}: Ferry takes {alias}", entry)
             else:
                 what = f"says {told}, and clusters says {alias}: MM2 would write {told} into the names of topics. Remove this key, or"

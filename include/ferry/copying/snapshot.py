@@ -34,7 +34,7 @@ from ferry.copying.plan import PartitionFacts, PlanRules
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.reroute_topics import rerouted_topics
 from ferry.copying.truncation import Truncation, is_believed, truncation_of
-from ferry.errors import ArgumentError, FerryError, NotAuthorized, PartitionUnavailable
+from ferry.errors import ArgumentError, ConfigError, FerryError, NotAuthorized, PartitionUnavailable
 from ferry.ledger.reading import ask_own_state, read_claims, read_coverage, read_receipts, read_state
 from ferry.ledger.receipts import declared_ends
 from ferry.ledger.run_report import PartitionFailure, Skipped
@@ -42,7 +42,7 @@ from ferry.ledger.state import FlowState, Head
 from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
 from ferry.permissions.hidden import Hidden, hidden_topics
 from ferry.policy.naming import is_ferry_topic
-from ferry.policy.selection import Selection
+from ferry.policy.selection import BEFORE, NAMED, Selection
 from ferry.syncs.config_differences import CLEANUP, COMPARED
 from ferry.syncs.config_plan import BATCH_LIMIT, STAMPS, TIMESTAMP_TYPE, Entries
 from ferry.syncs.context import refuse_same_cluster
@@ -127,7 +127,7 @@ def take_snapshot(
     if denied and not selection.selected:
         raise NotAuthorized("; ".join(failure.problem for failure in denied))
     whole = selection
-    selection = narrow(selection, request) if request.topics else _with_hidden(selection, hidden)
+    selection, refused = (narrow(selection, request), []) if request.topics else _told(flow, selection, source_topics, hidden, copied)
     remote = dict(selection.selected)
     claims = read_claims(flow, target_topics, state.claims, [*remote.values(), *flow.handling.reroute])
     reroute = rerouted_topics(flow, whole, target_topics, claims) if stable or for_a_run else {}
@@ -195,7 +195,7 @@ def take_snapshot(
     checked = guarded(flow, facts, source_topics, stable=stable)
     unavailable = tuple(PartitionFailure(*key, PartitionUnavailable.__name__, why) for key, why in offsets.problems.items())
     return FlowSnapshot(
-        selection, source_topics, target_topics, checked, state, claims, unavailable, tuple(denied), lacks, configs, reroute, alike
+        selection, source_topics, target_topics, checked, state, claims, unavailable, (*denied, *refused), lacks, configs, reroute, alike
     )
 
 
@@ -205,10 +205,25 @@ def lacking_features(flow: Flow) -> tuple[Lack, ...]:
     return (*lacking(flow.source, needs=SOURCE_NEEDS, wishes=SOURCE_WISHES), *lacking(flow.target, needs=needs, wishes=wishes))
 
 
-def _with_hidden(selection: Selection, hidden: Iterable[Hidden]) -> Selection:
-    """With hidden topics that the flow does not need (heartbeats) among the skipped ones."""
-    more = tuple((f"topic {entry.name}", entry.problem) for entry in hidden if not entry.needed)
-    return Selection(selection.selected, (*selection.skipped, *more))
+def _told(
+    flow: Flow, selection: Selection, there: Collection[str], hidden: Iterable[Hidden], copied: Collection[str]
+) -> tuple[Selection, list[PartitionFailure]]:
+    """With what people want to know of skipped topics, and the topics that the flow names although no flow copies them.
+
+    Skipped are also hidden topics that the flow does not need (heartbeats), and those that it names and the source lacks.
+    """
+    named, rules, skipped, refused = flow.named_topics if flow.copies else frozenset(), flow.topic_rules, [], []
+    for name, reason in selection.skipped:
+        if name in named and rules.why_never(name) is not None:
+            text = f"Ferry never copies it, though topics names it: {reason}; take it out of topics, or write its records to another topic"
+            refused.append(PartitionFailure(name, -1, ConfigError.__name__, text))
+        else:
+            more = f", {NAMED}" if name in named else f", {BEFORE}" if name in copied else ""
+            skipped.append((name, reason + more))
+    skipped += [(f"topic {entry.name}", entry.problem) for entry in hidden if not entry.needed]
+    lacking = named.difference(there, (entry.name for entry in hidden))
+    skipped += [(name, f"{flow.source.alias} has no such topic, {NAMED}{nearest_name(name, there)}") for name in sorted(lacking)]
+    return Selection(selection.selected, tuple(skipped)), refused
 
 
 def narrow(selection: Selection, request: RunRequest) -> Selection:
@@ -216,7 +231,7 @@ def narrow(selection: Selection, request: RunRequest) -> Selection:
     known = dict(selection.selected)
     unknown = [topic for topic in request.topics if topic not in known]
     if unknown:
-        reasons = "not at the source, hidden from the user there, or excluded by the filters"
+        reasons = dict(selection.skipped).get(unknown[0], "not at the source, or hidden from the user there")
         hint = nearest_name(unknown[0], known)
         raise ArgumentError(f"flow {request.flow} does not copy topic {', '.join(unknown)}: {reasons}{hint}")
     return Selection(tuple((topic, known[topic]) for topic in request.topics), selection.skipped)

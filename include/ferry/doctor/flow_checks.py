@@ -15,7 +15,7 @@ from ferry.doctor.flow_facts import FlowFacts
 from ferry.doctor.granted import Granted, granted
 from ferry.doctor.machine import MachineFacts
 from ferry.doctor.service_checks import service_findings, too_many_topics, topics_beforehand
-from ferry.errors import ExitCode, NotAuthorized, count_of, error_named, some_of, span
+from ferry.errors import ConfigError, ExitCode, NotAuthorized, count_of, error_named, some_of, span
 from ferry.monitoring.status import FlowStatus
 from ferry.permissions.commands import commands
 from ferry.permissions.model import Right
@@ -41,7 +41,8 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
         return
     if facts.alike is not None:
         yield warning(where, "two clusters", facts.alike.why, facts.alike.remedy)
-    if flow.copies and not facts.selected:
+    refused = facts.status is not None and any(stopped.error == ConfigError.__name__ for stopped in facts.status.stopped)
+    if flow.copies and not facts.selected and not refused:
         fix = f"correct {flow.name}.topics, or grant Describe on the topics to {_principal(flow.source, facts.source_rights) or 'the user'}"
         yield warning(where, "topics", f"none of those that {flow.source.alias} shows match {', '.join(flow.topics)}", fix)
     else:
@@ -188,6 +189,13 @@ def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Fin
         yield failure(where, "status", str(facts.problem), facts.problem.next_step, code)
     if facts.status is None:
         return
+    for text in facts.status.left_out:
+        named = text.startswith("topic ")
+        yield (
+            warning(where, "topics", text, "correct topics or topics.exclude, if it shall be copied")
+            if named
+            else ok(where, "topics", text)
+        )
     yield from _headroom(where, facts.status, UNSCHEDULED_SECONDS if pause is None else pause, scheduled=pause is not None)
     for stopped in facts.status.stopped[:NAMES_SHOWN]:
         yield failure(where, "partitions", str(stopped), error_named(stopped.error).next_step)

@@ -143,12 +143,12 @@ class _Inputs:
         placed = replace(file, entries=entries, overridden=())
         again = [replace(entry, line=LineOf(entry.line, file.path)) for entry in file.overridden]
         self.dropped += [(entry, "is given again below, and the last one wins") for entry in again]
-        if "clusters" in entries:
+        if is_connector_file(placed):
+            self._connectors([placed])
+        elif "clusters" in entries:
             self.whole.append(placed)
         elif is_legacy_file(placed):
             self.whole.append(read_legacy_file(placed))
-        elif is_connector_file(placed):
-            self._connectors([placed])
         elif _WORKER & entries.keys():
             self.workers |= {key: entry for key, entry in entries.items() if key.startswith(_PROVIDERS)}
             self.offsets_topic = entries.get(_OFFSETS, self.offsets_topic)

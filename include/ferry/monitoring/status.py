@@ -38,6 +38,7 @@ from ferry.monitoring.runs import copy_speed
 from ferry.monitoring.runs_reading import read_recent
 from ferry.monitoring.verdict import Signs, Verdict, held_by, verdict_of
 from ferry.pipeline.plan import RunPlan
+from ferry.pipeline.tables import left_out_lines
 from ferry.wire.ranges import NO_END, end_of_range_at, within
 from ferry.wire.ranges import size as held
 
@@ -57,7 +58,7 @@ class FlowStatus:
     `stopped`: partitions (-1: whole topics) that the next run will not copy. `following`: the run that follows now. `gone`:
     one that should follow, but that proves no more that it goes on: it was killed. `missing`: as of missing.py; a look after a run does not
     tell. `last_run` (as of runs.last_ended), `last_verify`: the newest that ended; `newest_run` may go on. `records_per_second`: how fast
-    the last runs copied. `interval_seconds`: of the schedule. `config`: the path of the file.
+    the last runs copied. `interval_seconds`: of the schedule. `config`: the path of the file. `left_out`: as of left_out_lines.
     `stage`: a ferry.ledger.recovery_record.Stage; `stage_since` (ms): when groups began to move, 0 while the flow replicates.
     """
 
@@ -79,6 +80,7 @@ class FlowStatus:
     records_per_second: float | None = None
     interval_seconds: float | None = None
     config: str = "mm2.properties"
+    left_out: tuple[str, ...] = ()
 
     @property
     def counted(self) -> tuple[PartitionStatus, ...]:
@@ -235,7 +237,9 @@ def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple
     )
     broken, stopped, record = broken_limits(flow.alerts, partitions), stopped_partitions(flow, seen), seen.state.recovery
     stage = (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
-    return seen, FlowStatus(flow.name, partitions, (), behind, broken, seen.lacking, *stage, stopped, config=str(flow.source.path))
+    path, left_out = str(flow.source.path), tuple(left_out_lines(seen.skipped))
+    status = FlowStatus(flow.name, partitions, (), behind, broken, seen.lacking, *stage, stopped, config=path, left_out=left_out)
+    return seen, status
 
 
 def _configs(flow: Flow, source: ClusterAdmin, topics: set[str], *, for_a_run: bool) -> Mapping[str, Mapping[str, ConfigValue]]:

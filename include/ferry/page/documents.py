@@ -123,6 +123,7 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         **verdict_of(signs, now).document(),
         "totals": None if seen is None else seen.totals,
         "not_counted": not_counted(signs),
+        "left_out": [] if seen is None else list(seen.left_out),
         "missing": {} if seen is None else dict(islice(seen.missing_by_topic.items(), TOPICS_NAMED)),
         "losses": 0 if seen is None else seen.losses_open,
         "last_run": runs[0] if runs else None,

@@ -41,6 +41,7 @@ def read_overview(flow: Flow) -> dict[str, Any]:
             entry.document() for entry in sorted(status.last_stable_lags, key=lambda held: not held.overdue)[:OPEN_NAMED]
         ],
         "broken": [asdict(limit) for limit in status.broken],
+        "left_out": status.left_out,
         "missing": [asdict(entry) for entry in status.missing[:MISSING_NAMED]],
         "losses_by_topic": dict(Counter(loss["topic"] for loss in unseen)),
     }

@@ -39,8 +39,8 @@ class Overview:
 
     `losses`: as LossReport, with `run_id` and `acknowledged`; those that nobody acknowledged come first. `losses_open` counts these, and
     `losses_by_topic` counts them by topic; they have `lost_records` offsets. `stopped`: partitions that the next run will not copy, as
-    PartitionFailure. `open_transactions`: as of LastStableLag.document. `broken`, `missing`: as of FlowStatus. The lists may be cut; the
-    totals count everything.
+    PartitionFailure. `open_transactions`: as of LastStableLag.document. `broken`, `missing`, `left_out`: as of FlowStatus. The lists may be
+    cut; the totals count everything.
     """
 
     partitions: tuple[PartitionStatus, ...]
@@ -54,6 +54,7 @@ class Overview:
     losses_by_topic: Mapping[str, int] = field(default_factory=dict)
     broken: tuple[BrokenLimit, ...] = ()
     missing: tuple[Missing, ...] = ()
+    left_out: Sequence[str] = ()
 
     @cached_property
     def missing_by_topic(self) -> dict[str, int]:

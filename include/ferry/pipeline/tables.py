@@ -8,10 +8,12 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferry.errors import count_of, some_of
+from ferry.policy.naming import is_machinery
+from ferry.policy.selection import BEFORE, NAMED
 
 if TYPE_CHECKING:  # `ferry --help` loads this module
     from ferry.copying.plan import PartitionPlan
-    from ferry.ledger.run_report import RunReport
+    from ferry.ledger.run_report import RunReport, Skipped
     from ferry.ledger.sync_outcome import SyncOutcome
     from ferry.pipeline.plan import RunPlan
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:  # `ferry --help` loads this module
 # A person reads no more rows of a report.
 LISTED_PARTITIONS = 100
 LISTED_RANGES = 4
+LISTED_LEFT_OUT = 3
 
 
 class Table(NamedTuple):
@@ -45,6 +48,19 @@ def _text(cell: object) -> str:
     return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell)
 
 
+def left_out_lines(skipped: Iterable[Skipped]) -> Iterator[str]:
+    """A line for each topic that the config names, or that was copied before, and one for all others. Entries about no topic have none."""
+    others: dict[str, list[str]] = {}
+    for entry in skipped:
+        if NAMED in entry.reason or BEFORE in entry.reason:
+            yield f"topic {entry.what} is not copied: {entry.reason}"
+        elif " " not in entry.what and not is_machinery(entry.what):
+            others.setdefault(entry.reason, []).append(entry.what)
+    told = [f"{some_of(names, LISTED_LEFT_OUT)} ({reason})" for reason, names in others.items()]
+    if told:
+        yield f"left out: {count_of(sum(map(len, others.values())), 'topic')} of the source: {'; '.join(told)}"
+
+
 def plan_parts(planned: RunPlan) -> Iterator[str | Table]:
     """Topics to create and to grow, records to copy, and what stands in the way, in the order in which people see it."""
     for new in planned.topics.create:
@@ -55,6 +71,7 @@ def plan_parts(planned: RunPlan) -> Iterator[str | Table]:
     for growth in planned.topics.grow:
         yield f"grow {growth.remote_topic}: {growth.now} to {count_of(growth.partitions, 'partition')}"
     yield from planned.notices
+    yield from left_out_lines(planned.skipped)
     rows = [
         (*plan.facts.key, plan.facts.remote_topic, _ranges(plan), plan.offsets, "; ".join(plan.notes))
         for plan in planned.partitions
@@ -80,6 +97,7 @@ def report_parts(report: RunReport) -> Iterator[str | Table]:
         yield Table.of(f"{report.flow}: {report.run_id}", listed, "topic", "partition", "remote topic", *bounds, *counts)
         if more := len(report.partitions) - len(listed):
             yield f"and {count_of(more, 'partition')} with fewer bytes, which the report as JSON lists"
+    yield from left_out_lines(report.skipped)
     if report.taken_over is not None:
         yield f"{f'run {report.taken_over}' if report.taken_over else 'another command'} took the flow over"
     elif not report.partitions and not report.problems():

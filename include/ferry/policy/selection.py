@@ -4,12 +4,13 @@ Rules from MirrorSourceConnector.shouldReplicateTopic: `(filter or heartbeats) a
 `A.x` on cluster A is a cycle too.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ferry.errors import ConfigError
 from ferry.policy.filters import NameRule
-from ferry.policy.naming import MOST_HOPS, ReplicationPolicy, is_ferry_topic, is_never_copied
+from ferry.policy.naming import MOST_HOPS, TOPIC_CHARACTERS, ReplicationPolicy, is_ferry_topic, is_never_copied
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,15 @@ class Selection:
 
     selected: tuple[tuple[str, str], ...]
     skipped: tuple[tuple[str, str], ...]
+
+
+# How reasons say what people want to know of a topic that is left out.
+NAMED, BEFORE = "though topics names it", "but it was copied before"
+
+
+def named(elements: Iterable[str]) -> frozenset[str]:
+    """The topics that the elements of a filter name one by one."""
+    return frozenset(name for name in "|".join(elements).split("|") if re.fullmatch(f"{TOPIC_CHARACTERS}+", name))
 
 
 @dataclass(frozen=True)
@@ -34,15 +44,21 @@ class TopicRules:
 
     def why_not(self, name: str) -> str | None:
         """Why `name` is not copied; None if it is. The topic need not exist, because ACLs may name any topic."""
+        if (never := self.why_never(name)) is not None:
+            return never
+        if self.heartbeats and self.policy.is_heartbeats_topic(name):
+            return None
+        return self.filter.why_not(name)
+
+    def why_never(self, name: str) -> str | None:
+        """Why `name` is not copied, whatever the filter says."""
         if is_ferry_topic(name):
             return "Ferry's own topic"
         if is_never_copied(name, self.separator) or self.policy.is_internal_topic(name):
             return "internal topic"
         if is_cycle(name, self.source, self.target, self.policy):
-            return f"cycle: it came from {self.target} or {self.source}"
-        if self.heartbeats and self.policy.is_heartbeats_topic(name):
-            return None
-        return self.filter.why_not(name)
+            return f"cycle: its name says that it came from {self.target} or {self.source}"
+        return None
 
     def remote_topic(self, name: str) -> str:
         """The name of `name` on the target."""

@@ -1,0 +1,87 @@
+"""Topics that a flow leaves out are told in plan, report, status and on the page; those that its config names, by name."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+
+import pytest
+from tests.copying.test_outcomes import RunFlow, Side, equal, source, target
+
+from ferry.cli.status_text import status_parts
+from ferry.config import Flow
+from ferry.copying.request import RunRequest
+from ferry.errors import ArgumentError, ExitCode
+from ferry.monitoring.status import flow_status
+from ferry.monitoring.verdict import Health
+from ferry.page.flow_reading import read_overview
+from ferry.page.overview import overview_from
+from ferry.pipeline.plan import plan_run
+from ferry.pipeline.tables import plan_parts, report_parts
+
+pytestmark = pytest.mark.brokers
+__all__ = ["source", "target"]
+
+TopicFactory = Callable[..., str]
+
+
+def told_everywhere(flow: Flow, run_flow: RunFlow) -> set[str]:
+    """The lines about topics that are left out; the same in each place."""
+    places = [
+        plan_parts(plan_run(flow, RunRequest(flow.name, "look"))),
+        report_parts(run_flow(flow)),
+        status_parts(flow_status(flow), every=False, now=time.time()),
+        overview_from(read_overview(flow)).left_out,
+    ]
+    found = [{text for part in parts if (text := str(part)).startswith("left out: ") or " is not copied: " in text} for parts in places]
+    assert all(lines == found[0] for lines in found), found
+    return found[0]
+
+
+def test_a_topic_that_topics_names_is_copied_or_named(
+    flow_factory: Callable[..., Flow], source: Side, target: Side, run_flow: RunFlow, topic_factory: TopicFactory
+) -> None:
+    plain, internal, excluded = (
+        topic_factory(source.cluster, name=f"{prefix}-{secrets.token_hex(4)}") for prefix in ("plain", "__x", "left")
+    )
+    alias = flow_factory("A->B.topics = t").source.alias
+    own, other = f"{alias}.{plain}-eu", f"{plain}-other"
+    for topic in (own, other):
+        source.create(topic, 1)
+    for topic in (plain, own, internal):
+        source.produce(topic, 10, partitions=1)
+    topics = ", ".join((plain, own, internal, excluded, f"{plain}-eus"))
+    flow = flow_factory(f"A->B.topics = {topics}", f"A->B.topics.exclude = {excluded}|.*never")
+    refused = {failure.topic: failure for failure in plan_run(flow, RunRequest(flow.name, "look")).failed}
+    assert refused.keys() == {own, internal}
+    assert "cycle: its name says that it came from" in refused[own].problem
+    assert "internal topic; take it out of topics" in refused[internal].problem
+    report = run_flow(flow)
+    assert (report.exit_code, report.records, {failure.topic for failure in report.failed}) == (ExitCode.PARTLY_FAILED, 10, {own, internal})
+    assert equal(flow, source, target, plain)
+    lines = told_everywhere(flow, run_flow)
+    assert f"topic {excluded} is not copied: in topics.exclude, though topics names it" in lines
+    assert any(
+        line.startswith(f"topic {plain}-eus is not copied: {alias} has no such topic, though topics names it; did") for line in lines
+    )
+    (rest,) = (line for line in lines if line.startswith("left out: "))
+    assert "(not in topics)" in rest
+    assert own not in rest
+    assert flow_status(flow).verdict(time.time()).health is Health.FAILING
+    with pytest.raises(ArgumentError, match="cycle: its name says"):
+        plan_run(flow, RunRequest(flow.name, "look", topics=(own,)))
+
+
+def test_a_topic_that_drops_out_of_the_config_is_named(
+    flow_factory: Callable[..., Flow], source: Side, run_flow: RunFlow, topic_factory: TopicFactory
+) -> None:
+    payments, kept = (topic_factory(source.cluster, name=f"{prefix}-{secrets.token_hex(4)}") for prefix in ("payments", "kept"))
+    source.produce(payments, 5, partitions=1)
+    both = flow_factory(f"A->B.topics = {payments}, {kept}")
+    assert run_flow(both).records == 5
+    assert not {line for line in told_everywhere(both, run_flow) if line.startswith("topic ")}
+    wrong = payments.replace("payments", "paymnts")
+    lines = told_everywhere(flow_factory(f"A->B.topics = {wrong}, {kept}"), run_flow)
+    assert f"topic {payments} is not copied: not in topics, but it was copied before" in lines
+    assert any(f"topic {wrong} is not copied" in line and line.endswith(f"did you mean {payments}?") for line in lines)
