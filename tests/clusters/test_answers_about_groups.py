@@ -144,6 +144,7 @@ def newer(code: int) -> Any:
 
 @every_code_of(answers.DESCRIBE_GROUPS, answers.CONSUMER_GROUP_DESCRIBE)
 def test_describing_groups(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    monkeypatch.setattr(ConsumerGroups, "list", lambda _: ())  # no streams groups
     gone = answers.DESCRIBE_GROUPS.action(code) is Action.NOTHING
     groups, broker = groups_of(monkeypatch, classic(code), *([newer(69)] if gone else []), classic(0))
     outcome = groups.describe(["g"])["g"]

@@ -32,4 +32,4 @@ def test_the_reason_of_the_group_comes_first_and_once(state: str, reasons: list[
     other = [TranslatedPosition("g", "u", number, "", 5, None, problem="not copied") for number in range(2)]
     there = {TopicPartition("A.t", 0): CommittedOffset(5), TopicPartition("A.t", 1): CommittedOffset(9)}
     target = TargetGroup(GroupDescription("g", state, "classic"), there)
-    assert _reasons(decide_group("g", [*copied, *other], target, {"A.t": 4}, alias="B", marker="m")) == reasons
+    assert _reasons(decide_group("g", [*copied, *other], target, {"A.t": 4}, alias="B")) == reasons

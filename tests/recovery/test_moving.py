@@ -25,7 +25,6 @@ from ferry.wire.internal_records import Checkpoint
 
 pytestmark = pytest.mark.unit
 
-MARKER = "marker"
 DESCRIPTION = GroupDescription("g", GroupState.EMPTY, "classic", ())
 OFFSETS = st.one_of(st.none(), st.integers(0, 5))
 
@@ -35,7 +34,7 @@ def decided(present: dict[int, int], images: dict[int, int], *, members: int = 0
     description = GroupDescription("g", state, "classic", tuple(GroupMember(f"c{n}", "h") for n in range(members)))
     there = {TopicPartition("A.t", number): CommittedOffset(offset) for number, offset in present.items()}
     positions = [TranslatedPosition("g", "t", number, "A.t", 10, Translation(image, reason)) for number, image in images.items()]
-    return decide_group("g", positions, TargetGroup(description, there), {"A.t": 9}, alias="B", marker=MARKER)
+    return decide_group("g", positions, TargetGroup(description, there), {"A.t": 9}, alias="B")
 
 
 def test_each_partition_has_its_own_placement() -> None:
@@ -49,10 +48,8 @@ def test_each_partition_has_its_own_placement() -> None:
         Placement.NONE,
     ]
     assert (move.ahead, move.exact, move.members_at_origin) == ((("g", "A.t", 2, 7),), True, 2)
-    agreed = with_consent(decision, move.ahead, MARKER)
-    assert agreed.writes == {
-        TopicPartition("A.t", number): CommittedOffset(offset, -1, MARKER) for number, offset in ((0, 9), (2, 5), (3, 1))
-    }
+    agreed = with_consent(decision, move.ahead)
+    assert agreed.writes == {TopicPartition("A.t", number): CommittedOffset(offset, -1) for number, offset in ((0, 9), (2, 5), (3, 1))}
     assert [entry.action for entry in described_move(agreed, 0, {}).partitions][2] is Placement.BACK
     plan = RecoveryPlan(RecoveryOptions("failover", "run"), "A->B", moves=(move,))
     rows = [str(row[-1]) for row in group_table(plan).rows]
@@ -74,7 +71,7 @@ def test_each_partition_has_its_own_placement() -> None:
 def test_how_many_offsets_are_read_again_at_most(translation: Translation, most: int) -> None:
     """A group at the tail of its log is ahead of what was copied: that is read again too, once it is there."""
     position = TranslatedPosition("g-tail", "t", 0, "A.t", 10, translation)
-    decision = decide_group("g-tail", [position], TargetGroup(DESCRIPTION, {}), {"A.t": 1}, alias="B", marker=MARKER)
+    decision = decide_group("g-tail", [position], TargetGroup(DESCRIPTION, {}), {"A.t": 1}, alias="B")
     (move,) = described_move(decision, 0, {TopicPartition("A.t", 0): 20}).partitions
     assert move.re_reads == most
     assert how(move).startswith(f"reads at most {most} again" if most else "exact")
@@ -82,7 +79,7 @@ def test_how_many_offsets_are_read_again_at_most(translation: Translation, most:
 
 def test_a_group_with_members_is_never_written() -> None:
     decision = decided({0: 7, 1: 3}, {0: 5, 1: 5}, members=2)
-    assert not with_consent(decision, [("g", "A.t", 0, 7)], MARKER).writes
+    assert not with_consent(decision, [("g", "A.t", 0, 7)]).writes
     move = described_move(decision, 0, {})
     assert "2 members on B" in move.obstacle
     assert {entry.action for entry in move.partitions} == {Placement.NONE}
@@ -95,7 +92,7 @@ def test_a_group_is_not_done_while_a_cluster_does_not_answer_for_a_partition() -
     never_copied = TranslatedPosition("g", "other", 0, "", 10, None, problem="the flow does not copy the topic")
     target = TargetGroup(DESCRIPTION, {TopicPartition("A.t", 0): CommittedOffset(7)})
     for positions, problems in (((known, kept_back), ("A.t-1: A: no leader",)), ((known, never_copied), ())):
-        decision = decide_group("g", positions, target, {"A.t": 2}, alias="B", marker=MARKER)
+        decision = decide_group("g", positions, target, {"A.t": 2}, alias="B")
         outcome = outcome_of(GroupResult(decision), {})
         assert (outcome.done, outcome.problems) == (not problems, problems)
 
@@ -111,7 +108,7 @@ def test_a_group_is_not_done_if_something_was_not_written() -> None:
 @given(present=OFFSETS, image=st.integers(0, 5), shown=OFFSETS)
 def test_a_partition_goes_back_only_from_the_offset_that_was_shown(present: int | None, image: int, shown: int | None) -> None:
     consent: list[PlaceShown] = [] if shown is None else [("g", "A.t", 0, shown)]
-    decision = with_consent(decided({} if present is None else {0: present}, {0: image}), consent, MARKER)
+    decision = with_consent(decided({} if present is None else {0: present}, {0: image}), consent)
     forward = present is None or present < image
     back = present is not None and present > image and shown == present
     assert bool(decision.writes) == (forward or back)

@@ -32,17 +32,29 @@ def target(state: str = GroupState.EMPTY, *members: GroupMember, kind: str = Gro
 
 
 def decide(found: TargetGroup, *positions: TranslatedPosition) -> GroupDecision:
-    return decide_group("g", positions, found, WIDTHS, alias="B", marker="ferry:1:now")
+    return decide_group("g", positions, found, WIDTHS, alias="B")
 
 
 @pytest.mark.parametrize("state", [GroupState.EMPTY, GroupState.DEAD])
 @pytest.mark.parametrize("present", [{}, {"p0": -1}, {"p0": 0}, {"p0": 99}])
 def test_written_where_the_target_has_no_or_a_smaller_offset(state: GroupState, present: dict[str, int]) -> None:
-    assert decide(target(state, **present), position()).writes == {REMOTE[0]: CommittedOffset(100, -1, "ferry:1:now")}
+    assert decide(target(state, **present), position()).writes == {REMOTE[0]: CommittedOffset(100)}
 
 
-def test_metadata_of_the_source_is_kept() -> None:
+def test_metadata_of_the_source_are_kept_and_none_are_invented() -> None:
     assert decide(target(), position(metadata="theirs")).writes[REMOTE[0]].metadata == "theirs"
+    assert decide(target(), position()).writes[REMOTE[0]].metadata == ""
+
+
+def test_what_earlier_versions_invented_is_taken_away_and_nothing_else() -> None:
+    for there, written in (("ferry:0.1.0:2026-01-01T00:00:00+00:00", {REMOTE[0]: CommittedOffset(100)}), ("theirs", {})):
+        found = TargetGroup(GroupDescription("g", GroupState.EMPTY, ""), {REMOTE[0]: CommittedOffset(100, -1, there)})
+        assert decide(found, position()).writes == written
+
+
+def test_metadata_that_are_left_out_are_named() -> None:
+    (decision,) = decide(target(), position(reason=Inexact.METADATA)).partitions
+    assert decision.reason == ("not exact (metadata): the source's commit metadata may count offsets, which differ here, and are left out")
 
 
 @pytest.mark.parametrize(("present", "reason"), [(100, "is at 100 already"), (101, "at 101, translated 100; a group never goes back")])
@@ -108,16 +120,18 @@ def test_no_group_goes_back_and_nothing_is_left_without_a_reason(
 ) -> None:
     offsets = {key: CommittedOffset(offset) for key, offset in present.items()}
     description = GroupDescription("g", state, "", (MEMBER,) if member else ())
-    decision = decide_group("g", positions, TargetGroup(description, offsets, GroupListing("g", kind, "")), WIDTHS, alias="B", marker="m")
+    decision = decide_group("g", positions, TargetGroup(description, offsets, GroupListing("g", kind, "")), WIDTHS, alias="B")
     assert [entry.position for entry in decision.partitions] == positions
     for entry in decision.partitions:
         before = max(present.get(entry.remote, -1), -1)
         image = entry.position.translation.image if entry.position.translation else None
-        possible = not description.active and kind in {"classic", "consumer"} and image is not None and entry.remote.partition < 4
+        possible = (
+            not description.active and kind in {"classic", "consumer", "streams"} and image is not None and entry.remote.partition < 4
+        )
         assert (entry.write is not None) == (possible and image is not None and image > before)
         if entry.write is not None:
             assert entry.write.offset == image
-            assert (bool(entry.write.metadata), entry.placement) == (True, Placement.WRITE)
+            assert (entry.write.metadata, entry.placement) == (entry.position.metadata, Placement.WRITE)
         else:
             assert entry.reason
             assert entry.placement in {Placement.UP_TO_DATE, Placement.AHEAD, Placement.NONE}

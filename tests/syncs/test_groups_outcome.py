@@ -29,7 +29,7 @@ def positions(group: str) -> tuple[TranslatedPosition, ...]:
 def result(group: str, *present: int, state: str = GroupState.EMPTY, whole: NotWritten | None = None, **failed: NotWritten) -> GroupResult:
     there = {KEYS[number]: CommittedOffset(offset) for number, offset in enumerate(present)}
     target = TargetGroup(GroupDescription(group, state, "classic"), there)
-    decision = decide_group(group, positions(group), target, {"A.t": 2}, alias="B", marker="m")
+    decision = decide_group(group, positions(group), target, {"A.t": 2}, alias="B")
     return GroupResult(decision, whole, {KEYS[int(name[1:])]: why for name, why in failed.items()})
 
 

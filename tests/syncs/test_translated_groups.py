@@ -16,12 +16,18 @@ from typer.testing import CliRunner
 
 from ferry.cli.main import app
 from ferry.clusters.connections import ClusterConnection
+from ferry.clusters.consumer_groups import ConsumerGroups
+from ferry.clusters.group_model import CommittedOffset
+from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.shared_connection import ask_cluster
 from ferry.config import Flow, load_config
 from ferry.errors import ArgumentError
 from ferry.ledger.run_report import RunReport
+from ferry.syncs.context import SyncContext
+from ferry.syncs.group_explanation import explain_group
+from ferry.syncs.group_offsets import sync_groups
 from ferry.syncs.translated_groups import TranslatedGroups, translated_groups
-from ferry.translation.model import Inexact, TranslatedPosition
+from ferry.translation.model import Inexact, TranslatedPosition, Translation
 
 pytestmark = pytest.mark.brokers
 
@@ -121,7 +127,7 @@ def test_every_group_and_partition_is_listed_with_its_reason(
     for _ in range(2):  # two transactions: a marker lies between
         produce(source_cluster, topic, records(50) + records(10, 1))
         run_flow(flow)
-    commit(source_cluster, plain, {(topic, 0): 70, (topic, 1): 0, (other, 0): 0}, "mine")
+    commit(source_cluster, plain, {(topic, 0): 70, (topic, 1): 0, (other, 0): 0}, "AgAAAaIj35AK")  # as Kafka Streams does
     commit(source_cluster, excluded, {(topic, 0): 1})
     commit(source_cluster, at_end, {(topic, 0): 100, (topic, 1): 20, (topic, 2): 0})
     produce(source_cluster, topic, records(5))
@@ -135,17 +141,22 @@ def test_every_group_and_partition_is_listed_with_its_reason(
     assert {key: numbers(entry) for key, entry in positions.items()} == {
         (topic, 0): (remote, 70, 71, True),
         (topic, 1): (remote, 0, 0, True),
-        (topic, 2): (remote, None, 0, True),
+        (topic, 2): (remote, None, 0, False),
         (other, 0): (f"{flow.source.alias}.{other}", 0, None, False),
     }
-    assert positions[topic, 0].metadata.rstrip("\0") == "mine"  # confluent-kafka sends the text's end too
+    assert positions[topic, 0].metadata.rstrip("\0") == "AgAAAaIj35AK"  # confluent-kafka sends the text's end too
     assert positions[topic, 2].problem == "the group has no offset there"
     assert positions[other, 0].problem == "the flow does not copy the topic: not in topics"
     assert [numbers(entry)[1:] for entry in said(found, at_end).values()] == [(100, 101, True), (20, 21, True), (0, 0, True)]
+    assert positions[topic, 2].translation == Translation(0, Inexact.NO_OFFSET)
     reasons = {entry.group: entry.reason for entry in found.left_out}
     assert (reasons[excluded], reasons[ahead]) == ("in groups.exclude", "not in groups")
     named = translated_groups(flow, [ahead])
-    assert [entry.translation.reason for entry in named.positions if entry.translation] == [Inexact.AHEAD, None, None]
+    assert [entry.translation.reason for entry in named.positions if entry.translation] == [
+        Inexact.AHEAD,
+        Inexact.NO_OFFSET,
+        Inexact.NO_OFFSET,
+    ]
     with pytest.raises(ArgumentError, match=f"{flow.source.alias} has no group nobody"):
         translated_groups(flow, ["nobody"])
 
@@ -156,7 +167,7 @@ def test_every_group_and_partition_is_listed_with_its_reason(
     assert [(*numbers(entry), entry.problem) for entry in back.values()] == [
         (topic, 71, 70, True, ""),
         (topic, 22, 20, True, ""),
-        (topic, None, 0, True, "the group has no offset there"),
+        (topic, None, 0, False, "the group has no offset there"),
     ]
 
     answer = CliRunner().invoke(app, ["translate", str(path), "--flow", flow.name, "--group", reader, "--reverse", "--json"])
@@ -165,11 +176,103 @@ def test_every_group_and_partition_is_listed_with_its_reason(
     columns = ("group", "topic", "partition", "upstream_offset", "downstream_offset", "exact", "reason")
     assert [tuple(row[column] for column in columns) for row in told["positions"]][1:] == [
         (reader, topic, 1, 20, 22, True, ""),
-        (reader, topic, 2, 0, None, True, "the group has no offset there"),
+        (reader, topic, 2, 0, None, False, "no-offset; the group has no offset there"),
     ]
     answer = CliRunner().invoke(app, ["translate", str(path), "--flow", flow.name])
     assert answer.exit_code == 0
     assert f"group {excluded}: left out: in groups.exclude" in answer.stderr.replace("\n", " ")
+
+
+def test_metadata_that_may_count_offsets_are_kept_only_where_offsets_do_not_shift(
+    flow_factory: Callable[..., Flow],
+    topic_factory: Callable[..., str],
+    produce: Produce,
+    run_flow: RunFlow,
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    """`bAAPfn8A`: what Confluent's Parallel Consumer commits with offset 5 if it has done later records, but not this one."""
+    topic, group = topic_factory(source_cluster), new_group()
+    flow = flow_factory(f"A->B.topics = {topic}", f"A->B.groups = {group}", "A->B.sync.group.offsets.enabled = true")
+    key, remote = (topic, 0), TopicPartition(f"{flow.source.alias}.{topic}", 0)
+
+    def seen() -> tuple[int | None, str, Inexact | None]:
+        entry = said(translated_groups(flow), group)[key]
+        assert entry.translation
+        return entry.translation.image, entry.metadata.rstrip("\0"), entry.translation.reason
+
+    produce(source_cluster, topic, records(10))
+    run_flow(flow)
+    commit(source_cluster, group, {key: 5}, "bAAPfn8A")
+    assert seen() == (5, "bAAPfn8A", None)
+    produce(source_cluster, topic, records(10))
+    # It may say something about the ten, which will be behind a commit marker.
+    assert seen() == (5, "", Inexact.METADATA)
+    run_flow(flow)
+    for offset, image in ((5, 5), (15, 16)):
+        commit(source_cluster, group, {key: offset}, "bAAPfn8A")
+        assert seen() == (image, "", Inexact.METADATA)
+    (change,) = sync_groups(SyncContext(flow)).changes
+    assert "not exact (metadata): the source's commit metadata may count offsets" in change.reason
+    with ConsumerGroups(flow.target) as groups:
+        assert groups.offsets([group])[group] == {remote: CommittedOffset(16)}
+
+
+def test_a_partition_without_an_offset_is_named_or_left_to_the_reset_policy(
+    config_file: Callable[..., Path],
+    topic_factory: Callable[..., str],
+    produce: Produce,
+    run_flow: RunFlow,
+    source_cluster: SandboxCluster,
+) -> None:
+    topic, latest, earliest = topic_factory(source_cluster, partitions=2), new_group("latest"), new_group()
+    flow = load_config(
+        config_file(
+            f"A->B.topics = {topic}",
+            f"A->B.groups = {latest},{earliest}",
+            "A->B.ferry.groups.latest = latest-.*",
+            "A->B.sync.group.offsets.enabled = true",
+        )
+    ).flows[0]
+    produce(source_cluster, topic, records(5) + records(5, 1))
+    run_flow(flow)
+    for group in (latest, earliest):
+        commit(source_cluster, group, {(topic, 0): 2})
+    found = translated_groups(flow)
+    assert said(found, latest)[topic, 1].translation is None
+    assert said(found, earliest)[topic, 1].translation == Translation(0, Inexact.NO_OFFSET)
+    outcome, remote = sync_groups(SyncContext(flow)), f"{flow.source.alias}.{topic}"
+    assert {change.what: change.reason for change in outcome.changes} == {
+        f"group {latest}, {remote}-0": "",
+        f"group {earliest}, {remote}-0": "",
+        f"group {earliest}, {remote}-1": "the group has no offset there: from the beginning of what was copied",
+    }
+    assert {entry.what: entry.reason for entry in outcome.skipped}[f"group {latest}, {remote}-1"] == (
+        "the group has no offset there: by ferry.groups.latest its auto.offset.reset decides"
+    )
+
+
+@pytest.mark.parametrize("group", ["", " ", ".", "ünï ☃", "x" * 10_000])
+def test_odd_names_of_groups(
+    group: str,
+    flow_factory: Callable[..., Flow],
+    topic_factory: Callable[..., str],
+    produce: Produce,
+    run_flow: RunFlow,
+    source_cluster: SandboxCluster,
+) -> None:
+    """Brokers take commits for every name, the empty one too; only a classic group may have that."""
+    topic, plain = topic_factory(source_cluster), new_group()
+    flow = flow_factory(f"A->B.topics = {topic}", "A->B.sync.group.offsets.enabled = true")
+    produce(source_cluster, topic, records(5))
+    run_flow(flow)
+    for name in (group, plain):
+        with ConsumerGroups(flow.source) as groups:
+            assert groups.commit(name, {TopicPartition(topic, 0): CommittedOffset(2)}) == {}
+    outcome = sync_groups(SyncContext(flow))
+    assert outcome.failed == ()
+    assert {f"group {name}, {flow.source.alias}.{topic}-0" for name in (group, plain)} <= {change.what for change in outcome.changes}
+    assert explain_group(flow, group).partitions[0].target_offset == 2
 
 
 def test_a_group_is_translated_back_to_the_topic_that_its_topic_came_from(

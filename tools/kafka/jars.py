@@ -1,4 +1,4 @@
-"""Jars of Kafka beside the broker's: MirrorMaker 2 and Kafka's command-line tools."""
+"""Jars of Kafka beside the broker's: MirrorMaker 2, Kafka's command-line tools, and Kafka Streams."""
 
 from __future__ import annotations
 
@@ -22,3 +22,8 @@ def mirror_maker_jars() -> Path:
 def tools_jars() -> Path:
     """The directory with the jars of Kafka's command-line tools."""
     return resolve_jars("tools", TOOLS)
+
+
+def streams_jars(version: str = KAFKA_VERSION) -> Path:
+    """The directory with the jars of Kafka Streams."""
+    return resolve_jars("streams", (("org.apache.kafka", "kafka-streams", version), LOGGING))

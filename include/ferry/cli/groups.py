@@ -55,7 +55,8 @@ def _explanation(found: GroupExplanation) -> Iterator[Part]:
 def _state(side: GroupSide) -> str:
     if not side.type:
         return "no such group"
-    return f"{side.state}, {side.type}" + (f", members: {', '.join(side.members)}" if side.members else ", no members")
+    none = ", no members" if side.state == "Empty" else ""  # the members of share groups are not known
+    return f"{side.state}, {side.type}" + (f", members: {', '.join(side.members)}" if side.members else none)
 
 
 def translate(

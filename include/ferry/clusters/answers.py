@@ -320,12 +320,13 @@ DESCRIBE_GROUPS = RequestKind(
     Row("INVALID_GROUP_ID", Action.REFUSED, error=GroupFailed),
 )
 
-# As DescribeGroups. Brokers without the feature group.version answer UNSUPPORTED_VERSION; they have no such groups.
+# As DescribeGroups. Brokers without the feature group.version answer UNSUPPORTED_VERSION; they have no such groups. INVALID_GROUP_ID: the
+# name is empty, as that of a classic group may be.
 CONSUMER_GROUP_DESCRIBE = RequestKind(
     "ConsumerGroupDescribe",
     Action.AGAIN,
     *DESCRIBE_GROUPS.rows,
-    Row("UNSUPPORTED_VERSION", Action.NOTHING),
+    Row("UNSUPPORTED_VERSION INVALID_GROUP_ID", Action.NOTHING),
     Row("TOPIC_AUTHORIZATION_FAILED", Action.DENIED, "Describe on every topic that its members read"),
     Row("INVALID_REQUEST", Action.REFUSED, error=GroupFailed),
 )

@@ -112,13 +112,17 @@ class ConsumerGroups:
         return self._each(GroupQuestion("reading the offsets of", OFFSET_FETCH, self._to_look, ask, GROUPS_A_FETCH), groups)
 
     def describe(self, groups: Iterable[str]) -> dict[str, GroupDescription | FerryError]:
-        """The state and the members of each classic or consumer group; all others, for example share groups, are DEAD here."""
+        """The state and the members of each classic or consumer group, and the state of each streams group, whose request is another one.
+        All others, for example share groups, are DEAD here.
+        """
         found = self._each(GroupQuestion("describing", DESCRIBE_GROUPS, self._to_look, _describe_classic, GROUPS_A_DESCRIPTION), groups)
-        absent = [group for group, entry in found.items() if isinstance(entry, GroupDescription) and not entry.exists]
-        if absent:
+        if absent := _absent(found):
             newer = GroupQuestion("describing", CONSUMER_GROUP_DESCRIBE, self._to_look, _describe_consumer, GROUPS_A_DESCRIPTION)
             described = self._each(newer, absent)
-            found.update(described)
+            found |= described
+        if absent := _absent(found):
+            streams = [entry for entry in self.list() if entry.type == GroupType.STREAMS and entry.group in absent]
+            found |= {entry.group: GroupDescription(entry.group, entry.state, entry.type) for entry in streams}
         return found
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> Refusals:
@@ -185,6 +189,10 @@ class ConsumerGroups:
                 kind = (entry.group_type or GroupType.CLASSIC).lower()
                 found[entry.group_id] = GroupListing(entry.group_id, kind, entry.protocol_type, entry.group_state or "")
         return tuple(found[group] for group in sorted(found))
+
+
+def _absent(described: Mapping[str, GroupDescription | FerryError]) -> frozenset[str]:
+    return frozenset(group for group, entry in described.items() if isinstance(entry, GroupDescription) and not entry.exists)
 
 
 async def _fetch(stable: bool, connection: ClusterConnection, node: int, groups: Sequence[str]) -> dict[str, Answer[GroupOffsets]]:

@@ -14,7 +14,7 @@ class GroupType(StrEnum):
 
 
 class GroupState(StrEnum):
-    """Those of Kafka's states in which a classic or consumer group has no members, as brokers write them."""
+    """Those of Kafka's states in which a group has no members, as brokers write them."""
 
     EMPTY = "Empty"
     DEAD = "Dead"  # there is no such group
@@ -59,7 +59,7 @@ class GroupDescription:
 
     @property
     def exists(self) -> bool:
-        """Whether the cluster knows the group as a classic or a consumer group."""
+        """Whether the cluster knows the group as a classic, consumer or streams group."""
         return self.state != GroupState.DEAD
 
     @property

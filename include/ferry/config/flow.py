@@ -25,6 +25,7 @@ from ferry.config.settings import (
 from ferry.errors import ConfigError
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.filters import ConfigPropertyRule, CustomFilter, DefaultConfigPropertyFilter, IncludeExclude, NameRule
+from ferry.policy.java_patterns import java_pattern
 from ferry.policy.naming import ReplicationPolicy, is_heartbeats, ledger_topic, position_group, replication_policy, runs_topic, state_topic
 from ferry.policy.selection import TopicRules, named
 
@@ -154,6 +155,11 @@ class Flow:
         if is_custom(custom):
             return CustomFilter(custom, self.class_properties, "should_replicate_group")
         return IncludeExclude("groups", sync.groups, sync.groups_exclude)
+
+    @property
+    def groups_latest(self) -> re.Pattern[str]:
+        """Groups that keep their own auto.offset.reset where they have no offset."""
+        return java_pattern(self.mirroring.groups_latest, "ferry.groups.latest")
 
     @property
     def config_property_filter(self) -> ConfigPropertyRule:

@@ -78,6 +78,7 @@ class MirroringSettings:
     sync_group_offsets_interval: int = read_from("sync.group.offsets.interval.seconds")
     groups: tuple[str, ...] = read_from("groups")
     groups_exclude: tuple[str, ...] = read_from("groups.exclude")
+    groups_latest: tuple[str, ...] = read_from("ferry.groups.latest")
     group_filter_class: str = read_from("group.filter.class")
     topic_filter_class: str = read_from("topic.filter.class")
     publish_source_group: str = read_from("ferry.publish.source.group")

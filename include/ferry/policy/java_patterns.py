@@ -13,7 +13,7 @@ from ferry.policy.java_expression import translate
 from ferry.policy.java_tokens import UnsupportedExpression
 
 # Kafka allows any text as the id of a group; names of topics and of topic configs are ASCII.
-_ANY_NAMES = frozenset({"groups", "groups.exclude", "group pattern"})
+_ANY_NAMES = frozenset({"groups", "groups.exclude", "group pattern", "ferry.groups.latest"})
 _NOTHING = re.compile("(?!)")
 
 

@@ -80,13 +80,13 @@ def described_move(decision: GroupDecision, origin_members: int, ends: Mapping[T
     return GroupMove(decision.group, decision.untouched, partitions, origin_members)
 
 
-def with_consent(decision: GroupDecision, consent: Collection[PlaceShown], marker: str) -> GroupDecision:
+def with_consent(decision: GroupDecision, consent: Collection[PlaceShown]) -> GroupDecision:
     """The same, where the partitions of `consent` go back if they are still at the offset that a person was shown."""
     agreed, partitions = set(consent), []
     for entry in decision.partitions:
         translation, place = entry.position.translation, (decision.group, *entry.remote, entry.present)
         if entry.placement is Placement.AHEAD and translation is not None and place in agreed:
-            back = CommittedOffset(translation.image, -1, entry.position.metadata or marker)
+            back = CommittedOffset(translation.image, -1, entry.position.metadata)
             partitions.append(replace(entry, placement=Placement.BACK, write=back))
         else:
             partitions.append(entry)
@@ -111,7 +111,7 @@ def unread_partitions(decision: GroupDecision) -> list[str]:
 
 def _move(entry: PartitionDecision, ends: Mapping[TopicPartition, int]) -> PartitionMove:
     position, translation = entry.position, entry.position.translation
-    exact = translation is not None and translation.exact and position.upstream_offset is not None
+    exact = translation is not None and translation.exact
     return PartitionMove(
         topic=position.topic,
         partition=position.partition,
@@ -174,7 +174,7 @@ def move_groups(
     outcomes: list[GroupOutcome] = []
     with GroupPlacer(cluster, to_write=True) as placer:
         for decided, problems in placer.decide(positions):
-            decisions = [with_consent(decision, consent, placer.marker) for decision in decided]
+            decisions = [with_consent(decision, consent) for decision in decided]
             taken = {entry.group: GroupTaken(entry.group, phase, _gone_back(entry)) for entry in decisions}
             take([taken[entry.group] for entry in decisions if entry.writes])
             found = [outcome_of(result, ends) for result in placer.write(decisions)]

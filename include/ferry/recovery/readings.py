@@ -31,7 +31,8 @@ from ferry.syncs.group_placing import Positions
 from ferry.syncs.mm2_topics import read_mm2_topic
 from ferry.syncs.names import SyncName
 from ferry.syncs.partition_translators import OffsetMaps, read_offset_maps
-from ferry.syncs.translated_groups import NO_OFFSETS, GroupLeftOut, TranslatedGroups, translated_groups
+from ferry.syncs.translated_groups import NO_OFFSETS, GroupLeftOut, TranslatedGroups, translated_groups, where_no_offset
+from ferry.translation.commit_metadata import carried
 from ferry.translation.model import Inexact, TranslatedPosition, Translation
 from ferry.translation.offset_map import OffsetMap
 from ferry.wire.internal_records import Checkpoint
@@ -183,7 +184,7 @@ def positions_of(
         for partition in set(partitions.get(topic, ())).difference(known):
             begin = _position(Checkpoint(group, topic, partition, 0, 0), origins, maps)
             problem = begin.problem or "the group has no checkpoint there"
-            found.append(replace(begin, upstream_offset=None, problem=problem))
+            found.append(where_no_offset(flow, replace(begin, upstream_offset=None, problem=problem)))
     found.sort(key=lambda entry: (entry.group, entry.topic, entry.partition))
     return tuple(found), tuple(left_out[group] for group in sorted(left_out))
 
@@ -199,6 +200,7 @@ def _position(checkpoint: Checkpoint, origins: Mapping[TopicPartition, Head], ma
         problem = maps.problems.get(head.key, "" if known else f"the target has no topic {head.remote_topic}")
         if known is not None:
             translation = checkpoint_image(known, checkpoint, one_name=head.topic == head.remote_topic)
+    metadata, translation = carried(checkpoint.metadata, translation, unshifted=False)
     return TranslatedPosition(
         checkpoint.group,
         head.topic if head else checkpoint.topic,
@@ -206,7 +208,7 @@ def _position(checkpoint: Checkpoint, origins: Mapping[TopicPartition, Head], ma
         checkpoint.topic,
         checkpoint.upstream_offset,
         translation,
-        checkpoint.metadata,
+        metadata,
         problem,
         unread,
     )

@@ -13,10 +13,13 @@ from enum import StrEnum
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupListing, GroupType
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import count_of
-from ferry.translation.model import TranslatedPosition
+from ferry.translation.model import Inexact, TranslatedPosition
 
-# Offsets of share groups (KIP-932) and streams groups (KIP-1071) are not those of OffsetCommit; MirrorCheckpointConnector leaves them out.
-_TYPES = frozenset({GroupType.CLASSIC, GroupType.CONSUMER})
+# Offsets of share groups (KIP-932) are not those of OffsetCommit. Those of streams groups (KIP-1071) are; MirrorCheckpointConnector leaves
+# both out.
+_TYPES = frozenset({GroupType.CLASSIC, GroupType.CONSUMER, GroupType.STREAMS})
+# Earlier versions of Ferry wrote it where the source has none; Kafka Streams 2.8 does not start with it.
+_EARLIER = "ferry:"
 
 
 class Placement(StrEnum):
@@ -76,13 +79,11 @@ class GroupDecision:
 
 
 def decide_group(
-    group: str, positions: Iterable[TranslatedPosition], target: TargetGroup, widths: Mapping[str, int], *, alias: str, marker: str
+    group: str, positions: Iterable[TranslatedPosition], target: TargetGroup, widths: Mapping[str, int], *, alias: str
 ) -> GroupDecision:
-    """`widths`: how many partitions each topic of the target has. `alias`: the target's, for reasons. `marker`: the commit metadata of
-    positions that have none of their own.
-    """
+    """`widths`: how many partitions each topic of the target has. `alias`: the target's, for reasons."""
     untouched = _untouched(target, alias)
-    decisions = tuple(_decide(position, target.offsets, widths, alias=alias, marker=marker, untouched=untouched) for position in positions)
+    decisions = tuple(_decide(position, target.offsets, widths, alias=alias, untouched=untouched) for position in positions)
     return GroupDecision(group, target, untouched, decisions)
 
 
@@ -91,7 +92,7 @@ def why_unsupported(entry: GroupListing, alias: str) -> str:
     return (
         ""
         if entry.type in _TYPES
-        else f"it is a {entry.type} group on {alias}: Ferry translates only offsets of classic and consumer groups"
+        else f"it is a {entry.type} group on {alias}: Ferry translates only offsets of classic, consumer and streams groups"
     )
 
 
@@ -113,7 +114,6 @@ def _decide(
     widths: Mapping[str, int],
     *,
     alias: str,
-    marker: str,
     untouched: str,
 ) -> PartitionDecision:
     remote = TopicPartition(position.remote_topic, position.partition)
@@ -128,20 +128,21 @@ def _decide(
     image = position.translation.image
     if remote.partition >= widths.get(remote.topic, 0):
         return left(Placement.NONE, f"{alias} has no partition {remote.topic}-{remote.partition}")
-    if present == image:
+    if found is not None and present == image and not found.metadata.startswith(_EARLIER):
         return left(Placement.UP_TO_DATE, f"{alias} is at {image} already")
     if present is not None and present > image:
         reason = f"{alias} is ahead: at {present}, translated {image}; a group never goes back"
         return left(Placement.NONE if untouched else Placement.AHEAD, reason)
     if untouched:
         return PartitionDecision(position, present, Placement.NONE, reason=untouched, untouched=True)
-    return PartitionDecision(
-        position, present, Placement.WRITE, CommittedOffset(image, -1, position.metadata or marker), _why_inexact(position)
-    )
+    return PartitionDecision(position, present, Placement.WRITE, CommittedOffset(image, -1, position.metadata), _why_inexact(position))
 
 
 def _why_inexact(position: TranslatedPosition) -> str:
     if position.upstream_offset is None:
         return f"{position.problem or 'never read by the group'}: from the beginning of what was copied"
-    translation = position.translation
-    return "" if translation is None or translation.reason is None else f"not exact ({translation.reason.value}): records are read again"
+    reason = None if position.translation is None else position.translation.reason
+    why = "records are read again"
+    if reason is Inexact.METADATA:
+        why = "the source's commit metadata may count offsets, which differ here, and are left out"
+    return "" if reason is None else f"not exact ({reason.value}): {why}"

@@ -101,7 +101,7 @@ def _decision(flow: Flow, group: str, positions: Sequence[TranslatedPosition]) -
 def _side(cluster: Cluster, described: GroupDescription, listing: GroupListing | None) -> GroupSide:
     if listing is None:
         return GroupSide(cluster.alias, described.state, described.type)
-    # Of share and streams groups only the listing knows the state.
+    # Of share groups only the listing knows the state.
     state = described.state if described.exists else listing.state
     return GroupSide(cluster.alias, state, listing.type, tuple(f"{member.client_id} ({member.host})" for member in described.members))
 

@@ -1,8 +1,8 @@
 """Group offset sync (KIP-545): a group's translated offsets, committed on the target while it has no members there.
 
-`group_decision.py` has the rules; `group_placing.py` looks, writes and reads back. The commit metadata are the source's own where the group
-has some, as MirrorMaker 2 copies them; otherwise `ferry:<version>:<time of the sync>`. The leader epoch is left out, because the source's
-means nothing on the target.
+`group_decision.py` has the rules; `group_placing.py` looks, writes and reads back. The commit metadata are the source's
+own, unless they may count offsets (translation/commit_metadata.py). The leader epoch is left out, because the source's means nothing on the
+target.
 """
 
 from collections.abc import Iterable, Mapping

@@ -14,9 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
-from ferry import __version__
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.answers import OFFSET_COMMIT, Action
 from ferry.clusters.consumer_groups import ConsumerGroups, GroupOffsets, Refusals
@@ -60,15 +58,11 @@ class GroupResult:
 
 
 class GroupPlacer:
-    """Decides about groups of one cluster, and writes them; a context manager. `to_write`: as of ConsumerGroups.
-
-    `marker`: the commit metadata of offsets whose group has none at the source. It tells operators who wrote an offset, and when.
-    """
+    """Decides about groups of one cluster, and writes them; a context manager. `to_write`: as of ConsumerGroups."""
 
     def __init__(self, cluster: Cluster, *, to_write: bool = False) -> None:
         self._cluster = cluster
         self._groups = ConsumerGroups(cluster, to_write=to_write)
-        self.marker = f"ferry:{__version__}:{datetime.now(UTC).isoformat(timespec='seconds')}"
 
     def __enter__(self) -> GroupPlacer:
         with ClusterAdmin(self._cluster) as admin:
@@ -93,7 +87,7 @@ class GroupPlacer:
                     problems[group] = offsets
                 else:
                     seen, alias = TargetGroup(description, offsets, listed.get(group)), self._cluster.alias
-                    decisions.append(decide_group(group, positions[group], seen, self._widths, alias=alias, marker=self.marker))
+                    decisions.append(decide_group(group, positions[group], seen, self._widths, alias=alias))
             yield decisions, problems
 
     def write(self, decisions: Sequence[GroupDecision]) -> list[GroupResult]:

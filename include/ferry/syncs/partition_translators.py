@@ -97,6 +97,12 @@ class Translator:
             return self.forward.translate(offset) if self.back is None else merged(self.forward, self.back, offset)
         return None if self.back is None else self.back.invert(offset)
 
+    def unshifted(self, offset: int | None, end: int | None) -> bool:
+        """As of OffsetMap. Only known of the flow's own copies, and of offsets that are known."""
+        if self.forward is None or self.back is not None or offset is None or end is None:
+            return False
+        return self.forward.unshifted(offset, end)
+
     @property
     def begin(self) -> int:
         """Where the log of the groups' cluster begins."""

@@ -5,7 +5,7 @@ target when the group's offset was read. Every group and partition that is left 
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from ferry.clusters.admin import ClusterAdmin
@@ -18,11 +18,12 @@ from ferry.permissions.hidden import groups_to_ask, hidden_group
 from ferry.policy.naming import is_ferry_group
 from ferry.syncs.group_decision import why_unsupported
 from ferry.syncs.partition_translators import Route, Translator, find_route, read_translators
-from ferry.translation.model import TranslatedPosition
+from ferry.translation.commit_metadata import carried, may_count_offsets
+from ferry.translation.model import Inexact, TranslatedPosition
 
 NO_OFFSETS = "it has no offsets of topics that are copied"
-# As MirrorCheckpointConnector: groups of consumers, and groups that only commit.
-_PROTOCOLS = frozenset({"", "consumer"})
+# Groups of consumers, groups that only commit, and streams groups (which MirrorCheckpointConnector leaves out).
+_PROTOCOLS = frozenset({"", "consumer", "streams"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +75,23 @@ def translated_groups(flow: Flow, groups: Collection[str] | None = None, *, reve
     # In a reverse pass the topic's name on the source decides, because the flow's filters are about the source.
     routes = {topic: find_route(forward, topic, home_topics, away_topics, by_upstream_name=reverse) for topic in topics}
     translators = read_translators(forward, routes, home_topics, away_topics)
-    positions = [position for group in sorted(committed) for position in _positions(group, committed[group], routes, translators)]
-    return TranslatedGroups(tuple(sorted(committed)), tuple(positions), tuple(left_out))
+    # Read after the offsets: an application's metadata say nothing about records from there on.
+    counted = {key for offsets in committed.values() for key, found in offsets.items() if may_count_offsets(found.metadata)}
+    with ClusterAdmin(forward.source) as source:
+        ends, _ = source.end_offsets([key for key in counted if key in translators.get(key.topic, ())], committed=False)
+    read = (entry for group in sorted(committed) for entry in _positions(group, committed[group], routes, translators, ends))
+    return TranslatedGroups(tuple(sorted(committed)), tuple(where_no_offset(forward, entry) for entry in read), tuple(left_out))
+
+
+def where_no_offset(flow: Flow, position: TranslatedPosition) -> TranslatedPosition:
+    """The position itself, if the group has an offset there. Otherwise the group begins where the copies begin, which is not exact, or
+    keeps its auto.offset.reset, which no broker knows (ferry.groups.latest)."""
+    there = position.translation
+    if position.upstream_offset is not None or there is None:
+        return position
+    if flow.groups_latest.fullmatch(position.group):
+        return replace(position, translation=None, problem=f"{position.problem}: by ferry.groups.latest its auto.offset.reset decides")
+    return replace(position, translation=replace(there, reason=there.reason or Inexact.NO_OFFSET))
 
 
 def _choose(flow: Flow, listed: Iterable[GroupListing], named: Collection[str] | None) -> tuple[list[str], list[GroupLeftOut]]:
@@ -118,11 +134,16 @@ def _positions(
     committed: Mapping[TopicPartition, CommittedOffset],
     routes: Mapping[str, Route],
     translators: Mapping[str, Mapping[TopicPartition, Translator]],
+    ends: Mapping[TopicPartition, int],
 ) -> Iterator[TranslatedPosition]:
     """One position for each partition of the topics that the group has offsets in, and for each that it has an offset for."""
     read = {key.topic for key in committed}
     for key in sorted({*committed, *(key for topic in read for key in translators.get(topic, ()))}):
-        yield _position(group, key, committed.get(key), routes[key.topic], translators.get(key.topic, {}).get(key))
+        translator = translators.get(key.topic, {}).get(key)
+        entry, end = _position(group, key, committed.get(key), routes[key.topic], translator), ends.get(key)
+        unshifted = translator is not None and translator.unshifted(entry.upstream_offset, end)
+        metadata, translation = carried(entry.metadata, entry.translation, unshifted=unshifted)
+        yield replace(entry, metadata=metadata, translation=translation)
 
 
 def _position(

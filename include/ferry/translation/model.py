@@ -16,6 +16,8 @@ class Inexact(StrEnum):
     TARGET_EXPIRED = "target-expired"  # the target's log begins later
     MERGED = "merged"  # identity in both directions: the smaller of two images
     UNEXPLAINED = "unexplained"  # no receipt explains some records from the image on: another replicator's, or repeated ones
+    NO_OFFSET = "no-offset"  # the group has none there: it begins where the copies begin, whatever its auto.offset.reset
+    METADATA = "metadata"  # its commit metadata may count offsets, and offsets shift: they are left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class TranslatedPosition:
     records on the other cluster; empty when that is not known. `upstream_offset`: the group's own offset; None where it reads the topic and
     has no offset for the partition. Then `translation` is that of the partition's beginning. `translation` None: there is none. `problem`:
     why there is no offset or no translation; empty otherwise. `unread`: there is no translation because a cluster did not answer; another
-    try may find one.
+    try may find one. `metadata`: those to commit on the other cluster (commit_metadata.py).
     """
 
     group: str

@@ -149,6 +149,11 @@ class OffsetMap:
         older = self._index.upstream_before(offset) > image or any(receipt.upstream_end > image for receipt in self._forgotten)
         return Inexact.BACKFILLED if older or offset < self._index.ordered_from or self._taken_back else None
 
+    def unshifted(self, offset: int, end: int) -> bool:
+        """Whether everything from upstream `offset` to the source's `end` was copied, and nothing of it changed its offset."""
+        there = self.translate(offset)
+        return there.exact and there.image == offset and (self.position or 0) >= end and not self._index.shifted_from(offset)
+
     def explained_to(self, start: int) -> int:
         """The first downstream offset from `start` on that may hold a record which was not copied."""
         return self._external.first_from(start, self.copied_end)

@@ -62,6 +62,11 @@ class RunIndex:
                 return found
         return None
 
+    def shifted_from(self, upstream: int) -> bool:
+        """Whether a record whose upstream offset is `upstream` or higher has another one downstream."""
+        blocks = self._blocks[bisect_right(self._upstream_ends, upstream) :]
+        return any(run[0] != run[1] and run[0] + run[2] > upstream for block in blocks for runs in block.pieces for run in runs)
+
     def upstream_before(self, downstream: int) -> int:
         """The end (exclusive) of the upstream offsets of all records before `downstream`; 0 when there are none."""
         at = bisect_right(self._places, downstream - 1)

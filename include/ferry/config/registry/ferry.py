@@ -79,6 +79,9 @@ FERRY: tuple[Property, ...] = (
     Property("ferry.sync.acls.remove", kinds.BOOLEAN, "false",
         "whether Ferry removes an ACL from the target if the source no longer has it. Ferry removes only ACLs that it created"),
     Property("ferry.sync.acls.report.only", kinds.BOOLEAN, "false", "true: the ACL sync only reports what it would do"),
+    Property("ferry.groups.latest", kinds.PATTERNS, "",
+        "groups whose consumers read with `auto.offset.reset=latest`: names and Java regular expressions, see "
+        "[translation](translation.md#partitions-without-an-offset)"),
     Property("ferry.publish.source.group", kinds.GROUP, "",
         "consumer group on the source to which runs commit the flow's positions, for tools that watch lag there (KIP-656). Nobody else "
         "may use the group, and Ferry never reads it. Ferry needs Read on the group and on the topics at the source"),
