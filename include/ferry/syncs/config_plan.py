@@ -20,9 +20,10 @@ Entries = Mapping[str, ConfigValue]
 
 BATCH_LIMIT = "max.message.bytes"
 TIMESTAMP_TYPE, STAMPS = "message.timestamp.type", "LogAppendTime"
-# The entries about remote storage (KIP-405).
+# The entries about remote storage (KIP-405, KIP-1241).
 REMOTE_STORAGE = frozenset(
     {"remote.storage.enable", "remote.log.copy.disable", "remote.log.delete.on.disable", "local.retention.ms", "local.retention.bytes"}
+    | {"remote.copy.lag.ms", "remote.copy.lag.bytes"}
 )
 # Without these a remote topic would lose other records than its source. All others are left out where the target refuses them.
 NEEDED = frozenset({"cleanup.policy"})

@@ -1,4 +1,4 @@
-"""Kafka's Java client properties (ConsumerConfig, ProducerConfig, AdminClientConfig of Kafka 4.3) and what becomes of them.
+"""Kafka's Java client properties (ConsumerConfig, ProducerConfig, AdminClientConfig of Kafka 4.4) and what becomes of them.
 
 Ferry copies raw record batches over its own connections. So settings about how a Java client fetches, batches or compresses records have no
 effect. Ferry honours everything about connections and logins.
@@ -152,9 +152,12 @@ CLIENTS: tuple[Property, ...] = (
     _refused("sasl.oauthbearer.header.urlencode", "encoding of client credentials", "Ferry's clients do not have it: remove the key"),
     # Other properties of several clients.
     _idle("bootstrap.controllers", kinds.LIST, None, "controllers to connect to", "Ferry connects to brokers", roles=ONLY_ADMIN),
+    _idle("bootstrap.resolve.timeout.ms", kinds.LONG, "0", "how long a client looks up names of bootstrap.servers", FIRST_SERVERS),
     _idle("default.api.timeout.ms", kinds.INT, "60000", "time limit of a client call", "Ferry sets its own time limits",
         roles=ALL - ONLY_PRODUCER),
     _idle("enable.metrics.push", kinds.BOOLEAN, "true", "whether client metrics go to the brokers (KIP-714)", METRICS),
+    _idle("metadata.cluster.check.enable", kinds.BOOLEAN, "true", "whether a client says which cluster it means (KIP-1242)",
+        "Ferry compares the ids of both clusters itself"),
     _idle("metadata.recovery.rebootstrap.trigger.ms", kinds.LONG, "300000", "when a client connects to bootstrap.servers again",
         FIRST_SERVERS),
     _idle("metadata.recovery.strategy", kinds.STRING, "rebootstrap", "how a client connects again", FIRST_SERVERS),
@@ -171,7 +174,8 @@ CLIENTS: tuple[Property, ...] = (
     _consumer("allow.auto.create.topics", kinds.BOOLEAN, "true", "whether reading creates topics", "reading never creates topics"),
     _consumer("auto.commit.interval.ms", kinds.INT, "5000", "offset commits of the group", NO_GROUP),
     _consumer("check.crcs", kinds.BOOLEAN, "true", "whether checksums are checked", "Ferry always checks them"),
-    _consumer("client.rack", kinds.STRING, None, "rack to fetch from", "Ferry reads from leaders, which know the last stable offset first"),
+    _idle("client.rack", kinds.STRING, None, "rack to fetch from", "Ferry reads from leaders, which know the last stable offset first",
+        roles=ALL - ONLY_ADMIN),
     _consumer("enable.auto.commit", kinds.BOOLEAN, "true", "offset commits of the group", NO_GROUP),
     _consumer("exclude.internal.topics", kinds.BOOLEAN, "true", "subscription", NO_GROUP),
     _consumer("fetch.max.bytes", kinds.AT_LEAST_0, "52428800", "size of a fetch", "Ferry chooses the size of its fetches"),
@@ -212,6 +216,7 @@ CLIENTS: tuple[Property, ...] = (
     _producer("partitioner.adaptive.partitioning.enable", kinds.BOOLEAN, "true", "choice of the partition", SAME_PARTITION),
     _producer("partitioner.availability.timeout.ms", kinds.LONG, "0", "choice of the partition", SAME_PARTITION),
     _producer("partitioner.class", kinds.CLASS, None, "choice of the partition", SAME_PARTITION),
+    _producer("partitioner.rack.aware", kinds.BOOLEAN, "false", "choice of the partition", SAME_PARTITION),
     _producer("partitioner.ignore.keys", kinds.BOOLEAN, "false", "choice of the partition", SAME_PARTITION),
     _producer("transaction.timeout.ms", kinds.INT, "60000", "time after which the broker aborts", FIXED),
     _producer("transaction.two.phase.commit.enable", kinds.BOOLEAN, "false", "two-phase commit", FIXED),

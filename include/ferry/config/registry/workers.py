@@ -27,7 +27,8 @@ _WORKER_NAMES = """
     config.storage.replication.factor config.storage.topic connect.protocol connector.client.config.override.policy
     exactly.once.source.support group.id header.converter header.converter.version heartbeat.interval.ms
     inter.worker.key.generation.algorithm inter.worker.key.size inter.worker.key.ttl.ms inter.worker.signature.algorithm
-    inter.worker.verification.algorithms key.converter key.converter.version listeners listeners.https.ssl.client.auth
+    inter.worker.verification.algorithms internal.topics.automatic.creation.enable key.converter key.converter.version listeners
+    listeners.https.ssl.client.auth
     offset.flush.interval.ms offset.flush.timeout.ms offset.storage.partitions offset.storage.replication.factor offset.storage.topic
     plugin.discovery plugin.path rebalance.timeout.ms response.http.headers.config rest.advertised.host.name rest.advertised.listener
     rest.advertised.port rest.extension.classes scheduled.rebalance.max.delay.ms session.timeout.ms ssl.client.auth
