@@ -28,7 +28,7 @@ from ferry.clusters.consumer_groups import ConsumerGroups
 from ferry.clusters.error_codes import CODES, named
 from ferry.clusters.event_loop import EventLoop
 from ferry.clusters.failures import explained, refusal
-from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupState
+from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupListing, GroupState, GroupType
 from ferry.clusters.log_sizes import log_sizes
 from ferry.clusters.messages import ConsumerGroupDescribeResponse
 from ferry.clusters.partitions import TopicPartition
@@ -157,6 +157,13 @@ def test_describing_groups(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     lasting, _ = groups_of(monkeypatch, classic(69), newer(code))
     judged(answers.CONSUMER_GROUP_DESCRIBE, code, outcome, lasting.describe(["g"])["g"], broker)
     assert (outcome == ABSENT) == (answers.CONSUMER_GROUP_DESCRIBE.action(code) is Action.NOTHING)
+
+
+def test_the_listing_has_the_state_of_a_streams_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups, _ = groups_of(monkeypatch, classic(69), newer(69))
+    entries = GroupListing("g", GroupType.STREAMS, "streams", "Stable"), GroupListing("other", GroupType.STREAMS, "streams", "Stable")
+    monkeypatch.setattr(ConsumerGroups, "list", lambda _: entries)
+    assert groups.describe(["g"]) == {"g": GroupDescription("g", "Stable", GroupType.STREAMS)}
 
 
 @every_code_of(answers.FIND_COORDINATOR)

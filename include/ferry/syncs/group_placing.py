@@ -168,12 +168,12 @@ class GroupPlacer:
         return _failed(refused_commit(self._groups, self._cluster.alias, entry.remote, code))
 
 
-def end_offsets(cluster: Cluster, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-    """The last stable offsets of these partitions; without those that have no leader. Asks nobody when there are no partitions."""
+def end_offsets(cluster: Cluster, partitions: Collection[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
+    """As of ClusterAdmin; without partitions that have no leader. Asks nobody when there are no partitions."""
     if not partitions:
         return {}
     with ClusterAdmin(cluster) as admin:
-        return admin.end_offsets(partitions)[0]
+        return admin.end_offsets(partitions, committed=committed)[0]
 
 
 def has_members(refusals: Refusals) -> bool:

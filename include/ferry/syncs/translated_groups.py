@@ -17,6 +17,7 @@ from ferry.errors import ArgumentError, FerryError, NotAuthorized
 from ferry.permissions.hidden import groups_to_ask, hidden_group
 from ferry.policy.naming import is_ferry_group
 from ferry.syncs.group_decision import why_unsupported
+from ferry.syncs.group_placing import end_offsets
 from ferry.syncs.partition_translators import Route, Translator, find_route, read_translators
 from ferry.translation.commit_metadata import carried, may_count_offsets
 from ferry.translation.model import Inexact, TranslatedPosition
@@ -77,8 +78,7 @@ def translated_groups(flow: Flow, groups: Collection[str] | None = None, *, reve
     translators = read_translators(forward, routes, home_topics, away_topics)
     # Read after the offsets: an application's metadata say nothing about records from there on.
     counted = {key for offsets in committed.values() for key, found in offsets.items() if may_count_offsets(found.metadata)}
-    with ClusterAdmin(forward.source) as source:
-        ends, _ = source.end_offsets([key for key in counted if key in translators.get(key.topic, ())], committed=False)
+    ends = end_offsets(forward.source, [key for key in counted if key in translators.get(key.topic, ())], committed=False)
     read = (entry for group in sorted(committed) for entry in _positions(group, committed[group], routes, translators, ends))
     return TranslatedGroups(tuple(sorted(committed)), tuple(where_no_offset(forward, entry) for entry in read), tuple(left_out))
 
