@@ -17,7 +17,7 @@ from tests.alerting import callbacks
 
 from ferry.airflow import alerts
 from ferry.airflow.flows import FlowReference
-from ferry.airflow.tasks import EarlierTaskFailed, failure_of_exit_code, typed_retries
+from ferry.airflow.tasks import EarlierTaskFailed, failure_of_job, typed_retries
 from ferry.alerting.alert import AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config.settings import AlertSettings
@@ -88,7 +88,7 @@ def test_broken_limits_are_alerts_of_their_own_kind() -> None:
 
 @pytest.mark.parametrize(
     "exception",
-    [EarlierTaskFailed("its log names the reason"), failure_of_exit_code(ExitCode.SUPERSEDED)],
+    [EarlierTaskFailed("its log names the reason"), failure_of_job(REFERENCE, ExitCode.SUPERSEDED, "")],
     ids=["earlier task", "superseded job"],
 )
 def test_failures_that_are_reported_elsewhere_raise_no_alert(exception: BaseException) -> None:
@@ -100,7 +100,7 @@ def test_a_superseded_run_raises_no_alert() -> None:
 
 
 def test_the_alert_of_a_job_names_its_exit_code() -> None:
-    (alert,) = alerts.failure_alerts(REFERENCE, context(failure_of_exit_code(ExitCode.UNREACHABLE), "copy_records"))
+    (alert,) = alerts.failure_alerts(REFERENCE, context(failure_of_job(REFERENCE, ExitCode.UNREACHABLE, ""), "copy_records"))
     assert "exit code 3 (unreachable)" in alert.message
 
 

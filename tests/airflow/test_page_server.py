@@ -22,8 +22,10 @@ with warnings.catch_warnings():
     from airflow.models.connection import Connection
     from airflow.utils.session import create_session
 
+    from ferry.airflow import page_flows
     from ferry.airflow.flows import FlowReference
-    from ferry.airflow.page_flows import ServerFlows, server_connection, tell_unnamed, unnamed_dags
+    from ferry.airflow.page_flows import ServerFlows, server_connection, tell_no_dags, tell_unnamed, unnamed_dags
+    from ferry.airflow.plugin import FerryPagePlugin
     from ferry.airflow.steps import request_of
 
 pytestmark = pytest.mark.airflow
@@ -123,6 +125,24 @@ def test_flows_of_dag_files_that_nobody_named_for_the_page_are_told(tmp_path: Pa
     # The file that cannot be read may hold them.
     monkeypatch.setenv("FERRY_CONFIG", "/no/such/file")
     assert unnamed_dags(ServerFlows().known(), dags) == {}
+
+
+def test_flows_that_have_no_dag_because_there_is_no_spark_provider_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FERRY_CONFIG", str(written(tmp_path / "mm2.properties", "A.bootstrap.servers = a:9092")))
+    flows = ServerFlows().known().flows
+    assert tell_no_dags(flows, {}) is None, "it is installed"
+    monkeypatch.setattr(page_flows, "is_there", lambda _: False)
+    problem = tell_no_dags(flows, {"ferry.C.D": ""})
+    assert problem is not None
+    assert problem.message.startswith("Airflow has no DAG of A->B, and no Spark provider is installed here")
+    assert "pip install apache-airflow-providers-apache-spark" in problem.next_step
+    assert tell_no_dags(flows, {"ferry.A.B": ""}) is None, "another process of Airflow has it"
+
+
+def test_a_page_that_cannot_be_loaded_does_not_stop_the_server(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setitem(sys.modules, "ferry.airflow.page", None)
+    assert FerryPagePlugin().fastapi_apps == []
+    assert "there is no Ferry page" in caplog.text
 
 
 def test_a_manual_run_with_a_gaps_interval_asks_for_just_that() -> None:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
-from ferry.airflow.run_note import FAILURE, MOST_CHARACTERS, VERDICT, note_of, reason_in
+from ferry.airflow.run_note import FAILURE, MOST_CHARACTERS, SIGNATURE, VERDICT, noted, reason_in
 
 pytestmark = pytest.mark.airflow
 
 BEHIND = "A->B is 7 records behind"
+FROM_THE_PAGE = "Started from the Ferry page"
+
+
+def note_of(left: Mapping[tuple[str, str], object]) -> str:
+    """Ferry's part of the note of a run that has none yet, without its signature."""
+    note = noted("", left)
+    assert note.endswith(SIGNATURE) or not note
+    return note.removesuffix(SIGNATURE)
 
 
 def failure(task: str, problem: str = "no such topic") -> dict[str, str]:
@@ -35,7 +45,29 @@ def test_the_page_reads_the_reason_from_it() -> None:
     note = note_of({("plan_run", FAILURE): failure("plan_run", "A->B: no such topic (t)"), ("check_limits", VERDICT): BEHIND})
     assert reason_in(note) == ("no such topic (t)", "ArgumentError")
     assert reason_in("") == ("", "")
-    assert reason_in("I stopped it (again)\n\nlater more") == ("I stopped it (again)", "")
+    assert reason_in("I stopped it (again)\n\nlater more") == ("", "")
+    assert reason_in(FROM_THE_PAGE) == ("", "")
+
+
+@pytest.mark.parametrize("theirs", [FROM_THE_PAGE, "a test\n\n---\n\nof two paragraphs", "x" * 700])
+def test_a_note_that_the_run_had_before_hides_no_reason_and_stays(theirs: str) -> None:
+    left = {("plan_run", FAILURE): failure("plan_run"), ("check_limits", VERDICT): BEHIND}
+    note = noted(theirs, left)
+    assert note == f"{note_of(left)}{SIGNATURE}\n\n{theirs}"
+    assert reason_in(note) == ("no such topic", "ArgumentError")
+    assert noted(note, {("check_limits", VERDICT): BEHIND}) == f"{BEHIND}{SIGNATURE}\n\n{theirs}", "the run was cleared, and is well now"
+    assert noted(note, {}) == theirs
+    assert noted(theirs, {}) == theirs
+
+
+@pytest.mark.parametrize("length", [100, 300, 600, 790, 850, 970, 1000])
+def test_what_others_wrote_stays_whole_and_the_reason_is_the_last_to_go(length: int) -> None:
+    theirs, left = "y" * length, {("plan_run", FAILURE): failure("plan_run", "x" * 400), ("check_limits", VERDICT): BEHIND}
+    note = noted(theirs, left)
+    assert len(note) <= MOST_CHARACTERS
+    assert note.endswith(theirs)
+    assert reason_in(note)[1] == ("ArgumentError" if length < 850 else "")
+    assert ("next: " in note) is (length < 850)
 
 
 def test_what_other_tasks_leave_makes_no_note() -> None:
@@ -48,3 +80,4 @@ def test_it_fits_into_airflows_column_and_keeps_the_next_step(length: int) -> No
     assert len(note) <= MOST_CHARACTERS
     assert note.endswith(f"next: look at the name\n\nlog: http://airflow/plan_run\n\n{BEHIND}")
     assert ("…" in note) is (length > 800)
+    assert reason_in(note)[1] == "ArgumentError"

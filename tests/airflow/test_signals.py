@@ -131,7 +131,8 @@ def fill(cluster: SandboxCluster, topic: str, key: str, count: int) -> None:
 
 @pytest.mark.long
 def test_a_run_tells_downstream_dags_collectors_and_people(stage: Stage) -> None:
-    run = stage.call("POST", f"/dags/{stage.dag}/dagRuns", {"logical_date": None, "conf": {"topics": [stage.orders]}})["dag_run_id"]
+    asked = {"logical_date": None, "conf": {"topics": [stage.orders]}, "note": "Started from the Ferry page"}
+    run = stage.call("POST", f"/dags/{stage.dag}/dagRuns", asked)["dag_run_id"]
     stage.wait(lambda: stage.api.run_state(stage.dag, run).finished, "the run never ended")
     tasks = stage.api.run_state(stage.dag, run).tasks
     assert {name: state for name, state in tasks.items() if state != "success"} == {"check_limits": "failed"}, tasks
@@ -139,6 +140,7 @@ def test_a_run_tells_downstream_dags_collectors_and_people(stage: Stage) -> None
     named = ("(LimitsBroken)", "ferry.alert.lag.records", "next: ", "tasks/check_limits", "7 records behind")
     for fact in ("the copy is fine, but a limit is broken: topic", *named):
         assert fact in note, note
+    assert note.endswith(asked["note"])
 
     stage.wait(lambda: stage.call("GET", "/dags/process_refreshed/dagRuns")["dag_runs"], "the event started no DAG")
     (started,) = stage.call("GET", "/dags/process_refreshed/dagRuns")["dag_runs"]

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from ferry.airflow import assets, recovering, steps, tasks, verifying
 from ferry.airflow.flows import FlowReference
-from ferry.airflow.tasks import failure_of_exit_code, typed_retries
+from ferry.airflow.recovering import RecoveryCopyOperator, RecoveryVerifyOperator
+from ferry.airflow.recovery_params import FAILBACK, FAILOVER
+from ferry.airflow.run_note import FAILURE
+from ferry.airflow.spark_operators import CopyRecordsOperator, VerifyCopiesOperator
+from ferry.airflow.tasks import failure_of_job, typed_retries
 from ferry.clusters.kept import shared
 from ferry.errors import ClusterUnreachable, ConfigError, ExitCode, FerryError, SourceDataLost, Superseded
 
@@ -32,7 +40,7 @@ REFERENCE = FlowReference(Path("/etc/ferry/mm2.properties"), "A->B")
     ],
 )
 def test_exit_codes(code: int, final: bool) -> None:
-    failure = failure_of_exit_code(code)
+    failure = failure_of_job(REFERENCE, code, "")
     assert isinstance(failure, AirflowFailException) is final
     assert str(int(code)) in str(failure)
 
@@ -59,3 +67,48 @@ def test_a_task_keeps_its_clients_to_the_end() -> None:
                 client.close.assert_not_called()
         client.close.assert_not_called()
     client.close.assert_called_once()
+
+
+PLANNED = {"needs_copy": True, "needs_preparation": True, "dry_run": False, "failed": []}
+CHECKED = {"away": "", "source_cluster": "", "notices": [], "problems": []}
+WRITTEN = {"undone": ["g"], "problems": [], "stage": "begun", "confirmed_by": "admin", "exit_code": 5}
+SPARK = {"flow": REFERENCE, "conn_id": "spark_default", "task_id": "task"}
+BODIES: dict[str, Callable[[Any], object]] = {
+    "plan_run": lambda _: steps.plan(REFERENCE),
+    "prepare_topics": lambda _: steps.prepare(REFERENCE, PLANNED),
+    "copy_records": lambda context: CopyRecordsOperator(planned=PLANNED, **SPARK).execute(context),
+    "sync_groups": lambda _: steps.sync(REFERENCE, "groups", PLANNED),
+    "announce_topics": lambda _: assets.announce(REFERENCE, PLANNED),
+    "check_limits": lambda _: steps.check_limits(REFERENCE, PLANNED),
+    "report_outcome": lambda _: steps.report(REFERENCE, PLANNED, {}),
+    "compare_copies": lambda context: VerifyCopiesOperator(**SPARK).execute(context),
+    "report_outcome of verify": lambda _: verifying.report(REFERENCE),
+    "check_clusters": lambda _: recovering.check_clusters(REFERENCE, FAILOVER),
+    "plan_copy": lambda _: recovering.plan_copy(REFERENCE, FAILOVER, "copy", CHECKED),
+    "copy_back": lambda context: RecoveryCopyOperator(command=FAILBACK, what="back", planned=PLANNED, **SPARK).execute(context),
+    "begin_to_stop": lambda _: recovering.refuse_dry_run(REFERENCE, FAILBACK),
+    "drain": lambda _: recovering.drain_rest(REFERENCE, FAILBACK),
+    "compare_sides": lambda context: RecoveryVerifyOperator(command=FAILBACK, **SPARK).execute(context),
+    "plan_groups": lambda _: recovering.plan_groups(REFERENCE, FAILOVER, CHECKED),
+    "write_groups": lambda _: recovering.write_groups(REFERENCE, FAILOVER, CHECKED, {"ahead": (), "away": ""}, {}),
+    "report_outcome of a failover": lambda _: recovering.report_outcome(REFERENCE, WRITTEN),
+}
+
+
+# These two read no config.
+WRONG = [(task, wrong) for task in BODIES for wrong in ("config", "parameters")
+         if wrong == "parameters" or task not in {"begin_to_stop", "compare_copies"}]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "wrong"), WRONG)
+def test_no_error_of_ferry_leaves_a_task_as_it_is(monkeypatch: pytest.MonkeyPatch, task: str, wrong: str) -> None:
+    """Airflow would try again whatever it is, and neither the note nor the report could name it."""
+    left: dict[str, Any] = {}
+    ti = SimpleNamespace(task_id=task, log_url="", try_number=1, xcom_push=left.__setitem__, xcom_pull=lambda **_: None)
+    run = SimpleNamespace(run_id="manual__1", run_type="manual", start_date=None)
+    context = {"ti": ti, "dag_run": run, "params": {"topics": "no list", "groups": "(", "dry_run": False} if wrong == "parameters" else {}}
+    for module in (assets, recovering, steps, tasks, verifying):
+        monkeypatch.setattr(module, "get_current_context", lambda: context)
+    with pytest.raises(AirflowException):
+        BODIES[task](context)
+    assert left.keys() == {FAILURE}

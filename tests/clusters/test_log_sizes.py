@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,9 +36,20 @@ def test_the_size_of_each_log(
     assert producer.flush(30) == 0
     asked = [TopicPartition(topic, number) for number in range(2)]
     found = ask_cluster(flow_factory().source, log_sizes, [*asked, TopicPartition("missing", 0)])
+    if not is_mounted(source_cluster.directory):
+        assert found == {}
+        return
     assert found.keys() == set(asked)
     assert found[asked[0]] == 0
     assert 100_000 < found[asked[1]] < 120_000
+
+
+def is_mounted(directory: Path) -> bool:
+    """Whether a mount point is on the way to the directory. In a chroot there may be none: then the broker's Java finds no file store, and
+    a broker since 3.3 answers DescribeLogDirs with an error, as often as one asks.
+    """
+    points = {Path(line.split()[1]) for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()}
+    return not points.isdisjoint((directory, *directory.parents))
 
 
 @pytest.mark.unit

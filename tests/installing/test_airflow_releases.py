@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import socket
 import subprocess
@@ -23,7 +24,7 @@ import pytest
 from confluent_kafka import Producer
 from tests.virtual_environment import install, virtual_environment
 from tools.kafka import SandboxCluster, compare_topics
-from tools.release.building import build
+from tools.release.building import ROOT, build
 
 from ferry import __version__
 from ferry.config import load_config
@@ -54,6 +55,7 @@ class Installed:
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "0",
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
             "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
             "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[2]"}',
             "FERRY_CONFIG": str(self.config),
@@ -98,6 +100,19 @@ def installed(request: pytest.FixtureRequest, wheel: Path, tmp_path: Path, topic
     return Installed(python, home, config_file(f"A->B.topics = {topic}"))
 
 
+@pytest.fixture(params=RELEASES)
+def without_spark(request: pytest.FixtureRequest, wheel: Path, tmp_path: Path, config_file: Callable[..., Path]) -> Installed:
+    """Ferry without an extra, in an Airflow that has none of the packages of the extras."""
+    home, place = tmp_path / "airflow", tmp_path / "venv"
+    (home / "dags").mkdir(parents=True)
+    (home / "dags" / "replication.py").write_text("from ferry.airflow.dags import flows\n\nflows()\n")
+    version, day = RELEASES[request.param]
+    python = virtual_environment(place, version, f"apache-airflow=={request.param}.*", day=day)
+    install(python, f"kafka-ferry @ {wheel.as_uri()}")
+    assert not {"apache-airflow-providers-apache-spark", "apache-airflow-providers-openlineage"} & airflows(python).keys()
+    return Installed(python, home, config_file("A->B.topics = orders"))
+
+
 def airflows(python: Path) -> dict[str, str]:
     """The versions of Airflow's packages."""
     names = "import importlib.metadata as m, json; print(json.dumps({d.name: d.version for d in m.distributions()}))"
@@ -125,6 +140,61 @@ def test_the_api_server_has_the_page_behind_its_login(installed: Installed) -> N
     with serving(installed) as address:
         assert status_of(f"{address}/ferry/api/overview") == 401
         assert status_of(f"{address}/ferry/no/such/route") == 404
+
+
+def test_airflow_and_the_page_work_without_the_spark_provider(without_spark: Installed) -> None:
+    without_spark.airflow("db", "migrate")
+    assert "ferry_page" in without_spark.airflow("plugins", "--output", "json")
+    dags = subprocess.run(
+        without_spark.command("dags", "list-import-errors", "--local"),
+        env=without_spark.environment,
+        cwd=without_spark.home,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "apache-airflow-providers-apache-spark" in "".join(dags.stdout.split()), dags.stdout + dags.stderr
+    with serving(without_spark) as address:
+        assert status_of(f"{address}/ferry/api/overview") == 401
+        with urllib.request.urlopen(f"{address}/auth/token", timeout=30) as answer:  # noqa: S310 - http on loopback
+            login = {"Authorization": f"Bearer {json.load(answer)['access_token']}"}
+        asked = urllib.request.Request(f"{address}/ferry/api/overview", headers=login)  # noqa: S310 - likewise
+        with urllib.request.urlopen(asked, timeout=60) as answer:  # noqa: S310 - likewise
+            told = json.load(answer)
+    (flow,) = told["flows"]
+    assert flow["problem"] is None, "the clusters were read"
+    assert "pip install apache-airflow-providers-apache-spark" in told["problem"]["next_step"]
+
+
+LINES = ["{wheel}[airflow,spark]", "kafka-ferry[airflow,spark] @ git+{clone}", "{folder}[airflow,spark]"]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_the_lines_of_the_documentation_install_ferry(line: str, wheel: Path, tmp_path: Path) -> None:
+    """docs/airflow.md has them. Where Ferry is, an extra needs no index that knows Ferry."""
+    clone = tmp_path / "ferry"
+    subprocess.run(["git", "clone", "--quiet", "--depth", "1", ROOT.as_uri(), clone], check=True)
+    python = virtual_environment(tmp_path / "venv", "3.11", "pip")
+    page = (ROOT / "docs" / "airflow.md").read_text(encoding="utf-8")
+    (spark,) = set(re.findall(r"(pyspark==\S+ pyspark-client==\S+)$", page, re.MULTILINE))
+    wanted = line.format(wheel=wheel, clone=clone.as_uri(), folder=clone)
+    install(python, *spark.split(), wanted, constraints=pinned(tmp_path))
+    found = "import pyspark, ferry.spark.submit as s; print(s.spark_home())"
+    said = subprocess.run([python, "-c", found], capture_output=True, text=True, check=True, env={"PATH": "/usr/bin:/bin"}).stdout
+    assert Path(said.strip(), "bin", "spark-submit").is_file()
+    assert {"apache-airflow", "apache-airflow-providers-apache-spark"} <= airflows(python).keys()
+    for extra in ("otel", "aws"):
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--constraint", pinned(tmp_path), f"kafka-ferry[{extra}]"], check=True)
+    check = "import opentelemetry.sdk, opentelemetry.exporter.otlp, aws_msk_iam_sasl_signer"
+    subprocess.run([python, "-c", check], check=True)
+
+
+def pinned(folder: Path) -> Path:
+    """The locked versions without their hashes: packages that the machine has already."""
+    found = folder / "pins.txt"
+    lock = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    found.write_text("\n".join(re.findall(r"^[\w.-]+(?:\[\w+\])?==[^\s;\\]+", lock, re.MULTILINE)))
+    return found
 
 
 @contextmanager

@@ -24,9 +24,9 @@ try:
     from ferry.airflow.replication_dag import replication_dag
     from ferry.airflow.verify_dag import verify_dag
     from ferry.airflow.versions import HAS_APPROVALS
-except ModuleNotFoundError as missing:
+except ImportError as missing:
     raise ConfigError(
-        f"Ferry's DAGs need Airflow and its Spark provider (no module {missing.name}): pip install 'kafka-ferry[airflow]', "
+        f"Ferry's DAGs need Airflow and its Spark provider ({missing}): pip install 'kafka-ferry[airflow]', "
         "or apache-airflow-providers-apache-spark where Airflow is there"
     ) from missing
 

@@ -20,7 +20,7 @@ from starlette.concurrency import run_in_threadpool
 import ferry.page
 from ferry.airflow.page_dags import dag_runs, ferry_dags, may_read, may_read_errors, may_read_runs, may_trigger
 from ferry.airflow.page_docs import DOCS, page_as_html
-from ferry.airflow.page_flows import Known, ServerFlows, tell_unnamed, unnamed_dags
+from ferry.airflow.page_flows import Known, ServerFlows, tell_no_dags, tell_unnamed, unnamed_dags
 from ferry.ledger.run_summary import DAYS_KEPT
 from ferry.page import documents
 from ferry.page.documents import FlowView, PageFlow
@@ -112,8 +112,9 @@ async def overview(request: Request, user: User, flows: ReadableFlows, known: An
         views = [_view(request, user, facts, NEWEST_RUNS) for facts, *_ in asked]
         # Only users who may see flows, or import errors, may see why a config cannot be read: the message names its keys.
         problem = known.problem if flows or (not known.flows and may_read_errors(user)) else None
-        unnamed = unnamed_dags(known, ferry_dags())
-        problem = tell_unnamed({dag: text for dag, text in unnamed.items() if may_read(user, dag)}) or problem
+        dags = ferry_dags()
+        unnamed = unnamed_dags(known, dags)
+        problem = tell_unnamed({dag: text for dag, text in unnamed.items() if may_read(user, dag)}) or problem or tell_no_dags(flows, dags)
         return documents.overview(views, time.time(), problem)
 
     return await run_in_threadpool(answer)

@@ -10,7 +10,7 @@ as the server's own processes do it (environment, secret backends, metadata data
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,9 +19,10 @@ from airflow.models.connection import Connection
 from ferry.airflow.connections import placeholder
 from ferry.airflow.flows import TAG, FlowReference, dag_id, refuse_same_ids, verify_dag_id
 from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER
+from ferry.airflow.versions import SPARK_PROVIDER, is_there
 from ferry.config import ConnectionFields, FerryConfig, Flow, load_config
 from ferry.config.flow import CONFIG_VARIABLE, named_configs
-from ferry.errors import ArgumentError, ConfigError, FerryError
+from ferry.errors import ArgumentError, ConfigError, FerryError, some_of
 from ferry.page.documents import PageFlow, page_flow
 from ferry.page.problem import Problem, problem_of
 
@@ -133,3 +134,12 @@ def tell_unnamed(dags: Mapping[str, str]) -> Problem | None:
         f"Airflow has DAGs of flows that are in no file that {CONFIG_VARIABLE} names for the api-server: {told}{more}",
         f"let {CONFIG_VARIABLE} of the api-server name these files too, with {os.pathsep} between two",
     )
+
+
+def tell_no_dags(flows: Iterable[PageFlow], dags: Mapping[str, str]) -> Problem | None:
+    """What a user is told about flows without a DAG (`dags`: as `unnamed_dags`), if it is because there is no Spark provider."""
+    without = [facts.flow for facts in flows if facts.dag_id not in dags]
+    if not without or is_there("airflow.providers.apache.spark"):
+        return None
+    what = f"Airflow has no DAG of {some_of(without, TOLD)}, and no Spark provider is installed here: DAGs need it, this page does not"
+    return Problem(ConfigError.__name__, what, f"pip install {SPARK_PROVIDER}, in the environment of every process of Airflow")

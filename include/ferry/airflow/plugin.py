@@ -6,12 +6,15 @@ The entry point `airflow.plugins` of the package names it, so Airflow finds it w
 from __future__ import annotations
 
 import importlib.util
+import logging
 from functools import cached_property
 from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
 from ferry.airflow import run_note
+
+log = logging.getLogger(__name__)
 
 
 def _takes_links() -> bool:
@@ -42,7 +45,10 @@ class FerryPagePlugin(AirflowPlugin):
 
     @cached_property
     def fastapi_apps(self) -> list[dict[str, Any]]:  # type: ignore[override]  # Airflow only reads it
-        """The app at /ferry."""
-        from ferry.airflow.page import page_app  # noqa: PLC0415 - see the text of the class
-
+        """The app at /ferry. What is broken here must not keep Airflow's api-server from starting."""
+        try:
+            from ferry.airflow.page import page_app  # noqa: PLC0415 - see the text of the class
+        except Exception:
+            log.exception("there is no Ferry page, because something that it needs is missing or has the wrong version")
+            return []
         return [{"app": page_app(), "url_prefix": "/ferry", "name": "Ferry"}]

@@ -86,7 +86,9 @@ def copied_flow(flow: FlowReference, command: str, what: str) -> Flow:
 
 def refuse_dry_run(flow: FlowReference, command: str) -> None:
     """Skip the task in a dry run."""
-    if not options_of(command, get_current_context()).writes:
+    with typed_retries(flow):
+        writes = options_of(command, get_current_context()).writes
+    if not writes:
         raise AirflowSkipException(f"dry run of {flow.name}: nothing is touched")
 
 

@@ -1,7 +1,8 @@
 """The note of a DAG run: why it failed and what to do, or how far the flow is behind after it.
 
 Airflow lets no task write the note of its own run. So tasks leave what they know as XComs, and a listener of Airflow's scheduler makes the
-note from them when the run has ended. A note that somebody else wrote stays. The scheduler goes on whatever happens here.
+note from them when the run has ended. What somebody else wrote, or gave the run when it started, stays behind it; what Ferry wrote about an
+earlier try of the run does not. The scheduler goes on whatever happens here.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ FAILURE = "ferry_failure"
 VERDICT = "ferry_verdict"
 # Airflow's column holds no more.
 MOST_CHARACTERS = 1000
+# Without so much of its first line, a note says too little.
+LEAST_CHARACTERS = 120
+# Ends Ferry's part of a note.
+SIGNATURE = "\n\n— Ferry"
 
 
 @hookimpl
@@ -37,28 +42,43 @@ def on_dag_run_failed(dag_run: DagRun, msg: str) -> None:  # noqa: ARG001 - Airf
     _write(dag_run)
 
 
-def note_of(left: Mapping[tuple[str, str], Any]) -> str:
-    """The note, from XComs by task and key, the oldest first; empty if there is none. The report's failure is the worst of the run."""
+def noted(note: str, left: Mapping[tuple[str, str], Any]) -> str:
+    """The new note of a run that has ended, by the one that it has. That of others stays whole, even if then nothing else fits."""
+    others = note.rpartition(SIGNATURE)[2].strip()
+    behind = f"{SIGNATURE}\n\n{others}".rstrip()
+    ours = note_of(left, MOST_CHARACTERS - len(behind))
+    return ours + behind if ours else others
+
+
+def note_of(left: Mapping[tuple[str, str], Any], room: int) -> str:
+    """Ferry's part of the note, from XComs by task and key, the oldest first. Empty if there is none, or no room for it.
+
+    The report's failure is the worst of the run.
+    """
     failures = {task: value for (task, key), value in left.items() if key == FAILURE}
     worst = failures.get(REPORT_TASK) or next(iter(failures.values()), None)
     lines = [] if worst is None else [_why(worst), f"next: {worst['next_step']}", f"log: {worst['url']}"]
     lines += [value for (_, key), value in left.items() if key == VERDICT]
-    spare = max(0, sum(map(len, lines)) + 2 * len(lines) - MOST_CHARACTERS)
-    if spare:
-        lines[0] = f"{lines[0][: -spare - 2]} …"
+    name = f" ({worst['error']})" if worst else ""
+    while lines and (excess := sum(map(len, lines)) + 2 * len(lines) - room) > 0:
+        kept = len(lines[0]) - excess - 2 - len(name)
+        if kept < LEAST_CHARACTERS:
+            lines.pop()
+        else:
+            lines[0] = f"{lines[0][:kept]} …{name}"
     return "\n\n".join(lines)  # Airflow shows Markdown
 
 
 def _why(failure: Mapping[str, str]) -> str:
     """Airflow shows little more than the beginning in its list of runs, beside the run and the DAG."""
-    return f"{re.sub(r'^(run .+? of )?[^ ]+->[^ ]+: ', '', failure['problem'])} ({failure['error']})"
+    problem = " ".join(str(failure["problem"]).split())
+    return f"{re.sub(r'^(run .+? of )?[^ ]+->[^ ]+: ', '', problem)} ({failure['error']})"
 
 
 def reason_in(note: str) -> tuple[str, str]:
-    """Why the run failed and the name of the error, from its note. Of a note that somebody else wrote: the first line, and no error."""
-    first = note.partition("\n")[0]
-    found = re.fullmatch(r"(.+) \((\w+)\)", first)
-    return (found[1], found[2]) if found and is_error(found[2]) else (first, "")
+    """Why the run failed and the name of the error, from its note. Nothing if Ferry left no reason: people write notes for any purpose."""
+    found = re.fullmatch(r"(.+) \((\w+)\)", note.partition("\n")[0])
+    return (found[1], found[2]) if found and is_error(found[2]) else ("", "")
 
 
 def _write(dag_run: DagRun) -> None:
@@ -67,11 +87,12 @@ def _write(dag_run: DagRun) -> None:
     from sqlalchemy.orm import object_session  # noqa: PLC0415 - likewise
 
     session = object_session(dag_run)
-    if session is None or dag_run.note:
+    if session is None:
         return
     found = select(XComModel).where(
         XComModel.dag_id == dag_run.dag_id, XComModel.run_id == dag_run.run_id, XComModel.key.in_((FAILURE, VERDICT))
     )
     rows = session.scalars(found.order_by(XComModel.timestamp))
-    if note := note_of({(row.task_id, row.key): XComModel.deserialize_value(row) for row in rows}):
+    note = noted(dag_run.note or "", {(row.task_id, row.key): XComModel.deserialize_value(row) for row in rows})
+    if note != (dag_run.note or ""):
         dag_run.note = note

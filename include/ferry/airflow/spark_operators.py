@@ -6,6 +6,7 @@ decides whether Airflow tries again.
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sys
@@ -20,9 +21,10 @@ from airflow.sdk import Connection, Context
 
 from ferry.airflow.flows import FlowReference
 from ferry.airflow.steps import request_of, skip_unless_needed
-from ferry.airflow.tasks import failure_of_exit_code, typed_retries
+from ferry.airflow.tasks import failure_of_job, typed_retries
 from ferry.airflow.verifying import verify_request_of
-from ferry.airflow.versions import SPARK_SUBMIT_OPTIONS, AirflowException, AirflowFailException, AirflowNotFoundException
+from ferry.airflow.versions import AirflowException, AirflowNotFoundException
+from ferry.errors import SparkMissing
 from ferry.spark.settings import ClassArchive, spark_conf, spark_environment
 from ferry.spark.submit import COPY_JOB, VERIFY_JOB, job_file, spark_home
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from ferry.airflow.lineage import Lineage  # imports the OpenLineage provider, an extra
 
 _EXIT_CODE = re.compile(r"Error code is: (\d+)")
+# Ferry's jobs do not resume: a new try fences the old one. Older providers do not know the option, and never resume.
+_SUBMIT_OPTIONS: dict[str, Any] = {"durable": False} if "durable" in inspect.signature(SparkSubmitOperator.__init__).parameters else {}
 # The Spark provider imports it for such a master, and does not require it.
 KUBERNETES = "apache-airflow-providers-cncf-kubernetes"
 
@@ -42,7 +46,7 @@ class FerrySparkOperator(SparkSubmitOperator):
     template_fields: Sequence[str] = ()
 
     def __init__(self, *, flow: FlowReference, conn_id: str, **options: Any) -> None:
-        super().__init__(conn_id=conn_id, name=f"ferry {flow.name}", **SPARK_SUBMIT_OPTIONS, **options)
+        super().__init__(conn_id=conn_id, name=f"ferry {flow.name}", **_SUBMIT_OPTIONS, **options)
         self.flow = flow
 
     @abstractmethod
@@ -51,12 +55,11 @@ class FerrySparkOperator(SparkSubmitOperator):
 
     def execute(self, context: Context) -> None:
         with typed_retries(self.flow):
-            request = self.request(context)
-        master = self._master()
-        self.application = str(job_file(self.job))
-        self.application_args = [str(self.flow.config), "--request", request]
-        home = str(spark_home())
-        self.conf = spark_conf(master, ClassArchive(Path(home)).use)
+            self.application_args = [str(self.flow.config), "--request", self.request(context)]
+            master = self._master()
+            self.application = str(job_file(self.job))
+            home = str(spark_home())
+            self.conf = spark_conf(master, ClassArchive(Path(home)).use)
         path = os.pathsep.join([str(Path(home) / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", "")])
         self.env_vars = {**spark_environment(home), "PATH": path}
         try:
@@ -65,23 +68,22 @@ class FerrySparkOperator(SparkSubmitOperator):
             code = _EXIT_CODE.search(str(problem))
             if code is None:
                 raise
-            raise failure_of_exit_code(int(code[1])) from problem
+            raise failure_of_job(self.flow, int(code[1]), str(problem)) from problem
 
     def _master(self) -> str:
+        """Where Spark runs. SparkMissing."""
         try:
             found = Connection.get(self._conn_id)
         except AirflowNotFoundException as problem:
-            raise AirflowFailException(
+            raise SparkMissing(
                 f"Spark connection {self._conn_id} does not exist: create it (type spark, host local[2] or spark://host:port), "
                 f"or name another one with ferry.spark.connection"
             ) from problem
         host = found.host or ""
         if not host:
-            raise AirflowFailException(f"Spark connection {self._conn_id} has no host: set it to local[2] or spark://host:port")
+            raise SparkMissing(f"Spark connection {self._conn_id} has no host: set it to local[2] or spark://host:port")
         if host.startswith("k8s:") and not _is_installed(KUBERNETES):  # the hook would end with a NameError
-            raise AirflowFailException(
-                f"Spark connection {self._conn_id} names Kubernetes, which needs another provider: pip install {KUBERNETES}"
-            )
+            raise SparkMissing(f"Spark connection {self._conn_id} names Kubernetes, which needs another provider: pip install {KUBERNETES}")
         if "://" in host or host.startswith("local"):
             return host if not found.port else f"{host}:{found.port}"
         return f"{found.conn_type}://{host}:{found.port}"

@@ -24,6 +24,7 @@ from ferry.ledger.run_report import PartitionFailure, RunReport, time_now
 from ferry.ledger.sync_outcome import LISTED
 from ferry.monitoring.limits import limits_broken
 from ferry.monitoring.measurements import run_measurements, status_measurements
+from ferry.monitoring.runs import COPY_TASK
 from ferry.monitoring.status import status_after_run
 from ferry.pipeline.report import UNFINISHED, keep_lag, keep_run
 from ferry.pipeline.run import Run
@@ -98,9 +99,8 @@ def sync(flow: FlowReference, name: str, planned: Mapping[str, Any] | None) -> d
     """One sync: its changes in the log, its document as XCom. Skipped when it is not due. Fails when it could not write something."""
     if planned is None:
         raise AirflowSkipException(NOT_PLANNED)
-    request = request_of(flow, get_current_context())
     with typed_retries(flow):
-        with Run(flow_for_running(flow), request) as run:
+        with Run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
             skip_if_taken_over(run)
             (outcome,) = run.sync([SyncName(name)], dry_run=planned["dry_run"])
         _show(sync_parts(outcome, LISTED))
@@ -120,11 +120,12 @@ def report(flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Map
     context = get_current_context()
     if planned["dry_run"]:
         raise AirflowSkipException("dry run: see the plan in the log of plan_run")
-    request = request_of(flow, context)
     with typed_retries(flow):
         settings = flow_for_running(flow)
-        with Run(settings, request) as run:
+        with Run(settings, request_of(flow, context)) as run:
             found = run.report(idle=not (planned["needs_copy"] or planned["needs_preparation"]), notices=planned.get("notices", ()))
+        if UNFINISHED in found.failed and (left := first_failure([COPY_TASK])):
+            found = replace(found, failed=(_failure_of_the_run(left),))
         if found.taken_over is None:
             found = with_unended_syncs(found, sync_tasks(settings))
         _show(report_parts(found))
@@ -145,7 +146,7 @@ def _stopped_early(flow: FlowReference) -> EarlierTaskFailed:
     if found is None:
         return EarlierTaskFailed("plan_run or prepare_topics failed: its log names the reason")
     now, run_id = time_now(), str(get_current_context()["dag_run"].run_id)
-    failure = PartitionFailure("", -1, found["error"], f"{found['task']}: {found['problem']}")
+    failure = _failure_of_the_run(found)
     if not (get_current_context().get("params") or {}).get("dry_run"):
         with contextlib.suppress(FerryError):  # what stopped the earlier task may stop this too, and is told below
             if trouble := keep_run(flow_for_running(flow), RunReport(flow.name, run_id, now, now, "", failed=(failure,))):
@@ -153,6 +154,11 @@ def _stopped_early(flow: FlowReference) -> EarlierTaskFailed:
     return EarlierTaskFailed(
         f"{found['task']} failed: {found['error']}: {found['problem']} (next: {found['next_step']}; log: {found['url']})"
     )
+
+
+def _failure_of_the_run(left: Mapping[str, str]) -> PartitionFailure:
+    """What a task has left, as a failure in the report."""
+    return PartitionFailure("", -1, left["error"], f"{left['task']}: {left['problem']}")
 
 
 def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import get_current_context
@@ -15,7 +15,7 @@ from ferry.airflow.run_note import FAILURE
 from ferry.airflow.versions import AirflowException, AirflowFailException, Stats
 from ferry.clusters.kept import kept_clients
 from ferry.config.flow import with_commands
-from ferry.errors import ExitCode, FerryError, RetryRule, all_errors
+from ferry.errors import ExitCode, FerryError, RetryRule, all_errors, error_named
 from ferry.monitoring.sending import METRIC_PREFIX
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 # After these exit codes Airflow must not try again: no error with such a code goes away by itself. (What a superseded run had to do, the
 # newer run does.)
 FINAL_EXIT_CODES = frozenset(ExitCode) - {ExitCode.DONE} - {kind.exit_code for kind in all_errors() if kind.retry is RetryRule.RETRY}
+
+# How a Spark job names its error (spark/job.py). Airflow's exception holds the end of the log.
+_ERROR_OF_JOB = re.compile(r"^ferry: (\w+): (.+)$", re.MULTILINE)
 
 NOT_PLANNED = "plan_run failed, so there is nothing to do: report_outcome names the reason"
 
@@ -54,10 +57,16 @@ def leave(key: str, value: Callable[[Any], object]) -> None:
         log.debug("%s could not be kept: %s", key, type(trouble).__name__)
 
 
-def _failure(problem: FerryError, step: str, task: Any) -> dict[str, str]:
-    url = str(task.log_url)
-    told = {"error": type(problem).__name__, "problem": str(problem), "next_step": linked(step, url), "url": url}
-    return {"task": str(task.task_id), **told}
+def _leave_failure(flow: FlowReference, error: str, problem: str, next_step: str) -> str:
+    """Leave why this task fails. Returns the next step with commands to paste."""
+    step = with_commands(next_step, flow.name, flow.config)
+
+    def told(task: Any) -> dict[str, str]:
+        url = str(task.log_url)
+        return {"task": str(task.task_id), "error": error, "problem": problem, "next_step": linked(step, url), "url": url}
+
+    leave(FAILURE, told)
+    return step
 
 
 def _task_url() -> str:
@@ -81,17 +90,18 @@ def typed_retries(flow: FlowReference) -> Iterator[None]:
         with kept_clients():
             yield
     except FerryError as problem:
-        step = with_commands(problem.next_step, flow.name, flow.config)
-        leave(FAILURE, partial(_failure, problem, step))
+        step = _leave_failure(flow, type(problem).__name__, str(problem), problem.next_step)
         text = f"{problem.named} (next: {linked(step, _task_url())})"
         if problem.retry is RetryRule.RETRY:
             raise AirflowException(text) from problem
         raise AirflowFailException(text) from problem
 
 
-def failure_of_exit_code(code: int) -> JobFailed:
-    """The exception for a Spark job that ended with `code` (not 0)."""
+def failure_of_job(flow: FlowReference, code: int, said: str) -> JobFailed:
+    """The exception for a Spark job that ended with `code` (not 0). `said`: the end of its log. Leaves the error that it names."""
     known = ExitCode(code)
+    for error, problem in _ERROR_OF_JOB.findall(said)[-1:]:
+        _leave_failure(flow, error, problem, error_named(error).next_step)
     text = f"the Spark job ended with exit code {code} ({known.name.lower().replace('_', ' ')}); its log above names the reason"
     failure = JobFailedForGood(text) if known in FINAL_EXIT_CODES else JobFailed(text)
     failure.exit_code = known

@@ -1,16 +1,14 @@
-"""What differs between the releases of Airflow that Ferry runs on (3.0 to 3.3), and between releases of its Spark provider.
+"""What differs between the releases of Airflow that Ferry runs on (3.0 to 3.3).
 
-Other modules import these names from here. What a release lacks is left out: docs/airflow.md has the list for users.
+Other modules import these names from here, also those of the page and of the plugin: so nothing here may need a provider. What a release
+lacks is left out: docs/airflow.md has the list for users.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import inspect
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
-
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 try:  # since 3.2
     from airflow.sdk import AssetOrTimeSchedule, CronDataIntervalTimetable
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AIRFLOW",
     "HAS_APPROVALS",
-    "SPARK_SUBMIT_OPTIONS",
+    "SPARK_PROVIDER",
     "AirflowException",
     "AirflowFailException",
     "AirflowNotFoundException",
@@ -44,14 +42,23 @@ __all__ = [
     "CronDataIntervalTimetable",
     "Stats",
     "dag_details",
+    "is_there",
     "with_deadline",
 ]
 
+
+def is_there(module: str) -> bool:
+    """Whether the module is installed. Imports the packages that hold it."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # nor are these
+        return False
+
+
 AIRFLOW = tuple(map(int, version("apache-airflow-core").split(".")[:2]))
+SPARK_PROVIDER = "apache-airflow-providers-apache-spark"
 # A person can confirm a task since 3.1, with a standard provider that has the operator.
-HAS_APPROVALS = AIRFLOW >= (3, 1) and importlib.util.find_spec("airflow.providers.standard.operators.hitl") is not None
-# Ferry's jobs do not resume: a new try fences the old one. Older providers do not know the option, and never resume.
-SPARK_SUBMIT_OPTIONS: dict[str, Any] = {"durable": False} if "durable" in inspect.signature(SparkSubmitOperator.__init__).parameters else {}
+HAS_APPROVALS = AIRFLOW >= (3, 1) and is_there("airflow.providers.standard.operators.hitl")
 
 
 def with_deadline(interval: timedelta, callback: str, arguments: dict[str, str], name: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ ENDPOINTS = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _TIMEOUTS = ("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT")
 _TEMPORALITY = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"
+MISSING = "the metrics were not sent, because OpenTelemetry is not installed: pip install 'kafka-ferry[otel]'"
 # So long a command that is done waits for a collector that does not answer, unless a variable says otherwise.
 SEND_SECONDS = 5.0
 
@@ -38,7 +39,7 @@ def send(found: Iterable[Measurement], began: int) -> str:
     try:
         from opentelemetry.sdk.metrics.export import MetricExportResult  # noqa: PLC0415 - slow to load, and few commands send
     except ImportError:
-        return "the metrics were not sent, because OpenTelemetry is not installed: pip install 'kafka-ferry[otel]'"
+        return MISSING
 
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # the caller says it
     variable = next(name for name in ENDPOINTS if os.environ.get(name))
@@ -46,6 +47,8 @@ def send(found: Iterable[Measurement], began: int) -> str:
         exporter = _exporter(os.environ)
         sent = exporter.export(metrics_data(found, began, time_ns(), os.environ))
         exporter.shutdown()
+    except ImportError:  # of the exporter, which is a package of its own
+        return MISSING
     except Exception as problem:  # noqa: BLE001 - of a library, by settings of any kind; only its class, because the settings may hold secrets
         return f"the metrics were not sent to the collector of {variable}: {type(problem).__name__}"
     if sent is not MetricExportResult.SUCCESS:
