@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
-from sqlalchemy import delete
+from sqlalchemy import delete, update
 from starlette.routing import Mount
 from tests.both_clusters import both_clusters
 from tests.waiting import NEVER_SECONDS, until
@@ -346,6 +346,32 @@ def test_dag_runs_are_in_the_list(page: Page) -> None:
     assert [reason.startswith("the last run failed") for reason in flow["reasons"]] == [True]
     with create_session() as session:
         session.query(DagRun).filter(DagRun.run_id == "manual__1+x").delete()
+
+
+def test_a_paused_dag_and_a_run_that_waits_are_told(page: Page) -> None:
+    now = datetime.now(UTC)
+    waits = DagRun(dag_id=DAG, run_id="waits", run_type=DagRunType.MANUAL, state=DagRunState.QUEUED, queued_at=now, run_after=now)
+
+    def told() -> tuple[str, list[str]]:
+        flow = next(flow for flow in page.get("overview")["flows"] if flow["flow"] == "A->B")
+        return flow["health"], flow["reasons"]
+
+    with create_session() as session:
+        session.add(DagBundleModel(name="of the test"))
+        session.flush()
+        session.add_all([DagModel(dag_id=DAG, bundle_name="of the test", is_paused=True), waits])
+    try:
+        assert told() == ("paused", ["its DAG is paused, so no run starts", "run waits was queued 0 s ago"])
+        with create_session() as session:
+            session.execute(update(DagModel).where(DagModel.dag_id == DAG).values(is_paused=False))
+        assert told()[0] == "queued"
+        assert page.get("runs", flow="A->B", limit=1)["runs"][0]["state"] == "queued"
+    finally:
+        with create_session() as session:
+            session.execute(delete(DagRun).where(DagRun.run_id == "waits"))
+            session.execute(delete(DagModel).where(DagModel.dag_id == DAG))
+            session.execute(delete(DagBundleModel).where(DagBundleModel.name == "of the test"))
+    assert told() == ("healthy", [])
 
 
 def test_the_browsers_cookie_is_a_login_for_files_too(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

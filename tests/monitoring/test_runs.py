@@ -145,7 +145,8 @@ def facts(run_id: str, state: str, started: str | None = BEGIN) -> DagRunFacts:
         ("following", "running", "following"),
         ("following", "failed", "failed"),
         ("following", "success", "done"),
-        (None, "queued", "running"),
+        (None, "queued", "queued"),
+        ("following", "queued", "following"),
         (None, "failed", "failed"),
         (None, "success", "done"),
     ],
@@ -230,3 +231,21 @@ def test_history_has_points_of_summaries_only_oldest_first() -> None:
     assert [(point["run_id"], point["records_per_second"]) for point in points] == [("a", 0.0), ("b", 5.0)]
     assert copy_speed(runs) == 5.0
     assert copy_speed([]) is None
+
+
+def test_a_run_whose_arguments_were_wrong_says_nothing_about_the_flow() -> None:
+    """The runs topic knows it as failed; if it could not be written there, only its note in Airflow says why."""
+    wrong = {"topic": "", "partition": -1, "error": "ArgumentError", "problem": "plan_run: flow A->B does not copy topic ordrs"}
+    kept_run = only(summary("typo", state="failed", failed=(wrong,), failed_total=1))
+    assert kept_run["state"] == "refused"
+    tasks = ("plan_run", "report_outcome")
+    noted = DagRunFacts("typo", "failed", BEGIN, BEGIN, "/x", tasks, reason=("flow A->B does not copy topic ordrs", "ArgumentError"))
+    before = {**empty_run("before"), "started": "2026-11-21T09:00:00.000+00:00", "state": "done"}
+    for known in ([kept_run, before], [before]):
+        newest, _ = joined_runs(known, [noted], 10)
+        assert (newest["run_id"], newest["state"]) == ("typo", "refused")
+        last = last_ended(joined_runs(known, [noted], 10))
+        assert last is not None
+        assert last["run_id"] == "before"
+    (real,) = joined_runs([], [replace(noted, reason=("gone", "ClusterUnreachable"))], 10)
+    assert real["state"] == "failed"

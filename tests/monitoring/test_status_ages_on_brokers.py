@@ -15,9 +15,12 @@ from tests.waiting import NEVER_SECONDS
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.partitions import TopicPartition
-from ferry.config import load_config
+from ferry.config import Flow, load_config
 from ferry.copying.request import RunRequest
+from ferry.errors import ExitCode
+from ferry.ledger.run_report import RunReport
 from ferry.monitoring import status
+from ferry.monitoring.verdict import Health
 from ferry.pipeline.plan import plan_run
 from ferry.recovery.not_copied import not_copied, source_ends
 from ferry.syncs.config_differences import NO_LIMIT
@@ -51,6 +54,24 @@ def test_only_a_record_with_a_time_has_an_age(
     assert time.monotonic() - began < NEVER_SECONDS
     assert 3_600 <= ages[TopicPartition(topic, 0)] < 3_700
     assert [ages[TopicPartition(topic, number)] for number in (1, 2, 3)] == [-1.0, 0.0, -1.0]
+
+
+def test_a_flow_that_never_ran(
+    flow_factory: Callable[..., Flow],
+    topic_factory: Callable[..., str],
+    source_cluster: SandboxCluster,
+    produce: Callable[..., None],
+    run_flow: Callable[..., RunReport],
+) -> None:
+    """A run that finds nothing to copy is a run too."""
+    topic = topic_factory(source_cluster)
+    flow = flow_factory(f"A->B.topics = {topic}")
+    found = status.flow_status(flow).verdict(time.time())
+    assert (found.health, found.next_step, found.exit_code) == (Health.NEVER_RAN, "start a run now", ExitCode.PARTLY_FAILED)
+    run_flow(flow)
+    assert status.flow_status(flow).verdict(time.time()).health is Health.HEALTHY
+    produce(source_cluster, topic, [(0, b"key", b"value")])
+    assert status.flow_status(flow).verdict(time.time()).health is Health.HEALTHY
 
 
 def test_an_application_may_call_its_topic_heartbeats(

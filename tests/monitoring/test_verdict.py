@@ -12,6 +12,7 @@ import pytest
 
 import ferry.page
 from ferry.config.settings import LAG_RECORDS
+from ferry.errors import ExitCode, all_errors, is_error
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
@@ -59,6 +60,8 @@ ENDED = {
     **run("done"), "records": 4_999, "finished": datetime.fromtimestamp(NOW - 130, UTC).isoformat(timespec="milliseconds"),
 }  # fmt: skip
 
+GROUP_FAILED = {"failed": 1, "why": {"error": "GroupFailed", "problem": "group bad, A.t-0: its metadata are too long"}}
+
 
 @pytest.mark.parametrize(
     ("signs", "health", "reason"),
@@ -87,7 +90,7 @@ ENDED = {
         (
             replace(HEALTHY, last_run=run("partly failed", failed=[STOPPED], syncs={"acls": {"failed": 1}, "groups": {"failed": 0}})),
             Health.FAILING,
-            "the last run partly failed: orders: TargetRecreated; sync acls",
+            "the last run partly failed: orders: TargetRecreated: deleted; sync acls",
         ),
         (
             replace(HEALTHY, last_run=run("failed", failed=[{**STOPPED, "topic": ""}])),
@@ -144,6 +147,27 @@ ENDED = {
             seen(Overview((IDLE,), open_transactions=(HELD,))),
             Health.FAILING,
             "1 transaction open for too long: A.orders-0 on B (open for 20 min, 3 records wait behind it)",
+        ),
+        (
+            replace(HEALTHY, last_run=run("partly failed", syncs={"groups": GROUP_FAILED})),
+            Health.FAILING,
+            "the last run partly failed: sync groups: group bad, A.t-0: its metadata are too long",
+        ),
+        (
+            replace(HEALTHY, last_run=ENDED, newest_run=run("following", syncs={"groups": GROUP_FAILED})),
+            Health.FAILING,
+            "run r1, which goes on: sync groups: group bad, A.t-0: its metadata are too long",
+        ),
+        (replace(HEALTHY, last_run=ENDED, newest_run=run("following", syncs={"groups": {"failed": 0}})), Health.HEALTHY, None),
+        (replace(HEALTHY, paused=True), Health.PAUSED, "its DAG is paused, so no run starts"),
+        (replace(HEALTHY, ran=False), Health.NEVER_RAN, "nothing was copied yet"),
+        (replace(HEALTHY, ran=False, newest_run=run("running")), Health.HEALTHY, None),
+        (replace(HEALTHY, ran=False, newest_run=run("refused")), Health.NEVER_RAN, "nothing was copied yet"),
+        (replace(HEALTHY, ran=False, last_run=run("done")), Health.HEALTHY, None),
+        (
+            replace(HEALTHY, newest_run={**run("queued"), "started": ENDED["finished"]}),
+            Health.QUEUED,
+            "run r1 was queued 2 min ago",
         ),
         (seen(Overview((IDLE,), open_transactions=({**HELD, "overdue": False},))), Health.HEALTHY, None),
         (replace(HEALTHY, last_verify={"differences_total": 2}), Health.FAILING, "the last verify found 2 differences"),
@@ -322,3 +346,32 @@ def test_the_page_has_a_sign_for_every_state_of_a_run() -> None:
     table = script.partition("const STATES = {")[2].partition("};")[0]
     signs = {quoted or plain for quoted, plain in re.findall(r'^  (?:"([^"]+)"|(\w+)): \[', table, re.MULTILINE)}
     assert signs == {state.value for state in RunState}
+
+
+def test_a_new_flow_whose_dag_is_paused_is_not_healthy() -> None:
+    found = verdict_of(seen(lagging(33_780, 5_640.0), paused=True, ran=False, newest_run={**run("queued"), "started": None}), NOW)
+    assert [reason.health for reason in found.reasons] == [Health.PAUSED, Health.NEVER_RAN, Health.QUEUED]
+    assert str(found) == "A->B is paused: its DAG is paused, so no run starts; 33,780 records behind, the oldest 94 min old"
+    assert found.next_step == "unpause the DAG in Airflow"
+    assert found.exit_code == ExitCode.PARTLY_FAILED
+    status = FlowStatus("A->B", (IDLE, replace(BEHIND, lag_records=10)), (), ran=False)
+    assert str(status.verdict(NOW)) == "A->B never ran: nothing was copied yet; 10 records behind, the oldest 30 s old"
+    assert "ran" not in status.document()
+
+
+@pytest.mark.parametrize("error", sorted(kind.__name__ for kind in all_errors() if is_error(kind.__name__) and "message" in kind.next_step))
+def test_a_next_step_that_speaks_of_a_message_has_it_beside_it(error: str) -> None:
+    limit = "appending to A.t-0: MESSAGE_TOO_LARGE (10): raise max.message.bytes of the remote topic"
+    for topic in ("t", ""):
+        failed = [{**STOPPED, "topic": topic, "error": error, "problem": limit}]
+        (reason,) = verdict_of(replace(HEALTHY, last_run=run("partly failed", failed=failed)), NOW).reasons
+        assert limit in reason.text
+        assert "message" in reason.next_step
+
+
+def test_the_page_has_a_sign_for_every_health() -> None:
+    script = (Path(ferry.page.__file__).parent / "static" / "elements.js").read_text()
+    table = script.partition("export const HEALTH = {")[2].partition("};")[0]
+    assert set(re.findall(r"^  (\w+): \[", table, re.MULTILINE)) == {health.value for health in Health}
+    order = (Path(ferry.page.__file__).parent / "static" / "overview.js").read_text().partition("const URGENCY = [")[2].partition("]")[0]
+    assert set(re.findall(r'"(\w+)"', order)) == {health.value for health in Health}

@@ -99,9 +99,9 @@ async def read() -> None:
 
 @app.get("/api/v2/dags/{dag_id}")
 async def dag(dag_id: str) -> dict[str, Any]:
-    """A DAG that is on."""
+    """Whether a DAG is on."""
     user()
-    return {"dag_id": dag_id, "is_paused": False}
+    return {"dag_id": dag_id, "is_paused": stage().paused}
 
 
 @app.post("/api/v2/dags/{dag_id}/dagRuns")
@@ -130,6 +130,7 @@ def main() -> None:
     product.may_trigger = lambda by, _: by.role != "viewer"  # type: ignore[assignment,attr-defined]
     product.may_read_errors = lambda by: by.role != "viewer"  # type: ignore[assignment,attr-defined]
     product.ferry_dags = dict
+    product.is_paused = lambda _: stage().paused
     product.dag_runs = lambda dag_id, limit: stage().dag_runs(dag_id, limit)
     page = product.page_app()
     page.state.flows, page.state.service = StagedFlows(), StagedService()

@@ -69,6 +69,7 @@ class Stage:
     posted: list[dict[str, Any]] = field(default_factory=list)
     run_seconds: float = RUN_SECONDS
     ended: tuple[DagRunFacts, ...] = ()
+    paused: bool = False
 
     def look(self, flow: str, name: ReadName, argument: str = "", *, again: bool = False) -> Outcome:
         """As PageService.look: what is known now. When it is read again, the clusters answer."""
@@ -136,6 +137,32 @@ def loss() -> Stage:
     summaries = [made_up.run_summary(1, "data lost", losses=tuple(lost), losses_total=1), *(made_up.run_summary(n) for n in range(2, 40))]
     found = {"overview": made_up.with_losses(made_up.overview(lag=2)), "runs": made_up.runs(summaries)}
     return Stage(Known((facts(),)), {"A->B": reads(**found)})
+
+
+def paused() -> Stage:
+    """A new flow: nobody has unpaused its DAG, and somebody has started a run."""
+    run = DagRunFacts("manual__first", "queued", made_up.iso(200), None, "/dags/d/runs/first")
+    found = {"overview": made_up.overview(lag=940, ran=False), "runs": made_up.runs([])}
+    return Stage(Known((facts(),)), {"A->B": reads(**found)}, ended=(run,), paused=True)
+
+
+def new() -> Stage:
+    """A flow that never ran; its DAG is on."""
+    return Stage(Known((facts(),)), {"A->B": reads(overview=made_up.overview(lag=940, ran=False), runs=made_up.runs([]))})
+
+
+def queued() -> Stage:
+    """A flow in order, whose next run waits."""
+    return replace(healthy(), ended=(DagRunFacts("manual__next", "queued", made_up.iso(45), None, "/dags/d/runs/next"),))
+
+
+def refused() -> Stage:
+    """A flow in order, after a run whose topic was mistyped."""
+    why = ("flow A->B does not copy topic ordrs", "ArgumentError")
+    run = DagRunFacts(
+        "manual__typo", "failed", made_up.iso(45), made_up.iso(30), "/dags/d/runs/typo", ("plan_run", "report_outcome"), reason=why
+    )
+    return replace(healthy(), ended=(run,))
 
 
 def missing() -> Stage:
@@ -216,5 +243,24 @@ def filling() -> Stage:
 
 SCENARIOS: dict[str, Callable[[], Stage]] = {
     made.__name__: made
-    for made in (healthy, lagging, following, loss, missing, failing, unreachable, nothing, idle, config, many, hostile, slow, filling)
+    for made in (
+        healthy,
+        lagging,
+        following,
+        loss,
+        paused,
+        new,
+        queued,
+        refused,
+        missing,
+        failing,
+        unreachable,
+        nothing,
+        idle,
+        config,
+        many,
+        hostile,
+        slow,
+        filling,
+    )
 }

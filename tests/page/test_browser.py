@@ -38,6 +38,18 @@ SEEN = {
     ),
     "following": ("Healthy", ("Following since", "ago, 0.4 s behind", "40 records")),
     "loss": ("Data lost", ("the source deleted 120 records that Ferry had not copied: payments-0 offsets 3,000 to 3,119", "1 loss")),
+    "paused": (
+        "Paused",
+        (
+            "its DAG is paused, so no run starts",
+            "nothing was copied yet",
+            "run manual__first was queued",
+            "Next: unpause the DAG in Airflow",
+        ),
+    ),
+    "new": ("Never ran", ("nothing was copied yet", "Next: start a run now", "79.0 k records", "No run yet")),
+    "queued": ("Queued", ("run manual__next was queued", "8 topics", "2 of 2 flows have a queued run.")),
+    "refused": ("Healthy", ("8 topics", "All 2 flows are healthy", ": refused")),
     "missing": (
         "Records missing",
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupState
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import GroupFailed
+from ferry.syncs.checkpoints import plan_checkpoints
 from ferry.syncs.group_decision import TargetGroup, decide_group
 from ferry.syncs.group_offsets import groups_outcome
 from ferry.syncs.group_placing import GroupResult, NotWritten
@@ -77,3 +79,15 @@ def test_a_notice_says_that_nothing_was_written() -> None:
     assert "1 group with something to write, and none was written" in notice
     (notice,) = groups_outcome(FLOW, TranslatedGroups((), (), ()), [], {}).notices
     assert "A has no consumer groups" in notice
+
+
+def test_a_partition_that_a_cluster_did_not_answer_for_has_failed() -> None:
+    """Another try may find its translation. A group that is not synced anyway waits for none."""
+    known, unread = positions("g")[0], replace(positions("g")[1], translation=None, problem="no leader", unread=True)
+    for state, failures in ((GroupState.EMPTY, ["group g, A.t-1: GroupFailed: no leader"]), ("Stable", [])):
+        decision = decide_group("g", (known, unread), TargetGroup(GroupDescription("g", state, "classic"), {}), {"A.t": 2}, alias="B")
+        outcome = groups_outcome(FLOW, TranslatedGroups(("g",), (known, unread), ()), [GroupResult(decision)], {})
+        assert list(map(str, outcome.failed)) == failures
+        assert "group g, A.t-1" not in [entry.what for entry in outcome.skipped]
+    plan = plan_checkpoints(TranslatedGroups(("g",), (known, unread), ()), {})
+    assert ([str(failure) for failure in plan.failed], plan.skipped) == (["group g, t-1: GroupFailed: no leader"], ())

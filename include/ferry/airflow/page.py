@@ -18,7 +18,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.concurrency import run_in_threadpool
 
 import ferry.page
-from ferry.airflow.page_dags import dag_runs, ferry_dags, may_read, may_read_errors, may_read_runs, may_trigger
+from ferry.airflow.page_dags import dag_runs, ferry_dags, is_paused, may_read, may_read_errors, may_read_runs, may_trigger
 from ferry.airflow.page_docs import DOCS, page_as_html
 from ferry.airflow.page_flows import Known, ServerFlows, tell_no_dags, tell_unnamed, unnamed_dags
 from ferry.ledger.run_summary import DAYS_KEPT
@@ -264,4 +264,5 @@ def _view(request: Request, user: BaseUser, facts: PageFlow, runs_of_airflow: in
     seen, _ = _look(request, facts, ReadName.OVERVIEW)
     found, _ = _look(request, facts, ReadName.RUNS)
     of_airflow = dag_runs(facts.dag_id, runs_of_airflow) if may_read_runs(user, facts.dag_id) else ()
-    return FlowView(facts, seen, found, of_airflow, may_trigger(user, facts.dag_id), may_trigger(user, facts.verify_dag_id))
+    allowed = may_trigger(user, facts.dag_id), may_trigger(user, facts.verify_dag_id)
+    return FlowView(facts, seen, found, of_airflow, *allowed, is_paused(facts.dag_id))

@@ -60,6 +60,12 @@ def ferry_dags() -> dict[str, str]:
     return {row.dag_id: row.description or "" for row in rows}
 
 
+def is_paused(dag_id: str) -> bool:
+    """Whether somebody has paused the DAG, or nobody has unpaused it yet, by the metadata database."""
+    with create_session(scoped=False) as session:
+        return bool(session.scalar(select(DagModel.is_paused).where(DagModel.dag_id == dag_id)))
+
+
 def dag_runs(dag_id: str, limit: int) -> tuple[DagRunFacts, ...]:
     """The newest `limit` runs of a DAG, newest first, from the metadata database."""
     columns = (DagRun.run_id, DagRun.state, DagRun.start_date, DagRun.queued_at, DagRun.end_date, DagRun.run_type, DagRun.conf)

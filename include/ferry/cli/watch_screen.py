@@ -14,6 +14,8 @@ from ferry.monitoring.watching import UNREACHABLE, FlowFrame
 
 _COLOURS = {"up to date": "green", "following": "green", "copying": "cyan", "behind": "yellow", UNREACHABLE: "bold red"}
 
+# A flow that is ill is not green, however little is left to copy.
+_ILL = dict.fromkeys(("loss", "failing"), "bold red") | dict.fromkeys(("missing", "paused", "never_ran", "lagging"), "yellow")
 # A panel counts as old when its look began more than two intervals and this time ago.
 GRACE_SECONDS = 5.0
 
@@ -36,10 +38,11 @@ def one_line(entry: FlowFrame) -> str:
 
 
 def _panel(entry: FlowFrame, now: float, interval: float) -> Panel:
-    colour, age = _COLOURS[entry.state], now - entry.at
+    colour, age = _ILL.get(entry.health, _COLOURS[entry.state]), now - entry.at
+    ill = f"{entry.health.replace('_', ' ')}, " if entry.health in _ILL else ""
     # While a look hangs, the panel is old: nobody knows whether the state lasts.
     old = age > 2 * interval + GRACE_SECONDS
-    title = Text(f"{entry.flow}: {entry.state} for {_span(max(0.0, (entry.at if old else now) - entry.since))}", style=colour)
+    title = Text(f"{entry.flow}: {ill}{entry.state} for {_span(max(0.0, (entry.at if old else now) - entry.since))}", style=colour)
     if old:
         title.append(f", as it was {_span(age)} ago", "bold yellow")
     body: list[RenderableType]

@@ -29,8 +29,11 @@ CHARACTERS_NAMED = 300
 
 
 class RunState(StrEnum):
-    """How a run stands, in the words that the page shows. The runs topic holds the states of runs that have ended."""
+    """How a run stands, in the words that the page shows. The runs topic holds the states of runs that have ended, but not `refused`: it
+    says `failed` of a run whose arguments were wrong.
+    """
 
+    QUEUED = "queued"
     RUNNING = "running"
     FOLLOWING = "following"
     DRY = "dry run"
@@ -40,6 +43,7 @@ class RunState(StrEnum):
     DATA_LOST = "data lost"
     FAILED = "failed"
     SUPERSEDED = "superseded"
+    REFUSED = "refused"
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,9 @@ def state_of(report: RunReport) -> RunState:
 def sync_counts(outcome: Mapping[str, Any]) -> dict[str, Any]:
     counts = outcome.get("counts") or {}
     found = {name: int(counts.get(name, len(outcome.get(name) or ()))) for name in ("changes", "skipped", "failed")}
-    return {**found, "left_out": str(outcome.get("left_out") or "")[:CHARACTERS_NAMED]}
+    first: Mapping[str, str] = next(iter(outcome.get("failed") or ()), {})
+    why = {"why": {"error": first["error"], "problem": f"{first['what']}: {first['problem']}"[:CHARACTERS_NAMED]}} if first else {}
+    return {**found, "left_out": str(outcome.get("left_out") or "")[:CHARACTERS_NAMED], **why}
 
 
 def encode_run_part(run_id: str, part: RunSummary | RunLag) -> tuple[bytes, bytes]:

@@ -1,6 +1,6 @@
 """Records that are missing: the source has them below the position, and no receipt settles them. Only a backfill copies them (pure)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from shlex import quote
@@ -48,3 +48,11 @@ def backfill_command(command: str, missing: Sequence[Missing], now: float) -> st
     start, end = (datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") for moment in (since, until))
     named = "".join(f" --topic {quote(topic)}" for topic in topics) if len(topics) <= TOPICS_NAMED else ""
     return f"{command}{named} --from {start} --until {end}"
+
+
+def missing_by_topic(missing: Iterable[Missing]) -> dict[str, int]:
+    """How many records are missing in each topic, most first."""
+    found: dict[str, int] = {}
+    for entry in missing:
+        found[entry.topic] = found.get(entry.topic, 0) + entry.records
+    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))

@@ -12,8 +12,10 @@ from typing import Any
 from ferry.errors import ArgumentError
 from ferry.ledger.run_summary import RunState
 
-# States that say nothing about a flow's health: the run has not ended, or it copied nothing on purpose.
-NO_NEWS = frozenset({RunState.RUNNING, RunState.FOLLOWING, RunState.DRY})
+# States of runs that go on.
+UNDER_WAY = frozenset({RunState.RUNNING, RunState.FOLLOWING})
+# States that say nothing about a flow's health: the run has not ended, or it copied nothing on purpose, or its arguments were wrong.
+NO_NEWS = UNDER_WAY | {RunState.QUEUED, RunState.DRY, RunState.REFUSED}
 # Errors of the person who started a run by hand.
 _OF_THE_REQUEST = frozenset({ArgumentError.__name__})
 # States in which nothing failed.
@@ -50,9 +52,14 @@ class DagRunFacts:
 
 
 def tells_health(run: Mapping[str, Any]) -> bool:
-    """Whether the run says something about the flow's health: it has ended, and not because its arguments were wrong."""
-    refused = bool(run["failed"]) and all(failure["error"] in _OF_THE_REQUEST for failure in run["failed"])
-    return run["state"] not in NO_NEWS and not refused
+    """Whether the run says something about the flow's health."""
+    return run["state"] not in NO_NEWS
+
+
+def judged(run: dict[str, Any]) -> dict[str, Any]:
+    """The run as `refused` if only its arguments were wrong. Of a run that only Airflow knows, `cause` is the error."""
+    refused = run["failed"] and all({entry["error"], entry.get("cause")} & _OF_THE_REQUEST for entry in run["failed"])
+    return {**run, "state": RunState.REFUSED} if refused else run
 
 
 def last_ended(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -82,7 +89,7 @@ def _with_airflow(run: dict[str, Any] | None, facts: DagRunFacts) -> dict[str, A
         run = {**empty_run(facts.run_id), "started": facts.started, "finished": facts.finished}
     run = {**run, "dag_run_url": facts.url, "airflow_state": facts.state}
     if facts.state in _AIRFLOW_RUNS:
-        return {**run, "state": RunState.FOLLOWING if run["state"] == RunState.FOLLOWING else RunState.RUNNING, "finished": None}
+        return {**run, "state": run["state"] if run["state"] == RunState.FOLLOWING else RunState(facts.state), "finished": None}
     if facts.state == _AIRFLOW_FAILED and run["state"] in _WELL | _WITHOUT_RESULT:
         # If a limit is broken or could not be checked, the copy itself did not fail.
         state = run["state"] if run["state"] in _WELL and facts.failed_tasks == (LIMITS_TASK,) else RunState.FAILED
@@ -90,7 +97,7 @@ def _with_airflow(run: dict[str, Any] | None, facts: DagRunFacts) -> dict[str, A
         tasks = [task for task in facts.failed_tasks if task != REPORT_TASK] or facts.failed_tasks
         why, cause = facts.reason if len(tasks) == 1 and facts.reason[0] else ("its log in Airflow says why", "")
         named = [{"topic": "", "partition": -1, "error": f"task {task} failed", "problem": why, "cause": cause} for task in tasks]
-        return {**run, "state": state, "failed": [*run["failed"], *named], "failed_total": run["failed_total"] + len(named)}
+        return judged({**run, "state": state, "failed": [*run["failed"], *named], "failed_total": run["failed_total"] + len(named)})
     if run["state"] in _WITHOUT_RESULT:
         return {**run, "state": RunState.DRY if facts.dry else RunState.DONE}
     return run

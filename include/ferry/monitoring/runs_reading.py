@@ -17,7 +17,7 @@ from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.run_summary import DAYS_KEPT, KEY_PREFIX, LAG_PREFIX, RunLag, RunState, RunSummary, decode_run_part, state_of, sync_counts
 from ferry.ledger.runs_topic import RUN_DAYS, VERIFY_PREFIX, RunOpened, RunRecords, fold_run_record, following, follows
-from ferry.monitoring.runs import empty_run, last_ended
+from ferry.monitoring.runs import empty_run, judged, last_ended
 from ferry.verify import results_topic
 from ferry.verify.report import VerifyReport
 
@@ -114,7 +114,7 @@ def recent_runs(records: Iterable[InternalRecord], where: str, now: float) -> Re
         for run_id, run in runs.items()
         if run_id not in summaries
     ]
-    found.sort(key=lambda run: (run["started"] or "", run["run_id"]), reverse=True)
+    found = sorted(map(judged, found), key=lambda run: (run["started"] or "", run["run_id"]), reverse=True)
     document = {"runs": found[:RUNS_KEPT], "verifies": list(_verifies(verifies, where)), "unreadable": unreadable}
     return RecentRuns(document, following(runs, now), ended)
 

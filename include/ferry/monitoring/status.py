@@ -57,8 +57,9 @@ class FlowStatus:
     """`broken`: the limits of `ferry.alert.*` that it exceeds. `lacking`: what the releases of its clusters cannot do.
     `stopped`: partitions (-1: whole topics) that the next run will not copy. `following`: the run that follows now. `gone`:
     one that should follow, but that proves no more that it goes on: it was killed. `missing`: as of missing.py; a look after a run does not
-    tell. `last_run` (as of runs.last_ended), `last_verify`: the newest that ended; `newest_run` may go on. `records_per_second`: how fast
-    the last runs copied. `interval_seconds`: of the schedule. `config`: the path of the file. `left_out`: as of left_out_lines.
+    tell. `last_run` (as of runs.last_ended), `last_verify`: the newest that ended; `newest_run` may go on. `ran`: a run or a seed has
+    written to the target. `records_per_second`: how fast the last runs copied. `interval_seconds`: of the schedule. `config`: the file.
+    `left_out`: as of left_out_lines.
     `stage`: a ferry.ledger.recovery_record.Stage; `stage_since` (ms): when groups began to move, 0 while the flow replicates.
     """
 
@@ -77,6 +78,7 @@ class FlowStatus:
     last_run: Mapping[str, Any] | None = field(default=None, hash=False)
     newest_run: Mapping[str, Any] | None = field(default=None, hash=False)
     last_verify: Mapping[str, Any] | None = field(default=None, hash=False)
+    ran: bool = True
     records_per_second: float | None = None
     interval_seconds: float | None = None
     config: str = "mm2.properties"
@@ -92,7 +94,7 @@ class FlowStatus:
 
     def document(self) -> dict[str, Any]:
         fields = asdict(self)
-        for name in ("last_stable_lags", "records_per_second", "interval_seconds", "last_verify", "newest_run", "config"):
+        for name in ("last_stable_lags", "records_per_second", "interval_seconds", "last_verify", "newest_run", "ran", "config"):
             del fields[name]
         fields["lacking"] = [lack._asdict() for lack in self.lacking]
         fields["open_transactions"] = [entry.document() for entry in self.last_stable_lags]
@@ -117,7 +119,9 @@ class FlowStatus:
             held=[held_by(entry.document()) for entry in self.last_stable_lags if entry.overdue],
             broken=self.broken,
             last_run=self.last_run,
+            newest_run=self.newest_run,
             last_verify=self.last_verify,
+            ran=self.ran,
             interval_seconds=self.interval_seconds,
             records_per_second=self.records_per_second,
         )
@@ -236,9 +240,10 @@ def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple
         for facts in seen.facts
     )
     broken, stopped, record = broken_limits(flow.alerts, partitions), stopped_partitions(flow, seen), seen.state.recovery
+    ran = known is not None or seen.state.flow is not None or not flow.copies
     stage = (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
     path, left_out = str(flow.source.path), tuple(left_out_lines(seen.skipped))
-    status = FlowStatus(flow.name, partitions, (), behind, broken, seen.lacking, *stage, stopped, config=path, left_out=left_out)
+    status = FlowStatus(flow.name, partitions, (), behind, broken, seen.lacking, *stage, stopped, ran=ran, config=path, left_out=left_out)
     return seen, status
 
 

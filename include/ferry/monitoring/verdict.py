@@ -2,11 +2,12 @@
 
 Everything that tells people how a flow is uses it: `ferry status`, `ferry watch`, the report of a run, the Ferry page.
 
-The word is the worst that applies: unreachable (nothing is known), then loss, failing, missing, lagging, healthy. The verdict holds every
-reason, the worst first, so that no reason hides another.
+The word is the worst that applies: unreachable (nothing is known), then loss, failing, missing, paused, never ran, lagging, queued,
+healthy. The verdict holds every reason, the worst first, so that no reason hides another. Only the page asks Airflow, so only it knows what
+is paused or queued.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -32,7 +33,8 @@ from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.lag import Lag
 from ferry.monitoring.limits import RUN_NOW, BrokenLimit, step_of
-from ferry.monitoring.missing import Missing, backfill_command
+from ferry.monitoring.missing import Missing, backfill_command, missing_by_topic
+from ferry.monitoring.runs import UNDER_WAY
 
 # The lag of a flow that runs on time stays below this many intervals of its schedule.
 INTERVALS_BEHIND = 2
@@ -46,7 +48,10 @@ class Health(StrEnum):
     LOSS = "loss"
     FAILING = "failing"
     MISSING = "missing"
+    PAUSED = "paused"
+    NEVER_RAN = "never_ran"
     LAGGING = "lagging"
+    QUEUED = "queued"
     HEALTHY = "healthy"
     UNKNOWN = "unknown"
 
@@ -54,6 +59,7 @@ class Health(StrEnum):
 _CODES = {
     Health.UNREACHABLE: ExitCode.UNREACHABLE,
     Health.LOSS: ExitCode.DATA_LOST,
+    Health.QUEUED: ExitCode.DONE,
     Health.HEALTHY: ExitCode.DONE,
     Health.UNKNOWN: ExitCode.OTHER,
 }
@@ -62,7 +68,10 @@ _WORDS = {
     Health.LOSS: "has lost records",
     Health.FAILING: "is failing",
     Health.MISSING: "is not complete",
+    Health.PAUSED: "is paused",
+    Health.NEVER_RAN: "never ran",
     Health.LAGGING: "lags",
+    Health.QUEUED: "waits",
     Health.HEALTHY: "is healthy",
     Health.UNKNOWN: "is unknown",
 }
@@ -109,8 +118,9 @@ class Signs:
 
     `lag` None: nothing was read yet. `losses`: places of losses that nobody acknowledged, with `lost_records` offsets; `lost`: their kinds
     and topics. `stopped`: partitions that the next run will not copy. `held`: transactions that have been open for too long. Lists may
-    be cut; totals count all. `problem`: why the last read failed. `last_run`: as of runs.last_ended; `last_verify`: the newest report.
-    `interval_seconds` of the schedule. `records_per_second`: how fast the last runs copied. `config`: the path of the file.
+    be cut; totals count all. `problem`: why the last read failed. `last_run`: as of runs.last_ended; `newest_run` may go on; `last_verify`:
+    the newest report. `ran`: the target knows of a run. `paused`: the DAG is. `interval_seconds` of the schedule. `records_per_second`: how
+    fast the last runs copied. `config`: the path of the file.
     """
 
     flow: str
@@ -127,7 +137,10 @@ class Signs:
     broken: Sequence[BrokenLimit] = ()
     problem: Problem | None = None
     last_run: Mapping[str, Any] | None = field(default=None, hash=False)
+    newest_run: Mapping[str, Any] | None = field(default=None, hash=False)
     last_verify: Mapping[str, Any] | None = field(default=None, hash=False)
+    ran: bool = True
+    paused: bool = False
     interval_seconds: float | None = None
     records_per_second: float | None = None
 
@@ -246,14 +259,6 @@ def not_counted(signs: Signs) -> list[str]:
     return found + ([f"{count_of(waiting, 'record')} behind an open transaction"] if waiting else [])
 
 
-def missing_by_topic(missing: Iterable[Missing]) -> dict[str, int]:
-    """How many records are missing in each topic, most first."""
-    found: dict[str, int] = {}
-    for entry in missing:
-        found[entry.topic] = found.get(entry.topic, 0) + entry.records
-    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
-
-
 def _unreachable(signs: Signs, _: float) -> Iterator[Reason]:
     if signs.problem is not None and signs.problem.unreachable:
         yield Reason(Health.UNREACHABLE, signs.problem.message, signs.problem.next_step)
@@ -298,22 +303,32 @@ def _stopped(signs: Signs) -> Iterator[Reason]:
 
 
 def _failed_run(signs: Signs, now: float) -> Iterator[Reason]:
-    """The last run, unless all that failed in it is stopped or held back: that is told already."""
-    run = signs.last_run
+    """The last run, unless all that failed in it is stopped or held back: that is told already. Syncs of a run that follows, at once."""
+    newest, run = signs.newest_run, signs.last_run
+    if newest is not None and newest["state"] in UNDER_WAY and (broken := _failed_syncs(newest)):
+        named = [problem for _, problem in broken]
+        yield Reason(Health.FAILING, f"run {newest['run_id']}, which goes on: {_named(named, len(named))}", _step_of(broken[0][0]))
     if run is None or run["state"] not in {RunState.FAILED, RunState.PARTLY_FAILED}:
         return
     told = {(failure.topic, failure.error) for failure in signs.stopped} | {(held.topic, TransactionHangs.__name__) for held in signs.held}
     failed = [entry for entry in run["failed"] if (entry["topic"], entry["error"]) not in told]
-    named = [f"{entry['topic']}: {entry['error']}" if entry["topic"] else _whole(entry) for entry in failed]
-    named = [*dict.fromkeys(named), *(f"sync {name}" for name, counts in run["syncs"].items() if counts["failed"])]
+    found = [(entry["error"], _whole(entry)) for entry in failed] + _failed_syncs(run)
+    named = list(dict.fromkeys(problem for _, problem in found))
     if run["failed"] and not named:
         return
-    of_airflow = bool(failed) and _of_airflow(failed[0])
+    of_airflow = bool(failed) and failed[0]["error"].startswith("task ")  # as joined_runs names it
     over = bool(failed) and signs.problem is None and _could_not_reach(failed[0])
     text = f"{_LAST_RUN}{run['state']}{_ago(run, now)}" + (f": {_named(named, len(named))}" if named else "")
     text += "; now both clusters answer" if over else ""
-    step = _RUN if over else _READ_LOG if of_airflow else _step_of(failed[0]["error"] if failed else "")
+    step = _RUN if over else _READ_LOG if of_airflow else _step_of(found[0][0] if found else "")
     yield Reason(Health.FAILING, text, step)
+
+
+def _failed_syncs(run: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The error and the first problem of each sync that failed; an older Ferry has kept neither."""
+    failed = {name: counts for name, counts in run["syncs"].items() if counts["failed"]}
+    whys = {name: counts.get("why") or {"error": "", "problem": ""} for name, counts in failed.items()}
+    return [(why["error"], f"sync {name}{why['problem'] and ': '}{why['problem']}") for name, why in whys.items()]
 
 
 def _missing(signs: Signs, now: float) -> Iterator[Reason]:
@@ -324,6 +339,22 @@ def _missing(signs: Signs, now: float) -> Iterator[Reason]:
     obstacle = next((entry.obstacle for entry in signs.missing if entry.obstacle), "their times could not be read: try again")
     step = backfill_command(flow_command("backfill", signs.flow, signs.config), signs.missing, now) or obstacle
     yield Reason(Health.MISSING, f"{text}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED})", step)
+
+
+def _idle(signs: Signs, _: float) -> Iterator[Reason]:
+    """No run comes, or none ever came."""
+    newest = signs.newest_run
+    if signs.paused:
+        yield Reason(Health.PAUSED, "its DAG is paused, so no run starts", "unpause the DAG in Airflow")
+    if not signs.ran and signs.last_run is None and (newest is None or newest["state"] not in UNDER_WAY):
+        yield Reason(Health.NEVER_RAN, "nothing was copied yet", _RUN)
+
+
+def _queued(signs: Signs, now: float) -> Iterator[Reason]:
+    run = signs.newest_run
+    if run is not None and run["state"] == RunState.QUEUED:
+        step = "wait; if the run stays queued, see whether the DAG is paused, the scheduler is up, and a slot is free"
+        yield Reason(Health.QUEUED, f"run {run['run_id']} was queued{_ago(run, now)}", step)
 
 
 def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
@@ -351,7 +382,7 @@ def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
         yield Reason(Health.LAGGING, text, RUN_NOW)
 
 
-_JUDGES: tuple[Callable[[Signs, float], Iterator[Reason]], ...] = (_unreachable, _losses, _failing, _missing, _lagging)
+_JUDGES: tuple[Callable[[Signs, float], Iterator[Reason]], ...] = (_unreachable, _losses, _failing, _missing, _idle, _lagging, _queued)
 _NOTHING_LEFT = "nothing is left to copy; ferry status also looks for records that a seed left out"
 _BY_SEED = "ferry seed set the positions past them; a backfill copies them, and nothing twice"
 _LAST_RUN = "the last run "
@@ -390,18 +421,14 @@ def _gist(problem: str) -> str:
 
 
 def _whole(failure: Mapping[str, Any]) -> str:
-    """A failure of a whole run: it has one reason, so it says all of it."""
-    return failure["problem"] if _could_not_reach(failure) else f"{failure['error']}: {failure['problem']}"
+    """A failure of a run with its problem: its next step speaks of it. Places have one problem each, so of these only the topic is told."""
+    told = failure["problem"] if _could_not_reach(failure) else f"{failure['error']}: {failure['problem']}"
+    return f"{failure['topic']}: {told}" if failure["topic"] else told
 
 
 def _could_not_reach(failure: Mapping[str, Any]) -> bool:
     """Whether only Airflow knows the failure, because a cluster did not answer."""
     return bool(failure.get("cause") == ClusterUnreachable.__name__)
-
-
-def _of_airflow(failure: Mapping[str, Any]) -> bool:
-    """As joined_runs names it."""
-    return bool(failure["error"].startswith("task "))
 
 
 def _step_of(error: str) -> str:

@@ -57,7 +57,7 @@ def page_flow(flow: Flow, dag_id: str, verify_dag_id: str) -> PageFlow:
 
 @dataclass(frozen=True)
 class FlowView:
-    """Everything that is known now about one flow, for one user."""
+    """Everything that is known now about one flow, for one user. `paused`: its DAG is."""
 
     facts: PageFlow
     overview: Snapshot[Overview]
@@ -65,6 +65,7 @@ class FlowView:
     dag_runs: tuple[DagRunFacts, ...] = ()
     may_trigger: bool = False
     may_verify: bool = False
+    paused: bool = False
 
 
 def envelope(snapshot: Snapshot[Any], now: float, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,6 +107,8 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         config=facts.config,
         problem=view.overview.problem or view.runs.problem,
         last_run=ended,
+        newest_run=runs[0] if runs else None,
+        paused=view.paused,
         last_verify=next(iter(verifies), None),
         interval_seconds=facts.interval_seconds,
         records_per_second=copy_speed(kept),

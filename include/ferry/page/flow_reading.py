@@ -43,6 +43,7 @@ def read_overview(flow: Flow) -> dict[str, Any]:
         "broken": [asdict(limit) for limit in status.broken],
         "left_out": status.left_out,
         "missing": [asdict(entry) for entry in status.missing[:MISSING_NAMED]],
+        "ran": status.ran,
         "losses_by_topic": dict(Counter(loss["topic"] for loss in unseen)),
     }
 

@@ -12,8 +12,8 @@ from ferry.errors import offsets_of
 from ferry.ledger.run_report import PartitionFailure
 from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit
-from ferry.monitoring.missing import Missing
-from ferry.monitoring.verdict import Signs, held_by, missing_by_topic
+from ferry.monitoring.missing import Missing, missing_by_topic
+from ferry.monitoring.verdict import Signs, held_by
 
 # What the page shows of a partition.
 SHOWN = tuple(entry.name for entry in fields(PartitionStatus) if entry.name not in {"retention_seconds", "heartbeats"})
@@ -39,8 +39,8 @@ class Overview:
 
     `losses`: as LossReport, with `run_id` and `acknowledged`; those that nobody acknowledged come first. `losses_open` counts these, and
     `losses_by_topic` counts them by topic; they have `lost_records` offsets. `stopped`: partitions that the next run will not copy, as
-    PartitionFailure. `open_transactions`: as of LastStableLag.document. `broken`, `missing`, `left_out`: as of FlowStatus. The lists may be
-    cut; the totals count everything.
+    PartitionFailure. `open_transactions`: as of LastStableLag.document. `broken`, `missing`, `ran`, `left_out`: as of FlowStatus. The lists
+    may be cut; the totals count everything.
     """
 
     partitions: tuple[PartitionStatus, ...]
@@ -55,6 +55,7 @@ class Overview:
     broken: tuple[BrokenLimit, ...] = ()
     missing: tuple[Missing, ...] = ()
     left_out: Sequence[str] = ()
+    ran: bool = True
 
     @cached_property
     def missing_by_topic(self) -> dict[str, int]:
@@ -97,6 +98,7 @@ class Overview:
             stopped_total=self.stopped_total,
             held=[held_by(entry) for entry in self.overdue],
             broken=self.broken,
+            ran=self.ran,
         )
 
     @property

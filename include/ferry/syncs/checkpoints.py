@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ferry.clusters.internal_producer import append_records
 from ferry.config import Flow
 from ferry.config.mm2_topics import checkpoints_topic
+from ferry.errors import GroupFailed
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, Measurement, SyncFailure, SyncOutcome
 from ferry.syncs.context import SyncContext
@@ -31,6 +32,7 @@ class CheckpointPlan:
     due: tuple[tuple[Checkpoint, Checkpoint | None], ...]
     unchanged: int
     skipped: tuple[Skipped, ...]
+    failed: tuple[SyncFailure, ...] = ()
 
 
 def sync_checkpoints(context: SyncContext) -> SyncOutcome:
@@ -49,7 +51,7 @@ def sync_checkpoints(context: SyncContext) -> SyncOutcome:
         measured = _latencies(flow, plan, time.time_ns() // 1_000_000 - queried)
     changes += tuple(_change(checkpoint, before) for checkpoint, before in plan.due)
     left_out = [Skipped(f"group {entry.group}", entry.reason) for entry in groups.left_out if not entry.error]
-    failed = tuple(SyncFailure(f"group {entry.group}", entry.error, entry.reason) for entry in groups.left_out if entry.error)
+    failed = plan.failed + tuple(SyncFailure(f"group {entry.group}", entry.error, entry.reason) for entry in groups.left_out if entry.error)
     counts = {"groups": len(groups.groups), "written": len(plan.due), "unchanged": plan.unchanged}
     return SyncOutcome(changes, (*left_out, *plan.skipped), failed, contents.notices(), counts, measured)
 
@@ -57,12 +59,15 @@ def sync_checkpoints(context: SyncContext) -> SyncOutcome:
 def plan_checkpoints(groups: TranslatedGroups, previous: Mapping[CheckpointKey, Checkpoint]) -> CheckpointPlan:
     """Which positions to write (pure)."""
     due: list[tuple[Checkpoint, Checkpoint | None]] = []
-    skipped = []
+    skipped, failed = list[Skipped](), list[SyncFailure]()
     unchanged = 0
     for position in groups.positions:
         what = f"group {position.group}, {position.topic}-{position.partition}"
         if position.upstream_offset is None or position.translation is None:
-            skipped.append(Skipped(what, position.problem or "the group has no offset there"))
+            if position.unread:
+                failed.append(SyncFailure(what, GroupFailed.__name__, position.problem))
+            else:
+                skipped.append(Skipped(what, position.problem or "the group has no offset there"))
             continue
         image, exact = position.translation.image, position.translation.exact
         now = Checkpoint(position.group, position.remote_topic, position.partition, position.upstream_offset, image, position.metadata)
@@ -74,7 +79,7 @@ def plan_checkpoints(groups: TranslatedGroups, previous: Mapping[CheckpointKey, 
         if exact and before is not None and before.downstream_offset > image:
             larger = f"the last checkpoint ({before.downstream_offset}) is larger than the translated offset ({image})"
             skipped.append(Skipped(what, f"{larger}; by MM2's rule it stays until the group has passed it"))
-    return CheckpointPlan(tuple(due), unchanged, tuple(skipped))
+    return CheckpointPlan(tuple(due), unchanged, tuple(skipped), tuple(failed))
 
 
 def is_due(now: Checkpoint, before: Checkpoint | None) -> bool:

@@ -8,7 +8,7 @@ target.
 from collections.abc import Iterable, Mapping
 
 from ferry.config import Flow
-from ferry.errors import FerryError, count_of
+from ferry.errors import FerryError, GroupFailed, count_of
 from ferry.ledger.recovery_record import why_groups_may_not_be_synced
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, Measurement, SyncFailure, SyncOutcome
@@ -79,12 +79,14 @@ def _not_written(result: GroupResult) -> tuple[list[Skipped], list[SyncFailure]]
     left += [
         Skipped(_name(entry), entry.reason)
         for entry in decision.partitions
-        if entry.placement in {Placement.NONE, Placement.AHEAD} and not entry.untouched
+        if entry.placement in {Placement.NONE, Placement.AHEAD} and not entry.untouched and not entry.position.unread
     ]
+    unread = [] if decision.untouched else [entry for entry in decision.partitions if entry.position.unread]
+    broken = [SyncFailure(_name(entry), GroupFailed.__name__, entry.reason) for entry in unread]
     whys = [(whole, result.whole)] if result.whole is not None else []
     whys += [(_name(entry), result.partitions[entry.remote]) for entry in decision.partitions if entry.remote in result.partitions]
     left += [Skipped(what, why.reason) for what, why in whys if not why.error]
-    return left, [SyncFailure(what, why.error, why.reason) for what, why in whys if why.error]
+    return left, broken + [SyncFailure(what, why.error, why.reason) for what, why in whys if why.error]
 
 
 def _change(entry: PartitionDecision) -> Change:

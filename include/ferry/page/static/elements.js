@@ -7,6 +7,9 @@ import { BASE } from "./reading.js";
 export const HEALTH = {
   healthy: ["✓", "Healthy"],
   lagging: ["◔", "Lagging"],
+  paused: ["‖", "Paused"],
+  never_ran: ["○", "Never ran"],
+  queued: ["…", "Queued"],
   failing: ["✕", "Failing"],
   loss: ["!", "Data lost"],
   missing: ["◌", "Records missing"],

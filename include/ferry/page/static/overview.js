@@ -60,7 +60,7 @@ function ClusterMap({ clusters, flows, go }) {
 }
 
 // What the arrow of a flow says instead of its lag.
-const WORSE = { unknown: "not read yet", unreachable: "cannot be read", loss: "records lost", missing: "records missing" };
+const WORSE = { unknown: "not read yet", unreachable: "cannot be read", loss: "records lost", missing: "records missing", paused: "paused", never_ran: "never ran" };
 
 function lagged(flow) {
   if (flow.health in WORSE) return WORSE[flow.health];
@@ -123,17 +123,20 @@ function Card({ flow, go, again }) {
 }
 
 // In this order cards are shown: first the flows that need a person.
-const URGENCY = ["unreachable", "loss", "failing", "missing", "lagging", "unknown", "healthy"];
+const URGENCY = ["unreachable", "loss", "failing", "missing", "paused", "never_ran", "lagging", "unknown", "queued", "healthy"];
 
 export function Overview({ document, go, again }) {
   const flows = [...document.flows].sort((one, other) => URGENCY.indexOf(one.health) - URGENCY.indexOf(other.health));
-  const ill = flows.filter((flow) => !["healthy", "unknown"].includes(flow.health));
+  const ill = flows.filter((flow) => !["healthy", "queued", "unknown"].includes(flow.health));
   const unread = flows.filter((flow) => flow.health === "unknown").length;
-  const grave = ill.some((flow) => !["lagging", "missing"].includes(flow.health));
+  const queued = flows.filter((flow) => flow.health === "queued").length;
+  const grave = ill.some((flow) => !["lagging", "missing", "paused", "never_ran"].includes(flow.health));
   const verdict = ill.length
     ? html`<p class=${`verdict ${grave ? "bad" : "warn"}`} role="status">${ill.length === 1 ? ill[0].verdict : `${ill.length} of ${flows.length} flows need attention.`}</p>`
     : unread
       ? html`<p class="verdict" role="status">${plural(unread, "flow")} not read yet.</p>`
+      : queued
+        ? html`<p class="verdict" role="status">${flows.length === 1 ? flows[0].verdict : `${queued} of ${flows.length} flows have a queued run.`}</p>`
       : html`<p class="verdict good" role="status">${flows.length === 1 ? flows[0].verdict : `All ${flows.length} flows are healthy.`}</p>`;
   return html`${verdict}<${ClusterMap} clusters=${document.clusters} flows=${document.flows} go=${go} />
     <div class="cards">${flows.map((flow) => html`<${Card} key=${flow.flow} flow=${flow} go=${go} again=${again} />`)}</div>`;

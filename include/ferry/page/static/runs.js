@@ -11,6 +11,7 @@ const LIMIT = 50;
 const STATES = {
   done: ["✓", "healthy"],
   "nothing new": ["✓", "healthy"],
+  queued: ["…", "unknown"],
   running: ["…", "unknown"],
   following: ["⇉", "healthy"],
   "dry run": ["…", "unknown"],
@@ -18,6 +19,7 @@ const STATES = {
   "partly failed": ["✕", "failing"],
   failed: ["✕", "failing"],
   superseded: ["↷", "unknown"],
+  refused: ["✕", "unknown"],
 };
 
 function State({ run }) {
