@@ -14,7 +14,7 @@ _STREAMS_VERSIONS, _STREAMS_BYTES = (1, 2), 9
 
 
 def may_count_offsets(metadata: str) -> bool:
-    """Whether there are metadata, and not of Kafka Streams. librdkafka ends every text with a NUL, an empty one too."""
+    """Whether there are metadata, and not of Kafka Streams. confluent-kafka ends every text with a NUL, an empty one too."""
     try:
         raw = binascii.a2b_base64(metadata.rstrip("\0"), strict_mode=True)
     except ValueError:
