@@ -34,6 +34,17 @@ def test_an_old_panel_tells_its_age() -> None:
     assert "A->B: up to date for 100 s, as it was 26 s ago" in drawn(entry, newest + 1.0)
 
 
+@pytest.mark.parametrize(
+    ("health", "told"), [("failing", "failing, up to date"), ("never_ran", "never ran, up to date"), ("healthy", "up to date")]
+)
+def test_the_title_of_a_panel_says_what_its_verdict_says(health: str, told: str) -> None:
+    entry = FlowFrame("A->B", 1000.0, "up to date", 900.0, health=health, verdict="A->B is …", run={"run_id": "r", "state": "refused"})
+    (panel,) = screen([entry], 10.0, 1000.0).renderables[1:]  # type: ignore[union-attr]
+    assert (panel.border_style == "green") is (health == "healthy")
+    assert f"A->B: {told} for 100 s" in drawn(entry, 1000.0)
+    assert "last run refused (r)" in drawn(entry, 1000.0)
+
+
 @pytest.fixture
 def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     master, slave = pty.openpty()
