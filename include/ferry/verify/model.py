@@ -21,7 +21,8 @@ from ferry.wire.runs import OffsetRun, decode_runs
 class DifferenceKind(StrEnum):
     """What is wrong with a record.
 
-    `displaced`: its order among the others is right, but the ledger names another offset for it.
+    `displaced`: its order among the others is right, but the ledger names another offset for it. `undeleted`: the source has deleted its
+    key.
     """
 
     MISSING = "missing"
@@ -29,6 +30,7 @@ class DifferenceKind(StrEnum):
     ALTERED = "altered"
     REORDERED = "reordered"
     DISPLACED = "displaced"
+    UNDELETED = "undeleted"
 
 
 class Side(StrEnum):
@@ -38,7 +40,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True)
 class Difference:
-    """One record that differs. An offset is -1 if that side has no such record. `detail` is for people, and shows no contents."""
+    """One record that differs. An offset is -1 if that side has no such record. `detail` is for people, and shows no contents but keys."""
 
     topic: str
     partition: int
@@ -173,8 +175,8 @@ class RangeResult:
     """What became of one range.
 
     `records`: pairs that were compared. `bytes`: of the source's record batches, as stored. `counts`: differences by kind, all of them;
-    `differences`: the first ones. `verified`: what was compared; None when that was nothing. `problem`: error class and text when the
-    range could not be read.
+    `differences`: the first ones. `only_target`: records that compaction has removed from the source. `verified`: what was compared; None
+    when that was nothing. `problem`: error class and text when the range could not be read.
     """
 
     key: str
@@ -186,6 +188,7 @@ class RangeResult:
     counts: dict[str, int] = field(default_factory=dict)
     differences: tuple[Difference, ...] = ()
     not_covered: tuple[NotCovered, ...] = ()
+    only_target: int = 0
     verified: VerifiedRange | None = None
     problem: tuple[str, str] | None = None
     cpu_seconds: float = 0.0

@@ -168,6 +168,7 @@ def result_of(
             for finding in tally.findings[:DIFFERENCES_A_RANGE]
         ),
         not_covered=(*expired, *compacted),
+        only_target=tally.only_target,
         verified=verified,
     )
 

@@ -6,15 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ferry.config import Flow
-from ferry.errors import PartitionUnavailable, count_of
+from ferry.errors import FerryError, PartitionError, PartitionUnavailable, count_of
 from ferry.ledger.run_report import time_now
 from ferry.verify.evidence import read_evidence
-from ferry.verify.model import RangeResult
+from ferry.verify.model import PartitionEvidence, RangeResult
 from ferry.verify.plan import plan_partition
 from ferry.verify.range_runner import CompareRanges
 from ferry.verify.report import VerifyReport, summed
 from ferry.verify.request import VerifyRequest
 from ferry.verify.results_topic import read_finished
+from ferry.verify.undeleted import named, undeleted_keys
 
 # If a worker dies, another one compares its ranges; but a range that kills every worker must not do so forever.
 TRIES = 3
@@ -47,6 +48,8 @@ def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Call
         for result in compare(flow, request.run_id, todo):
             results[result.key] = result
             elsewhere += result.cpu_seconds
+    cleaned = {(result.topic, result.partition) for result in results.values() if result.only_target}
+    keys = [_keys_of(flow, entry) for entry in evidence.partitions if entry.key in cleaned and not entry.narrowed]
     left = [wanted for wanted in ranges if wanted.identity not in results]
     lost = [RangeResult(wanted.identity, wanted.topic, wanted.partition, problem=WORKER_LOST) for wanted in left]
     here = sum(os.times()[:2]) - cpu
@@ -58,5 +61,15 @@ def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Call
         resumed=resumed,
         seconds=round(time.monotonic() - clock, 3),
         cpu_seconds=round(here + elsewhere, 3),
-        **summed([*results.values(), *lost], not_covered, evidence.failed),
+        **summed([*results.values(), *filter(None, keys), *lost], not_covered, evidence.failed),
     )
+
+
+def _keys_of(flow: Flow, entry: PartitionEvidence) -> RangeResult | None:
+    """Of a partition of which the source was compacted. None: no key is kept that should be gone."""
+    try:
+        found = undeleted_keys(flow, entry)
+        return named(flow, entry, found) if found else None
+    except FerryError as problem:
+        text = problem.problem if isinstance(problem, PartitionError) else str(problem)
+        return RangeResult(f"keys of {entry.remote}", *entry.key, problem=(type(problem).__name__, text))

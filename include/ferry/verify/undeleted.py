@@ -1,0 +1,111 @@
+"""Keys that the source has deleted and the target keeps: the source dropped their tombstones before they were copied.
+
+Compaction removes a record only after a newer one of its key, and a tombstone only after delete.retention.ms. So if the source lacks a
+record and has no newer one of its key, the newest was a tombstone. The target should not keep the record as its newest of the key then.
+
+The order of the reads makes it sound: the source first, then the target, to where it is committed when asked. A tombstone that was copied
+before the source dropped it is there. What cannot be judged counts as right: records that no receipt names, that a handler changed, that
+retention may have dropped, or that came after the verify began; and a key of no bytes. Keys are told apart by their hashes. If there are
+more than fit in memory, both logs are read several times, for a share of the keys each time.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+
+from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
+from ferry.config import Flow
+from ferry.errors import LogChanged
+from ferry.ledger.topic_ids import id_of
+from ferry.verify.model import Difference, DifferenceKind, PartitionEvidence, RangeResult
+from ferry.wire.ranges import Range
+from ferry.wire.runs import DOWNSTREAM, OffsetRun, once
+
+# Measured: two dictionaries with a hash and offsets for each key.
+KEY_BYTES = 300
+KEYS_NAMED = 100
+KEY_SHOWN = 60
+
+
+def undeleted_keys(flow: Flow, entry: PartitionEvidence) -> dict[int, int]:
+    """The target's newest records of such keys: their upstream offsets, by downstream offset, in order. Errors of unreadable clusters."""
+    if any(receipt.counters.by_handler for receipt in entry.own):
+        return {}
+    runs = once(sorted((run for receipt in entry.own for run in receipt.runs), key=itemgetter(DOWNSTREAM)), DOWNSTREAM)
+    shares = 1
+    while True:
+        found: dict[int, int] = {}
+        for share in range(shares):
+            part = _of_share(flow, entry, runs, (share, shares))
+            if part is None:
+                break
+            found |= part
+        else:
+            return dict(sorted(found.items()))
+        shares *= 2
+
+
+def named(flow: Flow, entry: PartitionEvidence, found: dict[int, int]) -> RangeResult:
+    """What a verify reports of them; the first ones by name."""
+    places = list(found)[:KEYS_NAMED]
+    with InternalTopicReader(flow.target) as reader:
+        keys = {record.offset: record.key for record in reader.records_at(entry.remote_topic, {entry.partition: places})}
+    pair = (entry.topic, entry.partition, entry.remote_topic)
+    why = "the source dropped its tombstone before it was copied, so the target keeps the key"
+    told = (Difference(*pair, found[place], place, DifferenceKind.UNDELETED, f"key {shown(keys[place])}: {why}") for place in keys)
+    return RangeResult(f"keys of {entry.remote}", *entry.key, counts={DifferenceKind.UNDELETED.value: len(found)}, differences=tuple(told))
+
+
+def shown(key: bytes) -> str:
+    """Keys are any bytes: as a Python literal, which is printable ASCII."""
+    return repr(key[:KEY_SHOWN])[1:] + ("…" if len(key) > KEY_SHOWN else "")
+
+
+def _of_share(flow: Flow, entry: PartitionEvidence, runs: Sequence[OffsetRun], share: Range) -> dict[int, int] | None:
+    """For the keys of one share; None: they are too many."""
+    with InternalTopicReader(flow.source) as reader:
+        newest = newest_offsets(reader.read(entry.topic, only={entry.partition}, complete=False), share, flow.memory_bytes // KEY_BYTES)
+    if newest is None:
+        return None
+    with ClusterAdmin(flow.source) as source:
+        starts, ends = (told[0].get(entry.key) for told in (source.earliest_offsets([entry.key]), source.end_offsets([entry.key])))
+        today = id_of(source.topics([entry.topic]).get(entry.topic))
+    if starts is None or ends is None or ends < entry.source_end or today != entry.topic_ids.source:
+        raise LogChanged(*entry.key, f"cluster {flow.source.alias}: the log changed while its keys were compared")
+    with InternalTopicReader(flow.target) as reader:
+        records = reader.read(entry.remote_topic, only={entry.partition})
+        return kept_without_source(records, newest, runs, (starts, entry.source_end), share)
+
+
+def newest_offsets(records: Iterable[InternalRecord], share: Range, most: int) -> dict[int, int] | None:
+    """The newest offset of each key, by hash (pure). None: there are more than `most`."""
+    newest: dict[int, int] = {}
+    for record in records:
+        if record.key and (code := hash(record.key)) % share[1] == share[0]:
+            newest[code] = record.offset
+            if len(newest) > most:
+                return None
+    return newest
+
+
+def kept_without_source(
+    records: Iterable[InternalRecord], newest: dict[int, int], runs: Sequence[OffsetRun], bounds: Range, share: Range
+) -> dict[int, int]:
+    """Upstream by downstream offsets of values that are the newest on the target, and of whose keys the source has nothing as new (pure).
+
+    `records`: the target's. `bounds`: the upstream offsets that can be judged.
+    """
+    kept: dict[int, tuple[int, int]] = {}
+    for record in records:
+        if not record.key or (code := hash(record.key)) % share[1] != share[0]:
+            continue
+        at = bisect_right(runs, record.offset, key=itemgetter(DOWNSTREAM)) - 1
+        upstream, downstream, count = runs[at] if at >= 0 else (0, 0, 0)
+        origin = upstream + record.offset - downstream if record.offset < downstream + count else -1
+        if origin < 0 or newest.get(code, -1) >= origin:
+            kept.pop(code, None)
+        elif origin > kept.get(code, (-1, -1))[0]:  # a backfill appends older records behind newer ones
+            judged = record.value is not None and bounds[0] <= origin < bounds[1]
+            kept[code] = origin, record.offset if judged else -1
+    return {place: origin for origin, place in kept.values() if place >= 0}
