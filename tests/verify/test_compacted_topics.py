@@ -7,6 +7,7 @@ from itertools import count
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from tests.cli.inside import ferry
 from tests.verify.conftest import Pair, Row, write
 from tests.waiting import until
 from tools.kafka import SandboxCluster, read_all
@@ -15,6 +16,10 @@ from ferry.config import Flow
 from ferry.errors import ExitCode
 from ferry.syncs.configs import sync_configs
 from ferry.syncs.context import SyncContext
+from ferry.translation.model import Translation
+from ferry.translation.offset_map import LogBounds, OffsetMap
+from ferry.verify.evidence import read_evidence
+from ferry.verify.request import VerifyRequest
 
 pytestmark = [pytest.mark.brokers, pytest.mark.long]
 
@@ -116,3 +121,26 @@ def test_a_key_whose_tombstone_was_dropped_before_it_was_copied_is_named(pair: P
         b"to delete": None,
         b"same": b"v1",
     } | {b"tick": keys_of(pair.source, topic)[b"tick"]}
+
+    arguments = (str(flow.source.path), "--flow", flow.name)
+    told = ferry("verify", *arguments, "--write-tombstones")
+    assert (told.returncode, f"{flow.source.alias}.{topic}-0: 1 tombstone written" in told.stderr) == (ExitCode.PARTLY_FAILED, True), told
+    assert keys_of(pair.target, pair.remote(flow, topic))[b"bob\x00\xff"] is None
+    end = explained(flow, topic)
+    put(pair.source, topic, (b"new", b"v1"), (b"bob\x00\xff", b"v3"))
+    assert pair.prove(flow).equal
+    for _ in range(2):
+        pair.run(flow)
+        assert pair.prove(flow).equal
+    assert keys_of(pair.target, pair.remote(flow, topic))[b"bob\x00\xff"] == b"v3"
+    assert (end.reason, explained(flow, topic).reason) == (None, None), "offsets are translated exactly"
+    assert "tombstones of keys that the source deleted" in ferry("ledger", *arguments, environment={"COLUMNS": "300"}).stdout
+    again = ferry("verify", *arguments, "--write-tombstones")
+    assert (again.returncode, "tombstone" in again.stderr) == (0, False)
+
+
+def explained(flow: Flow, topic: str) -> Translation:
+    """Where a group continues on the target that has read all that was copied."""
+    (entry,) = read_evidence(flow, VerifyRequest(flow.name, "look", topics=(topic,))).partitions
+    bounds = LogBounds(entry.source_start, entry.target_start, entry.target_end, entry.position)
+    return OffsetMap(entry.receipts, bounds).translate(entry.position)

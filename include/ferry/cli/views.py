@@ -42,6 +42,9 @@ ROWS_SHOWN = 50
 
 Every = Annotated[bool, typer.Option("--all", help="Show every partition, not only those that are behind or in trouble.")]
 Digest = Annotated[DigestKind, typer.Option(help="What the digests cover: batches as stored, or single records (slower).")]
+Tombstones = Annotated[
+    bool, typer.Option("--write-tombstones", help="Delete on the target the keys that it reports as undeleted. Supersedes an active run.")
+]
 
 
 class RecordKind(StrEnum):
@@ -168,6 +171,7 @@ def verify(
     digest: Digest = DigestKind.STORED,
     again: Annotated[str | None, typer.Option("--run-id", help="Continue a verify that ended early, by its run id.")] = None,
     report: ReportFile = None,
+    tombstones: Tombstones = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare both sides record by record. The report names every difference, and everything that could not be compared."""
@@ -185,6 +189,11 @@ def verify(
     outcome = _carried_out(config, settings, request, master)
     answer(outcome.document(), outcome.lines(ROWS_SHOWN), as_json=as_json)
     write_report_file(report, outcome.document())
+    if tombstones:
+        from ferry.verify.undeleted import write_tombstones
+
+        for told in write_tombstones(settings, outcome):
+            notice(told)
     for problem in outcome.problems():
         notice(complaint(problem.named))
     raise typer.Exit(outcome.exit_code)

@@ -22,7 +22,7 @@ begins meanwhile finds it in the state topic.
 """
 
 import logging
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self, TypeVar
@@ -42,10 +42,14 @@ from ferry.copying.plain_coordinator import PlainCoordinator, coordinator_of
 from ferry.errors import ClusterUnreachable, NotAuthorized, Superseded, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.ledger.state import FLOW_KEY, WRITER_KEY, FlowRecord, Writer, decode_state, encode_state
+from ferry.wire.ranges import Ranges
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Records = Mapping[TopicPartition, Sequence[KeyValue]]
+# More records of a transaction, by the offsets of those before.
+Then = Callable[[Mapping[TopicPartition, Ranges]], Records]
 
 ATTEMPTS = 5
 # After the first one, only who got another producer id in that moment is left.
@@ -144,8 +148,11 @@ class FencedWriter:
         finally:
             self._coordinator.patience_seconds = None
 
-    def write(self, records: Mapping[TopicPartition, Sequence[KeyValue]]) -> None:
-        """Write records in one transaction. The newest record of a key counts: after an unknown outcome they are written again."""
+    def write(self, records: Records, *then: Then) -> None:
+        """Write records in one transaction. The newest record of a key counts: after an unknown outcome they are written again.
+
+        `then` is called anew in each attempt.
+        """
         problem: Exception | None = None
         for _ in range(ATTEMPTS):
             try:
@@ -153,7 +160,7 @@ class FencedWriter:
                     self._connection.disconnect()
                     self._leaders.forget({topic for topic, _ in records})
                     self.identity, self._unused = self._call(self._prove), True
-                return self._client.run(self._write, records)
+                return self._client.run(self._write, records, then)
             except PositionsRefused as failure:
                 if failure.right:
                     topic, _ = failure.partitions[0]
@@ -163,17 +170,20 @@ class FencedWriter:
                 problem = failure
         raise ClusterUnreachable(f"cluster {self._connection.alias}: {self._name} could not write: {problem}") from problem
 
-    async def _write(self, records: Mapping[TopicPartition, Sequence[KeyValue]]) -> None:
+    async def _write(self, records: Records, then: Iterable[Then]) -> None:
         transactions_v2, transactional_id = await self._coordinator.transactions_v2(), self._coordinator.transactional_id
-        await self._leaders.known({topic for topic, _ in records})
         writer = InternalWriter(self._connection, self._leaders, Wakeup(self._loop), transactional_id, transactions_v2=transactions_v2)
         if not self._unused:
             self.identity = await self._prove()
         self._unused = False
         writer.adopt(self.identity)
-        if not transactions_v2:
-            await self._coordinator.add_partitions(self.identity, records)
-        await writer.append(records)
+        places: Mapping[TopicPartition, Ranges] = {}
+        for following in (lambda _: records, *then):
+            wanted = following(places)
+            await self._leaders.known({topic for topic, _ in wanted})
+            if not transactions_v2:
+                await self._coordinator.add_partitions(self.identity, wanted)
+            places = await writer.append(wanted)
         self.identity = await self._coordinator.end(self.identity, committed=True, transactions_v2=transactions_v2)
 
     async def _prove(self) -> ProducerIdentity:

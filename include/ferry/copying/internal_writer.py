@@ -8,8 +8,9 @@ from ferry.clusters.event_loop import Wakeup
 from ferry.clusters.internal_batches import KeyValue, internal_batches, split_batch
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.appender import Appender
+from ferry.copying.appender import Accepted, Appender
 from ferry.errors import ClusterUnreachable, NotAuthorized
+from ferry.wire.ranges import Range, Ranges, union
 
 # The longest wait for an answer before batches that were postponed are looked at again.
 IDLE_SECONDS = 0.05
@@ -31,16 +32,19 @@ class InternalWriter:
     def adopt(self, identity: ProducerIdentity) -> None:
         self._appender.adopt(identity)
 
-    async def append(self, records: Mapping[TopicPartition, Sequence[KeyValue]]) -> None:
-        """Returns when all records are accepted. Fenced, OutcomeUnknown; if a topic takes none, NotAuthorized or ClusterUnreachable."""
+    async def append(self, records: Mapping[TopicPartition, Sequence[KeyValue]]) -> dict[TopicPartition, Ranges]:
+        """Returns the offsets of the records, when all are accepted. Fenced, OutcomeUnknown; if a topic takes none, NotAuthorized or
+        ClusterUnreachable."""
+        places: dict[TopicPartition, list[Range]] = {key: [] for key in records}
         for key, pairs in records.items():
             for batch in internal_batches(pairs):
                 self._appender.enqueue(key, batch)
         while any(self._appender.busy(key) for key in records):
             self._appender.pump()
             await self._wakeup.wait(IDLE_SECONDS)
-            for _ in self._appender.take_answers():
-                pass
+            for answer in self._appender.take_answers():
+                if isinstance(answer, Accepted):
+                    places[answer.key].append((answer.base_offset, answer.base_offset + answer.batch.count))
             if self._appender.leaders_stale and self._leaders.rested:
                 self._appender.leaders_stale = False
                 await self._leaders.refresh()
@@ -49,3 +53,4 @@ class InternalWriter:
             if refusal is not None:
                 kind = NotAuthorized if refusal.denied else ClusterUnreachable
                 raise kind(f"cluster {self._alias}: {key.topic}-{key.partition} takes no records: {refusal.problem}")
+        return {key: union(found) for key, found in places.items()}

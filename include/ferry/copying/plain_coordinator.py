@@ -141,11 +141,13 @@ class PlainCoordinator(Coordinator):
                 await self._leaders.known(topics)
                 writer = InternalWriter(self._connection, self._leaders, Wakeup(self._loop), None, transactions_v2=True)
                 writer.adopt(identity)
-                return await writer.append(records())
+                await writer.append(records())
             except (RequestNotSent, RequestLost, OutcomeUnknown) as problem:
                 self._connection.require_answers()
                 if time.monotonic() > deadline:
                     what = f"taking the name {self._name} did not succeed in {seconds:.0f} s: {problem}"
                     raise ClusterUnreachable(f"cluster {self._connection.alias}: {what}") from problem
+            else:
+                return
             self._leaders.forget(topics)
             await self._loop.sleep(next(pauses))

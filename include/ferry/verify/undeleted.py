@@ -3,29 +3,47 @@
 Compaction removes a record only after a newer one of its key, and a tombstone only after delete.retention.ms. So if the source lacks a
 record and has no newer one of its key, the newest was a tombstone. The target should not keep the record as its newest of the key then.
 
+An operator may have Ferry write these tombstones on the target. It holds the flow meanwhile, so no run copies a newer value of a key
+between the look and the write. A receipt, in the same transaction, names their downstream offsets, and no upstream ones.
+
 The order of the reads makes it sound: the source first, then the target, to where it is committed when asked. A tombstone that was copied
 before the source dropped it is there. What cannot be judged counts as right: records that no receipt names, that a handler changed, that
 retention may have dropped, or that came after the verify began; and a key of no bytes. Keys are told apart by their hashes. If there are
 more than fit in memory, both logs are read several times, for a share of the keys each time.
 """
 
+import secrets
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 
 from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.internal_batches import KeyValue
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.kept import kept_clients
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.errors import LogChanged
+from ferry.copying.fencing import RunLease
+from ferry.errors import ArgumentError, LogChanged, count_of
+from ferry.ledger.counters import ZERO
+from ferry.ledger.receipts import BY_OPERATOR, ReceiptKind, encode_receipt
 from ferry.ledger.topic_ids import id_of
+from ferry.verify.evidence import read_evidence
 from ferry.verify.model import Difference, DifferenceKind, PartitionEvidence, RangeResult
-from ferry.wire.ranges import Range
+from ferry.verify.report import VerifyReport
+from ferry.verify.request import VerifyRequest
+from ferry.wire.ranges import Range, Ranges
 from ferry.wire.runs import DOWNSTREAM, OffsetRun, once
 
 # Measured: two dictionaries with a hash and offsets for each key.
 KEY_BYTES = 300
 KEYS_NAMED = 100
 KEY_SHOWN = 60
+# Of one transaction.
+KEYS_TOGETHER = 1_000
+TOMBSTONES = f"{BY_OPERATOR}: tombstones of keys that the source deleted"
 
 
 def undeleted_keys(flow: Flow, entry: PartitionEvidence) -> dict[int, int]:
@@ -55,6 +73,39 @@ def named(flow: Flow, entry: PartitionEvidence, found: dict[int, int]) -> RangeR
     why = "the source dropped its tombstone before it was copied, so the target keeps the key"
     told = (Difference(*pair, found[place], place, DifferenceKind.UNDELETED, f"key {shown(keys[place])}: {why}") for place in keys)
     return RangeResult(f"keys of {entry.remote}", *entry.key, counts={DifferenceKind.UNDELETED.value: len(found)}, differences=tuple(told))
+
+
+def write_tombstones(flow: Flow, report: VerifyReport) -> Iterator[str]:
+    """Write what is due now where a verify has found such keys; says what it did. Supersedes an active run. ArgumentError, Superseded."""
+    found = (entry for entry in report.differences if entry.kind is DifferenceKind.UNDELETED)
+    partitions = {TopicPartition(entry.topic, entry.partition) for entry in found}
+    if not partitions:
+        return
+    if not flow.exactly_once:
+        raise ArgumentError(f"flow {flow.name}: --write-tombstones needs transactions: set transaction.producer=true")
+    with kept_clients(), RunLease(flow) as lease, InternalTopicReader(flow.target) as reader:
+        lease.take_lanes()
+        evidence = read_evidence(flow, VerifyRequest(flow.name, report.run_id, topics=tuple({key.topic for key in partitions})))
+        ledgers = len(reader.partitions(flow.ledger_topic))
+        for entry in (found for found in evidence.partitions if found.key in partitions):
+            if entry.topic == entry.remote_topic:
+                yield f"{entry.remote_topic}-{entry.partition}: applications may write there too: delete the keys at the source, and let a run copy that"
+                continue
+            due = list(undeleted_keys(flow, entry))
+            for places in (due[at : at + KEYS_TOGETHER] for at in range(0, len(due), KEYS_TOGETHER)):
+                keys = [record.key for record in reader.records_at(entry.remote_topic, {entry.partition: places})]
+                place = TopicPartition(flow.ledger_topic, entry.key.share(ledgers))
+                lease.write({entry.remote: [(key, None) for key in keys]}, partial(_explained, entry, report.run_id, place))
+            yield f"{entry.remote_topic}-{entry.partition}: {count_of(len(due), 'tombstone')} written"
+
+
+def _explained(
+    entry: PartitionEvidence, run_id: str, ledger: TopicPartition, written: Mapping[TopicPartition, Ranges]
+) -> dict[TopicPartition, list[KeyValue]]:
+    """The receipt of tombstones. Its key is its own in each attempt: another one's may be there."""
+    at, spans = max(0, entry.position), written[entry.remote]
+    blank = replace(entry.receipt(ReceiptKind.BACKFILLED, at, at, TOMBSTONES), counters=ZERO, run_id=run_id)
+    return {ledger: [encode_receipt(replace(blank, written=spans, downstream_end=spans[-1][1], series=secrets.token_hex(8)))]}
 
 
 def shown(key: bytes) -> str:
