@@ -20,7 +20,7 @@ from ferry.doctor.cluster_facts import read_cluster_facts
 from ferry.doctor.flow_facts import read_flow_facts
 from ferry.ledger.run_report import RunReport
 from ferry.pipeline.plan import plan_run
-from ferry.syncs.config_differences import COMPARED, NO_LIMIT, by_kind, config_differences, told
+from ferry.syncs.config_differences import COMPARED, NO_LIMIT, by_kind, config_differences, told, tombstones_kept, tombstones_lost
 
 DAY = 86_400_000
 USUAL = {
@@ -179,6 +179,18 @@ def test_topics_that_differ_alike_are_told_in_one_line_and_refused_ones_first(fl
     assert [kind.refused for kind in by_kind([*short, *stamped])] == [True, False]
     (line,) = told(config_differences(flow, "t", "A.t", entries(USUAL | {"cleanup.policy": ""}), entries(USUAL)))
     assert line.startswith("cleanup.policy=delete of A.t, (empty) at the source: the target deletes old records")
+
+
+@pytest.mark.unit
+def test_tombstones_that_a_pause_outlives() -> None:
+    compacted = USUAL | {"cleanup.policy": "compact,delete", "delete.retention.ms": "60000"}
+    kept = tombstones_kept({"t": entries(compacted), "d": entries(compacted | {"cleanup.policy": "delete"}), "hidden": {}})
+    assert kept == {"t": 60.0}
+    assert tombstones_lost(kept, 59.9) == ""
+    assert tombstones_lost(kept, 3_600).startswith(
+        "t: the source drops tombstones after 60 s (delete.retention.ms), and 60 min are between two runs: keys that were deleted "
+        "meanwhile may stay on the target; raise delete.retention.ms"
+    )
 
 
 @pytest.mark.long

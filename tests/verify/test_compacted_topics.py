@@ -30,7 +30,7 @@ EAGER = {
     "max.compaction.lag.ms": "100",
     "delete.retention.ms": "100",
 }
-LAZY = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1.0"}
+LAZY = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1.0", "max.compaction.lag.ms": str((1 << 63) - 1)}
 
 
 def configure(cluster: SandboxCluster, kind: ResourceType, name: str, **entries: str) -> None:
@@ -106,6 +106,10 @@ def test_a_key_whose_tombstone_was_dropped_before_it_was_copied_is_named(pair: P
     until_cleaned(pair, flow, pair.source, lambda left: len(left) == 4 and not gone & {key for key, _ in left})
     configure(pair.source, ResourceType.TOPIC, topic, **LAZY)
     put(pair.source, topic, (b"to delete", None))
+    arguments = (str(flow.source.path), "--flow", flow.name)
+    for command in ("plan", "doctor"):
+        said = ferry(command, *arguments, environment={"COLUMNS": "300"})
+        assert f"{topic}: the source drops tombstones after 0 s (delete.retention.ms), and" in said.stdout + said.stderr, said
     for _ in range(2):  # before and after the rest is copied
         report = pair.prove(flow)
         (found,) = report.differences
@@ -122,7 +126,6 @@ def test_a_key_whose_tombstone_was_dropped_before_it_was_copied_is_named(pair: P
         b"same": b"v1",
     } | {b"tick": keys_of(pair.source, topic)[b"tick"]}
 
-    arguments = (str(flow.source.path), "--flow", flow.name)
     told = ferry("verify", *arguments, "--write-tombstones")
     assert (told.returncode, f"{flow.source.alias}.{topic}-0: 1 tombstone written" in told.stderr) == (ExitCode.PARTLY_FAILED, True), told
     assert keys_of(pair.target, pair.remote(flow, topic))[b"bob\x00\xff"] is None

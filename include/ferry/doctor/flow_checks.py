@@ -20,7 +20,7 @@ from ferry.monitoring.status import FlowStatus
 from ferry.permissions.commands import commands
 from ferry.permissions.model import Right
 from ferry.permissions.required import required_rights
-from ferry.syncs.config_differences import by_kind
+from ferry.syncs.config_differences import by_kind, tombstones_lost
 from ferry.syncs.few_replicas import reassignment, told
 
 MEBIBYTE = 1 << 20
@@ -57,7 +57,7 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
     yield from _few_replicas(where, flow, facts)
     for wrong in facts.wrong_topics:
         yield (failure if wrong.stops else warning)(where, "internal topics", wrong.problem, wrong.fix)
-    yield from _differences(where, facts)
+    yield from _differences(where, facts, pause)
     yield from _expirations(where, target, pause)
     yield memory_finding(where, flow, machine, len(facts.status.partitions) if facts.status else 0)
     yield from _standing(where, facts, pause)
@@ -151,8 +151,10 @@ def _few_replicas(where: str, flow: Flow, facts: FlowFacts) -> Iterator[Finding]
         yield warning(where, "replicas", told(found), reassignment(flow.target.bootstrap, found, facts.brokers))
 
 
-def _differences(where: str, facts: FlowFacts) -> Iterator[Finding]:
+def _differences(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Finding]:
     """Existing remote topics. `ferry plan` names what the topics that a run would create have in common with them."""
+    if lost := tombstones_lost(facts.tombstones_kept, max(facts.since_last_run, pause or 0.0)):
+        yield warning(where, "tombstones", *lost.split("; ", 1))
     for one in by_kind(facts.differences):
         find = failure if one.refused else warning
         yield find(where, "topic configs", one.found, one.remedy)

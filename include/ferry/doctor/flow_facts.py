@@ -1,5 +1,6 @@
 """What both clusters say about a flow. Reads only."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -11,11 +12,12 @@ from ferry.doctor.cluster_checks import services_of
 from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts, read_rights_facts
 from ferry.doctor.service_checks import policy_is_fixed
 from ferry.errors import FerryError
+from ferry.ledger.runs_topic import since_last_run
 from ferry.ledger.topics import POLICY, OwnTopic
 from ferry.monitoring.status import FlowStatus, flow_status
 from ferry.permissions.model import Resource, Right
 from ferry.permissions.required import required_rights, source_topics
-from ferry.syncs.config_differences import COMPARED, ConfigDifference, config_differences
+from ferry.syncs.config_differences import COMPARED, ConfigDifference, config_differences, tombstones_kept
 from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
 from ferry.syncs.wrong_topics import WrongTopic, names_on, wrong_topics
 
@@ -28,7 +30,7 @@ class FlowFacts:
     `wrong_topics`: internal topics of both clusters that are not as Ferry would create them. `missing_topics`: those that the target lacks.
     `compacted`: remote topics that the target lacks and that must be compacted, by name; read only if the target's service lets nobody set
     this through Kafka. `problem`: why there is no `status`. `selected`: how many topics of the source the flow copies. `alike`: of clusters
-    whose ids do not differ.
+    whose ids do not differ. `tombstones_kept`: as of config_differences.py; `since_last_run`: in s, read only if there are such topics.
     """
 
     source: ClusterFacts
@@ -46,6 +48,8 @@ class FlowFacts:
     missing_topics: frozenset[str] = frozenset()
     compacted: Mapping[str, OwnTopic] = field(default_factory=dict)
     alike: Likeness | None = None
+    tombstones_kept: Mapping[str, float] = field(default_factory=dict)
+    since_last_run: float = 0.0
 
 
 def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFacts) -> FlowFacts:
@@ -60,6 +64,7 @@ def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: Cluste
         there, _ = target.visible_configs(existing, keys=COMPARED)
         pairs = [(topic, remote) for remote, topic in existing.items() if topic in here and remote in there]
         found = [entry for topic, remote in pairs for entry in config_differences(flow, topic, remote, here[topic], there[remote])]
+        kept = tombstones_kept({topic: here[topic] for topic, _ in pairs})
         wanted = wanted_on_target(flow, existing)
         brokers = target.brokers()
         topics = target.topics(wanted.keys() & set(target_names))
@@ -92,6 +97,8 @@ def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: Cluste
         names_on(flow, flow.target).difference(target_names),
         compacted,
         alike,
+        kept,
+        since_last_run(flow, time.time()) if kept else 0.0,
     )
 
 

@@ -7,7 +7,7 @@ superseded. A newer version is refused in records of the run that is asked for.
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from operator import itemgetter
@@ -19,6 +19,7 @@ from ferry.config import Flow
 from ferry.errors import UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
 from ferry.ledger.run_report import PartitionFailure, Skipped
+from ferry.ledger.run_summary import KEY_PREFIX
 from ferry.wire.documents import parse_time, read_as, read_document
 
 RECORD_VERSION = 1
@@ -116,6 +117,21 @@ def read_recent_runs(flow: Flow) -> dict[str, RunRecords]:
                 if record.value is not None and not record.key.startswith(VERIFY_PREFIX):
                     found[run_id] = fold_run_record(found.get(run_id, RunRecords()), record.value, "")
     return {run_id: run for run_id, run in found.items() if run.opened is not None}
+
+
+def ends_of_runs(flow: Flow, since: int) -> Iterator[int]:
+    """When runs ended that ended at or after `since`; all in ms."""
+    topic = flow.runs_topic
+    with InternalTopicReader(flow.target) as reader:
+        for record in reader.read(topic, reader.offsets_at(topic, since), complete=False):
+            if record.key.startswith(KEY_PREFIX):
+                yield record.timestamp
+
+
+def since_last_run(flow: Flow, now: float) -> float:
+    """How many seconds ago the last run ended; RUN_DAYS if none has since."""
+    begin = round((now - RUN_DAYS * 24 * 3600) * 1000)
+    return now - max((ended for ended in ends_of_runs(flow, begin) if ended <= now * 1000), default=begin) / 1000
 
 
 def runs_after(runs: Mapping[str, RunRecords], run_id: str) -> dict[str, RunRecords]:

@@ -28,8 +28,7 @@ from ferry.ledger.losses import read_losses, unacknowledged
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.recovery_record import Stage
 from ferry.ledger.run_report import LossReport, PartitionFailure, RunReport, loss_report
-from ferry.ledger.run_summary import KEY_PREFIX
-from ferry.ledger.runs_topic import RUN_DAYS, RunOpened
+from ferry.ledger.runs_topic import RUN_DAYS, RunOpened, ends_of_runs
 from ferry.monitoring.lag import Lag, PartitionStatus, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit, broken_limits
 from ferry.monitoring.missing import Missing
@@ -184,15 +183,8 @@ def overdue_run(flow: Flow, last_ended: int | None = None) -> BrokenLimit | None
     if last_ended is not None and (last_ended >= since or moment - due < timedelta(days=RUN_DAYS)):
         ended = last_ended >= since
     else:
-        ended = _ended_between(flow, since, round(moment.timestamp() * 1000))
+        ended = any(ended <= moment.timestamp() * 1000 for ended in ends_of_runs(flow, since))
     return None if ended else BrokenLimit(DEADLINE_SECONDS, "", round((moment - due).total_seconds(), 3), deadline)
-
-
-def _ended_between(flow: Flow, since: int, until: int) -> bool:
-    """Whether a run ended between these times, in ms."""
-    with InternalTopicReader(flow.target) as reader:
-        records = reader.read(flow.runs_topic, reader.offsets_at(flow.runs_topic, since), complete=False)
-        return any(record.key.startswith(KEY_PREFIX) and record.timestamp <= until for record in records)
 
 
 def read_flow(flow: Flow) -> tuple[FlowStatus, FlowSnapshot, tuple[Receipt, ...]]:

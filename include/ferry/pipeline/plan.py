@@ -1,5 +1,6 @@
 """The plan of one run: what it would copy, which remote topics it would make, and what is in its way. Writes nothing."""
 
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,8 +17,9 @@ from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import ConfigError, FerryError, TargetTooNarrow, count_of
 from ferry.ledger.run_report import PartitionFailure, Skipped
+from ferry.ledger.runs_topic import since_last_run
 from ferry.ledger.topics import internal_topics
-from ferry.syncs.config_differences import CLEANUP, COMPARED, ConfigDifference, config_differences, told
+from ferry.syncs.config_differences import CLEANUP, COMPARED, ConfigDifference, config_differences, told, tombstones_kept, tombstones_lost
 from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
 from ferry.syncs.topics import TopicPlan, lasting, left_alone, plan_topics, without_refused
 from ferry.syncs.wrong_topics import WrongTopic, names_on, wrong_topics
@@ -49,6 +51,7 @@ class RunPlan:
     wrong_topics: tuple[WrongTopic, ...] = ()
     differences: tuple[ConfigDifference, ...] = ()
     keyless: tuple[str, ...] = ()
+    tombstones: str = ""
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -56,7 +59,7 @@ class RunPlan:
         left = [facts.start - facts.log_start for facts in (plan.facts for plan in self.partitions if plan.seed) if facts.head is None]
         behind = f"{count_of(sum(left), 'offset')} in {count_of(sum(map(bool, left)), 'partition')}"
         start = f"the flow starts behind {behind}, by ferry.start or auto.offset.reset: ferry backfill copies them" if sum(left) else ""
-        assumed = tuple(filter(None, (self.seen.alike, self.topics.assumed, start)))
+        assumed = tuple(filter(None, (self.seen.alike, self.topics.assumed, start, self.tombstones)))
         few = (f"{entry}: ferry doctor prints the command that adds the missing ones" for entry in self.few_replicas)
         wrong = (f"{entry}; {entry.fix}" for entry in self.wrong_topics)
         keyless = (
@@ -97,6 +100,7 @@ class RunPlan:
             "few_replicas": [{"topic": few.topic, "key": few.key, "has": few.has, "wanted": few.wanted} for few in self.few_replicas],
             "wrong_topics": [wrong.problem for wrong in self.wrong_topics],
             "differences": [vars(difference) for difference in self.differences],
+            "tombstones": self.tombstones,
         }
 
 
@@ -111,7 +115,7 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
         topics, failures = without_refused(flow, topics, target) if topics.create or topics.unread else (topics, ())
         behind = last_stable_lags(flow, seen, source, target)
         few, wrong = _few_replicas(flow, seen, target), _wrong_topics(flow, seen)
-        differences = (*topics.differences, *_differences(flow, seen, source))
+        differences, tombstones = _differences(flow, seen, source)
     plans = stopped_without_topic(plan_partitions(seen.facts, rules_of(flow, request)), lasting(failures))
     failed = [plan.failure for plan in plans if plan.failure is not None and not _will_be_grown(plan, plan.failure, topics)]
     failed += [*seen.denied, *overdue(behind), *seen.unavailable]
@@ -130,7 +134,8 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
         begins=flow.copies and flow.start != "earliest" and not (seen.state.begun or request.topics),
         few_replicas=few,
         wrong_topics=wrong,
-        differences=differences,
+        differences=(*topics.differences, *differences),
+        tombstones=tombstones,
         keyless=_without_keys(flow, topics, plans),
     )
 
@@ -143,13 +148,16 @@ def plan_remote_topics(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, tar
     return plan_topics(flow, selected, seen.source_topics, seen.target_topics, source=source, target=target)
 
 
-def _differences(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin) -> list[ConfigDifference]:
-    """Of remote topics that exist. A source topic whose config the user may not describe is not compared; the config sync reports it."""
+def _differences(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin) -> tuple[list[ConfigDifference], str]:
+    """Of remote topics that exist; and what tombstones_lost says of them. A source topic whose config the user may not describe is not
+    compared; the config sync reports it."""
     heartbeats = flow.is_heartbeats
     pairs = [(topic, remote) for topic, remote in seen.selection.selected if remote in seen.configs and not heartbeats(topic)]
     configs, _ = source.visible_configs([topic for topic, _ in pairs], keys=COMPARED) if pairs else ({}, {})
     compared = ((topic, remote, configs[topic], seen.configs[remote]) for topic, remote in pairs if topic in configs)
-    return [difference for entry in compared for difference in config_differences(flow, *entry)]
+    kept = tombstones_kept({facts.topic: configs[facts.topic] for facts in seen.facts if facts.head is not None and facts.topic in configs})
+    found = [difference for entry in compared for difference in config_differences(flow, *entry)]
+    return found, tombstones_lost(kept, since_last_run(flow, time.time())) if kept else ""
 
 
 def _without_keys(flow: Flow, topics: TopicPlan, plans: Iterable[PartitionPlan]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from ferry.errors import REPARTITION, STREAMS_DELETES, some_of, span
 from ferry.syncs.config_plan import BATCH_LIMIT, EMPTY, STAMPS, TIMESTAMP_TYPE, Entries
 
 CLEANUP, RETENTION, RETENTION_BYTES = "cleanup.policy", "retention.ms", "retention.bytes"
+DELETE_RETENTION = "delete.retention.ms"
 TIMESTAMP_BEFORE, TIMESTAMP_AFTER = "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"
 # Until Kafka 3.6 the only limit, in both directions; until 4.0 it counts where the newer one is not set.
 TIMESTAMP_DIFFERENCE = "message.timestamp.difference.max.ms"
@@ -27,6 +28,7 @@ COMPARED = (
     TIMESTAMP_TYPE,
     RETENTION_BYTES,
     RETENTION,
+    DELETE_RETENTION,
 )
 NO_LIMIT = (1 << 63) - 1  # Java's largest long
 # A message names so many topics.
@@ -94,6 +96,28 @@ def by_kind(differences: Iterable[ConfigDifference]) -> list[AlikeDifferences]:
 def told(differences: Iterable[ConfigDifference]) -> tuple[str, ...]:
     """One line for people about all topics with the same difference."""
     return tuple(f"{kind.found}; {kind.remedy}" for kind in by_kind(differences))
+
+
+def tombstones_kept(configs: Mapping[str, Entries]) -> dict[str, float]:
+    """For how many seconds compacted topics of the source keep tombstones at least."""
+    known = {topic: _told(entries) for topic, entries in configs.items()}
+    return {
+        topic: int(config[DELETE_RETENTION]) / 1000
+        for topic, config in known.items()
+        if _has(config, CLEANUP, DELETE_RETENTION) and _compacts(config)
+    }
+
+
+def tombstones_lost(kept: Mapping[str, float], seconds: float) -> str:
+    """What may happen if so long is between two runs, and what to do, for people; empty: nothing. `kept`: as of tombstones_kept."""
+    short = sorted(topic for topic, least in kept.items() if least <= seconds)
+    if not short:
+        return ""
+    dropped = f"the source drops tombstones after {span(min(kept[topic] for topic in short))} ({DELETE_RETENTION})"
+    return (
+        f"{some_of(short, NAMES_SHOWN)}: {dropped}, and {span(seconds)} are between two runs: keys that were deleted meanwhile may stay on "
+        f"the target; raise {DELETE_RETENTION} at the source or run more often; ferry verify names such keys"
+    )
 
 
 def _told(entries: Entries) -> dict[str, str]:

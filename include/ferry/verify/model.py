@@ -188,10 +188,10 @@ class RangeResult:
     counts: dict[str, int] = field(default_factory=dict)
     differences: tuple[Difference, ...] = ()
     not_covered: tuple[NotCovered, ...] = ()
-    only_target: int = 0
     verified: VerifiedRange | None = None
     problem: tuple[str, str] | None = None
     cpu_seconds: float = 0.0
+    only_target: int = 0
 
     def document(self) -> dict[str, Any]:
         """As JSON, without the problem, because another try compares such a range again, and without the CPU time, which is of this try."""

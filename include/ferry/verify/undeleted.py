@@ -88,15 +88,16 @@ def write_tombstones(flow: Flow, report: VerifyReport) -> Iterator[str]:
         evidence = read_evidence(flow, VerifyRequest(flow.name, report.run_id, topics=tuple({key.topic for key in partitions})))
         ledgers = len(reader.partitions(flow.ledger_topic))
         for entry in (found for found in evidence.partitions if found.key in partitions):
+            where = f"{entry.remote_topic}-{entry.partition}"
             if entry.topic == entry.remote_topic:
-                yield f"{entry.remote_topic}-{entry.partition}: applications may write there too: delete the keys at the source, and let a run copy that"
+                yield f"{where}: applications may write there too: delete the keys at the source, and let a run copy that"
                 continue
             due = list(undeleted_keys(flow, entry))
             for places in (due[at : at + KEYS_TOGETHER] for at in range(0, len(due), KEYS_TOGETHER)):
                 keys = [record.key for record in reader.records_at(entry.remote_topic, {entry.partition: places})]
                 place = TopicPartition(flow.ledger_topic, entry.key.share(ledgers))
                 lease.write({entry.remote: [(key, None) for key in keys]}, partial(_explained, entry, report.run_id, place))
-            yield f"{entry.remote_topic}-{entry.partition}: {count_of(len(due), 'tombstone')} written"
+            yield f"{where}: {count_of(len(due), 'tombstone')} written"
 
 
 def _explained(
