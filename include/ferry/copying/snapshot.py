@@ -214,7 +214,7 @@ def _told(
     """
     named, rules, skipped, refused = flow.named_topics if flow.copies else frozenset(), flow.topic_rules, [], []
     for name, reason in selection.skipped:
-        if name in named and rules.why_never(name) is not None:
+        if name in named and reason != rules.filter.why_not(name):
             text = f"Ferry never copies it, though topics names it: {reason}; take it out of topics, or write its records to another topic"
             refused.append(PartitionFailure(name, -1, ConfigError.__name__, text))
         else:

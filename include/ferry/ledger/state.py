@@ -86,10 +86,9 @@ class FlowRecord:
 
 @dataclass(frozen=True)
 class Start:
-    """Where the flow's first run begins a source topic, by partition; -1: at the start of the log, as what is newer than that run.
+    """Where the flow's first run begins a source topic, by partition (-1: at the log's start). It is written before the first copy.
 
-    It is written before the first copy, so it also holds for partitions that the run did not come to. Without a topic: that the first run
-    has decided this.
+    Without a topic: that the first run has decided this.
     """
 
     topic: str = ""

@@ -234,9 +234,8 @@ def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple
     broken, stopped, record = broken_limits(flow.alerts, partitions), stopped_partitions(flow, seen), seen.state.recovery
     ran = known is not None or seen.state.flow is not None or not flow.copies
     stage = (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
-    path, left_out = str(flow.source.path), tuple(left_out_lines(seen.skipped))
-    status = FlowStatus(flow.name, partitions, (), behind, broken, seen.lacking, *stage, stopped, ran=ran, config=path, left_out=left_out)
-    return seen, status
+    status = FlowStatus(flow.name, partitions, (), behind, broken, seen.lacking, *stage, stopped, ran=ran, config=str(flow.source.path))
+    return seen, replace(status, left_out=tuple(left_out_lines(seen.skipped)))
 
 
 def _configs(flow: Flow, source: ClusterAdmin, topics: set[str], *, for_a_run: bool) -> Mapping[str, Mapping[str, ConfigValue]]:

@@ -263,8 +263,8 @@ def is_ferry_group(group: str) -> bool:
 
 def is_machinery(topic: str) -> bool:
     """Whether `topic` is one that Kafka, MirrorMaker 2 or Ferry makes for itself, by its name."""
-    kafkas = topic in {"__consumer_offsets", "__transaction_state", "__share_group_state", "__remote_log_metadata"}
-    return kafkas or is_ferry_topic(topic) or (not topic.startswith("__") and is_never_copied(topic, "."))
+    kafkas = {"__consumer_offsets", "__transaction_state", "__share_group_state", "__remote_log_metadata"}
+    return topic in kafkas or (not topic.startswith("__") and is_never_copied(topic, "."))
 
 
 def is_ferry_topic(topic: str) -> bool:

@@ -44,21 +44,15 @@ class TopicRules:
 
     def why_not(self, name: str) -> str | None:
         """Why `name` is not copied; None if it is. The topic need not exist, because ACLs may name any topic."""
-        if (never := self.why_never(name)) is not None:
-            return never
-        if self.heartbeats and self.policy.is_heartbeats_topic(name):
-            return None
-        return self.filter.why_not(name)
-
-    def why_never(self, name: str) -> str | None:
-        """Why `name` is not copied, whatever the filter says."""
         if is_ferry_topic(name):
             return "Ferry's own topic"
         if is_never_copied(name, self.separator) or self.policy.is_internal_topic(name):
             return "internal topic"
         if is_cycle(name, self.source, self.target, self.policy):
             return f"cycle: its name says that it came from {self.target} or {self.source}"
-        return None
+        if self.heartbeats and self.policy.is_heartbeats_topic(name):
+            return None
+        return self.filter.why_not(name)
 
     def remote_topic(self, name: str) -> str:
         """The name of `name` on the target."""
