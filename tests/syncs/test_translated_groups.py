@@ -122,7 +122,7 @@ def test_every_group_and_partition_is_listed_with_its_reason(
     topic = topic_factory(source_cluster, partitions=3)
     other = topic_factory(source_cluster)
     plain, excluded, at_end = new_group(), new_group("console-consumer"), new_group()
-    path = config_file(f"A->B.topics = {topic}", f"A->B.groups = {plain},{excluded},{at_end}")
+    path = config_file(f"A->B.topics = {topic}", f"A->B.groups = {plain},{excluded},{at_end},{plain}s")
     flow = load_config(path).flows[0]
     for _ in range(2):  # two transactions: a marker lies between
         produce(source_cluster, topic, records(50) + records(10, 1))
@@ -151,6 +151,7 @@ def test_every_group_and_partition_is_listed_with_its_reason(
     assert positions[topic, 2].translation == Translation(0, Inexact.NO_OFFSET)
     reasons = {entry.group: entry.reason for entry in found.left_out}
     assert (reasons[excluded], reasons[ahead]) == ("in groups.exclude", "not in groups")
+    assert reasons[f"{plain}s"] == f"cluster {flow.source.alias} has no such group, though groups names it"
     named = translated_groups(flow, [ahead])
     assert [entry.translation.reason for entry in named.positions if entry.translation] == [
         Inexact.AHEAD,

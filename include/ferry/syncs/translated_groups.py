@@ -15,7 +15,9 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.errors import ArgumentError, FerryError, NotAuthorized
 from ferry.permissions.hidden import groups_to_ask, hidden_group
+from ferry.policy.custom_classes import is_custom
 from ferry.policy.naming import is_ferry_group
+from ferry.policy.selection import named
 from ferry.syncs.group_decision import why_unsupported
 from ferry.syncs.group_placing import end_offsets
 from ferry.syncs.partition_translators import Route, Translator, find_route, read_translators
@@ -61,6 +63,9 @@ def translated_groups(flow: Flow, groups: Collection[str] | None = None, *, reve
         chosen, left_out = _choose(forward, listed, groups)
         if groups is None:
             left_out += _hidden(forward, home, listed)
+            known = {entry.group for entry in listed} | {entry.group for entry in left_out}
+            lacking = () if reverse or is_custom(flow.mirroring.group_filter_class) else sorted(named(flow.mirroring.groups) - known)
+            left_out += [GroupLeftOut(name, f"cluster {flow.source.alias} has no such group, though groups names it") for name in lacking]
         committed: dict[str, Mapping[TopicPartition, CommittedOffset]] = {}
         for group, found in home.offsets(chosen).items():
             if isinstance(found, FerryError):
