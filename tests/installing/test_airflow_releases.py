@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -55,7 +56,6 @@ class Installed:
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "0",
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
             "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
             "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[2]"}',
             "FERRY_CONFIG": str(self.config),
@@ -156,11 +156,10 @@ def test_airflow_and_the_page_work_without_the_spark_provider(without_spark: Ins
     assert "apache-airflow-providers-apache-spark" in "".join(dags.stdout.split()), dags.stdout + dags.stderr
     with serving(without_spark) as address:
         assert status_of(f"{address}/ferry/api/overview") == 401
-        with urllib.request.urlopen(f"{address}/auth/token", timeout=30) as answer:  # noqa: S310 - http on loopback
-            login = {"Authorization": f"Bearer {json.load(answer)['access_token']}"}
-        asked = urllib.request.Request(f"{address}/ferry/api/overview", headers=login)  # noqa: S310 - likewise
-        with urllib.request.urlopen(asked, timeout=60) as answer:  # noqa: S310 - likewise
-            told = json.load(answer)
+        passwords = json.loads((without_spark.home / "simple_auth_manager_passwords.json.generated").read_text())
+        login = {"username": "admin", "password": passwords["admin"]}
+        token = answer_of(f"{address}/auth/token", json.dumps(login).encode(), **{"Content-Type": "application/json"})["access_token"]
+        told = answer_of(f"{address}/ferry/api/overview", Authorization=f"Bearer {token}")
     (flow,) = told["flows"]
     assert flow["problem"] is None, "the clusters were read"
     assert "pip install apache-airflow-providers-apache-spark" in told["problem"]["next_step"]
@@ -173,7 +172,8 @@ LINES = ["{wheel}[airflow,spark]", "kafka-ferry[airflow,spark] @ git+{clone}", "
 def test_the_lines_of_the_documentation_install_ferry(line: str, wheel: Path, tmp_path: Path) -> None:
     """docs/airflow.md has them. Where Ferry is, an extra needs no index that knows Ferry."""
     clone = tmp_path / "ferry"
-    subprocess.run(["git", "clone", "--quiet", "--depth", "1", ROOT.as_uri(), clone], check=True)
+    subprocess.run(["git", "clone", "--quiet", ROOT.as_uri(), clone], check=True)
+    subprocess.run(["git", "-C", clone, "checkout", "--quiet", "-B", "main"], check=True)  # the checkout may be detached
     python = virtual_environment(tmp_path / "venv", "3.11", "pip")
     page = (ROOT / "docs" / "airflow.md").read_text(encoding="utf-8")
     (spark,) = set(re.findall(r"(pyspark==\S+ pyspark-client==\S+)$", page, re.MULTILINE))
@@ -220,6 +220,12 @@ def serving(installed: Installed) -> Iterator[str]:
     finally:
         server.terminate()
         server.wait()
+
+
+def answer_of(address: str, body: bytes | None = None, **headers: str) -> Any:
+    asked = urllib.request.Request(address, body, headers)  # noqa: S310 - http on loopback
+    with urllib.request.urlopen(asked, timeout=60) as answer:  # noqa: S310 - likewise
+        return json.load(answer)
 
 
 def status_of(address: str) -> int:
