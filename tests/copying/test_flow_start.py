@@ -34,7 +34,11 @@ def grow(side: Side, topic: str, partitions: int) -> None:
     side.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(30)
 
 
-@pytest.mark.parametrize("start", [LATEST, "A.consumer.auto.offset.reset = latest", f"ferry.start = {NOW.isoformat()}"])
+@pytest.mark.parametrize(
+    "start",
+    [LATEST, "A.consumer.auto.offset.reset = latest", f"ferry.start = {NOW.isoformat()}"],
+    ids=["latest", "auto.offset.reset", "time"],
+)
 def test_what_is_newer_than_the_first_run_is_copied_from_its_beginning(
     flow_factory: Callable[..., Flow], topic: str, source: Side, target: Side, run_flow: RunFlow, start: str
 ) -> None:
