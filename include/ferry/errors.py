@@ -184,7 +184,7 @@ class NoExecutors(FerryError):
 class UnreadableRecord(FerryError):
     """A record in one of Ferry's own topics is damaged, or Ferry did not write it."""
 
-    next_step = "look at the record with ferry format, find out who wrote it, and delete it alone: write a tombstone with its key"
+    next_step = "look at the record with ferry format, find out who wrote it, and delete only this record: write a tombstone with its key"
     retry = RetryRule.FAIL
 
 
@@ -382,7 +382,7 @@ class OriginUnclear(PartitionError):
 class BatchRefused(PartitionError):
     """The target refuses a batch permanently: it is too large, a timestamp is out of range, a right is missing, or the topic is gone."""
 
-    next_step = "change what the message of the partition names on the target, then run again"
+    next_step = "change on the target what the message of the partition names, then run again"
 
 
 class HandlerFailed(PartitionError):

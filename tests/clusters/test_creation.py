@@ -89,7 +89,7 @@ def test_a_plan_says_that_the_cluster_made_the_topics_that_it_was_asked_about(
 
     with playing(proxy, asked={CREATE_TOPICS: ignore}):
         (notice,) = told()
-        assert f"was only asked whether it would create {remote}, and it exists now" in notice
+        assert f"now has {remote}, though Ferry only asked what it would create" in notice
         assert remote in AdminClient(behind.client_settings()).list_topics(timeout=10).topics
         assert told() == []
 

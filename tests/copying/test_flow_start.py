@@ -79,7 +79,7 @@ def test_a_first_run_that_was_killed_has_decided_where_the_flow_begins(
     flow = flow_factory(f"A->B.topics = {topic}.*", LATEST)
     planned = plan_run(flow, RunRequest(flow.name, "look"))
     assert any("50 offsets in 2 partitions" in notice for notice in planned.notices)
-    assert {note for plan in planned.partitions for note in plan.notes} == {"the flow starts behind offsets 0 to 24: left out"}
+    assert {note for plan in planned.partitions for note in plan.notes} == {"the start of the flow leaves out offsets 0 to 24"}
     with monkeypatch.context() as patched:
         patched.setattr(InlineLaneRunner, "run", die)
         with pytest.raises(ClusterUnreachable):
@@ -119,7 +119,7 @@ def test_a_seed_of_one_topic_leaves_the_start_to_the_first_run_and_a_seed_of_all
     two = {(topic, 0): 20, (topic, 1): 25}
     given = seed(flow, RunRequest(flow.name, "seed-1"), GivenPositions("test", two), dry_run=True)
     assert [entry.reason for entry in given.left_out] == [
-        "test has no offset for it: it begins at 30, behind offsets 0 to 29, by the start policy (latest)"
+        "test has no offset for it: it begins at 30, which leaves out offsets 0 to 29, by the start policy (latest)"
     ]
     assert seed(flow, RunRequest(flow.name, "seed-1"), GivenPositions("test", two)).exit_code is ExitCode.DONE
     third = f"{topic}-third"

@@ -235,7 +235,7 @@ CLIENT_SETTINGS = (
     _refused("target.cluster.bootstrap.servers",
         "at the top level: write `<target>.bootstrap.servers`; Ferry honours it in a connector's file and after `A->B.`"),
     _honoured("isolation.level", "always `read_committed`. With `exactly.once.support=required` the file must set it, as in MM2"),
-    _honoured("auto.offset.reset", "where the copy of a partition begins that was never copied; see `ferry.start`"),
+    _honoured("auto.offset.reset", "where the flow's first run begins; see `ferry.start`"),
     _idle("auto.commit.enabled", "a safe setting of KIP-3; Ferry's readers join no group"),
     _idle("retries", "a safe setting of KIP-3; Ferry limits retries by time and loses no batch"),
     _idle("acks", "a safe setting of KIP-3; Ferry always uses `all`"),

@@ -29,19 +29,19 @@ def likeness(source: ClusterAdmin, target: ClusterAdmin) -> Likeness | None:
     if all(ids) and ids[0] != ids[1]:
         return None
     both = f"{source.alias} ({source.bootstrap}) and {target.alias} ({target.bootstrap})"
-    told = f"cluster id {ids[0]}" if all(ids) else "no cluster id"
+    told = f"both have cluster id {ids[0]}" if all(ids) else "not both have a cluster id"
     if common := source.addresses() & target.addresses():
-        return Likeness(True, f"{both} are the same cluster {ids[0]}: both have the broker {min(common)}")
+        return Likeness(True, f"{both} are the same cluster: both have the broker {min(common)}")
     here, there = source.topics(), target.topics()
     named = {name: (here[name].topic_id, there[name].topic_id) for name in sorted(here.keys() & there.keys())}
     for name, (one, other) in named.items():
         if one is not None and one == other:
-            return Likeness(True, f"{both} are the same cluster {ids[0]}: topic {name} has the same id on both")
+            return Likeness(True, f"{both} are the same cluster: topic {name} has the same id on both")
     apart = next((f"topic {name} has another id on each" for name, pair in named.items() if None not in pair), "")
     apart = apart or _lacking(source, here.keys() - there.keys(), target) or _lacking(target, there.keys() - here.keys(), source)
     if apart:
-        return Likeness(False, f"{both} both have {told}, and are two clusters: {apart}", "nothing, if you meant these two")
-    why = f"{both} cannot be told apart: both have {told}, and Ferry sees no topic that only one of them has"
+        return Likeness(False, f"{both} are two clusters, though {told}: {apart}", "nothing, if you meant these two")
+    why = f"{both} cannot be told apart: {told}, and Ferry sees no topic that only one of them has"
     return Likeness(
         True, why, "correct bootstrap.servers; if they are two clusters, create a topic on the source that both users may describe"
     )

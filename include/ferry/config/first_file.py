@@ -62,7 +62,7 @@ def _lines(answers: FirstFile) -> Iterator[str]:
     yield entry_line(f"{flow}.topics", answers.topics)
     yield "# To keep the names of topics as they are:"
     yield f"# {flow}.replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
-    yield "# Where a partition begins that was never copied: earliest, latest or an ISO time."
+    yield "# Where the first run begins: earliest, latest or an ISO time."
     yield f"# {flow}.ferry.start = earliest"
     yield "# Committed offsets of consumer groups, translated, for groups without members on the target."
     yield f"# {flow}.sync.group.offsets.enabled = true"

@@ -56,7 +56,7 @@ def with_commands(text: str, flow: str, config: Path | str) -> str:
 class Flow:
     """A flow `A->B`. Sizes in bytes, times in seconds where no other unit is named.
 
-    `start`: where a partition that was never copied begins; a time has a time zone. `copies` False: the flow does not copy records, only
+    `start`: where the flow's first run begins; a time has a time zone. `copies` False: the flow does not copy records, only
     what belongs to them, as a connector's file may say. `tasks_max` None: it is not set. Replication factors may be -1, the broker's
     default; `replicas_given` are the keys of those that the file sets. `class_properties` configure custom policies and filters.
 

@@ -171,7 +171,7 @@ def _plan(facts: PartitionFacts, rules: PlanRules) -> PartitionPlan:
     if facts.log_start > decided.position:
         notes.append(f"the source deleted {offsets_of(decided.position, facts.log_start)} before Ferry copied them")
     elif facts.head is None and facts.log_start < decided.position:
-        notes.append(f"the flow starts behind {offsets_of(facts.log_start, decided.position)}: left out")
+        notes.append(f"the start of the flow leaves out {offsets_of(facts.log_start, decided.position)}")
     returning = sum(size(within(facts.guard.excluded, segment.start, segment.end)) for segment in segments)
     if returning:
         notes.append(f"{count_of(returning, 'offset')} with records that came from the target: left out")

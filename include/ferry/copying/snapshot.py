@@ -231,9 +231,9 @@ def narrow(selection: Selection, request: RunRequest) -> Selection:
     known = dict(selection.selected)
     unknown = [topic for topic in request.topics if topic not in known]
     if unknown:
-        reasons = dict(selection.skipped).get(unknown[0], "not at the source, or hidden from the user there")
-        hint = nearest_name(unknown[0], known)
-        raise ArgumentError(f"flow {request.flow} does not copy topic {', '.join(unknown)}: {reasons}{hint}")
+        why = dict.fromkeys(unknown, "not at the source, or hidden from the user there") | dict(selection.skipped)
+        told = (f"{topic}: {why[topic]}{nearest_name(topic, known)}" for topic in unknown)
+        raise ArgumentError(f"flow {request.flow} does not copy topic {'; '.join(told)}")
     return Selection(tuple((topic, known[topic]) for topic in request.topics), selection.skipped)
 
 

@@ -90,7 +90,7 @@ def rights_findings(  # noqa: PLR0917 - whose rights, those that it needs, then 
         names = some_of(sorted({f"{right.operation.value} on {right.resource}" for right in unknown}), NAMES_SHOWN)
         yield warning(where, check, f"could not be checked, {_why_unknown(principal, facts)}: {names}", compare)
     if not missing and not unknown:
-        yield ok(where, check, f"{principal or cluster.user_name} has all of {count_of(len(rights), 'right')}")
+        yield ok(where, check, f"{principal or cluster.user_name} has every right that is needed ({len(rights)})")
 
 
 def _principal(cluster: Cluster, facts: RightsFacts) -> str | None:
@@ -194,7 +194,7 @@ def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Fin
     for text in facts.status.left_out:
         named = text.startswith("topic ")
         yield (
-            warning(where, "topics", text, "correct topics or topics.exclude, if it shall be copied")
+            warning(where, "topics", text, "correct topics or topics.exclude if it should be copied")
             if named
             else ok(where, "topics", text)
         )

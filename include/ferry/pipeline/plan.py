@@ -57,8 +57,10 @@ class RunPlan:
     def notices(self) -> tuple[str, ...]:
         """What people should know before the first write, and what stops nothing."""
         left = [facts.start - facts.log_start for facts in (plan.facts for plan in self.partitions if plan.seed) if facts.head is None]
-        behind = f"{count_of(sum(left), 'offset')} in {count_of(sum(map(bool, left)), 'partition')}"
-        start = f"the flow starts behind {behind}, by ferry.start or auto.offset.reset: ferry backfill copies them" if sum(left) else ""
+        out = f"{count_of(sum(left), 'offset')} in {count_of(sum(map(bool, left)), 'partition')}"
+        start = (
+            f"the start of the flow (ferry.start or auto.offset.reset) leaves out {out}: ferry backfill copies them" if sum(left) else ""
+        )
         assumed = tuple(filter(None, (self.seen.alike, self.topics.assumed, start, self.tombstones)))
         few = (f"{entry}: ferry doctor prints the command that adds the missing ones" for entry in self.few_replicas)
         wrong = (f"{entry}; {entry.fix}" for entry in self.wrong_topics)
@@ -161,7 +163,7 @@ def _differences(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin) -> tuple[
 
 
 def _without_keys(flow: Flow, topics: TopicPlan, plans: Iterable[PartitionPlan]) -> tuple[str, ...]:
-    """Topics, not copied before, that were compacted after somebody had written a record without a key: the cleaner has not come to it."""
+    """New compacted topics whose first record has no key: it is older than the compaction, and the cleaner has not come to it."""
     compacted = {new.topic for new in topics.create if "compact" in new.config.get(CLEANUP, "")}
     begun = {plan.facts.key: plan.segments[0] for plan in plans if plan.segments and plan.facts.topic in compacted}
     spans = {key: (segment.start, segment.end) for key, segment in begun.items()}

@@ -21,7 +21,7 @@ class Selection:
     skipped: tuple[tuple[str, str], ...]
 
 
-# How reasons say what people want to know of a topic that is left out.
+# With these words end the reasons of topics that somebody expects to be copied.
 NAMED, BEFORE = "though topics names it", "but it was copied before"
 
 

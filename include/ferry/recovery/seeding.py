@@ -183,7 +183,7 @@ def _without_position(given: GivenPositions, facts: PartitionFacts, rules: PlanR
             f"{given.origin} has no offset for it, but its remote partition holds records: "
             "give its position with ferry seed --from-file, or declare the records with ferry seed --foreign"
         )
-    left = f", behind {offsets_of(facts.log_start, facts.start)}" if facts.log_start < facts.start else ""
+    left = f", which leaves out {offsets_of(facts.log_start, facts.start)}" if facts.log_start < facts.start else ""
     return f"{given.origin} has no offset for it: it begins at {facts.start}{left}, by the start policy ({rules.start_policy})"
 
 

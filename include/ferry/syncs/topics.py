@@ -207,8 +207,8 @@ def without_refused(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> tuple[
     creation = _created(flow, plan, target, dry_run=True)
     made = target.existing_topics(new.remote_topic for new in plan.create) if plan.create else ()
     if made:
-        told = f"cluster {target.alias} was only asked whether it would create {some_of(sorted(made), NAMES_SHOWN)}, and it exists now"
-        told += ": the cluster ignores validate_only, or somebody else has created it; a run uses the topic as it is"
+        told = f"cluster {target.alias} now has {some_of(sorted(made), NAMES_SHOWN)}, though Ferry only asked what it would create"
+        told += ": it ignores validate_only, or somebody else creates topics; a run uses them as they are"
         plan = replace(plan, assumed="; ".join(filter(None, (plan.assumed, told))))
     return plan.without(creation.left_out), _failures(plan, creation.problems)
 

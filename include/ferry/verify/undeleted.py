@@ -103,7 +103,7 @@ def write_tombstones(flow: Flow, report: VerifyReport) -> Iterator[str]:
 def _explained(
     entry: PartitionEvidence, run_id: str, ledger: TopicPartition, written: Mapping[TopicPartition, Ranges]
 ) -> dict[TopicPartition, list[KeyValue]]:
-    """The receipt of tombstones. Its key is its own in each attempt: another one's may be there."""
+    """The receipt of tombstones. Each attempt has a key of its own: the receipt of an earlier one may be there."""
     at, spans = max(0, entry.position), written[entry.remote]
     blank = replace(entry.receipt(ReceiptKind.BACKFILLED, at, at, TOMBSTONES), counters=ZERO, run_id=run_id)
     return {ledger: [encode_receipt(replace(blank, written=spans, downstream_end=spans[-1][1], series=secrets.token_hex(8)))]}

@@ -61,7 +61,7 @@ CLIENTS: tuple[Property, ...] = (
     _client("socket.connection.setup.timeout.max.ms", kinds.LONG, "30000", "the same after repeated failures; only for the copy itself"),
     _client("send.buffer.bytes", kinds.integer(-1, 2**31 - 1), "131072", "TCP send buffer; -1: the system decides"),
     _client("receive.buffer.bytes", kinds.integer(-1, 2**31 - 1), "65536", "TCP receive buffer; -1: the system decides"),
-    _client("auto.offset.reset", kinds.STRING, "earliest", "for the source's consumer: where a first copy begins, see ferry.start",
+    _client("auto.offset.reset", kinds.STRING, "earliest", "for the source's consumer: where the flow's first run begins, see ferry.start",
         roles=ONLY_CONSUMER),
     _client("max.request.size", kinds.AT_LEAST_0, "1048576",
         "largest request of the clients that write MM2's internal topics; if it is set for the target, also the largest one of the copy",

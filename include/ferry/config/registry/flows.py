@@ -152,7 +152,8 @@ CONNECT = (
         scope=Scope.FLOW_ONLY),
     _refused("transforms", "single message transforms", NO_TRANSFORMS),
     _refused("predicates", "conditions of single message transforms", NO_TRANSFORMS),
-    Property("source.cluster.alias", kinds.STRING, None, "the source's alias, as `clusters` gives it; another one is refused"),
+    Property("source.cluster.alias", kinds.STRING, None,
+        "the source's alias, as `clusters` gives it; an empty one has no effect, another one is refused"),
     Property("target.cluster.alias", kinds.STRING, None, "the target's alias, as `clusters` gives it; another one is refused"),
 )
 
