@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The metadata of an offset that confluent-kafka for Python commits have one byte more than the text that it was given.
+# Commit metadata from confluent-kafka for Python are one byte longer than the text that it was given.
 #
 # One would guess: TopicPartition(topic, 0, 5, metadata="mine") commits the text `mine`, and metadata="" commits none.
 # What happens: it counts the NUL at the end of the C string. The broker stores `mine` and a NUL, and for the empty text one NUL. Its own

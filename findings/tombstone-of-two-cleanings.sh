@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A tombstone in a topic with delete.retention.ms=0 is not removed by the cleaning that meets it, nor by time, and its batch begins in the future.
+# A tombstone in a topic with delete.retention.ms=0 is not removed by the first cleaning, nor by time; its batch then begins after its own end.
 #
 # One would guess: with delete.retention.ms=0 a tombstone goes with the first cleaning. And the base timestamp of a batch is the time of a
 # record in it, not above its max timestamp, so that the timestamp deltas of records are 0 or more.
