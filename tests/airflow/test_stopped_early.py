@@ -15,7 +15,7 @@ from ferry.airflow.flows import FlowReference
 from ferry.airflow.tasks import EarlierTaskFailed, typed_retries
 from ferry.errors import ArgumentError, ConfigError
 from ferry.ledger.run_report import RunReport
-from ferry.monitoring.runs import empty_run, tells_health
+from ferry.monitoring.runs import empty_run, judged, tells_health
 
 pytestmark = pytest.mark.airflow
 
@@ -90,6 +90,6 @@ def test_what_cannot_run_is_skipped(step: Callable[[], object]) -> None:
 def test_wrong_arguments_of_a_run_say_nothing_about_the_flow() -> None:
     run = {**empty_run("manual__1"), "state": "failed"}
     assert tells_health(run)
-    assert tells_health({**run, "failed": [{"error": "ArgumentError"}, {"error": "SourceMissing"}]})
-    assert not tells_health({**run, "failed": [{"error": "ArgumentError"}]})
+    assert tells_health(judged({**run, "failed": [{"error": "ArgumentError"}, {"error": "SourceMissing"}]}))
+    assert not tells_health(judged({**run, "failed": [{"error": "ArgumentError"}]}))
     assert not tells_health({**run, "state": "running"})
