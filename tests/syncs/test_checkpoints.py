@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer
@@ -37,6 +38,16 @@ def groups(*positions: TranslatedPosition) -> TranslatedGroups:
 
 def checkpoint(place: Place) -> Checkpoint:
     return Checkpoint("g", "A.t", 3, *place, "m")
+
+
+@pytest.mark.unit
+def test_a_checkpoint_with_metadata_that_are_left_out_by_now_is_replaced() -> None:
+    """MirrorMaker 2's clients commit what the newest one holds."""
+    before, now = checkpoint((10, 7)), replace(checkpoint((10, 7)), metadata="")
+    assert is_due(now, before)
+    assert not is_due(now, now)
+    assert not is_due(before, now)
+    assert not is_due(replace(now, upstream_offset=12), before)
 
 
 @pytest.mark.unit

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,6 +52,16 @@ def test_what_earlier_versions_invented_is_taken_away_and_nothing_else() -> None
     for there, written in (("ferry:0.1.0:2026-01-01T00:00:00+00:00", {REMOTE[0]: CommittedOffset(100)}), ("theirs", {})):
         found = TargetGroup(GroupDescription("g", GroupState.EMPTY, ""), {REMOTE[0]: CommittedOffset(100, -1, there)})
         assert decide(found, position()).writes == written
+
+
+def test_metadata_that_earlier_versions_carried_across_a_shift_are_taken_away() -> None:
+    left_out = replace(position(reason=Inexact.METADATA), source_metadata="bAAPfn8A")
+    for there, written in (("bAAPfn8A", {REMOTE[0]: CommittedOffset(100)}), ("of the target", {}), ("", {})):
+        found = TargetGroup(GroupDescription("g", GroupState.EMPTY, ""), {REMOTE[0]: CommittedOffset(100, -1, there)})
+        assert decide(found, left_out).writes == written
+    kept = replace(position(metadata="theirs"), source_metadata="theirs")
+    found = TargetGroup(GroupDescription("g", GroupState.EMPTY, ""), {REMOTE[0]: CommittedOffset(100, -1, "theirs")})
+    assert not decide(found, kept).writes
 
 
 def test_metadata_that_are_left_out_are_named() -> None:

@@ -32,6 +32,10 @@ def test_none_and_those_of_kafka_streams_go_with_every_offset(metadata: str) -> 
     assert carried(metadata, None, unshifted=False) == (metadata, None)
 
 
+def test_what_earlier_versions_committed_goes_nowhere_and_counts_nothing() -> None:
+    assert carried("ferry:0.1.0:2026-01-01T00:00:00+00:00", Translation(5), unshifted=False) == ("", Translation(5))
+
+
 @pytest.mark.parametrize("metadata", ["bAAPfn8A", "theirs", "theirs\0", "AQ==", streams(3), "näher", '{"offset": 6}'])
 def test_others_only_where_offsets_do_not_shift(metadata: str) -> None:
     assert carried(metadata, Translation(5), unshifted=True) == (metadata, Translation(5))

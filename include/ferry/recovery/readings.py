@@ -211,6 +211,7 @@ def _position(checkpoint: Checkpoint, origins: Mapping[TopicPartition, Head], ma
         metadata,
         problem,
         unread,
+        checkpoint.metadata,
     )
 
 

@@ -8,7 +8,7 @@ from the first run on.
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ferry.clusters.internal_producer import append_records
 from ferry.config import Flow
@@ -83,7 +83,13 @@ def plan_checkpoints(groups: TranslatedGroups, previous: Mapping[CheckpointKey, 
 
 
 def is_due(now: Checkpoint, before: Checkpoint | None) -> bool:
-    return before is None or now.upstream_offset < before.upstream_offset or now.downstream_offset > before.downstream_offset
+    moved = before is None or now.upstream_offset < before.upstream_offset or now.downstream_offset > before.downstream_offset
+    return moved or _without_metadata(now, before)
+
+
+def _without_metadata(now: Checkpoint, before: Checkpoint | None) -> bool:
+    """Whether metadata are left out now, and nothing else has changed: MM2's clients would commit those of the last checkpoint."""
+    return before is not None and not now.metadata and before != now == replace(before, metadata="")
 
 
 def checkpoint_key(checkpoint: Checkpoint) -> CheckpointKey:
@@ -111,4 +117,6 @@ def _change(now: Checkpoint, before: Checkpoint | None) -> Change:
     pair = f"upstream {now.upstream_offset}, downstream {now.downstream_offset}"
     detail = pair if before is None else f"upstream {before.upstream_offset}, downstream {before.downstream_offset} -> {pair}"
     reason = "first" if before is None else "rewound at the source" if now.upstream_offset < before.upstream_offset else "moved on"
+    if _without_metadata(now, before):
+        reason = "without commit metadata, which may count offsets"
     return Change(f"checkpoint of group {now.group}, {now.topic}-{now.partition}", "write", detail, reason)

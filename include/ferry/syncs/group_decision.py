@@ -13,13 +13,12 @@ from enum import StrEnum
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupListing, GroupType
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import count_of
+from ferry.translation.commit_metadata import EARLIER
 from ferry.translation.model import Inexact, TranslatedPosition
 
 # Offsets of share groups (KIP-932) are not those of OffsetCommit. Those of streams groups (KIP-1071) are; MirrorCheckpointConnector leaves
 # both out.
 _TYPES = frozenset({GroupType.CLASSIC, GroupType.CONSUMER, GroupType.STREAMS})
-# Earlier versions of Ferry wrote it where the source has none; Kafka Streams 2.8 does not start with it.
-_EARLIER = "ferry:"
 
 
 class Placement(StrEnum):
@@ -128,7 +127,7 @@ def _decide(
     image = position.translation.image
     if remote.partition >= widths.get(remote.topic, 0):
         return left(Placement.NONE, f"{alias} has no partition {remote.topic}-{remote.partition}")
-    if found is not None and present == image and not found.metadata.startswith(_EARLIER):
+    if found is not None and present == image and (untouched or not _left_behind(position, found)):
         return left(Placement.UP_TO_DATE, f"{alias} is at {image} already")
     if present is not None and present > image:
         reason = f"{alias} is ahead: at {present}, translated {image}; a group never goes back"
@@ -136,6 +135,11 @@ def _decide(
     if untouched:
         return PartitionDecision(position, present, Placement.NONE, reason=untouched, untouched=True)
     return PartitionDecision(position, present, Placement.WRITE, CommittedOffset(image, -1, position.metadata), _why_inexact(position))
+
+
+def _left_behind(position: TranslatedPosition, found: CommittedOffset) -> bool:
+    """Whether an earlier version wrote metadata there that do not belong there."""
+    return found.metadata.startswith(EARLIER) or position.metadata != found.metadata == position.source_metadata
 
 
 def _why_inexact(position: TranslatedPosition) -> str:

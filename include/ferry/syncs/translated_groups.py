@@ -148,7 +148,7 @@ def _positions(
         entry, end = _position(group, key, committed.get(key), routes[key.topic], translator), ends.get(key)
         unshifted = translator is not None and translator.unshifted(entry.upstream_offset, end)
         metadata, translation = carried(entry.metadata, entry.translation, unshifted=unshifted)
-        yield replace(entry, metadata=metadata, translation=translation)
+        yield replace(entry, metadata=metadata, source_metadata=entry.metadata, translation=translation)
 
 
 def _position(

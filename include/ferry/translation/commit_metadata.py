@@ -10,6 +10,8 @@ from dataclasses import replace
 
 from ferry.translation.model import Inexact, Translation
 
+# Earlier versions of Ferry committed it where a group had none; Kafka Streams 2.8 does not start with it.
+EARLIER = "ferry:"
 _STREAMS_VERSIONS, _STREAMS_BYTES = (1, 2), 9
 
 
@@ -24,6 +26,8 @@ def may_count_offsets(metadata: str) -> bool:
 
 def carried(metadata: str, translation: Translation | None, *, unshifted: bool) -> tuple[str, Translation | None]:
     """The metadata to commit on the other cluster, and the translation: if metadata are left out, it is not exact."""
+    if metadata.startswith(EARLIER):
+        return "", translation
     if unshifted or not may_count_offsets(metadata):
         return metadata, translation
     return "", translation and replace(translation, reason=translation.reason or Inexact.METADATA)

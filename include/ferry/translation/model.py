@@ -45,7 +45,7 @@ class TranslatedPosition:
     records on the other cluster; empty when that is not known. `upstream_offset`: the group's own offset; None where it reads the topic and
     has no offset for the partition. Then `translation` is that of the partition's beginning. `translation` None: there is none. `problem`:
     why there is no offset or no translation; empty otherwise. `unread`: there is no translation because a cluster did not answer; another
-    try may find one. `metadata`: those to commit on the other cluster (commit_metadata.py).
+    try may find one. `metadata`: those to commit on the other cluster (commit_metadata.py); `source_metadata`: the group's own.
     """
 
     group: str
@@ -57,3 +57,4 @@ class TranslatedPosition:
     metadata: str = ""
     problem: str = ""
     unread: bool = False
+    source_metadata: str = ""
