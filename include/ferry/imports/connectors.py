@@ -108,10 +108,9 @@ class Joined:
     begun: list[Entry] = field(default_factory=list)
 
 
-def joined(connectors: Iterable[PropertiesFile]) -> Joined:
-    """The connectors of any number of flows. ConfigError if one cannot be read, or if no connector of a flow copies."""
+def joined(connectors: Iterable[PropertiesFile], found: Joined) -> Joined:
+    """`found` with the connectors of any number of flows. ConfigError if one cannot be read, or if no connector of a flow copies."""
     flows: dict[tuple[str, str], dict[str, PropertiesFile]] = {}
-    found = Joined()
     for one in connectors:
         source, target = aliases_of(one)
         found.aliases |= {source.value: None, target.value: None}
@@ -121,10 +120,7 @@ def joined(connectors: Iterable[PropertiesFile]) -> Joined:
             what = f"is a second {_CLASSES.get(part, 'connector')} of {source.value}->{target.value}, and Ferry has one flow for this pair"
             raise ConfigError(located(one.path, source.line, CLASS, what))
         parts[part] = one
-    done: dict[tuple[str, str], dict[str, Entry]] = {}
-    for pair, parts in flows.items():
-        done[pair] = _Flow(pair, parts, found).entries
-    _join(done, found)
+    _join({pair: _Flow(pair, parts, found).entries for pair, parts in flows.items()}, found)
     return found
 
 
@@ -235,7 +231,7 @@ def _join(flows: Mapping[tuple[str, str], Mapping[str, Entry]], found: Joined) -
 
 def _lacks(flows: Mapping[tuple[str, str], Mapping[str, Entry]], pair: tuple[str, str], key: str, aliases: Iterable[str]) -> bool:
     """Whether another flow has the cluster of a key in the same place, and does not have the key."""
-    owner = max((alias for alias in aliases if key.startswith(f"{alias}.")), key=len, default="")
+    owner = Keys(tuple(aliases)).scope(key)[0].removesuffix(".")
     return any(owner in other and key not in entries for other, entries in flows.items() if other != pair)
 
 

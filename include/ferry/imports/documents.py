@@ -20,9 +20,8 @@ _TAG = "tag:yaml.org,2002:"
 _MERGE = f"{_TAG}merge"
 # A document of people has some ten levels; one that refers to itself has no end.
 MOST_LEVELS = 50
-# Keys of JSON objects, in their order.
-_JSON_KEY = re.compile(r'"(?:[^"\\]|\\.)*"(?=\s*:)')
-_JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+# A text of JSON, and the colon behind it if it is a key.
+_JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?')
 
 
 class Text(str):
@@ -72,7 +71,7 @@ def _key_lines(text: str) -> Iterator[int]:
     line, place = 1, 0
     for found in _JSON_STRING.finditer(text):
         line, place = line + text.count("\n", place, found.start()), found.start()
-        if _JSON_KEY.match(text, found.start()):
+        if found[1]:
             yield line
 
 

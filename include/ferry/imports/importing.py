@@ -22,7 +22,7 @@ from ferry.config.properties import Entry, LineOf, PropertiesFile, parse_propert
 from ferry.config.providers import PROVIDERS, with_references
 from ferry.errors import ConfigError
 from ferry.imports.command_line import commands_of, read_command_line
-from ferry.imports.connectors import connectors_of, is_of_mm2, joined
+from ferry.imports.connectors import Joined, connectors_of, is_of_mm2, joined
 from ferry.imports.documents import decoded, read_json, read_yaml
 from ferry.imports.strimzi import KINDS, Resource
 
@@ -90,10 +90,7 @@ class _Inputs:
     whole: list[PropertiesFile] = field(default_factory=list)
     workers: dict[str, Entry] = field(default_factory=dict)
     offsets_topic: Entry | None = None
-    named: list[tuple[Entry, str]] = field(default_factory=list)
-    why: dict[str, str] = field(default_factory=dict)
-    dropped: list[tuple[Entry, str]] = field(default_factory=list)
-    lost: list[tuple[Entry, str]] = field(default_factory=list)
+    found: Joined = field(default_factory=Joined)
 
     def read(self, path: Path) -> None:
         data = read_bytes(path)
@@ -116,7 +113,7 @@ class _Inputs:
             resource = Resource(path, self.secrets)
             for one in resources:
                 self._connectors(resource.connectors(one))
-            self.lost += [(Entry(name, "", LineOf(line, path)), why) for (line, name), why in resource.lost.items()]
+            self.found.lost += [(Entry(name, "", LineOf(line, path)), why) for (line, name), why in resource.lost.items()]
             if resource.offsets_topic is not None:
                 self.offsets_topic = Entry("offsetStorageTopic", str(resource.offsets_topic), LineOf(resource.offsets_topic.line, path))
         else:
@@ -128,7 +125,7 @@ class _Inputs:
                 self.connectors.append(one)
             else:
                 entries = list(one.entries.values())
-                self.dropped += [(entry, "it is no connector of MirrorMaker 2") for entry in entries]
+                self.found.dropped += [(entry, "it is no connector of MirrorMaker 2") for entry in entries]
 
     def _commands(self, path: Path, commands: Sequence[tuple[int, str]]) -> None:
         if len(commands) > 1:
@@ -136,13 +133,13 @@ class _Inputs:
             raise ConfigError(located(path, 0, "", f"holds {len(commands)} commands (lines {lines}): import each from a file of its own"))
         legacy, idle = read_command_line(path, *commands[0])
         self.whole.append(read_legacy_file(legacy))
-        self.dropped += [(Entry(option, "", LineOf(line, path)), why) for line, option, why in idle]
+        self.found.dropped += [(Entry(option, "", LineOf(line, path)), why) for line, option, why in idle]
 
     def _properties(self, file: PropertiesFile) -> None:
         entries = {key: replace(entry, line=LineOf(entry.line, file.path)) for key, entry in file.entries.items()}
         placed = replace(file, entries=entries, overridden=())
         again = [replace(entry, line=LineOf(entry.line, file.path)) for entry in file.overridden]
-        self.dropped += [(entry, "is given again below, and the last one wins") for entry in again]
+        self.found.dropped += [(entry, "is given again below, and the last one wins") for entry in again]
         if is_connector_file(placed):
             self._connectors([placed])
         elif "clusters" in entries:
@@ -153,7 +150,7 @@ class _Inputs:
             self.workers |= {key: entry for key, entry in entries.items() if key.startswith(_PROVIDERS)}
             self.offsets_topic = entries.get(_OFFSETS, self.offsets_topic)
             gone = [entry for key, entry in entries.items() if not key.startswith(_PROVIDERS) and key != _OFFSETS]
-            self.dropped += [(entry, "Ferry has no Connect worker") for entry in gone]
+            self.found.dropped += [(entry, "Ferry has no Connect worker") for entry in gone]
         else:
             what = "is no config of MirrorMaker: it has neither clusters, nor connector.class, nor source.cluster.alias"
             raise ConfigError(located(file.path, 0, "", what))
@@ -166,32 +163,28 @@ class _Inputs:
             raise ConfigError(what)
         if self.whole:
             return self._whole(self.whole[0])
-        found = joined(self.connectors)
-        self.named, self.why = found.named, found.why
-        self.dropped += found.dropped
-        self.lost += found.lost
-        self.lost += [(entry, "a PEM text begins here that continues in the next line") for entry in found.begun]
+        found = joined(self.connectors, self.found)
         entries = {"clusters": Entry("clusters", ", ".join(found.aliases), 0), **found.entries}
         if self.offsets_topic is not None:
-            for pair in _pairs(list(found.aliases)):
+            for pair in _pairs(found.aliases):
                 if f"{pair}.enabled" in entries:
                     entries.setdefault(f"{pair}.{_CONNECTORS_OFFSETS}", self.offsets_topic)
         return entries
 
     def _whole(self, file: PropertiesFile) -> dict[str, Entry]:
-        aliases = clusters_of(file.entries)
-        told = Problems(file.path)
-        entries = with_successors(file.entries, Keys(tuple(aliases)), told)
-        gone = [(entry, key) for key, entry in file.entries.items() if entry not in entries.values()]
+        aliases, found = clusters_of(file.entries), self.found
+        told, keys = Problems(file.path), Keys(tuple(aliases))
+        entries = with_successors(file.entries, keys, told)
+        gone = [entry for entry in file.entries.values() if entry not in entries.values()]
         because = {(line, key): what for _, line, key, what in told.warned} | {(line, key): what for line, key, what in file.notes}
-        self.dropped += [(entry, because.get((int(entry.line), entry.key), "has no effect")) for entry, _ in gone]
-        self.why = {key: because[int(entry.line), entry.key] for key, entry in entries.items() if (int(entry.line), entry.key) in because}
-        self.lost += [(entry, "a PEM text begins here that continues in the next line") for entry in file.begun]
-        proposed = any(Keys(tuple(aliases)).older_form(key) for key in file.entries)
+        found.dropped += [(entry, because.get((int(entry.line), entry.key), "has no effect")) for entry in gone]
+        found.why = {key: because[int(entry.line), entry.key] for key, entry in entries.items() if (int(entry.line), entry.key) in because}
+        found.begun += file.begun
+        proposed = any(map(keys.older_form, file.entries))
         if proposed and not any(f"{pair}.enabled" in entries for pair in _pairs(aliases)):
             named = [pair for pair in _pairs(aliases) if any(key.startswith(f"{pair}.") for key in entries)] or _pairs(aliases)
             entries |= {f"{pair}.enabled": Entry("enabled", "true", 0) for pair in named}
-            self.why |= {f"{pair}.enabled": "KIP-382's samples run each flow; MM2 needs this key" for pair in named}
+            found.why |= {f"{pair}.enabled": "KIP-382's samples run each flow; MM2 needs this key" for pair in named}
         return entries
 
 
@@ -208,21 +201,22 @@ def import_files(paths: Sequence[Path], secrets: PurePosixPath) -> Imported:
     inputs = _Inputs(secrets)
     for path in paths:
         inputs.read(path)
-    entries = _with_providers(inputs.together(), inputs.workers, secrets)
+    entries, found = _with_providers(inputs.together(), inputs.workers, secrets), inputs.found
+    lost = [*found.lost, *((entry, "a PEM text begins here that continues in the next line") for entry in found.begun)]
     aliases = clusters_of(entries)
     refused, missing = _refused(entries, aliases)
     kept = {key: entry for key, entry in entries.items() if key not in refused}
     problems, enabled = examine(_numbered(kept))
     warned = {key: told for key, told in _by_key(kept, problems.warned).items() if key not in refused}
     idle = {key for key, told in warned.items() if told.is_about_no_effect}
-    why = inputs.why | {key: told.what for key, told in (warned | refused).items()}
+    why = found.why | {key: told.what for key, told in (warned | refused).items()}
     concerned = {*refused, *(f"{told.key}." for told in missing)}
-    off = frozenset(pair for pair in enabled if inputs.lost or any(_concerns(key, pair, aliases) for key in concerned))
+    off = frozenset(pair for pair in enabled if lost or any(_concerns(key, pair, aliases) for key in concerned))
     written = [(key, entry) for key, entry in entries.items() if entry.line]
     rows = [_row(entry, _fate(key, refused, idle), "" if key in idle else key, why.get(key, "")) for key, entry in written]
-    rows += [_row(entry, Fate.TAKEN, key, "") for entry, key in inputs.named]
-    rows += [_row(entry, Fate.NO_EFFECT, "", told) for entry, told in inputs.dropped]
-    rows += [_row(entry, Fate.NOT_KEPT, "", told) for entry, told in inputs.lost]
+    rows += [_row(entry, Fate.TAKEN, key, "") for entry, key in found.named]
+    rows += [_row(entry, Fate.NO_EFFECT, "", told) for entry, told in found.dropped]
+    rows += [_row(entry, Fate.NOT_KEPT, "", told) for entry, told in lost]
     new = {key: entry for key, entry in kept.items() if key not in idle}
     new |= {f"{pair}.enabled": Entry("enabled", "false", 0) for pair in off}
     because = {key: printable(text) for key, text in why.items()}
@@ -296,14 +290,12 @@ def _is_switched_off(entries: Mapping[str, Entry], aliases: Sequence[str]) -> bo
 
 def _concerns(key: str, pair: str, aliases: Sequence[str]) -> bool:
     """Whether an entry is about the flow: it is the flow's, or of one of its clusters, or of all flows, or of a flow that is not there."""
-    if "->" in key:
-        return key.startswith(f"{pair}.") or not key.startswith(tuple(f"{other}." for other in _pairs(aliases)))
-    owner = max((alias for alias in aliases if key.startswith(f"{alias}.")), key=len, default=None)
-    return owner is None or owner in pair.split("->")
+    owner = Keys(tuple(aliases)).scope(key)[0].removesuffix(".")
+    return owner in {"", pair, *pair.split("->")}
 
 
-def _pairs(aliases: Sequence[str]) -> list[str]:
-    return [f"{source}->{target}" for source in aliases for target in aliases if source != target]
+def _pairs(aliases: Iterable[str]) -> list[str]:
+    return [pair.name for pair in Keys(tuple(aliases)).pairs]
 
 
 def _with_providers(entries: dict[str, Entry], workers: dict[str, Entry], secrets: PurePosixPath) -> dict[str, Entry]:

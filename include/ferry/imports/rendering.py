@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from ferry.config.keys import Keys
 from ferry.config.properties import entry_line
 from ferry.imports.importing import Fate, Imported, Row, clusters_of, printable
 
@@ -28,11 +29,11 @@ def _lines(imported: Imported, sources: Iterable[Path]) -> Iterator[str]:
 
 def _sections(imported: Imported, keys: Iterable[str]) -> Mapping[str, list[str]]:
     """The keys by the prefix of their cluster or flow; those of all under an empty one, first."""
-    aliases = clusters_of(imported.entries)
-    pairs = [f"{source}->{target}" for source in aliases for target in aliases if source != target]
-    sections: dict[str, list[str]] = {prefix: [] for prefix in ("", *(f"{name}." for name in (*aliases, *pairs)))}
+    known = Keys(tuple(clusters_of(imported.entries)))
+    pairs = [pair.name for pair in known.pairs]
+    sections: dict[str, list[str]] = {prefix: [] for prefix in ("", *(f"{name}." for name in (*known.aliases, *pairs)))}
     for key in keys:
-        sections[max((prefix for prefix in sections if key.startswith(prefix)), key=len)].append(key)
+        sections[known.scope(key)[0]].append(key)
     return sections
 
 

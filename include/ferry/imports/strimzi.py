@@ -34,7 +34,6 @@ _CHECKPOINTS = frozenset({"groups", "groups.exclude"})
 # What a cluster may have beside what Ferry reads of it: where Connect's workers keep their state.
 _OF_WORKERS = frozenset({"alias", "groupId", "configStorageTopic", "offsetStorageTopic", "statusStorageTopic"})
 _OF_CONNECTORS = frozenset({"autoRestart", "pause", "state", "version", "alterOffsets", "listOffsets"})
-_PASSWORD_TYPES = {"plain": "PLAIN", "scram-sha-256": "SCRAM-SHA-256", "scram-sha-512": "SCRAM-SHA-512"}
 # Fields of `type: oauth` that a property of Kafka's clients stands for.
 _OAUTH = {
     "tokenEndpointUri": "sasl.oauthbearer.token.endpoint.url",
@@ -154,7 +153,7 @@ class Resource:
             case "plain" | "scram-sha-256" | "scram-sha-512":
                 held = self._mapping(login, "passwordSecret")
                 password = self._secret(self._needed(held, "secretName"), self._needed(held, "password"))
-                mechanism = _PASSWORD_TYPES[kind]
+                mechanism = kind.upper()
                 module = LoginModule(MODULES[mechanism], {"username": self._needed(login, "username"), "password": password})
                 return {Text("sasl.mechanism", line): Text(mechanism, line), Text("sasl.jaas.config", line): Text(module.text, line)}
             case "oauth":
