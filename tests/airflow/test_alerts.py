@@ -44,7 +44,7 @@ def context(exception: BaseException | None, task: str = "plan_run", copied: str
 def telling(monkeypatch: pytest.MonkeyPatch) -> None:
     """The flow's alerts go to the tests' callback, also those of a first failure."""
     settings = AlertSettings(callbacks=("tests.alerting.callbacks:tell",), on_first_failure=True)
-    monkeypatch.setattr(alerts, "alerts_of", lambda _: settings)
+    monkeypatch.setattr(alerts, "settings_of", lambda _: SimpleNamespace(alerts=settings))
     callbacks.TOLD.clear()
 
 
@@ -162,7 +162,8 @@ def test_a_first_failure_that_the_report_will_tell_raises_no_alert(telling: None
 
 
 def test_a_first_failure_raises_no_alert_if_nobody_asked_for_it(telling: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alerts, "alerts_of", lambda _: AlertSettings(callbacks=("tests.alerting.callbacks:tell",)))
+    told = AlertSettings(callbacks=("tests.alerting.callbacks:tell",))
+    monkeypatch.setattr(alerts, "settings_of", lambda _: SimpleNamespace(alerts=told))
     alerts.on_retry(REFERENCE)(context(raised(ClusterUnreachable("B"))))
     assert callbacks.TOLD == []
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ferry.airflow.flows import FlowReference, alerts_of
+from ferry.airflow.flows import FlowReference, settings_of
 from ferry.airflow.tasks import EarlierTaskFailed, JobFailed
 from ferry.airflow.versions import with_deadline
 from ferry.alerting.alert import Alert, AlertKind, Severity
@@ -56,7 +56,7 @@ def on_retry(flow: FlowReference) -> Callback:
 def _callback(flow: FlowReference, alerts: Callable[[AlertSettings, Mapping[str, Any]], list[Alert]]) -> Callback:
     def tell(context: Mapping[str, Any]) -> None:
         try:
-            settings = alerts_of(flow)
+            settings = settings_of(flow).alerts
             deliver(settings, alerts(settings, context))
         except Exception as problem:  # noqa: BLE001 - a task that has failed must not fail in another way
             log.warning("the alert could not be made: %s", type(problem).__name__)
@@ -123,7 +123,7 @@ def deadline_missed(config: str, flow: str, context: Mapping[str, Any]) -> None:
     """Airflow calls this on an executor when a run has not ended in time."""
     from airflow.sdk.configuration import conf  # noqa: PLC0415 - only this needs it, and Airflow 3.1 lacks it as it lacks deadlines
 
-    settings = alerts_of(FlowReference(Path(config), flow))
+    settings = settings_of(FlowReference(Path(config), flow)).alerts
     run = context.get("dag_run") or {}
     if run.get("state") in ENDED:  # Airflow keeps the deadline of a failed run
         return

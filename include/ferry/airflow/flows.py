@@ -11,7 +11,7 @@ from ferry.airflow.connections import connection_fields, placeholder
 from ferry.airflow.versions import AssetOrTimeSchedule, CronDataIntervalTimetable
 from ferry.alerting.delivering import check_callbacks
 from ferry.config import Flow, load_config
-from ferry.config.settings import CALLBACK, AlertSettings
+from ferry.config.settings import CALLBACK
 from ferry.errors import ConfigError
 from ferry.monitoring.runs import SYNC_TASKS
 from ferry.syncs.names import AFTER_THE_COPY, not_enabled
@@ -59,14 +59,9 @@ def flow_for_running(flow: FlowReference) -> Flow:
     return load_config(flow.config, connections=connection_fields).flow(flow.name)
 
 
-def alerts_of(flow: FlowReference) -> AlertSettings:
-    """The alert callbacks of the flow. Does not resolve connections, because a missing connection may be what the alert is about."""
-    return load_config(flow.config, connections=placeholder).flow(flow.name).alerts
-
-
-def follow_seconds_of(flow: FlowReference) -> int:
-    """For how long runs of the flow follow. Does not resolve connections."""
-    return load_config(flow.config, connections=placeholder).flow(flow.name).follow_seconds
+def settings_of(flow: FlowReference) -> Flow:
+    """The flow without its connections: a missing connection may be what an alert is about."""
+    return load_config(flow.config, connections=placeholder).flow(flow.name)
 
 
 def dag_id(flow: Flow) -> str:

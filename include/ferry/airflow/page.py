@@ -222,15 +222,14 @@ _static = StaticFiles(directory=STATIC, check_dir=False)
 _docs = StaticFiles(directory=DOCS, check_dir=False)
 
 
-def _look(request: Request, facts: PageFlow, name: ReadName, argument: str = "") -> Outcome:
+def _look(request: Request, facts: PageFlow, name: ReadName, argument: str = "", *, again: bool = False) -> Outcome:
     service: PageService = request.app.state.service
-    return service.look(facts.flow, name, argument)
+    return service.look(facts.flow, name, argument, again=again)
 
 
 def _ask(request: Request, facts: PageFlow, name: ReadName, argument: str = "") -> Outcome:
     """As _look; what the browser wants from no cache is read again."""
-    service: PageService = request.app.state.service
-    return service.look(facts.flow, name, argument, again=_wants_news(request))
+    return _look(request, facts, name, argument, again=_wants_news(request))
 
 
 def _wants_news(request: Request) -> bool:

@@ -127,11 +127,10 @@ def tell_unnamed(dags: Mapping[str, str]) -> Problem | None:
     """What a user is told about `unnamed_dags`."""
     if not dags:
         return None
-    told = "; ".join(f"{name} ({description})" for name, description in list(dags.items())[:TOLD])
-    more = f"; and {len(dags) - TOLD} more" if len(dags) > TOLD else ""
+    told = some_of([f"{name} ({description})" for name, description in dags.items()], TOLD, "; ")
     return Problem(
         ConfigError.__name__,
-        f"Airflow has DAGs of flows that are in no file that {CONFIG_VARIABLE} names for the api-server: {told}{more}",
+        f"Airflow has DAGs of flows that are in no file that {CONFIG_VARIABLE} names for the api-server: {told}",
         f"let {CONFIG_VARIABLE} of the api-server name these files too, with {os.pathsep} between two",
     )
 

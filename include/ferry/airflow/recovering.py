@@ -5,14 +5,13 @@ that person agrees. Each task reads everything else anew, so it can be repeated 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from airflow.sdk import Context, get_current_context
 
 from ferry.airflow.connections import connection_fields
-from ferry.airflow.flows import FlowReference, flow_for_running
-from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, options_of, recovery_given
+from ferry.airflow.flows import FlowReference
+from ferry.airflow.recovery_params import CUTOVER, FAILOVER, options_of, recovery_given
 from ferry.airflow.spark_operators import FerrySparkOperator
 from ferry.airflow.steps import skip_unless_needed
 from ferry.airflow.tasks import EarlierTaskFailed, say, typed_retries
@@ -28,7 +27,7 @@ from ferry.pipeline.tables import Table
 from ferry.recovery import failover as failing_over
 from ferry.recovery import switch_over as planned_move
 from ferry.recovery.not_copied import drain, refuse_active_producers
-from ferry.recovery.options import RecoveryOptions, Tail
+from ferry.recovery.options import Tail
 from ferry.recovery.report import Confirmation, RecoveryPlan, group_table, missing_table, notes, outcome_lines
 from ferry.recovery.reverse import find_reverse
 from ferry.recovery.switch_over import SwitchOver
@@ -40,21 +39,36 @@ from ferry.verify.results_topic import read_report as read_verify_report
 LISTED = 200
 
 
+class Asked:
+    """What a person asked for in a DAG run, and the flow and the one in the other direction, with their connections resolved."""
+
+    def __init__(self, flow: FlowReference, command: str, context: Mapping[str, Any]) -> None:
+        self.command, self.given, self.options = command, recovery_given(command, context), options_of(command, context)
+        loaded = load_config(flow.config, connections=connection_fields)
+        self.flow = loaded.flow(flow.name)
+        self.reverse = find_reverse(loaded, self.flow)
+
+    @property
+    def switch(self) -> SwitchOver:
+        """The direction in which groups move, of a failback or a cut-over."""
+        return (planned_move.cutover if self.command == CUTOVER else planned_move.failback)(self.flow, self.reverse)
+
+    def copied(self, what: str) -> Flow:
+        """The flow that one of the copies runs. Only a failback copies `back`."""
+        return self.switch.active if what == "back" else self.flow
+
+
 def check_clusters(flow: FlowReference, command: str) -> dict[str, Any]:
     """What the tasks behind it need; nothing if the groups have moved before, so that none of them runs."""
-    context = get_current_context()
     with typed_retries(flow):
-        options = options_of(command, context)
-        settings, reverse = both(flow)
-        given = recovery_given(command, context)
+        asked = Asked(flow, command, get_current_context())
         if command == FAILOVER:
-            checked = failing_over.check_failover(settings, options, without_source=given["without_source"])
+            checked = failing_over.check_failover(asked.flow, asked.options, without_source=asked.given["without_source"])
         else:
-            switch = switch_over_of(command, settings, reverse)
-            if (over := planned_move.report_of_ended(switch, options)) is not None:
+            if (over := planned_move.report_of_ended(asked.switch, asked.options)) is not None:
                 say("; ".join(outcome_lines(over)))
                 return {}
-            checked = planned_move.check_switch_over(switch, options, rebuilt=given.get("rebuilt", False))
+            checked = planned_move.check_switch_over(asked.switch, asked.options, rebuilt=asked.given.get("rebuilt", False))
     for text in (*checked.notices, *checked.problems, checked.away):
         if text:
             say(text)
@@ -63,25 +77,18 @@ def check_clusters(flow: FlowReference, command: str) -> dict[str, Any]:
 
 def plan_copy(flow: FlowReference, command: str, what: str, checked: Mapping[str, Any]) -> dict[str, Any]:
     """Plan one of the copies and create its topics. Returns what the copy task needs."""
-    context = get_current_context()
     with typed_retries(flow):
-        given, options = recovery_given(command, context), options_of(command, context)
-        wanted = given["last_copy"] if command == FAILOVER else what != "tail" or given["tail"] == Tail.COPY
+        asked = Asked(flow, command, get_current_context())
+        options, settings = asked.options, asked.copied(what)
+        wanted = asked.given["last_copy"] if command == FAILOVER else what != "tail" or asked.given["tail"] == Tail.COPY
         if checked["away"] or not wanted or not options.writes:
             return {"needs_copy": False, "dry_run": not options.writes}
-        settings = copied_flow(flow, command, what)
         if what == "back":
-            for text in planned_move.settle_start(switch_over_of(command, *both(flow)), options):
+            for text in planned_move.settle_start(asked.switch, options):
                 say(text)
-        request = RunRequest(settings.name, options.part(what))
-        with Run(settings, request) as run:
+        with Run(settings, RunRequest(settings.name, options.part(what))) as run:
             run.move_records(lambda: None, lambda _: None)
     return {"needs_copy": run.plan.needs_copy, "dry_run": False}
-
-
-def copied_flow(flow: FlowReference, command: str, what: str) -> Flow:
-    """The flow that one of the copies runs. Only a failback copies `back`."""
-    return switch_over_of(command, *both(flow)).active if what == "back" else flow_for_running(flow)
 
 
 def refuse_dry_run(flow: FlowReference, command: str) -> None:
@@ -94,12 +101,11 @@ def refuse_dry_run(flow: FlowReference, command: str) -> None:
 
 def drain_rest(flow: FlowReference, command: str) -> dict[str, Any]:
     """Check that producers have stopped, then copy the rest in this process until nothing is left."""
-    context = get_current_context()
     with typed_retries(flow):
-        options, given = options_of(command, context), recovery_given(command, context)
-        switch = switch_over_of(command, *both(flow))
-        refuse_active_producers(switch.active, float(given["quiet_seconds"]))
-        return {"records": drain(switch.active, options, _copy, say)}
+        asked = Asked(flow, command, get_current_context())
+        active = asked.switch.active
+        refuse_active_producers(active, float(asked.given["quiet_seconds"]))
+        return {"records": drain(active, asked.options, _copy, say)}
 
 
 def plan_groups(flow: FlowReference, command: str, checked: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -108,17 +114,16 @@ def plan_groups(flow: FlowReference, command: str, checked: Mapping[str, Any] | 
         raise EarlierTaskFailed("check_clusters failed: its log names the reason")
     context = get_current_context()
     with typed_retries(flow):
-        options = options_of(command, context)
-        settings, reverse = both(flow)
-        plan = _known(settings, command, checked, context)
+        asked = Asked(flow, command, context)
+        plan = _known(asked, checked)
         if command == FAILOVER:
-            plan = failing_over.plan_failover(settings, reverse, plan)
+            plan = failing_over.plan_failover(asked.flow, asked.reverse, plan)
         else:
-            plan = planned_move.plan_switch_over(switch_over_of(command, settings, reverse), plan)
+            plan = planned_move.plan_switch_over(asked.switch, plan)
     body = markdown(plan)
     say(body)
-    found = {"body": body, "away": plan.away, "document": shortened(plan.document()), "ahead": plan.ahead if options.backwards else ()}
-    if not options.writes:
+    found = {"body": body, "away": plan.away, "document": shortened(plan.document()), "ahead": plan.ahead if plan.options.backwards else ()}
+    if not plan.options.writes:
         context["ti"].xcom_push(key="return_value", value=found)
         raise AirflowSkipException("dry run: the plan is in the log above")
     return found
@@ -128,24 +133,21 @@ def write_groups(
     flow: FlowReference, command: str, checked: Mapping[str, Any], planned: Mapping[str, Any], answer: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Write the groups as a person confirmed. A repeated task does not touch groups that are done."""
-    context = get_current_context()
     back = tuple((group, topic, partition, present) for group, topic, partition, present in planned["ahead"])
     confirmed = Confirmation(who(answer), back)
     with typed_retries(flow):
-        options = options_of(command, context)
-        settings, reverse = both(flow)
-        plan = _known(settings, command, {**checked, "away": planned["away"]}, context)
+        asked = Asked(flow, command, get_current_context())
+        plan = _known(asked, {**checked, "away": planned["away"]})
         if command == FAILOVER:
-            outcome = failing_over.carry_out_failover(settings, reverse, plan, confirmed)
+            outcome = failing_over.carry_out_failover(asked.flow, asked.reverse, plan, confirmed)
         else:
-            switch = switch_over_of(command, settings, reverse)
-            proven = _proven(switch, options) if recovery_given(command, context)["verify"] else "not asked for"
-            outcome = planned_move.carry_out_switch_over(switch, plan, confirmed, proven)
+            proven = _proven(asked) if asked.given["verify"] else "not asked for"
+            outcome = planned_move.carry_out_switch_over(asked.switch, plan, confirmed, proven)
     for text in (*outcome_lines(outcome), *outcome.undone, *outcome.problems):
         say(text)
     found = shortened(outcome.document())
-    kept = {name: planned["document"][name] for name in ("missing", "missing_offsets", "known_until", "losses", "positions_from")}
-    return {**found, **kept, "checkpoints_as_of": planned["document"]["checkpoints_as_of"]}
+    as_planned = ("missing", "missing_offsets", "known_until", "losses", "positions_from", "checkpoints_as_of")
+    return {**found, **{name: planned["document"][name] for name in as_planned}}
 
 
 def report_outcome(flow: FlowReference, written: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -175,32 +177,28 @@ def who(answer: Mapping[str, Any]) -> str:
     return f"{user}, in Airflow" if user else "somebody, in Airflow"
 
 
-def both(flow: FlowReference) -> tuple[Flow, Flow | None]:
-    """The flow and the one in the other direction, with their connections resolved."""
-    loaded = load_config(flow.config, connections=connection_fields)
-    found = loaded.flow(flow.name)
-    return found, find_reverse(loaded, found)
-
-
-def switch_over_of(command: str, flow: Flow, reverse: Flow | None) -> SwitchOver:
-    """The direction in which groups move."""
-    return planned_move.cutover(flow, reverse) if command == CUTOVER else planned_move.failback(flow, reverse)
-
-
 def shortened(document: Mapping[str, Any]) -> dict[str, Any]:
     """For an XCom: lists are cut at LISTED entries."""
     return {name: list(value)[:LISTED] if isinstance(value, list | tuple) else value for name, value in document.items()}
 
 
-def _known(flow: Flow, command: str, checked: Mapping[str, Any], context: Mapping[str, Any]) -> RecoveryPlan:
-    options = options_of(command, context)
-    copy = _copy_told(flow, command, options, checked) if options.writes else f"none: {options.mode.value}"
-    found = RecoveryPlan(options, flow.name, away=checked["away"], source_cluster=checked["source_cluster"], copy=copy)
-    return replace(found, notices=tuple(checked["notices"]), problems=tuple(checked["problems"]))
+def _known(asked: Asked, checked: Mapping[str, Any]) -> RecoveryPlan:
+    return RecoveryPlan(
+        asked.options,
+        asked.flow.name,
+        away=checked["away"],
+        source_cluster=checked["source_cluster"],
+        copy=_copy_told(asked, checked),
+        notices=tuple(checked["notices"]),
+        problems=tuple(checked["problems"]),
+    )
 
 
-def _copy_told(flow: Flow, command: str, options: RecoveryOptions, checked: Mapping[str, Any]) -> str:
-    if command != FAILOVER:
+def _copy_told(asked: Asked, checked: Mapping[str, Any]) -> str:
+    flow, options = asked.flow, asked.options
+    if not options.writes:
+        return f"none: {options.mode.value}"
+    if asked.command != FAILOVER:
         return ""
     if checked["away"]:
         return f"none: {flow.source.alias} does not answer"
@@ -211,8 +209,8 @@ def _copy_told(flow: Flow, command: str, options: RecoveryOptions, checked: Mapp
     return f"{count_of(report.records, 'record')}{problems}"
 
 
-def _proven(switch: SwitchOver, options: RecoveryOptions) -> str:
-    report = read_verify_report(switch.active, options.part("verify"))
+def _proven(asked: Asked) -> str:
+    report = read_verify_report(asked.switch.active, asked.options.part("verify"))
     if report is None:
         raise RecoveryStopped("compare_sides left no report: read its log, then clear it")
     return planned_move.verified(report)
@@ -247,8 +245,8 @@ class RecoveryCopyOperator(FerrySparkOperator):
 
     def request(self, context: Context) -> str:
         skip_unless_needed(self.planned)
-        flow = copied_flow(self.flow, self.command, self.what).name
-        return RunRequest(flow, options_of(self.command, context).part(self.what)).to_json()
+        asked = Asked(self.flow, self.command, context)
+        return RunRequest(asked.copied(self.what).name, asked.options.part(self.what)).to_json()
 
 
 class RecoveryVerifyOperator(FerrySparkOperator):
@@ -262,7 +260,7 @@ class RecoveryVerifyOperator(FerrySparkOperator):
 
     def request(self, context: Context) -> str:
         """The request of the verify; another try continues where the last one ended."""
-        if not recovery_given(self.command, context)["verify"] or not options_of(self.command, context).writes:
+        asked = Asked(self.flow, self.command, context)
+        if not asked.given["verify"] or not asked.options.writes:
             raise AirflowSkipException("not asked for")
-        flow = copied_flow(self.flow, self.command, "back" if self.command == FAILBACK else "ahead").name
-        return VerifyRequest(flow, options_of(self.command, context).part("verify")).to_json()
+        return VerifyRequest(asked.switch.active.name, asked.options.part("verify")).to_json()

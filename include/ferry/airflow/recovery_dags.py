@@ -9,7 +9,7 @@ from typing import Any
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, dag, task
 
-from ferry.airflow import flows, recovering
+from ferry.airflow import recovering
 from ferry.airflow.dag_options import DagOptions
 from ferry.airflow.flows import FlowReference
 from ferry.airflow.recovering import RecoveryCopyOperator, RecoveryVerifyOperator
@@ -34,14 +34,9 @@ def _settings(flow: Flow, reference: FlowReference, options: DagOptions, command
     return {
         "dag_id": recovery_dag_id(flow, command),
         "description": f"{command.capitalize()} of {flow.name}, confirmed by a person",
-        "start_date": flows.START_DATE,
-        "catchup": False,
-        "is_paused_upon_creation": False,
-        "max_active_runs": 1,
         "params": recovery_params(command),
-        "tags": options.tags_of(flow, command),
         "doc_md": recovery_runbook(flow, command),
-        "default_args": options.default_args_of(reference, RETRY_SECONDS),
+        **options.of_dag_for_people(flow, reference, RETRY_SECONDS, command),
     }
 
 
@@ -84,13 +79,11 @@ def _failover(flow: Flow, reference: FlowReference, options: DagOptions) -> DAG:
         # One try: a failover does not wait for it.
         copied = RecoveryCopyOperator(
             task_id="copy_once_more",
-            flow=reference,
             command=FAILOVER,
             what="copy",
             planned=planned,
-            conn_id=flow.spark_connection,
             retries=0,
-            **options.spark_tasks,
+            **options.of_spark_task(flow, reference),
         )
         planned >> copied
         _groups_moved(reference, FAILOVER, checked, copied, "all_done")
@@ -122,17 +115,10 @@ def _planned_move(flow: Flow, reference: FlowReference, options: DagOptions, com
 
         checked = check_clusters()
         last: Any = checked
+        spark = options.of_spark_task(flow, reference)
         for what in copies:
             planned = plan_copy.override(task_id=f"plan_copy_{what}")(what, checked)
-            copied = RecoveryCopyOperator(
-                task_id=f"copy_{what}",
-                flow=reference,
-                command=command,
-                what=what,
-                planned=planned,
-                conn_id=flow.spark_connection,
-                **options.spark_tasks,
-            )
+            copied = RecoveryCopyOperator(task_id=f"copy_{what}", command=command, what=what, planned=planned, **spark)
             last >> planned >> copied
             last = copied
         origin = flow.target.alias if command == FAILBACK else flow.source.alias
@@ -143,9 +129,7 @@ def _planned_move(flow: Flow, reference: FlowReference, options: DagOptions, com
             ignore_downstream_trigger_rules=True,
             **ASKING,
         )
-        compared = RecoveryVerifyOperator(
-            task_id="compare_sides", flow=reference, command=command, conn_id=flow.spark_connection, **options.spark_tasks
-        )
+        compared = RecoveryVerifyOperator(task_id="compare_sides", command=command, **spark)
         last >> begin_to_stop() >> confirm_stopped >> drain() >> compared
         _groups_moved(reference, command, checked, compared, "none_failed")
 

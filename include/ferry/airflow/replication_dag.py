@@ -21,14 +21,11 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
         dag_id=flows.dag_id(flow),
         description=f"Copies topics of {flow.source.alias} to {flow.target.alias}, as {reference.config} says",
         schedule=flows.timetable(flow, reference.config),
-        start_date=flows.START_DATE,
-        catchup=False,
         is_paused_upon_creation=True,
         max_active_runs=flows.runs_at_a_time(flow),
         params=params.trigger_params(flow),
-        tags=options.tags_of(flow),
         doc_md=flows.runbook(flow),
-        default_args=options.default_args_of(reference, RETRY_SECONDS),
+        **options.of_dag(flow, reference, RETRY_SECONDS),
         **alerts.deadline_arguments(flow, reference.config),
     )
     def replicate() -> None:
@@ -61,11 +58,9 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
         prepared = prepare_topics(planned)
         copied = CopyRecordsOperator(
             task_id=COPY_TASK,
-            flow=reference,
             planned=planned,
-            conn_id=flow.spark_connection,
             max_active_tis_per_dag=flows.runs_at_a_time(flow),
-            **options.spark_tasks,
+            **options.of_spark_task(flow, reference),
         )
         synced = [sync.override(task_id=task_id)(name, planned) for task_id, name in flows.sync_tasks(flow).items()]
         reported = report_outcome(planned, prepared)

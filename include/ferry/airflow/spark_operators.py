@@ -12,7 +12,6 @@ import re
 import sys
 from abc import abstractmethod
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from ferry.airflow.flows import FlowReference
 from ferry.airflow.steps import request_of, skip_unless_needed
 from ferry.airflow.tasks import failure_of_job, typed_retries
 from ferry.airflow.verifying import verify_request_of
-from ferry.airflow.versions import AirflowException, AirflowNotFoundException
+from ferry.airflow.versions import AirflowException, AirflowNotFoundException, is_there
 from ferry.errors import SparkMissing
 from ferry.spark.settings import ClassArchive, spark_conf, spark_environment
 from ferry.spark.submit import COPY_JOB, VERIFY_JOB, job_file, spark_home
@@ -82,18 +81,11 @@ class FerrySparkOperator(SparkSubmitOperator):
         host = found.host or ""
         if not host:
             raise SparkMissing(f"Spark connection {self._conn_id} has no host: set it to local[2] or spark://host:port")
-        if host.startswith("k8s:") and not _is_installed(KUBERNETES):  # the hook would end with a NameError
+        if host.startswith("k8s:") and not is_there("airflow.providers.cncf.kubernetes"):  # the hook would end with a NameError
             raise SparkMissing(f"Spark connection {self._conn_id} names Kubernetes, which needs another provider: pip install {KUBERNETES}")
         if "://" in host or host.startswith("local"):
             return host if not found.port else f"{host}:{found.port}"
         return f"{found.conn_type}://{host}:{found.port}"
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return bool(version(package))
-    except PackageNotFoundError:
-        return False
 
 
 class CopyRecordsOperator(FerrySparkOperator):

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ferry.airflow.flows import FlowReference, flow_asset, flow_for_running, follow_seconds_of, sync_tasks
+from ferry.airflow.flows import FlowReference, flow_asset, flow_for_running, settings_of, sync_tasks
 from ferry.airflow.params import run_params
 from ferry.airflow.run_note import VERDICT
 from ferry.airflow.tasks import NOT_PLANNED, EarlierTaskFailed, emit, first_failure, leave, say, typed_retries
@@ -44,7 +44,7 @@ def request_of(flow: FlowReference, context: Mapping[str, Any]) -> RunRequest:
     params = run_params(context)
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
     if run.run_type != "backfill" and params.bound != "interval":
-        seconds = follow_seconds_of(flow) if params.follow_seconds is None else params.follow_seconds
+        seconds = settings_of(flow).follow_seconds if params.follow_seconds is None else params.follow_seconds
         until = run.start_date + timedelta(seconds=seconds) if seconds else None
         return RunRequest(flow.name, run.run_id, topics=params.topics, follow_until=until)
     if start is None or end is None:

@@ -58,14 +58,10 @@ def leave(key: str, value: Callable[[Any], object]) -> None:
 
 
 def _leave_failure(flow: FlowReference, error: str, problem: str, next_step: str) -> str:
-    """Leave why this task fails. Returns the next step with commands to paste."""
-    step = with_commands(next_step, flow.name, flow.config)
-
-    def told(task: Any) -> dict[str, str]:
-        url = str(task.log_url)
-        return {"task": str(task.task_id), "error": error, "problem": problem, "next_step": linked(step, url), "url": url}
-
-    leave(FAILURE, told)
+    """Leave why this task fails. Returns the next step with commands to paste, and links."""
+    url = _task_url()
+    step = linked(with_commands(next_step, flow.name, flow.config), url)
+    leave(FAILURE, lambda task: {"task": str(task.task_id), "error": error, "problem": problem, "next_step": step, "url": url})
     return step
 
 
@@ -91,7 +87,7 @@ def typed_retries(flow: FlowReference) -> Iterator[None]:
             yield
     except FerryError as problem:
         step = _leave_failure(flow, type(problem).__name__, str(problem), problem.next_step)
-        text = f"{problem.named} (next: {linked(step, _task_url())})"
+        text = f"{problem.named} (next: {step})"
         if problem.retry is RetryRule.RETRY:
             raise AirflowException(text) from problem
         raise AirflowFailException(text) from problem

@@ -20,21 +20,16 @@ def verify_dag(flow: Flow, reference: FlowReference, options: DagOptions) -> DAG
         dag_id=flows.verify_dag_id(flow),
         description=f"Proves that {flow.source.alias} and {flow.target.alias} hold the same records",
         schedule=None,
-        start_date=flows.START_DATE,
-        catchup=False,
-        is_paused_upon_creation=False,
-        max_active_runs=1,
         params=verifying.verify_params(flow),
-        tags=options.tags_of(flow, "verify"),
         doc_md=verifying.verify_runbook(flow),
-        default_args=options.default_args_of(reference, RETRY_SECONDS),
+        **options.of_dag_for_people(flow, reference, RETRY_SECONDS, "verify"),
     )
     def verify() -> None:
         @task(multiple_outputs=False, retries=0)
         def report_outcome() -> dict[str, Any]:
             return verifying.report(reference)
 
-        compared = VerifyCopiesOperator(task_id="compare_copies", flow=reference, conn_id=flow.spark_connection, **options.spark_tasks)
+        compared = VerifyCopiesOperator(task_id="compare_copies", **options.of_spark_task(flow, reference))
         compared >> report_outcome()
 
     return verify()

@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 
     from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
 
-__all__ = [
-    "AIRFLOW",
-    "HAS_APPROVALS",
-    "SPARK_PROVIDER",
+__all__ = [  # what others take from here beside what is defined below
     "AirflowException",
     "AirflowFailException",
     "AirflowNotFoundException",
@@ -41,9 +38,6 @@ __all__ = [
     "AssetOrTimeSchedule",
     "CronDataIntervalTimetable",
     "Stats",
-    "dag_details",
-    "is_there",
-    "with_deadline",
 ]
 
 
