@@ -4,7 +4,7 @@
 # One would guess: commits stay for offsets.retention.minutes (7 days), as for a group that has ended, and a topic that is made anew under
 # its name finds them.
 # What happens: the commits are gone when the topic is. On Kafka 3.9.1 a group that has no members and nothing else committed is gone with
-# them, from lists too. On Kafka 4.4.0 it stays in the list for a while, without any commit.
+# them, from lists too. On Kafka 4.4.0 it was still in the list seconds later, without any commit.
 # With: brokers 3.9.1 and 4.4.0, confluent-kafka 2.16.1.
 # Hurt: whoever deletes a topic to make it anew with other settings, with its groups stopped: they begin by auto.offset.reset, which by default
 # skips what was written meanwhile. And whoever counts groups before and after.

@@ -172,7 +172,7 @@ class NotAuthorized(ClusterUnreachable):
 class SparkMissing(ArgumentError):
     """Spark cannot be started as asked (no such connection, master or installation)."""
 
-    next_step = "do what the message says, or use --master inline, which needs no Spark"
+    next_step = "do what the message says; on the command line, --master inline needs no Spark"
 
 
 class NoExecutors(FerryError):
