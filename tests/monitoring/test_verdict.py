@@ -356,6 +356,7 @@ def test_a_new_flow_whose_dag_is_paused_is_not_healthy() -> None:
     assert found.exit_code == ExitCode.PARTLY_FAILED
     status = FlowStatus("A->B", (IDLE, replace(BEHIND, lag_records=10)), (), ran=False)
     assert str(status.verdict(NOW)) == "A->B never ran: nothing was copied yet; 10 records behind, the oldest 30 s old"
+    assert str(replace(status, partitions=()).verdict(NOW)) == "A->B never ran: nothing was copied yet"
     assert "ran" not in status.document()
 
 

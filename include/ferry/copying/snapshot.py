@@ -41,7 +41,7 @@ from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.state import FlowState, Head
 from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
 from ferry.permissions.hidden import Hidden, hidden_topics
-from ferry.policy.naming import is_ferry_topic
+from ferry.policy.naming import is_ferry_topic, is_machinery
 from ferry.policy.selection import BEFORE, NAMED, Selection
 from ferry.syncs.config_differences import CLEANUP, COMPARED
 from ferry.syncs.config_plan import BATCH_LIMIT, STAMPS, TIMESTAMP_TYPE, Entries
@@ -222,7 +222,8 @@ def _told(
             skipped.append((name, reason + more))
     skipped += [(f"topic {entry.name}", entry.problem) for entry in hidden if not entry.needed]
     lacking = named.difference(there, (entry.name for entry in hidden))
-    skipped += [(name, f"{flow.source.alias} has no such topic, {NAMED}{nearest_name(name, there)}") for name in sorted(lacking)]
+    others = [topic for topic in there if not is_machinery(topic)]
+    skipped += [(name, f"{flow.source.alias} has no such topic, {NAMED}{nearest_name(name, others)}") for name in sorted(lacking)]
     return Selection(selection.selected, tuple(skipped)), refused
 
 
@@ -231,8 +232,8 @@ def narrow(selection: Selection, request: RunRequest) -> Selection:
     known = dict(selection.selected)
     unknown = [topic for topic in request.topics if topic not in known]
     if unknown:
-        why = dict.fromkeys(unknown, "not at the source, or hidden from the user there") | dict(selection.skipped)
-        told = (f"{topic}: {why[topic]}{nearest_name(topic, known)}" for topic in unknown)
+        why, unseen = dict(selection.skipped), "not at the source, or hidden from the user there"
+        told = (f"{topic}: {why.get(topic) or unseen + nearest_name(topic, known)}" for topic in unknown)
         raise ArgumentError(f"flow {request.flow} does not copy topic {'; '.join(told)}")
     return Selection(tuple((topic, known[topic]) for topic in request.topics), selection.skipped)
 

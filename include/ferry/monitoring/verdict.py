@@ -174,7 +174,8 @@ class Verdict:
 
     def __str__(self) -> str:
         """One line."""
-        behind = f"otherwise {self.behind}" if self.reasons and self.behind == UP_TO_DATE else self.behind
+        otherwise = "" if self.health is Health.NEVER_RAN else f"otherwise {self.behind}"
+        behind = otherwise if self.reasons and self.behind == UP_TO_DATE else self.behind
         told = "; ".join(text for text in (behind, self.last_run) if text)
         if self.health is Health.HEALTHY:
             return f"{self.flow} is healthy{told and ', '}{told}"
