@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -14,6 +15,7 @@ from ferry.config import Flow
 from ferry.ledger.run_report import RunReport
 from ferry.monitoring import status
 from ferry.monitoring.limits import BrokenLimit
+from ferry.monitoring.runs_reading import read_recent
 from ferry.monitoring.schedule import last_due
 from ferry.monitoring.status import overdue_run
 from ferry.pipeline.report import keep_run
@@ -50,19 +52,21 @@ def test_a_run_that_ended_after_it_was_due_is_not_missed(
     def overdue_after(minutes: int) -> BrokenLimit | None:
         with monkeypatch.context() as patch:
             patch.setattr(status, "datetime", SimpleNamespace(now=lambda zone: datetime.now(zone) + timedelta(minutes=minutes)))
-            return overdue_run(flow)
+            now = time.time
+            patch.setattr(time, "time", lambda: now() + 60 * minutes)
+            return overdue_run(flow, read_recent(flow).ended)
 
     topic = topic_factory(source_cluster)
     produce(source_cluster, topic, [(0, None, b"x")])
     lines = ("A->B.ferry.schedule = * * * * *", "A->B.ferry.alert.deadline.seconds = 300")
     flow = flow_factory(f"A->B.topics = {topic}", *lines, *copy_only)
-    missed = overdue_run(flow)
+    missed = overdue_after(0)
     assert missed is not None, "a flow that never ran"
     assert str(missed).startswith("a run was due 3")
     keep_run(flow, run_flow(flow))
-    assert overdue_run(flow) is None
+    assert overdue_after(0) is None
     assert overdue_after(-10) is not None, "what a clock that is ahead wrote tells no end"
     later = overdue_after(20)
     assert later is not None
     assert (later.key, later.topic, later.limit) == ("ferry.alert.deadline.seconds", "", 300)
-    assert overdue_run(replace(flow, schedule=None)) is None
+    assert overdue_run(replace(flow, schedule=None), -1) is None

@@ -14,7 +14,7 @@ from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.run_summary import RunLag, RunSummary, encode_run_part
 from ferry.ledger.runs_topic import RECORD_VERSION, RunOpened, RunResult, RunSync
 from ferry.monitoring.runs import DagRunFacts, copy_speed, empty_run, history_points, joined_runs, last_ended
-from ferry.monitoring.runs_reading import VERIFIES_KEPT, sorted_out
+from ferry.monitoring.runs_reading import VERIFIES_KEPT, recent_runs
 from ferry.page.documents import FlowView, PageFlow, overview
 from ferry.page.overview import Overview
 from ferry.page.snapshots import Snapshot
@@ -42,7 +42,7 @@ def summary(run_id: str, **more: Any) -> InternalRecord:
 
 
 def only(*records: InternalRecord) -> dict[str, Any]:
-    (found,) = sorted_out(records, "cluster B: topic runs", NOW)["runs"]
+    (found,) = recent_runs(records, "cluster B: topic runs", NOW).document["runs"]
     return dict(found)
 
 
@@ -61,7 +61,7 @@ def test_the_lag_may_be_kept_by_another_task_before_or_after() -> None:
     for records in ((lag, first), (first, lag)):
         found = only(kept("opened", RunOpened("r", BEGIN, "latest")), *records)
         assert (found["lag_records"], found["lag_seconds"], found["headroom_seconds"]) == (3, 1.5, None)
-    assert sorted_out([lag, record(b"lag:s", b"{}")], "", NOW) == {"runs": [], "verifies": [], "unreadable": 1}
+    assert recent_runs([lag, record(b"lag:s", b"{}")], "", NOW).document == {"runs": [], "verifies": [], "unreadable": 1}
 
 
 def test_a_run_without_a_result_is_running_or_has_died() -> None:
@@ -69,10 +69,13 @@ def test_a_run_without_a_result_is_running_or_has_died() -> None:
     assert only(opened)["state"] == "running"
     assert only(opened._replace(timestamp=round((NOW - 25 * 3600) * 1000)))["state"] == "failed"
     later = kept("opened", RunOpened("s", "2026-11-21T10:05:00.000+00:00", "latest"), age=5.0)
-    assert {run["run_id"]: run["state"] for run in sorted_out([opened, later], "", NOW)["runs"]} == {"r": "failed", "s": "running"}
+    assert {run["run_id"]: run["state"] for run in recent_runs([opened, later], "", NOW).document["runs"]} == {
+        "r": "failed",
+        "s": "running",
+    }
     # The newest is the last in the log: the machine of the one before had a clock that was ahead.
     ahead = opened._replace(timestamp=round((NOW + 600) * 1000))
-    assert {run["run_id"]: run["state"] for run in sorted_out([ahead, later], "", NOW)["runs"]} == {"r": "failed", "s": "running"}
+    assert {run["run_id"]: run["state"] for run in recent_runs([ahead, later], "", NOW).document["runs"]} == {"r": "failed", "s": "running"}
 
 
 def test_a_run_that_follows_runs_until_its_time_is_over_also_beside_a_newer_one() -> None:
@@ -80,7 +83,7 @@ def test_a_run_that_follows_runs_until_its_time_is_over_also_beside_a_newer_one(
     follows = kept("opened", RunOpened("r", BEGIN, "following", follow_until=until))
     later = kept("opened", RunOpened("s", BEGIN, "latest"), age=5.0)
     for now, state in ((NOW, "following"), (NOW + 61, "failed")):
-        assert {run["run_id"]: run["state"] for run in sorted_out([follows, later], "", now)["runs"]}["r"] == state
+        assert {run["run_id"]: run["state"] for run in recent_runs([follows, later], "", now).document["runs"]}["r"] == state
 
 
 @pytest.mark.parametrize(
@@ -101,7 +104,7 @@ def test_a_run_without_a_summary_is_shown_by_its_result(result: RunResult, state
 def test_an_unreadable_record_hides_no_other() -> None:
     damaged = [record(b"r", b"{"), record(b"summary:r", b'{"version":1}'), record(b"summary:r", b'{"version":99}'), record(b"\xff", b"{}")]
     unknown = record(b"r", b'{"version":1,"kind":"of tomorrow","run_id":"r"}')
-    found = sorted_out([*damaged, unknown, summary("s"), record(b"gone", None)], "", NOW)
+    found = recent_runs([*damaged, unknown, summary("s"), record(b"gone", None)], "", NOW).document
     assert [run["run_id"] for run in found["runs"]] == ["s"]
     assert found["unreadable"] == 5
 
@@ -115,7 +118,7 @@ def test_verifies_are_listed_with_their_first_differences() -> None:
         )
     )
     records = [record(b"verify:" + report.run_id.encode(), value) for report in reports for value in report_records(report)]
-    found = sorted_out([*records, record(b"verify:bad", b"{}")], "", NOW)["verifies"]
+    found = recent_runs([*records, record(b"verify:bad", b"{}")], "", NOW).document["verifies"]
     assert [report["run_id"] for report in found[:2]] == ["last", f"v{VERIFIES_KEPT + 2}"]
     assert len(found) <= VERIFIES_KEPT
     assert (found[0]["verdict"], found[0]["differences_total"], len(found[0]["differences"])) == ("differs", 60, 50)
@@ -226,7 +229,7 @@ def test_history_has_points_of_summaries_only_oldest_first() -> None:
         summary("old", finished="2026-11-01T10:01:00.000+00:00"),
         kept("opened", RunOpened("running", BEGIN, "latest")),
     ]
-    runs = sorted_out(records, "", NOW)["runs"]
+    runs = recent_runs(records, "", NOW).document["runs"]
     points = history_points(runs, "2026-11-20T00:00:00.000+00:00")
     assert [(point["run_id"], point["records_per_second"]) for point in points] == [("a", 0.0), ("b", 5.0)]
     assert copy_speed(runs) == 5.0

@@ -20,7 +20,7 @@ from ferry.ledger.runs_topic import RunOpened, encode_run_record
 from ferry.ledger.sync_outcome import Change, SyncOutcome
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.missing import COMPACTED
-from ferry.monitoring.runs_reading import sorted_out
+from ferry.monitoring.runs_reading import recent_runs
 from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, timeline
 from ferry.page.flow_reading import drift_of
 from ferry.page.groups_reading import _row
@@ -129,7 +129,7 @@ def runs(summaries: Iterable[RunSummary], verifies: Iterable[VerifyReport] = (),
         InternalRecord(0, 0, now, b"verify:" + report.run_id.encode(), value) for report in verifies for value in report_records(report)
     ]
     records += [InternalRecord(0, 0, now, *encode_run_record(run)) for run in opened]
-    return sorted_out(records, "cluster B: topic runs", time.time())
+    return recent_runs(records, "cluster B: topic runs", time.time()).document
 
 
 def verify(run_id: str, differences: int = 0, topic: str = "orders") -> VerifyReport:

@@ -15,9 +15,6 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from ferry.config.credentials import AssertionFile, SignedAssertion
 from ferry.errors import ConfigError
 
-# Those that Kafka signs with.
-ALGORITHMS = ("RS256", "ES256")
-
 
 def assertion_text(assertion: SignedAssertion | AssertionFile, now: float) -> str:
     """The JWT; `now` in seconds since the epoch. ConfigError names the file that cannot be used, and shows nothing of its content."""

@@ -42,7 +42,7 @@ class FencedPlans:
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
             seen = take_snapshot(self._flow, self._request, source, target, stable=True, **look)
             plans = self._without_topic(decide(seen), seen, source, target)
-        if self._flow.start != "earliest" and not (seen.state.begun or self._request.topics or look.get("concerns")):
+        if seen.begins:
             lease.write({TopicPartition(self._flow.state_topic, 0): [encode_state(start) for start in starts_of(plans)]})
         planned = [plan.failure for plan in plans if plan.failure is not None]
         for plan in plans:  # an older plan may have failed

@@ -61,7 +61,8 @@ class FlowSnapshot:
     the partitions that the source gave no offsets of. `denied`: topics of the flow that the source hides, or whose remote topic Ferry may
     not describe. `lacking`: features that the clusters' releases lack. `configs`: the entries of COMPARED, of the target's topics that
     exist and that a run may copy to, and of those that the caller asked for beside them. `reroute`: the topics that the message handler
-    may choose, with their numbers of partitions. `alike`: a warning of two clusters with one id."""
+    may choose, with their numbers of partitions. `alike`: a warning of two clusters with one id. `begins`: a run that looks at all of the
+    flow is its first one, and must record where it starts."""
 
     selection: Selection
     source_topics: Mapping[str, TopicDescription]
@@ -75,6 +76,7 @@ class FlowSnapshot:
     configs: Mapping[str, Entries] = field(default_factory=dict)
     reroute: Mapping[str, int] = field(default_factory=dict)
     alike: str = ""
+    begins: bool = False
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
@@ -113,13 +115,13 @@ def take_snapshot(
         *without_ids(flow.target, REMOTE_TOPIC_IDS, target_topics.values(), lacks),
     )
     selection = flow.topic_rules.select(source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
-    places = [
-        (TopicPartition(topic, number), TopicPartition(name, number))
+    places = {
+        TopicPartition(topic, number): TopicPartition(name, number)
         for topic, name in selection.selected
         for number in range(source_topics[topic].partitions)
         if concerns is None or concerns(topic, number)
-    ]
-    there = None if concerns is None else [remote for _, remote in places if remote.topic in target_topics]
+    }
+    there = None if concerns is None else [place for place in places.values() if place.topic in target_topics]
     state, positions = _read_positions(flow, target_topics, there, all_positions, asked_state)
     copied = {head.topic for head in state.heads.values()}
     hidden = hidden_topics(flow, source, source_topics, copied) if flow.copies and not request.topics else ()
@@ -131,37 +133,35 @@ def take_snapshot(
     remote = dict(selection.selected)
     claims = read_claims(flow, target_topics, state.claims, [*remote.values(), *flow.handling.reroute])
     reroute = rerouted_topics(flow, whole, target_topics, claims) if stable or for_a_run else {}
-    wanted = [key for key, _ in places if key.topic in remote]
+    places = {key: place for key, place in places.items() if key.topic in remote}
     ids = {topic: TopicIds(id_of(source_topics[topic]), id_of(target_topics.get(name))) for topic, name in selection.selected}
     known = {key: head for key, head in state.heads.items() if head.is_of(ids.get(head.topic))}
     # A run that follows may copy into every topic, and must know the limits of each.
     rest = for_a_run and request.since is None and request.follow_until is None
-    first = {key: state.first_offset(key, ids[key.topic].source) for key in wanted} if state.begun else None
-    offsets = _offsets(flow, request, source, wanted, state, known, first, rest=rest)
+    first = {key: state.first_offset(key, ids[key.topic].source) for key in places} if state.begun else None
+    offsets = _offsets(flow, request, source, list(places), state, known, first, rest=rest)
     ledger = target_topics.get(flow.ledger_topic)
     explained = {key for key, head in state.heads.items() if ledger is not None and head.ledger_topic_id == (ledger.topic_id or "")}
     # Where today's ledger has no head, somebody else may have written.
-    unknown = [TopicPartition(remote[key.topic], key.partition) for key in wanted if key not in explained]
+    unknown = [place for key, place in places.items() if key not in explained]
     known_there = {name: description.partitions for name, description in target_topics.items()}
     remote_ends, _ = target.end_offsets([key for key in unknown if key.partition < known_there.get(key.topic, 0)], committed=False)
-    coverage = read_coverage(flow, {key: ids[key.topic] for key in wanted}) if request.since is not None else {}
-    moving = {key.topic for key in wanted if key not in offsets.at_rest}
-    truncations = _truncations(flow, [known[key] for key in wanted if key in known], offsets.stable_ends)
-    explained_ends = _explained_ends(
-        flow, {key: TopicPartition(remote[key.topic], key.partition) for key in wanted}, state, ids, remote_ends, moving
-    )
+    coverage = read_coverage(flow, {key: ids[key.topic] for key in places}) if request.since is not None else {}
+    moving = {key.topic for key in places if key not in offsets.at_rest}
+    truncations = _truncations(flow, [known[key] for key in places if key in known], offsets.stable_ends)
+    explained_ends = _explained_ends(flow, places, state, ids, remote_ends, moving)
     configs, unread = _configs(flow, target, {remote[topic] for topic in moving} & target_topics.keys(), beside & target_topics.keys())
     denied += [
-        PartitionFailure(topic, -1, type(unread[name]).__name__, str(unread[name])) for topic, name in remote.items() if name in unread
+        *refused,
+        *(PartitionFailure(topic, -1, type(unread[name]).__name__, str(unread[name])) for topic, name in remote.items() if name in unread),
     ]
     is_heartbeats = flow.is_heartbeats  # made anew each time that it is asked for
     facts = []
-    for key in wanted:
-        if key in offsets.problems or remote[key.topic] in unread:
+    for key, place in places.items():
+        if key in offsets.problems or place.topic in unread:
             continue
-        place = TopicPartition(remote[key.topic], key.partition)
-        remote_topic, description = place.topic, target_topics.get(place.topic)
-        limits = {name: entry.value or "" for name, entry in configs.get(remote_topic, {}).items()}
+        description = target_topics.get(place.topic)
+        limits = {name: entry.value or "" for name, entry in configs.get(place.topic, {}).items()}
         stable_end = offsets.stable_ends[key]
         end = (ends or {}).get(key, min(stable_end, offsets.until.get(key, stable_end)))
         facts.append(
@@ -169,7 +169,7 @@ def take_snapshot(
                 topic=key.topic,
                 partition=key.partition,
                 topic_id=UUID(ids[key.topic].source),
-                remote_topic=remote_topic,
+                remote_topic=place.topic,
                 remote_topic_id=UUID(ids[key.topic].remote) if description else None,
                 remote_partitions=description.partitions if description else 0,
                 remote_end=remote_ends.get(place, 0),
@@ -182,7 +182,7 @@ def take_snapshot(
                 since=None if is_heartbeats(key.topic) else offsets.since.get(key),
                 head=state.heads.get(key),
                 committed=positions.get(place),
-                claimed_by=claims.get(remote_topic),
+                claimed_by=claims.get(place.topic),
                 covered=coverage.get(key, ()),
                 compacted="compact" in limits.get(CLEANUP, ""),
                 stamps_itself=limits.get(TIMESTAMP_TYPE) == STAMPS,
@@ -194,8 +194,9 @@ def take_snapshot(
         )
     checked = guarded(flow, facts, source_topics, stable=stable)
     unavailable = tuple(PartitionFailure(*key, PartitionUnavailable.__name__, why) for key, why in offsets.problems.items())
+    begins = flow.copies and flow.start != "earliest" and not (state.begun or request.topics or concerns)
     return FlowSnapshot(
-        selection, source_topics, target_topics, checked, state, claims, unavailable, (*denied, *refused), lacks, configs, reroute, alike
+        selection, source_topics, target_topics, checked, state, claims, unavailable, tuple(denied), lacks, configs, reroute, alike, begins
     )
 
 

@@ -1,6 +1,5 @@
 """What both clusters say about a flow. Reads only."""
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -98,7 +97,7 @@ def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: Cluste
         compacted,
         alike,
         kept,
-        since_last_run(flow, time.time()) if kept else 0.0,
+        since_last_run(flow) if kept else 0.0,
     )
 
 

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any
 
 from ferry.clusters.internal_producer import append_records
-from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.config import Flow
 from ferry.errors import UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
@@ -96,42 +96,41 @@ def write_run_record(flow: Flow, record: RunOpened | RunResult | RunSync, *, sec
 
 def read_run_records(flow: Flow, run_id: str) -> RunRecords:
     """Everything that the runs topic says about `run_id`, if the run is not older than RUN_DAYS: later tries count as a new run."""
-    topic = flow.runs_topic
     found = RunRecords()
-    with InternalTopicReader(flow.target) as reader:
-        since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - RUN_DAYS * 24 * 3600 * 1000)
-        for record in reader.read(topic, since):
-            if record.key == run_id.encode() and record.value is not None:
-                found = fold_run_record(found, record.value, place_of(flow.target, topic))
+    for record in recent_records(flow, complete=True):
+        if record.key == run_id.encode() and record.value is not None:
+            found = fold_run_record(found, record.value, place_of(flow.target, flow.runs_topic))
     return found
 
 
 def read_recent_runs(flow: Flow) -> dict[str, RunRecords]:
     """Every run that is not older than RUN_DAYS, in the order in which they began. Records that cannot be read are left out."""
-    topic, found = flow.runs_topic, dict[str, RunRecords]()
-    with InternalTopicReader(flow.target) as reader:
-        since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - RUN_DAYS * 24 * 3600 * 1000)
-        for record in reader.read(topic, since, complete=False):
-            run_id = record.key.decode(errors="replace")
-            with suppress(UnreadableRecord):  # summaries too
-                if record.value is not None and not record.key.startswith(VERIFY_PREFIX):
-                    found[run_id] = fold_run_record(found.get(run_id, RunRecords()), record.value, "")
+    found = dict[str, RunRecords]()
+    for record in recent_records(flow):
+        run_id = record.key.decode(errors="replace")
+        with suppress(UnreadableRecord):  # summaries too
+            if record.value is not None and not record.key.startswith(VERIFY_PREFIX):
+                found[run_id] = fold_run_record(found.get(run_id, RunRecords()), record.value, "")
     return {run_id: run for run_id, run in found.items() if run.opened is not None}
 
 
-def ends_of_runs(flow: Flow, since: int) -> Iterator[int]:
-    """When runs ended that ended at or after `since`; all in ms."""
-    topic = flow.runs_topic
+def recent_records(flow: Flow, days: int = RUN_DAYS, *, complete: bool = False) -> Iterator[InternalRecord]:
+    """What was written to the runs topic in the last `days`. `complete`: as of InternalTopicReader."""
     with InternalTopicReader(flow.target) as reader:
-        for record in reader.read(topic, reader.offsets_at(topic, since), complete=False):
-            if record.key.startswith(KEY_PREFIX):
-                yield record.timestamp
+        since = reader.offsets_at(flow.runs_topic, time.time_ns() // 1_000_000 - days * 24 * 3600 * 1000)
+        yield from reader.read(flow.runs_topic, since, complete=complete)
 
 
-def since_last_run(flow: Flow, now: float) -> float:
+def last_end(flow: Flow, days: int) -> int:
+    """When the last run of these days ended, in ms; -1: none did. A time in the future is of a machine whose clock is ahead."""
+    now = time.time() * 1000
+    ends = (record.timestamp for record in recent_records(flow, days) if record.key.startswith(KEY_PREFIX))
+    return max((ended for ended in ends if ended <= now), default=-1)
+
+
+def since_last_run(flow: Flow) -> float:
     """How many seconds ago the last run ended; RUN_DAYS if none has since."""
-    begin = round((now - RUN_DAYS * 24 * 3600) * 1000)
-    return now - max((ended for ended in ends_of_runs(flow, begin) if ended <= now * 1000), default=begin) / 1000
+    return min(time.time() - last_end(flow, RUN_DAYS) / 1000, RUN_DAYS * 24 * 3600)
 
 
 def runs_after(runs: Mapping[str, RunRecords], run_id: str) -> dict[str, RunRecords]:

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.internal_reader import InternalRecord
 from ferry.config import Flow
 from ferry.copying.run_proof import RunProof
 from ferry.errors import FerryError, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.run_summary import DAYS_KEPT, KEY_PREFIX, LAG_PREFIX, RunLag, RunState, RunSummary, decode_run_part, state_of, sync_counts
-from ferry.ledger.runs_topic import RUN_DAYS, VERIFY_PREFIX, RunOpened, RunRecords, fold_run_record, following, follows
+from ferry.ledger.runs_topic import RUN_DAYS, VERIFY_PREFIX, RunOpened, RunRecords, fold_run_record, following, follows, recent_records
 from ferry.monitoring.runs import empty_run, judged, last_ended
 from ferry.verify import results_topic
 from ferry.verify.report import VerifyReport
@@ -57,17 +57,9 @@ def read_runs(flow: Flow) -> dict[str, Any]:
 
 def read_recent(flow: Flow, days: int = RUN_DAYS) -> RecentRuns:
     """Every run of the last `days`. Does not look whether a run that should follow proves it."""
-    topic = flow.runs_topic
-    with InternalTopicReader(flow.target) as reader:
-        since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - days * 24 * 3600 * 1000)
-        # A verify may have thousands of results of single ranges, and the page does not show them.
-        records = (record for record in reader.read(topic, since, complete=False) if not results_topic.is_range_result(record.value or b""))
-        return recent_runs(records, place_of(flow.target, topic), time.time())
-
-
-def sorted_out(records: Iterable[InternalRecord], where: str, now: float) -> dict[str, Any]:
-    """The document of `recent_runs` (pure)."""
-    return recent_runs(records, where, now).document
+    # A verify may have thousands of results of single ranges, and the page does not show them.
+    records = (record for record in recent_records(flow, days) if not results_topic.is_range_result(record.value or b""))
+    return recent_runs(records, place_of(flow.target, flow.runs_topic), time.time())
 
 
 def recent_runs(records: Iterable[InternalRecord], where: str, now: float) -> RecentRuns:

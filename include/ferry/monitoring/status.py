@@ -6,7 +6,7 @@ A partition counts as stopped if the plan of a snapshot says that the next run w
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
@@ -28,7 +28,8 @@ from ferry.ledger.losses import read_losses, unacknowledged
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.recovery_record import Stage
 from ferry.ledger.run_report import LossReport, PartitionFailure, RunReport, loss_report
-from ferry.ledger.runs_topic import RUN_DAYS, RunOpened, ends_of_runs
+from ferry.ledger.run_summary import DAYS_KEPT
+from ferry.ledger.runs_topic import RunOpened, last_end
 from ferry.monitoring.lag import Lag, PartitionStatus, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit, broken_limits
 from ferry.monitoring.missing import Missing
@@ -164,13 +165,13 @@ def _interval(flow: Flow) -> float | None:
     return longest_pause(flow.schedule)
 
 
-def overdue_run(flow: Flow, last_ended: int | None = None) -> BrokenLimit | None:
+def overdue_run(flow: Flow, last_ended: int) -> BrokenLimit | None:
     """The deadline as a broken limit if no run has ended since one was due. None without a schedule or a deadline.
 
-    `last_ended`: when the last run of RUN_DAYS ended, in ms, -1: none did; None: it is not known.
+    `last_ended`: when the last run of RUN_DAYS ended, in ms; -1: none did.
 
     Airflow itself cannot say so while its scheduler is down or the DAG is paused. Every run counts whose summary is younger, also one that
-    a person started. A summary with a time in the future does not count: it comes from a machine whose clock is ahead.
+    a person started.
     """
     deadline = flow.alerts.deadline_seconds
     if deadline is None or flow.schedule is None:
@@ -179,12 +180,10 @@ def overdue_run(flow: Flow, last_ended: int | None = None) -> BrokenLimit | None
 
     moment = datetime.now(UTC)
     due = last_due(flow.schedule, deadline, moment)
-    since = round(due.timestamp() * 1000)
-    if last_ended is not None and (last_ended >= since or moment - due < timedelta(days=RUN_DAYS)):
-        ended = last_ended >= since
-    else:
-        ended = any(ended <= moment.timestamp() * 1000 for ended in ends_of_runs(flow, since))
-    return None if ended else BrokenLimit(DEADLINE_SECONDS, "", round((moment - due).total_seconds(), 3), deadline)
+    newest = last_ended if last_ended >= 0 else last_end(flow, DAYS_KEPT)
+    if newest >= round(due.timestamp() * 1000):
+        return None
+    return BrokenLimit(DEADLINE_SECONDS, "", round((moment - due).total_seconds(), 3), deadline)
 
 
 def read_flow(flow: Flow) -> tuple[FlowStatus, FlowSnapshot, tuple[Receipt, ...]]:

@@ -193,8 +193,6 @@ class FlowWatcher:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._whole_at = float("-inf")
-        self._losses = 0
-        self._run: Mapping[str, Any] | None = None
         self._whole = FlowStatus(flow.name, (), ())
         self._earlier: Look | None = None
         self.frame: FlowFrame | None = None
@@ -207,19 +205,21 @@ class FlowWatcher:
         return self.frame
 
     def _look(self) -> Look:
+        status: FlowStatus | None
         try:
             if time.monotonic() - self._whole_at >= WHOLE_SECONDS:
                 status = self._whole = flow_status(self._flow)
-                self._losses, self._run, self._whole_at = len(status.losses), status.newest_run, time.monotonic()
+                self._whole_at = time.monotonic()
             else:
                 quick = status_after_run(self._flow)
                 deadline = (entry for entry in self._whole.broken if not entry.topic)  # only a whole look asks for the runs
                 broken = (*deadline, *quick.broken)
                 status = replace(self._whole, partitions=quick.partitions, stopped=quick.stopped, broken=broken, stage=quick.stage)
                 status = replace(status, last_stable_lags=quick.last_stable_lags, stage_since=quick.stage_since, ran=quick.ran)
-        except FerryError as problem:
-            return Look(self._flow.name, time.time(), None, problem.named, self._run, self._losses)
-        return Look(self._flow.name, time.time(), status, "", self._run, self._losses)
+            problem = ""
+        except FerryError as refusal:
+            status, problem = None, refusal.named
+        return Look(self._flow.name, time.time(), status, problem, self._whole.newest_run, len(self._whole.losses))
 
 
 class Watcher:

@@ -1,6 +1,5 @@
 """The plan of one run: what it would copy, which remote topics it would make, and what is in its way. Writes nothing."""
 
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -32,8 +31,7 @@ LOOK_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a run would do, decided without waiting for open transactions, from what `seen` says of both clusters. `begins`: it is the first
-    run of a flow whose start must be remembered."""
+    """What a run would do, decided without waiting for open transactions, from what `seen` says of both clusters."""
 
     flow: str
     request: RunRequest
@@ -46,7 +44,6 @@ class RunPlan:
     last_stable_lags: tuple[LastStableLag, ...] = ()
     internal_topics_missing: bool = False
     follows: bool = False
-    begins: bool = False
     few_replicas: tuple[FewReplicas, ...] = ()
     wrong_topics: tuple[WrongTopic, ...] = ()
     differences: tuple[ConfigDifference, ...] = ()
@@ -84,7 +81,7 @@ class RunPlan:
     @property
     def needs_preparation(self) -> bool:
         """Whether topics must be created or grown before the copy, or starts recorded and heartbeats copied instead of it."""
-        alone = not self.needs_copy and (self.begins or any(plan.has_work for plan in self.partitions))
+        alone = not self.needs_copy and (self.seen.begins or any(plan.has_work for plan in self.partitions))
         return alone or bool(self.topics.create or self.topics.grow) or (self.needs_copy and self.internal_topics_missing)
 
     def document(self) -> dict[str, Any]:
@@ -133,7 +130,6 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
         last_stable_lags=behind,
         internal_topics_missing=not internal_topics(flow) <= set(seen.target_topics),
         follows=request.follow_until is not None and flow.copies,
-        begins=flow.copies and flow.start != "earliest" and not (seen.state.begun or request.topics),
         few_replicas=few,
         wrong_topics=wrong,
         differences=(*topics.differences, *differences),
@@ -159,14 +155,14 @@ def _differences(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin) -> tuple[
     compared = ((topic, remote, configs[topic], seen.configs[remote]) for topic, remote in pairs if topic in configs)
     kept = tombstones_kept({facts.topic: configs[facts.topic] for facts in seen.facts if facts.head is not None and facts.topic in configs})
     found = [difference for entry in compared for difference in config_differences(flow, *entry)]
-    return found, tombstones_lost(kept, since_last_run(flow, time.time())) if kept else ""
+    return found, tombstones_lost(kept, since_last_run(flow)) if kept else ""
 
 
 def _without_keys(flow: Flow, topics: TopicPlan, plans: Iterable[PartitionPlan]) -> tuple[str, ...]:
     """New compacted topics whose first record has no key: it is older than the compaction, and the cleaner has not come to it."""
     compacted = {new.topic for new in topics.create if "compact" in new.config.get(CLEANUP, "")}
-    begun = {plan.facts.key: plan.segments[0] for plan in plans if plan.segments and plan.facts.topic in compacted}
-    spans = {key: (segment.start, segment.end) for key, segment in begun.items()}
+    begun = [plan for plan in plans if plan.segments and plan.facts.topic in compacted]
+    spans = {plan.facts.key: (plan.segments[0].start, plan.segments[0].end) for plan in begun}
     firsts: dict[TopicPartition, InternalRecord | FerryError | None] = {}
     if spans:
         with suppress(FerryError), InternalTopicReader(flow.source) as reader:

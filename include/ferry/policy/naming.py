@@ -10,7 +10,7 @@ of MM2 for compatibility.
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from ferry.errors import ConfigError
@@ -214,6 +214,19 @@ def replication_policy(
     )
 
 
+def origins(policy: ReplicationPolicy, topic: str) -> Iterator[str]:
+    """The aliases of the clusters that a topic came over, the last one first; at most MOST_HOPS."""
+    for _ in range(MOST_HOPS):
+        origin = policy.topic_source(topic)
+        if origin is None:
+            return
+        yield origin
+        upstream = policy.upstream_topic(topic)
+        if upstream is None or upstream == topic:
+            return
+        topic = upstream
+
+
 def is_heartbeats(policy: ReplicationPolicy, aliases: Collection[str], separator: str, topic: str) -> bool:
     """Whether `topic` holds heartbeats. MM2's rule alone (`is_heartbeats_topic`) also says so of `x.heartbeats` of an application.
 
@@ -221,15 +234,9 @@ def is_heartbeats(policy: ReplicationPolicy, aliases: Collection[str], separator
     """
     if not policy.is_heartbeats_topic(topic):
         return False
-    hops: list[str] = []
-    while len(hops) < MOST_HOPS and (origin := policy.topic_source(topic)) is not None:
-        hops.append(origin)
-        upstream = policy.upstream_topic(topic)
-        if upstream is None or upstream == topic:
-            break
-        topic = upstream
+    came_over = list(origins(policy, topic))
     one, between = "|".join(map(re.escape, aliases)), re.escape(separator)
-    return not hops or re.fullmatch(f"(?:{one})(?:{between}(?:{one}))*", separator.join(hops)) is not None
+    return not came_over or re.fullmatch(f"(?:{one})(?:{between}(?:{one}))*", separator.join(came_over)) is not None
 
 
 def ledger_topic(source_alias: str) -> str:

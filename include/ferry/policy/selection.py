@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ferry.errors import ConfigError
 from ferry.policy.filters import NameRule
-from ferry.policy.naming import MOST_HOPS, TOPIC_CHARACTERS, ReplicationPolicy, is_ferry_topic, is_never_copied
+from ferry.policy.naming import MOST_HOPS, TOPIC_CHARACTERS, ReplicationPolicy, is_ferry_topic, is_never_copied, origins
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,5 @@ class TopicRules:
 
 def is_cycle(name: str, source: str, target: str, policy: ReplicationPolicy) -> bool:
     """Whether copying `name` would send records back to where they came from (MirrorSourceConnector.isCycle)."""
-    for _ in range(MOST_HOPS):
-        origin = policy.topic_source(name)
-        if origin is None:
-            return False
-        if origin == target or (policy.renames and origin == source):
-            return True
-        upstream = policy.upstream_topic(name)
-        if upstream is None or upstream == name:
-            return False
-        name = upstream
-    return True
+    found = list(origins(policy, name))
+    return target in found or (policy.renames and source in found) or len(found) == MOST_HOPS
