@@ -176,5 +176,5 @@ def test_two_topics_of_one_remote_name_are_refused(load_flows: LoadFlows) -> Non
 
 
 def test_the_topics_that_a_filter_names() -> None:
-    assert named(["orders", "a.b", "x|y", "pay.*", "[ab]", "(c|d)"]) == {"orders", "a.b", "x", "y"}
+    assert named(["orders", "a.b", "x|y", "pay.*", "[ab]", "(c|d)", "q\\.r"]) == {"orders", "a.b", "x", "y", "q.r"}
     assert named(()) == set()

@@ -13,7 +13,7 @@ from ferry.cli.output import notice
 from ferry.cli.prompts import Asker, anything, one_of
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.likeness import likeness
-from ferry.config import FerryConfig, Flow, load_config
+from ferry.config import Flow, load_config
 from ferry.config.first_file import PASSWORD_MECHANISMS, ClusterAnswers, FirstFile, first_file
 from ferry.config.providers import has_reference
 from ferry.config.registry import kinds
@@ -68,14 +68,13 @@ class InitDialog:
         replicas = min(WANTED_REPLICAS, target_facts.known_brokers or WANTED_REPLICAS)
         answers = FirstFile(source, target, replication_factor=replicas)
         # Errors of the answers so far must not look like errors of the topics.
-        with self._loaded(answers) as loaded:
-            names = self._offer_topics(loaded.flows[0]) if self.tests else ()
+        with self._flow(answers) as flow:
+            names = self._offer_topics(flow) if self.tests else ()
         chosen = self.asker.ask("Topics to copy (names and expressions)", "--topics", topics, ".*", partial(self._topics, answers))
         answers = replace(answers, topics=chosen)
         if names:
-            with self._loaded(answers) as loaded:
-                rules = loaded.flows[0].topic_rules
-                count = sum(rules.why_not(name) is None for name in names)
+            with self._flow(answers) as flow:
+                count = len(flow.topic_rules.select(names).selected)
             notice(f"  {answers.topics}: {count} of {count_of(len(names), 'topic')}")
         return replace(answers, schedule=self.asker.ask("Schedule for Airflow (cron, UTC; empty: none)", "--schedule", schedule, "", _cron))
 
@@ -83,8 +82,7 @@ class InitDialog:
         """Tell which rights are missing on both sides, as far as the clusters say. Missing rights are no error."""
         if not self.tests:
             return
-        with self._loaded(answers) as loaded:
-            flow = loaded.flows[0]
+        with self._flow(answers) as flow:
             needed = required_rights(flow)
             for check, cluster, rights in (("source", flow.source, needed.source), ("target", flow.target, needed.target)):
                 try:
@@ -108,11 +106,7 @@ class InitDialog:
 
     def _same(self, answers: FirstFile) -> str:
         """Why the two count as one cluster; empty: they do not."""
-        with (
-            self._loaded(answers) as loaded,
-            ClusterAdmin(loaded.flows[0].source) as source,
-            ClusterAdmin(loaded.flows[0].target) as target,
-        ):
+        with self._flow(answers) as flow, ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
             alike = likeness(source, target)
         if alike is not None and not alike.same:
             notice(f"  warning: {alike.why}")
@@ -162,8 +156,8 @@ class InitDialog:
     def _tried(self, answers: ClusterAnswers, *, target: bool) -> ClusterFacts:
         both = FirstFile(_ELSEWHERE, answers) if target else FirstFile(answers, _ELSEWHERE)
         try:
-            with self._loaded(both) as loaded:
-                facts = read_cluster_facts(loaded.clusters[answers.alias])
+            with self._flow(both) as flow:
+                facts = read_cluster_facts(flow.target if target else flow.source)
         except ConfigError as problem:
             return ClusterFacts(answers.alias, answers.servers, "", problem)
         if facts.problem is None:
@@ -183,7 +177,7 @@ class InitDialog:
         if not text:
             raise ValueError("at least one name or expression is needed")
         try:
-            with self._loaded(replace(answers, topics=text)):
+            with self._flow(replace(answers, topics=text)):
                 return text
         except ConfigError as problem:
             raise ValueError(self._own(problem)) from problem
@@ -207,13 +201,13 @@ class InitDialog:
         return re.sub(rf"\S*ferry-init-\w+/{re.escape(self.file.name)}(:\d+)?", str(self.file), str(told))
 
     @contextmanager
-    def _loaded(self, answers: FirstFile) -> Iterator[FerryConfig]:
-        """The config that the file would hold, from a temporary file. ConfigError names the file to be written."""
+    def _flow(self, answers: FirstFile) -> Iterator[Flow]:
+        """The flow that the file would hold, from a temporary file. ConfigError names the file to be written."""
         with temporary_directory("ferry-init-") as directory:
             path = directory / self.file.name
             write_new_file(path, first_file(answers), force=False)
             try:
-                yield load_config(path)
+                yield load_config(path).flows[0]
             except ConfigError as problem:
                 raise ConfigError(self._own(problem)) from problem
 

@@ -9,13 +9,12 @@ The topics are not known here. So each literal name is checked by itself; regula
 matched the same topic.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 
 from ferry.config import Flow
 from ferry.policy.custom_classes import is_custom
+from ferry.policy.selection import PLAIN_NAME
 
-_PLAIN_NAME = re.compile(r"(?:[a-zA-Z0-9_.-]|\\\.)+")
 ANY_TOPIC = ""
 
 Edge = tuple[str, str]  # aliases of source and target
@@ -26,8 +25,7 @@ def find_loops(flows: Iterable[Flow]) -> list[LoopProblem]:
     """All problems of these flows, each ring and each pair once."""
     keeping = [flow for flow in flows if not flow.policy.renames]
     found: dict[tuple[str, frozenset[str]], LoopProblem] = {}
-    written_out = {entry.replace("\\.", ".") for flow in keeping for entry in flow.topics if _PLAIN_NAME.fullmatch(entry)}
-    for topic in (ANY_TOPIC, *sorted(written_out)):
+    for topic in (ANY_TOPIC, *sorted({topic for flow in keeping for topic in flow.named_topics})):
         edges = {(flow.source.alias, flow.target.alias): flow for flow in keeping if _copies(flow, topic)}
         for edge, flow in edges.items():
             ring = _ring(edge, edges)
@@ -43,7 +41,7 @@ def _copies(flow: Flow, topic: str) -> bool:
     """Whether the flow copies this topic under the same name; for ANY_TOPIC whether it may copy topics that no flow names literally."""
     if topic == ANY_TOPIC:
         custom_filter = is_custom(flow.mirroring.topic_filter_class)
-        return custom_filter or any(not _PLAIN_NAME.fullmatch(entry) for entry in flow.topics)
+        return custom_filter or any(not PLAIN_NAME.fullmatch(entry) for entry in flow.topics)
     return flow.topic_rules.select([topic]).selected == ((topic, topic),)
 
 

@@ -88,11 +88,7 @@ def _version(where: str, facts: ClusterFacts) -> Finding:
         return ok(where, "version", f"Kafka {found} (metadata.version {facts.capabilities.features['metadata.version']})")
     told = facts.configs.get("inter.broker.protocol.version")
     if told is None:
-        return ok(
-            where,
-            "version",
-            "the cluster does not tell it; Ferry goes by the requests that the cluster offers",
-        )
+        return ok(where, "version", "the cluster does not tell it; Ferry goes by the requests that the cluster offers")
     return ok(where, "version", f"Kafka {told}, with ZooKeeper")
 
 

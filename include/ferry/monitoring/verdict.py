@@ -7,7 +7,7 @@ healthy. The verdict holds every reason, the worst first, so that no reason hide
 is paused or queued.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -29,7 +29,7 @@ from ferry.errors import (
     error_named,
     span,
 )
-from ferry.ledger.run_report import PartitionFailure
+from ferry.ledger.run_report import LossReport, PartitionFailure
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.lag import Lag
 from ferry.monitoring.limits import RUN_NOW, BrokenLimit, step_of
@@ -104,6 +104,10 @@ class Held:
     remedy: str
     seconds: float | None = None
 
+    def __str__(self) -> str:
+        open_for = "" if self.seconds is None else f"open for {span(self.seconds)}, "
+        return f"{self.place} ({open_for}{count_of(self.waiting, 'record')} {'waits' if self.waiting == 1 else 'wait'} behind it)"
+
 
 def held_by(entry: Mapping[str, Any]) -> Held:
     """`entry`: as of LastStableLag.document."""
@@ -116,20 +120,19 @@ def held_by(entry: Mapping[str, Any]) -> Held:
 class Signs:
     """What is known about a flow.
 
-    `lag` None: nothing was read yet. `losses`: places of losses that nobody acknowledged, with `lost_records` offsets; `lost`: their kinds
-    and topics. `stopped`: partitions that the next run will not copy. `held`: transactions that have been open for too long. Lists may
-    be cut; totals count all. `problem`: why the last read failed. `last_run`: as of runs.last_ended; `newest_run` may go on; `last_verify`:
-    the newest report. `ran`: the target knows of a run. `paused`: the DAG is. `interval_seconds` of the schedule. `records_per_second`: how
-    fast the last runs copied. `config`: the path of the file.
+    `lag` None: nothing was read yet. `losses`: those that nobody acknowledged, with `lost_records` offsets. `stopped`: partitions that the
+    next run will not copy. `held`: transactions that have been open for too long. Lists may be cut; totals count all. `problem`: why the
+    last read failed. `last_run`: as of runs.last_ended; `newest_run` may go on; `last_verify`: the newest report. `ran`: the target knows
+    of a run. `paused`: the DAG is. `interval_seconds` of the schedule. `records_per_second`: how fast the last runs copied. `config`: the
+    path of the file.
     """
 
     flow: str
     config: str = "mm2.properties"
     lag: Lag | None = None
-    losses: Sequence[str] = ()
+    losses: Sequence[LossReport] = ()
     losses_total: int = 0
     lost_records: int = 0
-    lost: Collection[tuple[str, str]] = ()
     missing: Sequence[Missing] = ()
     stopped: Sequence[PartitionFailure] = ()
     stopped_total: int = 0
@@ -269,12 +272,12 @@ def _losses(signs: Signs, _: float) -> Iterator[Reason]:
     if total := signs.losses_total:
         told = [
             (_LOST[kind], SourceDataLost.remedy(topics) if kind == "loss" else "remove the cause that ferry ledger names")
-            for kind, topics in sorted(grouped(signs.lost).items())
+            for kind, topics in sorted(grouped((loss.kind, loss.topic) for loss in signs.losses).items())
         ]
         what = (told[0][0] if len(told) == 1 else _LOST_IN_ANY_WAY).format(count_of(signs.lost_records, "record"))
         again = f"{' and '.join(step for _, step in told)}, so that it does not happen again"
         steps = f"note what is lost; {again}; then end this warning: ferry ack-loss"
-        yield Reason(Health.LOSS, f"{what}: {_named(signs.losses, total)}", steps)
+        yield Reason(Health.LOSS, f"{what}: {_named([loss.where for loss in signs.losses], total)}", steps)
 
 
 def _failing(signs: Signs, now: float) -> Iterator[Reason]:
@@ -282,7 +285,7 @@ def _failing(signs: Signs, now: float) -> Iterator[Reason]:
         yield Reason(Health.FAILING, signs.problem.message, signs.problem.next_step)
     yield from _stopped(signs)
     if signs.held:
-        held = [f"{entry.place} ({_open_for(entry)}{_waits(entry.waiting)} behind it)" for entry in signs.held]
+        held = list(map(str, signs.held))
         text = f"{count_of(len(held), 'transaction')} open for too long: {_named(held, len(held))}"
         yield Reason(Health.FAILING, text, signs.held[0].remedy)
     yield from _failed_run(signs, now)
@@ -298,9 +301,10 @@ def _stopped(signs: Signs) -> Iterator[Reason]:
         places = _named([failure.where for failure in found], total, ", ")
         what = "topic" if all(failure.partition < 0 for failure in found) else "partition"
         own = (part for failure in found[:NAMED] for part in failure.problem.split("; ")[1:] if failure.where in part)
-        text = f"{count_of(total, what)} stopped ({error}): {places}: {'; '.join((_gist(found[0].problem), *own))}"
+        gist = found[0].problem.partition("; ")[0]  # without details and remedies
+        text = f"{count_of(total, what)} stopped ({error}): {places}: {'; '.join((gist, *own))}"
         text += "; how far behind: unknown" if any(map(_is_unread, found)) else ""
-        yield Reason(Health.FAILING, text, _step_of(error))
+        yield Reason(Health.FAILING, text, error_named(error).next_step)
 
 
 def _failed_run(signs: Signs, now: float) -> Iterator[Reason]:
@@ -308,7 +312,9 @@ def _failed_run(signs: Signs, now: float) -> Iterator[Reason]:
     newest, run = signs.newest_run, signs.last_run
     if newest is not None and newest["state"] in UNDER_WAY and (broken := _failed_syncs(newest)):
         named = [problem for _, problem in broken]
-        yield Reason(Health.FAILING, f"run {newest['run_id']}, which goes on: {_named(named, len(named))}", _step_of(broken[0][0]))
+        yield Reason(
+            Health.FAILING, f"run {newest['run_id']}, which goes on: {_named(named, len(named))}", error_named(broken[0][0]).next_step
+        )
     if run is None or run["state"] not in {RunState.FAILED, RunState.PARTLY_FAILED}:
         return
     told = {(failure.topic, failure.error) for failure in signs.stopped} | {(held.topic, TransactionHangs.__name__) for held in signs.held}
@@ -321,7 +327,7 @@ def _failed_run(signs: Signs, now: float) -> Iterator[Reason]:
     over = bool(failed) and signs.problem is None and _could_not_reach(failed[0])
     text = f"{_LAST_RUN}{run['state']}{_ago(run, now)}" + (f": {_named(named, len(named))}" if named else "")
     text += "; now both clusters answer" if over else ""
-    step = _RUN if over else _READ_LOG if of_airflow else _step_of(found[0][0] if found else "")
+    step = _RUN if over else _READ_LOG if of_airflow else error_named(found[0][0] if found else "").next_step
     yield Reason(Health.FAILING, text, step)
 
 
@@ -391,10 +397,7 @@ _RUN = "start a run now"
 _READ_LOG = f"read the log of that task in Airflow; if what it names is over, {_RUN}"
 _RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb if it is set"
 # By the kind of a loss: what happened.
-_LOST = {
-    "loss": "the source deleted {} that Ferry had not copied",
-    "skipped": "the target refused {}",
-}
+_LOST = {"loss": "the source deleted {} that Ferry had not copied", "skipped": "the target refused {}"}
 _LOST_IN_ANY_WAY = "lost for good: {}"
 
 
@@ -408,19 +411,6 @@ def _ago(run: Mapping[str, Any], now: float) -> str:
     return f" {span(max(0.0, now - datetime.fromisoformat(at).timestamp()))} ago" if at else ""
 
 
-def _open_for(entry: Held) -> str:
-    return "" if entry.seconds is None else f"open for {span(entry.seconds)}, "
-
-
-def _waits(records: int) -> str:
-    return f"{count_of(records, 'record')} {'waits' if records == 1 else 'wait'}"
-
-
-def _gist(problem: str) -> str:
-    """A problem without details and remedies."""
-    return problem.partition("; ")[0]
-
-
 def _whole(failure: Mapping[str, Any]) -> str:
     """A failure of a run with its problem: its next step speaks of it. Places have one problem each, so of these only the topic is told."""
     told = failure["problem"] if _could_not_reach(failure) else f"{failure['error']}: {failure['problem']}"
@@ -430,10 +420,6 @@ def _whole(failure: Mapping[str, Any]) -> str:
 def _could_not_reach(failure: Mapping[str, Any]) -> bool:
     """Whether only Airflow knows the failure, because a cluster did not answer."""
     return bool(failure.get("cause") == ClusterUnreachable.__name__)
-
-
-def _step_of(error: str) -> str:
-    return error_named(error).next_step
 
 
 def _beyond(broken: Sequence[BrokenLimit]) -> str:

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from ferry.errors import offsets_of
-from ferry.ledger.run_report import PartitionFailure
+from ferry.ledger.run_report import LossReport, PartitionFailure
 from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.missing import Missing, missing_by_topic
 from ferry.monitoring.verdict import Signs, held_by
+from ferry.wire.documents import read_as
 
 # What the page shows of a partition.
 SHOWN = tuple(entry.name for entry in fields(PartitionStatus) if entry.name not in {"retention_seconds", "heartbeats"})
@@ -84,15 +84,12 @@ class Overview:
 
     def signs(self, flow: str) -> Signs:
         """What the overview tells about the health of the flow."""
-        open_losses = [loss for loss in self.losses if not loss["acknowledged"]]
-        places = [(f"{loss['topic']}-{loss['partition']}", loss["upstream_start"], loss["upstream_end"]) for loss in open_losses]
         return Signs(
             flow,
             lag=self.lag,
-            losses=[f"{where} {offsets_of(start, end)}" for where, start, end in places],
+            losses=[read_as(LossReport, loss) for loss in self.losses if not loss["acknowledged"]],
             losses_total=self.losses_open,
             lost_records=self.lost_records,
-            lost={(loss["kind"], loss["topic"]) for loss in open_losses},
             missing=self.missing,
             stopped=[PartitionFailure(**entry) for entry in self.stopped],
             stopped_total=self.stopped_total,

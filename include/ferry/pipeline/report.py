@@ -20,7 +20,7 @@ from ferry.ledger.reading import ask_own_state
 from ferry.ledger.receipts import COPIES, Receipt, is_loss
 from ferry.ledger.run_report import PartitionFailure, PartitionReport, RepeatedReport, RunReport, Skipped, loss_report, time_now
 from ferry.ledger.run_summary import RunLag, encode_run_part, summary_of
-from ferry.ledger.runs_topic import RunRecords, read_run_records
+from ferry.ledger.runs_topic import RunRecords, RunResult, read_run_records
 from ferry.ledger.state import LOSS_KEY, FlowState
 from ferry.pipeline.refreshed import ask_receipts_since
 
@@ -61,23 +61,24 @@ def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Ite
             partitions[receipt.key] = _added(partitions.get(receipt.key), receipt)
         elif is_loss(receipt) and acknowledgement(receipt) not in state.acknowledged:
             losses.append(loss_report(receipt))
-    opened, result = records.opened, records.result
+    opened = records.opened
     started = opened.started if opened else ""
+    result = records.result or RunResult(request.run_id, finished=started, seconds=0.0, cpu_seconds=0.0, failed=(UNFINISHED,))
     return RunReport(
         flow=flow,
         run_id=request.run_id,
         started=started,
-        finished=result.finished if result else started,
+        finished=result.finished,
         bound=opened.bound if opened else request.bound,
         partitions=tuple(partitions[key] for key in sorted(partitions)),
         losses=tuple(losses),
         repeated=tuple(repeated),
-        skipped=result.skipped if result else (),
-        failed=result.failed if result else (UNFINISHED,),
-        superseded=result.superseded if result else None,
-        taken_over=result.taken_over if result else None,
+        skipped=result.skipped,
+        failed=result.failed,
+        superseded=result.superseded,
+        taken_over=result.taken_over,
         syncs=records.syncs,
-        seconds=result.seconds if result else 0.0,
+        seconds=result.seconds,
         cpu_seconds=round(records.cpu_seconds, 3),
     )
 

@@ -25,9 +25,13 @@ class Selection:
 NAMED, BEFORE = "though topics names it", "but it was copied before"
 
 
+# A name, or a Java expression that matches one name alone.
+PLAIN_NAME = re.compile(rf"(?:{TOPIC_CHARACTERS}|\\\.)+")
+
+
 def named(elements: Iterable[str]) -> frozenset[str]:
     """The topics that the elements of a filter name one by one."""
-    return frozenset(name for name in "|".join(elements).split("|") if re.fullmatch(f"{TOPIC_CHARACTERS}+", name))
+    return frozenset(name.replace("\\.", ".") for name in "|".join(elements).split("|") if PLAIN_NAME.fullmatch(name))
 
 
 @dataclass(frozen=True)
