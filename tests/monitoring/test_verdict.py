@@ -13,6 +13,7 @@ import pytest
 import ferry.page
 from ferry.config.settings import LAG_RECORDS
 from ferry.errors import ExitCode, all_errors, is_error
+from ferry.ledger.run_report import LossReport
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.unit
 
 IDLE = PartitionStatus("orders", 0, "A.orders", 100, 100, 0, 0, 0.0, None, None, 0)
 BEHIND = replace(IDLE, topic="clicks", lag_records=10, lag_seconds=30.0)
-LOSS = {"topic": "orders", "partition": 0, "upstream_start": 5, "upstream_end": 9, "kind": "loss", "acknowledged": False}
+LOSS = {"topic": "orders", "partition": 0, "upstream_start": 5, "upstream_end": 9, "reason": "", "kind": "loss", "acknowledged": False}
 SEEN_LOSS = {**LOSS, "acknowledged": True}
 STOPPED = {"topic": "orders", "partition": 1, "error": "TargetRecreated", "problem": "deleted"}
 HELD = {"topic": "orders", "partition": 0, "held_topic": "A.orders", "cluster": "B", "overdue": True, "remedy": "end it"}
@@ -326,7 +327,7 @@ def test_a_next_step_names_commands_to_paste() -> None:
     [
         (HEALTHY, "A->B: nothing is left to copy; ferry status also looks for records that a seed left out"),
         (seen(lagging()), "A->B is 10 records behind, the oldest 30 s old"),
-        (seen(Overview((IDLE,)), losses=["orders-0 offsets 5 to 8"], losses_total=1), "A->B has lost records: "),
+        (seen(Overview((IDLE,)), losses=[LossReport("orders", 0, 5, 9, "")], losses_total=1), "A->B has lost records: "),
     ],
 )
 def test_a_run_says_how_far_the_flow_is_and_never_that_it_is_healthy(signs: Signs, line: str) -> None:
