@@ -32,7 +32,7 @@ FLOW_KEYS = {**FLOW_PROPERTIES, **_OF_ROLES, **{f"{side}.{name}": known for side
 # Less similar names are no useful suggestion: an unknown alias of two letters would be "near" any other.
 _ALIAS_LIKENESS = 0.6
 # An unknown key that is at least so similar to a known one counts as misspelt.
-KEY_LIKENESS = 0.83  # topcis is that similar to topics
+_KEY_LIKENESS = 0.83  # topcis is that similar to topics
 
 
 @dataclass(frozen=True)
@@ -171,6 +171,11 @@ def nearest_name(name: str, names: Iterable[str]) -> str:
     """`; did you mean X?` with the one of `names` (flows, topics, clusters) that is most similar to `name`; empty if none is."""
     found = closest_ignoring_case(name, names)
     return f"; did you mean {found}?" if found else ""
+
+
+def closest_key(name: str, names: Iterable[str]) -> str | None:
+    """The one of these keys of which `name` may be a misspelt form; None if it is similar to none."""
+    return next(iter(difflib.get_close_matches(name, list(names), n=1, cutoff=_KEY_LIKENESS)), None)
 
 
 def closest_ignoring_case(name: str, names: Iterable[str]) -> str | None:

@@ -10,14 +10,13 @@ A legacy file holds the options of the first MirrorMaker's command line, with `l
 offset syncs. Entries of the client files keep their file, line and key.
 """
 
-import difflib
 import math
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 from ferry.config.connector_file import AROUND, HEARTBEATS, IDENTITY_CLASS, RENAME, rename_off
-from ferry.config.keys import KEY_LIKENESS
+from ferry.config.keys import closest_key
 from ferry.config.problems import Problems, located
 from ferry.config.properties import Entry, LineOf, PropertiesFile, read_properties
 from ferry.config.registry import CLIENT_PROPERTIES, FLOW_PROPERTIES
@@ -167,8 +166,8 @@ class _Reading:
 
     def _unknown(self, entry: Entry, name: str, role: str) -> None:
         names = [*(known.name for known in CLIENT_PROPERTIES.values() if role in known.roles), *FLOW_PROPERTIES]
-        near = difflib.get_close_matches(name, names, n=1, cutoff=KEY_LIKENESS)
+        near = closest_key(name, names)
         if near and name not in names:
-            self.problems.add(f"is not a property of Kafka's {role}", key=name, line=entry.line, nearest=near[0])
+            self.problems.add(f"is not a property of Kafka's {role}", key=name, line=entry.line, nearest=near)
         else:
             self.notes.append((entry.line, name, f"has no effect: it is not a property of Kafka's {role}"))

@@ -7,10 +7,9 @@ topics or groups, in MM2, MirrorMaker 1, Strimzi, Confluent's Replicator or uRep
 
 import difflib
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ferry.config.keys import CLUSTER_KEYS, FLOW_KEYS, KEY_LIKENESS, ROLES, SIDES, Keys, closest_ignoring_case
+from ferry.config.keys import CLUSTER_KEYS, FLOW_KEYS, ROLES, SIDES, Keys, closest_ignoring_case, closest_key
 from ferry.config.registry import CLIENT_PROPERTIES, FLOW_PROPERTIES
 from ferry.config.registry.property import Effect
 
@@ -96,7 +95,7 @@ def _near(keys: Keys, key: str) -> Judgement:
     plain = _plain(name)
     own = plain.startswith("fer")
     candidates = [entry for entry in known if "<" not in entry and (own or not entry.startswith("ferry."))]
-    nearest = _OPPOSITES.get(plain) or next(iter(_closest(plain, candidates)), None)
+    nearest = _OPPOSITES.get(plain) or closest_key(plain, candidates)
     suggested = None
     if nearest is not None:
         reading = keys.recognise(prefix + nearest)
@@ -122,10 +121,6 @@ def _plain(name: str) -> str:
     """As properties are written: `TOPICS_EXCLUDE` and `topics-exclude` are meant as topics.exclude. Names of MM2 have few dashes."""
     lowered = name.casefold().replace("_", ".")
     return lowered if "offset-syncs" in lowered else lowered.replace("-", ".")
-
-
-def _closest(name: str, names: Iterable[str]) -> list[str]:
-    return difflib.get_close_matches(name, list(names), 1, KEY_LIKENESS)
 
 
 def _typing_errors(text: str, other: str) -> int:

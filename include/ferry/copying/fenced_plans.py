@@ -5,14 +5,14 @@ older one named. But what a lane of a run that follows has stopped may fail in t
 copied some of it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
-from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
+from ferry.copying.plan import PartitionFacts, PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import SourceMissing
@@ -43,7 +43,7 @@ class FencedPlans:
             seen = take_snapshot(self._flow, self._request, source, target, stable=True, **look)
             plans = self._without_topic(decide(seen), seen, source, target)
         if seen.begins:
-            lease.write({TopicPartition(self._flow.state_topic, 0): [encode_state(start) for start in starts_of(plans)]})
+            lease.write({TopicPartition(self._flow.state_topic, 0): [encode_state(start) for start in starts_of(seen.facts)]})
         planned = [plan.failure for plan in plans if plan.failure is not None]
         for plan in plans:  # an older plan may have failed
             if plan.facts.key not in self._stopped:
@@ -93,12 +93,9 @@ class FencedPlans:
         self.failures[topic, partition] = PartitionFailure(topic, partition, error, problem)
 
 
-def starts_of(plans: Sequence[PartitionPlan]) -> list[Start]:
+def starts_of(facts: Iterable[PartitionFacts]) -> list[Start]:
     """Where the flow's first run begins each topic; last, that it has decided this (pure)."""
-    offsets: dict[tuple[str, str], dict[int, int]] = {}
-    for plan in plans:
-        facts, position = plan.facts, plan.facts.start if plan.failure is not None else plan.position
-        if facts.head is None:
-            offsets.setdefault((facts.topic, facts.topic_ids.source), {})[facts.partition] = position
+    new = grouped(((entry.topic, entry.topic_ids.source), (entry.partition, entry.start)) for entry in facts if entry.head is None)
+    offsets = {topic: dict(found) for topic, found in new.items()}
     starts = (Start(*topic, tuple(known.get(number, -1) for number in range(max(known) + 1))) for topic, known in offsets.items())
     return [*starts, Start()]
