@@ -52,10 +52,6 @@ def read_connector_file(file: PropertiesFile) -> PropertiesFile:
     pair = f"{source.value}->{target.value}"
     entries = {"clusters": replace(source, value=f"{source.value}, {target.value}")}
     notes = list(file.notes)
-    if (named := file.entries.get("clusters")) is not None:
-        notes.append(
-            (named.line, "clusters", f"has no effect in the file of a connector: {SOURCE_ALIAS} and {TARGET_ALIAS} name its clusters")
-        )
     # Role settings without a side come first, so that those of one side replace them; before them those of KIP-382's form.
     for key, entry in sorted(file.entries.items(), key=lambda item: (item[0] not in _PROPOSED, item[0].partition(".")[0] not in ROLES)):
         for place in () if key in _CONSUMED else _places(key, pair, source.value, target.value):
@@ -64,6 +60,10 @@ def read_connector_file(file: PropertiesFile) -> PropertiesFile:
             set_too = _PROPOSED[key] in file.entries
             told = f"has no effect: {_PROPOSED[key]} is set too" if set_too else f"is read as {_PROPOSED[key]}, which MM2 wants"
             notes.append((entry.line, key, told))
+        elif key == "clusters":
+            notes.append(
+                (entry.line, key, f"has no effect in the file of a connector: {SOURCE_ALIAS} and {TARGET_ALIAS} name its clusters")
+            )
         elif _is_of_role(key):
             notes.append((entry.line, key, "has no effect: behind source.cluster. and target.cluster. MM2 reads only servers and login"))
     entries.setdefault(f"{pair}.enabled", Entry("enabled", "true", 0))

@@ -56,9 +56,9 @@ def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: Cluste
     needed = required_rights(flow)
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         alike = likeness(source, target)
-        source_names, target_names = source.topic_names(), target.topic_names()
+        source_names, target_names = source.topic_names(), frozenset(target.topic_names())
         selected = dict(flow.topic_rules.select(source_names).selected) if flow.copies else {}
-        existing = {remote: topic for topic, remote in selected.items() if remote in set(target_names)}
+        existing = {remote: topic for topic, remote in selected.items() if remote in target_names}
         here, _ = source.visible_configs(existing.values(), keys=COMPARED)
         there, _ = target.visible_configs(existing, keys=COMPARED)
         pairs = [(topic, remote) for remote, topic in existing.items() if topic in here and remote in there]
@@ -66,14 +66,10 @@ def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: Cluste
         kept = tombstones_kept({topic: here[topic] for topic, _ in pairs})
         wanted = wanted_on_target(flow, existing)
         brokers = target.brokers()
-        topics = target.topics(wanted.keys() & set(target_names))
+        topics = target.topics(wanted.keys() & target_names)
         few = few_replicas(wanted, topics, brokers, target_facts.config("default.replication.factor") or 1)
-        lacking = (
-            {topic: remote for topic, remote in selected.items() if remote not in existing}
-            if policy_is_fixed(services_of(target_facts))
-            else {}
-        )
-        compacted = _compacted(source, lacking)
+        fixed = policy_is_fixed(services_of(target_facts))
+        compacted = _compacted(source, {topic: remote for topic, remote in selected.items() if fixed and remote not in existing})
         wrong = (*_wrong_topics(flow, flow.source, source, source_names), *_wrong_topics(flow, flow.target, target, target_names))
     status, problem = None, None
     try:

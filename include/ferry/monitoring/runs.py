@@ -16,8 +16,6 @@ from ferry.ledger.run_summary import RunState
 UNDER_WAY = frozenset({RunState.RUNNING, RunState.FOLLOWING})
 # States that say nothing about a flow's health: the run has not ended, or it copied nothing on purpose, or its arguments were wrong.
 NO_NEWS = UNDER_WAY | {RunState.QUEUED, RunState.DRY, RunState.REFUSED}
-# Errors of the person who started a run by hand.
-_OF_THE_REQUEST = frozenset({ArgumentError.__name__})
 # States in which nothing failed.
 _WELL = frozenset({RunState.DONE, RunState.NOTHING_NEW})
 # What the runs topic says of a run without a result; "": it does not know the run.
@@ -58,7 +56,7 @@ def tells_health(run: Mapping[str, Any]) -> bool:
 
 def judged(run: dict[str, Any]) -> dict[str, Any]:
     """The run as `refused` if only its arguments were wrong. Of a run that only Airflow knows, `cause` is the error."""
-    refused = run["failed"] and all({entry["error"], entry.get("cause")} & _OF_THE_REQUEST for entry in run["failed"])
+    refused = run["failed"] and all(ArgumentError.__name__ in {entry["error"], entry.get("cause")} for entry in run["failed"])
     return {**run, "state": RunState.REFUSED} if refused else run
 
 
