@@ -1,4 +1,4 @@
-"""Two clusters behind proxies that play a managed service, made of what the product knows of the service."""
+"""Two clusters behind proxies that play a managed service: by what the product knows of it, and what its documents say of requests."""
 
 from __future__ import annotations
 
@@ -7,6 +7,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from kafka.protocol.admin import (
+    CreateTopicsRequest,
+    DeleteRecordsRequest,
+    DescribeProducersRequest,
+    DescribeQuorumRequest,
+    IncrementalAlterConfigsRequest,
+)
+from kafka.protocol.consumer import FetchRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest
+from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 from tests.both_clusters import FOREVER, both_clusters
 from tools.kafka import SandboxCluster
 from tools.proxy.broker_proxy import BrokerProxy
@@ -15,11 +25,45 @@ from tools.proxy.rules import DESCRIBE_ACLS
 from tools.proxy.service import NOT_OFFERED, Service
 
 from ferry.clusters.error_codes import CODES
-from ferry.clusters.service_profiles import AIVEN, AUTOMQ, CONFLUENT_CLOUD, MSK_EXPRESS, MSK_PROVISIONED, MSK_SERVERLESS
+from ferry.clusters.service_profiles import (
+    AIVEN,
+    AUTOMQ,
+    CONFLUENT_CLOUD,
+    EVENT_HUBS_PREMIUM,
+    EVENT_HUBS_STANDARD,
+    MSK_EXPRESS,
+    MSK_PROVISIONED,
+    MSK_SERVERLESS,
+    REDPANDA,
+    WARPSTREAM,
+)
 from ferry.clusters.services import ManagedService
 from ferry.sandbox.ports import free_ports
 from ferry.wire.compression import CODEC_NAMES
 
+# Newest versions of requests, as far as they are not Kafka's.
+NEWEST = {
+    REDPANDA.name: {
+        ProduceRequest.API_KEY: 7,
+        FetchRequest.API_KEY: 11,
+        MetadataRequest.API_KEY: 8,
+        OffsetFetchRequest.API_KEY: 7,
+        CreateTopicsRequest.API_KEY: 6,
+        InitProducerIdRequest.API_KEY: 3,
+        DescribeQuorumRequest.API_KEY: NOT_OFFERED,
+    },
+    WARPSTREAM.name: {
+        IncrementalAlterConfigsRequest.API_KEY: NOT_OFFERED,
+        DescribeProducersRequest.API_KEY: NOT_OFFERED,
+        DeleteRecordsRequest.API_KEY: NOT_OFFERED,
+        OffsetForLeaderEpochRequest.API_KEY: NOT_OFFERED,
+        DescribeQuorumRequest.API_KEY: NOT_OFFERED,
+    },
+}
+# Of record batches; others take all.
+CODECS = {EVENT_HUBS_STANDARD.name: ("none",), EVENT_HUBS_PREMIUM.name: ("none", "gzip")}
+# Of the largest request.
+REQUEST_BYTES = dict.fromkeys(CODECS, 1_046_528)
 # Those that run Apache Kafka tell its finalized features.
 KAFKA = {service.name for service in (CONFLUENT_CLOUD, MSK_PROVISIONED, MSK_EXPRESS, MSK_SERVERLESS, AUTOMQ, AIVEN)}
 # No document names these errors: Confluent's is seen in reports of users, the others are what Kafka answers in such a case.
@@ -30,14 +74,14 @@ WITHOUT_ACLS = {MSK_SERVERLESS.name}
 def played(service: ManagedService, role: str) -> Service:
     """How a proxy plays it before the cluster of this role."""
     return Service(
-        newest={**service.newest, **dict.fromkeys(service.missing, NOT_OFFERED)},
+        newest=NEWEST.get(service.name, {}),
         errors={DESCRIBE_ACLS: CODES["SECURITY_DISABLED"]} if service.name in WITHOUT_ACLS else {},
         transactions=0 if service.transactions else CODES["TRANSACTIONAL_ID_AUTHORIZATION_FAILED"],
-        codecs=None if service.codecs is None else frozenset(map(CODEC_NAMES.index, service.codecs)),
+        codecs=frozenset(map(CODEC_NAMES.index, CODECS[service.name])) if service.name in CODECS else None,
         topic_configs=service.topic_configs,
         config_error=CODES["POLICY_VIOLATION" if service.name in POLICY else "INVALID_CONFIG"],
         factors=service.factors or None,
-        request_bytes=service.request_bytes,
+        request_bytes=REQUEST_BYTES.get(service.name, 0),
         cluster_id=f"{service.cluster_ids}{role}" if service.cluster_ids else "",
         features=service.name in KAFKA,
     )

@@ -22,9 +22,7 @@ def page() -> str:
 
 
 def verdict(service: ManagedService) -> str:
-    """Works, works with some settings, or refused."""
-    if service.refused:
-        return f"refused because {service.refused}"
+    """Works, or works with some settings."""
     settings = [f"`{setting}`" for setting in service.settings if not setting.key.endswith(f".{REMOTE_TOPICS}")]
     return f"works with {', '.join(settings)}" if settings else "works"
 

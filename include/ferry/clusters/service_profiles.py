@@ -5,17 +5,6 @@ Only what a document says is here. None of these services was there to be tried:
 
 from collections.abc import Iterable
 
-from kafka.protocol.admin import (
-    CreateTopicsRequest,
-    DeleteRecordsRequest,
-    DescribeProducersRequest,
-    DescribeQuorumRequest,
-    IncrementalAlterConfigsRequest,
-)
-from kafka.protocol.consumer import FetchRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest
-from kafka.protocol.metadata import MetadataRequest
-from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
-
 from ferry.clusters.services import Limit, ManagedService, Setting, Side
 
 READ = "2026-11-26"
@@ -154,10 +143,8 @@ EVENT_HUBS_STANDARD = ManagedService(
     READ,
     hosts=_AZURE_HOSTS,
     topic_configs=frozenset(),
-    codecs=("none",),
     transactions=False,
     most_topics=10,
-    request_bytes=1_046_528,
     access="Azure's roles and access policies",
 )
 EVENT_HUBS_PREMIUM = ManagedService(
@@ -173,8 +160,6 @@ EVENT_HUBS_PREMIUM = ManagedService(
     READ,
     hosts=_AZURE_HOSTS,
     topic_configs=frozenset(),
-    codecs=("none", "gzip"),
-    request_bytes=1_046_528,
     access="Azure's roles and access policies",
 )
 REDPANDA = ManagedService(
@@ -202,15 +187,6 @@ REDPANDA = ManagedService(
     READ,
     hosts=(r"\.cloud\.redpanda\.com(:|$)",),
     cluster_ids="redpanda.",
-    newest={
-        ProduceRequest.API_KEY: 7,
-        FetchRequest.API_KEY: 11,
-        MetadataRequest.API_KEY: 8,
-        OffsetFetchRequest.API_KEY: 7,
-        CreateTopicsRequest.API_KEY: 6,
-        InitProducerIdRequest.API_KEY: 3,
-    },
-    missing=frozenset({DescribeQuorumRequest.API_KEY}),
 )
 WARPSTREAM = ManagedService(
     "WarpStream",
@@ -235,15 +211,6 @@ WARPSTREAM = ManagedService(
     ),
     READ,
     hosts=(r"\.warpstream\.com(:|$)",),
-    missing=frozenset(
-        {
-            IncrementalAlterConfigsRequest.API_KEY,
-            DescribeProducersRequest.API_KEY,
-            DeleteRecordsRequest.API_KEY,
-            OffsetForLeaderEpochRequest.API_KEY,
-            DescribeQuorumRequest.API_KEY,
-        }
-    ),
 )
 AUTOMQ = ManagedService(
     "AutoMQ",

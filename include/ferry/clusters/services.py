@@ -6,8 +6,8 @@ answers. A name makes messages clearer, and limits that no answer tells are said
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
 
 
@@ -53,10 +53,8 @@ class ManagedService:
     read: when its documents were read.
 
     The rest is what the words of `limits` mean, for programs. topic_configs: names that may be set; None: all. `factors`: replication
-    factors of new topics; empty: all. codecs: of record batches; None: all. newest: newest versions of requests by API key. missing:
-    requests that it does not have. request_bytes: the largest request; 0: no limit. most_topics: so many may exist;
-    0: no limit. refused: why Ferry cannot copy to it; empty: it can.
-    access: what decides instead of Kafka's ACLs; empty: nothing.
+    factors of new topics; empty: all. most_topics: so many may exist; 0: no limit. access: what decides instead of Kafka's ACLs; empty:
+    nothing.
     """
 
     name: str
@@ -67,13 +65,8 @@ class ManagedService:
     api_keys: frozenset[int] = frozenset()
     topic_configs: frozenset[str] | None = None
     factors: frozenset[int] = frozenset()
-    codecs: tuple[str, ...] | None = None
     transactions: bool = True
-    newest: Mapping[int, int] = field(default_factory=dict, hash=False)
-    missing: frozenset[int] = frozenset()
-    request_bytes: int = 0
     most_topics: int = 0
-    refused: str = ""
     access: str = ""
 
     def is_at(self, bootstrap: str, cluster_id: str, offered: Iterable[int]) -> bool:
