@@ -9,25 +9,38 @@ from collections.abc import Callable, Collection, Iterable
 from ferry.copying.cursor import PartitionCursor
 from ferry.ledger.receipts import RUNS_PER_RECEIPT
 
-_GROUPS: dict[str, Callable[[PartitionCursor], bool]] = {
-    "unfinished": lambda cursor: not cursor.done,
-    "touched": lambda cursor: cursor.touched,
-    "doubted": lambda cursor: cursor.doubted and cursor.failure is None,
-    "full": lambda cursor: cursor.runs >= RUNS_PER_RECEIPT,
-    "failed": lambda cursor: cursor.failure is not None,
-    "troubled": lambda cursor: cursor.troubled_since > 0,
-    "behind": lambda cursor: cursor.is_behind and not cursor.done and not cursor.troubled_since,
-}
+
+class _Group:
+    """The cursors that belong to it now."""
+
+    def __init__(self, belongs: Callable[[PartitionCursor], bool]) -> None:
+        self.belongs = belongs
+
+    def __get__(self, groups: "CursorGroups", _: type) -> Collection[PartitionCursor]:
+        return groups.sort()[self]
 
 
 class CursorGroups:
+    unfinished = _Group(lambda cursor: not cursor.done)
+    touched = _Group(lambda cursor: cursor.touched)
+    # The source must be asked about their offset.
+    doubted = _Group(lambda cursor: cursor.doubted and cursor.failure is None)
+    # Their receipt has as many runs as one may have.
+    full = _Group(lambda cursor: cursor.runs >= RUNS_PER_RECEIPT)
+    failed = _Group(lambda cursor: cursor.failure is not None)
+    # Nothing of them can be read now.
+    troubled = _Group(lambda cursor: cursor.troubled_since > 0)
+    # Following: they can be read, and the source has more of them.
+    behind = _Group(lambda cursor: cursor.is_behind and not cursor.done and not cursor.troubled_since)
+
     def __init__(self, cursors: Iterable[PartitionCursor]) -> None:
         self.all = tuple(cursors)
         self._changed = dict.fromkeys(self.all)
         for cursor in self.all:
             cursor.changes = self._changed
         self._news: list[dict[PartitionCursor, None]] = []
-        self._groups: dict[str, dict[PartitionCursor, None]] = {name: {} for name in _GROUPS}
+        groups = (group for group in vars(CursorGroups).values() if isinstance(group, _Group))
+        self._groups: dict[_Group, dict[PartitionCursor, None]] = {group: {} for group in groups}
         self._runs = dict.fromkeys(self.all, 0)
         self._all_runs = 0
 
@@ -38,52 +51,19 @@ class CursorGroups:
         return self._news[-1]
 
     @property
-    def unfinished(self) -> Collection[PartitionCursor]:
-        """Those that are not `done`."""
-        return self.sort()["unfinished"]
-
-    @property
-    def touched(self) -> Collection[PartitionCursor]:
-        return self.sort()["touched"]
-
-    @property
-    def doubted(self) -> Collection[PartitionCursor]:
-        """Those about whose offset the source must be asked."""
-        return self.sort()["doubted"]
-
-    @property
-    def full(self) -> Collection[PartitionCursor]:
-        """Those whose receipt has as many runs as one may have."""
-        return self.sort()["full"]
-
-    @property
-    def failed(self) -> Collection[PartitionCursor]:
-        return self.sort()["failed"]
-
-    @property
-    def troubled(self) -> Collection[PartitionCursor]:
-        """Those of which nothing can be read now."""
-        return self.sort()["troubled"]
-
-    @property
-    def behind(self) -> Collection[PartitionCursor]:
-        """Following: those that can be read and of which the source has more."""
-        return self.sort()["behind"]
-
-    @property
     def runs(self) -> int:
         """Of the receipts of all cursors."""
         self.sort()
         return self._all_runs
 
-    def sort(self) -> dict[str, dict[PartitionCursor, None]]:
+    def sort(self) -> dict[_Group, dict[PartitionCursor, None]]:
         """The groups, and all news, are as the cursors are now."""
         for cursor in self._changed:
-            for name, belongs in _GROUPS.items():
-                if belongs(cursor):
-                    self._groups[name][cursor] = None
+            for group, members in self._groups.items():
+                if group.belongs(cursor):
+                    members[cursor] = None
                 else:
-                    self._groups[name].pop(cursor, None)
+                    members.pop(cursor, None)
             self._all_runs += cursor.runs - self._runs[cursor]
             self._runs[cursor] = cursor.runs
         for news in self._news:
