@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -14,6 +12,7 @@ from tools.kafka import SandboxCluster
 from ferry.clusters.answers import OFFSET_COMMIT
 from ferry.clusters.describe import TopicDescription
 from ferry.clusters.error_codes import CODES
+from ferry.clusters.failures import granting
 from ferry.clusters.partitions import TopicPartition as Partition
 from ferry.config import Flow
 from ferry.copying.lane_runner import InlineLaneRunner
@@ -46,13 +45,14 @@ def test_positions_of_todays_topics() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("TOPIC_AUTHORIZATION_FAILED", "NotAuthorized: cluster A does not allow writing offsets of t-3; grant Read on topic t"),
-        ("OFFSET_METADATA_TOO_LARGE", f"GroupFailed: cluster A refused t-3: {OFFSET_COMMIT.told(CODES['OFFSET_METADATA_TOO_LARGE'])}"),
+        ("TOPIC_AUTHORIZATION_FAILED", "NotAuthorized: cluster {alias} does not allow writing offsets of t-3; {right}"),
+        ("OFFSET_METADATA_TOO_LARGE", "GroupFailed: cluster {alias} refused t-3: {told}"),
     ],
 )
-def test_why_an_offset_was_refused(name: str, told: str) -> None:
-    groups: Any = SimpleNamespace(granting=lambda right: f"grant {right}")
-    assert refused_commit(groups, "A", Partition("t", 3), CODES[name]).named == told
+def test_why_an_offset_was_refused(name: str, told: str, flow_factory: FlowFactory) -> None:
+    cluster = flow_factory().source
+    names = {"alias": cluster.alias, "right": granting(cluster, "Read on topic t"), "told": OFFSET_COMMIT.told(CODES[name])}
+    assert refused_commit(cluster, Partition("t", 3), CODES[name]).named == told.format(**names)
 
 
 def fill(cluster: SandboxCluster, topic: str, count: int) -> None:

@@ -339,7 +339,7 @@ class ClusterAdmin:
             if not is_passing(found):
                 break
         if isinstance(found, KafkaError):
-            raise self._explained(doing, found)
+            raise explained(self._cluster, doing, found, self._earlier_error())
         self._clients.answered = True
         return found
 
@@ -387,9 +387,6 @@ class ClusterAdmin:
                     doing, grant = explain(key)
                     problems[key] = refusal(self._cluster, doing, answer, self._earlier_error(), grant=grant)
         return problems
-
-    def _explained(self, doing: str, problem: KafkaError, grant: str = "") -> FerryError:
-        return explained(self._cluster, doing, problem, self._earlier_error(), grant=grant)
 
     def _earlier_error(self) -> KafkaError | None:
         self._clients.admin.poll(0)  # it keeps what it has to tell until it is asked

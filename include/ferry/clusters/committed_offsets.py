@@ -11,7 +11,7 @@ limit, so Ferry does not ask for it: it begins with half of Kafka's default, and
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from kafka.protocol.consumer.group import OffsetFetchRequest
+from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetFetchRequest
 
 from ferry.clusters.answers import TOO_MANY_OFFSETS
 from ferry.clusters.group_model import CommittedOffset
@@ -19,8 +19,8 @@ from ferry.clusters.partitions import TopicPartition, grouped, partitions_of
 
 K = TypeVar("K", bound=tuple[str, int])
 
-# The newest version that goes by topic name; version 10 goes by topic id. Before version 8 a request names one group (KIP-709).
-FETCH_VERSION, SEVERAL_GROUPS = 9, 8
+# The newest versions that go by topic name; version 10 goes by topic id. Before version 8 a fetch names one group (KIP-709).
+COMMIT_VERSION, FETCH_VERSION, SEVERAL_GROUPS = 9, 9, 8
 # Half of what brokers allow by default.
 BATCH_BYTES = 512 * 1024
 # Size of a record without group, topic and metadata: framing, versions and lengths of key and value, offset, epoch, times, topic id.
@@ -66,6 +66,13 @@ def _offsets(entry: Any) -> dict[TopicPartition, tuple[int, CommittedOffset]]:
         key: (part.error_code, CommittedOffset(part.committed_offset, part.committed_leader_epoch, part.metadata or ""))
         for key, part in partitions_of(entry.topics)
     }
+
+
+def commit_request(group: str, offsets: Mapping[K, CommittedOffset]) -> OffsetCommitRequest:
+    """Outside of a transaction, and of no member."""
+    topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
+    topics = topics_to_commit(topic_type, topic_type.OffsetCommitRequestPartition, offsets)
+    return OffsetCommitRequest(group_id=group, topics=topics, max_version=COMMIT_VERSION)
 
 
 def topics_to_commit(topic_type: Any, partition_type: Any, offsets: Mapping[K, CommittedOffset]) -> list[Any]:

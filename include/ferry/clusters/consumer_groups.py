@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
-from kafka.protocol.consumer.group import OffsetCommitRequest
 
 from ferry.clusters.answers import (
     ASKED_AGAIN,
@@ -28,10 +27,9 @@ from ferry.clusters.answers import (
     Action,
     RequestKind,
 )
-from ferry.clusters.committed_offsets import GroupAnswer, OffsetBatches, fetch_request, fetched_offsets, topics_to_commit
+from ferry.clusters.committed_offsets import GroupAnswer, OffsetBatches, commit_request, fetch_request, fetched_offsets
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.event_loop import together
-from ferry.clusters.failures import granting
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupListing, GroupMember, GroupState, GroupType
 from ferry.clusters.group_requests import (
     ANSWER_MILLISECONDS,
@@ -58,9 +56,6 @@ GROUPS_A_DESCRIPTION = 100
 # once.
 COMMIT_CONNECTIONS = 4
 COMMITS_WORTH_CONNECTIONS = 16
-# By topic name; version 10 goes by topic id.
-OFFSET_COMMIT_VERSION = 9
-
 # Nobody has a topic or group with this name, or with one that ends with it.
 MADE_UP = "ferry-asks-whether-it-may"
 
@@ -90,10 +85,6 @@ class ConsumerGroups:
         for connection in self._connections[1:]:
             connection.close()
         self._scope.__exit__(*details)
-
-    def granting(self, right: str) -> str:
-        """What an administrator of this cluster must do; `right` as `Read on topic orders`."""
-        return granting(self._cluster, right)
 
     def list(self) -> tuple[GroupListing, ...]:
         """Every group that the user may describe, of all brokers and types, by name. ClusterUnreachable if a broker does not answer.
@@ -236,13 +227,10 @@ async def _commit(
     offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]], connection: ClusterConnection, node: int, groups: Sequence[str]
 ) -> dict[str, Answer[Refusals]]:
     (group,) = groups
-    topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
     refusals: Refusals = {}
     batches = OffsetBatches(group, offsets[group])
     for batch in batches:
-        topics = topics_to_commit(topic_type, topic_type.OffsetCommitRequestPartition, batch)
-        request = OffsetCommitRequest(group_id=group, topics=topics, max_version=OFFSET_COMMIT_VERSION)
-        answer = await connection.send(request, node, ANSWER_MILLISECONDS)
+        answer = await connection.send(commit_request(group, batch), node, ANSWER_MILLISECONDS)
         codes = {key: part.error_code for key, part in partitions_of(answer.topics)}
         if batches.refused(OFFSET_COMMIT.gravest(codes.values())):
             continue

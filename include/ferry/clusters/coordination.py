@@ -199,15 +199,9 @@ class Coordinator:
         ReplicatorActive or ConfigError if the broker takes no position at all.
         """
         topic_type = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
-        batches = OffsetBatches(self._group, positions, self._batch_bytes)
 
-        def read(answer: Any) -> tuple[Codes, Any]:
-            codes = [(*key, part.error_code) for key, part in partitions_of(answer.topics)]
-            refused = batches.refused(answers.TXN_OFFSET_COMMIT.gravest(code for _, _, code in codes))
-            return [] if refused else codes, answer
-
-        for batch in batches:
-            request = TxnOffsetCommitRequest(
+        def request(batch: Mapping[K, CommittedOffset]) -> TxnOffsetCommitRequest:
+            return TxnOffsetCommitRequest(
                 transactional_id=self._transactional_id,
                 group_id=self._group,
                 producer_id=identity.producer_id,
@@ -215,7 +209,25 @@ class Coordinator:
                 topics=topics_to_commit(topic_type, topic_type.TxnOffsetCommitRequestPartition, batch),
                 max_version=TXN_OFFSET_COMMIT_BY_NAME if transactions_v2 else V1_TXN_OFFSET_COMMIT,
             )
-            await self._until_final(answers.TXN_OFFSET_COMMIT, GROUP_COORDINATOR, request, read, repeatable=False)
+
+        await self._commit_in_batches(answers.TXN_OFFSET_COMMIT, request, positions, repeatable=False)
+
+    async def _commit_in_batches(
+        self,
+        kind: RequestKind,
+        request: Callable[[Mapping[K, CommittedOffset]], Any],
+        positions: Mapping[K, CommittedOffset],
+        *,
+        repeatable: bool,
+    ) -> None:
+        batches = OffsetBatches(self._group, positions, self._batch_bytes)
+
+        def read(answer: Any) -> tuple[Codes, Any]:
+            codes = [(*key, part.error_code) for key, part in partitions_of(answer.topics)]
+            return [] if batches.refused(kind.gravest(code for _, _, code in codes)) else codes, answer
+
+        for batch in batches:
+            await self._until_final(kind, GROUP_COORDINATOR, request(batch), read, repeatable=repeatable)
         self._batch_bytes = batches.limit
 
     async def end(self, identity: ProducerIdentity, *, committed: bool, transactions_v2: bool, again: bool = False) -> ProducerIdentity:

@@ -260,23 +260,14 @@ async def any_done(loop: EventLoop, futures: Iterable[Future]) -> None:
 
 async def called_aside(loop: EventLoop, pool: Executor, act: Callable[[Sequence[Assignment]], object], about: Sequence[Assignment]) -> None:
     """Call `act` in a thread of `pool`, while the loop goes on with other lanes. Raises what it raises."""
-    done, problems = Future(), list[BaseException]()
+    called, done = pool.submit(act, about), Future()
 
     async def settle() -> None:
-        if problems:
-            done.failure(problems[0])
-        else:
-            done.success(None)
+        done.success(None)
 
-    def call() -> None:
-        try:
-            act(about)
-        except BaseException as problem:  # noqa: BLE001 - raised where it is awaited
-            problems.append(problem)
-        loop.selector.call_soon_threadsafe(settle)
-
-    pool.submit(call)
+    called.add_done_callback(lambda _: loop.selector.call_soon_threadsafe(settle))
     await done
+    called.result()
 
 
 async def listened(

@@ -20,29 +20,25 @@ that such records have (Receipt.repeated). And its next OffsetCommit; but the he
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-
-from kafka.protocol.consumer.group import OffsetCommitRequest
+from functools import partial
 
 from ferry.clusters import answers
-from ferry.clusters.committed_offsets import K, OffsetBatches, topics_to_commit
+from ferry.clusters.committed_offsets import K, commit_request
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.consumer_groups import OFFSET_COMMIT_VERSION
 from ferry.clusters.coordination import (
     COORDINATION_SECONDS,
     FIRST_PAUSE_SECONDS,
     LONGEST_PAUSE_SECONDS,
     NO_IDENTITY,
-    Codes,
     Coordinator,
     OutcomeUnknown,
     ProducerIdentity,
 )
 from ferry.clusters.event_loop import EventLoop, Wakeup
 from ferry.clusters.group_model import CommittedOffset
-from ferry.clusters.group_requests import GROUP_COORDINATOR
 from ferry.clusters.internal_batches import KeyValue
 from ferry.clusters.leaders import Leaders
-from ferry.clusters.partitions import TopicPartition, partitions_of
+from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.pauses import doubling
 from ferry.config import Flow
 from ferry.copying.internal_writer import InternalWriter
@@ -114,19 +110,7 @@ class PlainCoordinator(Coordinator):
 
     async def commit_positions(self, identity: ProducerIdentity, positions: Mapping[K, CommittedOffset], *, transactions_v2: bool) -> None:  # noqa: ARG002 - as of Coordinator
         """Commit positions to the group. Ferry repeats a request without an answer: what arrives late is behind the head, which counts."""
-        topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
-        batches = OffsetBatches(self._group, positions, self._batch_bytes)
-
-        def read(answer: object) -> tuple[Codes, object]:
-            codes = [(*key, part.error_code) for key, part in partitions_of(answer.topics)]  # type: ignore[attr-defined]
-            refused = batches.refused(answers.OFFSET_COMMIT.gravest(code for _, _, code in codes))
-            return [] if refused else codes, answer
-
-        for batch in batches:
-            topics = topics_to_commit(topic_type, topic_type.OffsetCommitRequestPartition, batch)
-            request = OffsetCommitRequest(group_id=self._group, topics=topics, max_version=OFFSET_COMMIT_VERSION)
-            await self._until_final(answers.OFFSET_COMMIT, GROUP_COORDINATOR, request, read)
-        self._batch_bytes = batches.limit
+        await self._commit_in_batches(answers.OFFSET_COMMIT, partial(commit_request, self._group), positions, repeatable=True)
 
     async def _append(self, identity: ProducerIdentity, records: Callable[[], Mapping[TopicPartition, Sequence[KeyValue]]]) -> None:
         """Append one batch to each partition, with sequence number 0: so a batch whose answer is lost may be sent again.

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from ferry.clusters.acl_binding import AclPattern, AclResource
+from ferry.clusters.partitions import grouped
 from ferry.errors import ArgumentError
 from ferry.permissions.model import Resource, Right
 
@@ -37,9 +38,7 @@ def in_one_line(text: str) -> str:
 
 
 def _reasons(rights: Iterable[Right]) -> str:
-    together: dict[tuple[str, ...], list[str]] = {}
-    for right in rights:
-        together.setdefault(right.needed_for, []).append(right.operation.value)
+    together = grouped((right.needed_for, right.operation.value) for right in rights)
     return "; ".join(f"{', '.join(operations)} for {', '.join(why)}" for why, operations in together.items())
 
 

@@ -19,6 +19,7 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.answers import OFFSET_COMMIT, Action
 from ferry.clusters.consumer_groups import ConsumerGroups, GroupOffsets, Refusals
 from ferry.clusters.error_codes import named
+from ferry.clusters.failures import granting
 from ferry.clusters.group_model import GroupDescription
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster
@@ -165,7 +166,7 @@ class GroupPlacer:
     def _refused(self, entry: PartitionDecision, code: int) -> NotWritten:
         if OFFSET_COMMIT.action(code) is Action.NOTHING:
             return NotWritten(f"{self._cluster.alias} has no partition {entry.where} any more")
-        return _failed(refused_commit(self._groups, self._cluster.alias, entry.remote, code))
+        return _failed(refused_commit(self._cluster, entry.remote, code))
 
 
 def end_offsets(cluster: Cluster, partitions: Collection[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
@@ -181,12 +182,12 @@ def has_members(refusals: Refusals) -> bool:
     return bool(refusals) and all(OFFSET_COMMIT.meaning(code).error is ReplicatorActive for code in refusals.values())
 
 
-def refused_commit(groups: ConsumerGroups, alias: str, key: TopicPartition, code: int) -> FerryError:
-    """Why cluster `alias` did not write the offset of one partition; if a right is missing, how to grant it."""
+def refused_commit(cluster: Cluster, key: TopicPartition, code: int) -> FerryError:
+    """Why the cluster did not write the offset of one partition; if a right is missing, how to grant it."""
     if OFFSET_COMMIT.action(code) is Action.DENIED:
-        right = groups.granting(OFFSET_COMMIT.right(code, topic=key.topic))
-        return NotAuthorized(f"cluster {alias} does not allow writing offsets of {key.topic}-{key.partition}; {right}")
-    return GroupFailed(f"cluster {alias} refused {key.topic}-{key.partition}: {OFFSET_COMMIT.told(code)}")
+        right = granting(cluster, OFFSET_COMMIT.right(code, topic=key.topic))
+        return NotAuthorized(f"cluster {cluster.alias} does not allow writing offsets of {key.topic}-{key.partition}; {right}")
+    return GroupFailed(f"cluster {cluster.alias} refused {key.topic}-{key.partition}: {OFFSET_COMMIT.told(code)}")
 
 
 def _failed(problem: FerryError) -> NotWritten:

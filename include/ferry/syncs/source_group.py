@@ -10,6 +10,7 @@ from ferry.clusters.consumer_groups import ConsumerGroups, GroupOffsets
 from ferry.clusters.describe import TopicDescription
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import Cluster
 from ferry.errors import FerryError, GroupFailed
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.state import Head
@@ -35,7 +36,7 @@ def sync_source_group(context: SyncContext) -> SyncOutcome:
         found = groups.offsets([group], stable=False)[group]
         if isinstance(found, FerryError):
             raise found
-        refused = {} if dry_run or not wanted else _write(groups, flow.source.alias, group, wanted)
+        refused = {} if dry_run or not wanted else _write(groups, flow.source, group, wanted)
     failed = tuple(SyncFailure.of(_name(group, key), problem) for key, problem in refused.items())
     before = {key: committed.offset for key, committed in found.items()}
     changes = tuple(
@@ -64,12 +65,12 @@ def published(
     return wanted, tuple(skipped)
 
 
-def _write(groups: ConsumerGroups, alias: str, group: str, wanted: GroupOffsets) -> dict[TopicPartition, FerryError]:
+def _write(groups: ConsumerGroups, cluster: Cluster, group: str, wanted: GroupOffsets) -> dict[TopicPartition, FerryError]:
     """Commit the offsets; why the cluster refused some of them."""
     refusals = groups.commit(group, wanted)
     if has_members(refusals):
         raise GroupFailed(f"group {group} has members: it must be Ferry's alone; stop them, or name another ferry.publish.source.group")
-    return {key: refused_commit(groups, alias, key, code) for key, code in refusals.items()}
+    return {key: refused_commit(cluster, key, code) for key, code in refusals.items()}
 
 
 def _name(group: str, key: TopicPartition) -> str:

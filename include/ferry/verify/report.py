@@ -179,7 +179,7 @@ def _hull(parts: Ranges) -> Range:
 
 def _detail(finding: Mismatch) -> str:
     match finding.kind:
-        case DifferenceKind.MISSING if finding.named >= 0:
+        case DifferenceKind.MISSING | DifferenceKind.DISPLACED if finding.named >= 0:
             return f"the ledger says that it is at downstream offset {finding.named}"
         case DifferenceKind.MISSING:
             return "it is before the flow's position, but in no run of the ledger"
@@ -189,6 +189,4 @@ def _detail(finding: Mismatch) -> str:
             return ", ".join(finding.fields)
         case DifferenceKind.REORDERED if finding.named >= 0:
             return f"it belongs at downstream offset {finding.named}"
-        case DifferenceKind.DISPLACED:
-            return f"the ledger says that it is at downstream offset {finding.named}"
     return "it is not where it belongs"
