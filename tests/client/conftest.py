@@ -153,4 +153,4 @@ def _write_checkpoints(flow: Flow, topic: str, remote: str) -> None:
     records = [(entry.encode_key(), entry.encode_value()) for entry in checkpoints]
     # A short buffer is passed over by the Java client too; a null value would end it.
     records.insert(2, (b"\0\1x", b""))
-    append_records(flow.target, topic, records, partition=PARTITION, timestamp=time.time_ns() // 1_000_000)
+    append_records(flow.target, {topic: records}, partition=PARTITION, timestamp=time.time_ns() // 1_000_000)

@@ -44,7 +44,7 @@ def test_the_broker_that_an_admin_client_takes_for_the_controller(
         identity = admin.cluster_id()
         assert admin.create_topics([WantedTopic("t", len(PARTITIONS), 3)]) == {}
         three.wait_until_in_sync()
-        append_records(cluster, "t", [(b"k%d" % number, b"v") for number in range(100)])
+        append_records(cluster, {"t": [(b"k%d" % number, b"v") for number in range(100)]})
         held = len(list(reader.read("t")))
         node = three.nodes[controller_of(admin)]
         (node.pause if hangs else node.kill)()
@@ -54,7 +54,7 @@ def test_the_broker_that_an_admin_client_takes_for_the_controller(
             assert admin.broker_configs()["broker.id"].value in {str(node) for node in three.nodes}
             ends, problems = admin.end_offsets(PARTITIONS)
             assert (sum(ends.values()), problems) == (held, {})
-            append_records(cluster, "t", [(b"k%d" % number, b"v") for number in range(100)])
+            append_records(cluster, {"t": [(b"k%d" % number, b"v") for number in range(100)]})
             assert len(list(reader.read("t"))) >= held + 100, "an answer that was lost has records written twice"
             if not hangs:  # brokers wait 30 s and more for a controller of the quorum that hangs, and no client can help it
                 assert admin.create_topics([WantedTopic("made", 1, 2)]) == {}

@@ -262,10 +262,10 @@ def test_what_may_not_run_together_is_refused(pair: Pair, run_flow: RunFlow, tmp
     with pytest.raises(ConfigError, match=rf"transaction.producer=true for {pair.back.name} "):
         run_flow(replace(pair.back, exactly_once=False))
     record = FlowRecord(pair.back.name, pair.back.lanes, exactly_once=False)  # as an at-least-once run on another machine leaves it
-    append_records(pair.there.source, state_topic(pair.there.target.alias), [encode_state(record)])
+    append_records(pair.there.source, {state_topic(pair.there.target.alias): [encode_state(record)]})
     with pytest.raises(ConfigError, match=rf"{pair.back.name} writes to topic {pair.a.topic} too, .* for {pair.back.name} "):
         run_flow(pair.there)
-    append_records(pair.there.source, state_topic(pair.there.target.alias), [encode_state(replace(record, exactly_once=True))])
+    append_records(pair.there.source, {state_topic(pair.there.target.alias): [encode_state(replace(record, exactly_once=True))]})
     config = tmp_path / "other.properties"
     text = (tmp_path / "mm2.properties").read_text()
     config.write_text(text.replace(pair.back.source.alias, "west"))

@@ -72,7 +72,7 @@ def test_losses_of_a_ledger(flow_factory: Callable[..., Flow], monkeypatch: pyte
         ensure_internal_topics(flow, target)
     gone = replace(REFUSAL, upstream_start=8, reason="gone when the backfill came")
     written = [*copies(100, 100), *(encode_receipt(receipt) for receipt in (gone, LOST, REFUSAL, TAKEN_BACK))]
-    append_records(flow.target, topic, [*written, (encode_receipt(TAKEN_BACK)[0], None)], partition=0)
+    append_records(flow.target, {topic: [*written, (encode_receipt(TAKEN_BACK)[0], None)]}, partition=0)
     read_whole: list[bytes] = []
 
     def counting(key: bytes, value: bytes, where: str) -> Receipt:
@@ -84,7 +84,7 @@ def test_losses_of_a_ledger(flow_factory: Callable[..., Flow], monkeypatch: pyte
     assert len(read_whole) == 4
     assert set(open_losses(flow)) == set(acknowledge_losses(flow)) == {LOST, REFUSAL}
     assert open_losses(flow) == []
-    append_records(flow.target, topic, [(written[0][0], written[0][1].replace(b'"version":1', b'"version":2'))], partition=0)
+    append_records(flow.target, {topic: [(written[0][0], written[0][1].replace(b'"version":1', b'"version":2'))]}, partition=0)
     with pytest.raises(NewerFormat):
         read_losses(flow, None)
 
@@ -101,11 +101,11 @@ def test_by_an_index_only_losses_and_what_is_new_are_read(
     with ClusterAdmin(flow.target) as target:
         ensure_internal_topics(flow, target)
         ledger = target.topics()[topic]
-    append_records(flow.target, topic, [first, *copies(0, 50), second, *copies(500, 50), third, *copies(1_000, 50)], partition=0)
-    append_records(flow.target, topic, [encode_receipt(REFUSAL), *copies(9_000, 1)], partition=ledger.partitions - 1)
+    append_records(flow.target, {topic: [first, *copies(0, 50), second, *copies(500, 50), third, *copies(1_000, 50)]}, partition=0)
+    append_records(flow.target, {topic: [encode_receipt(REFUSAL), *copies(9_000, 1)]}, partition=ledger.partitions - 1)
     index = index_losses(flow, None, ledger.topic_id or "", 155)
     assert [(share.read_to, share.losses) for share in index.shares] == [(153, (0, 51, 102)), (2, (0,))]
-    append_records(flow.target, topic, [*copies(1_500, 2), (first[0], None)], partition=0)
+    append_records(flow.target, {topic: [*copies(1_500, 2), (first[0], None)]}, partition=0)
     del looked_at[:]
     assert sorted(loss.upstream_start for loss in read_losses(flow, index).losses) == [3, 8, 9]
     assert sorted(looked_at) == [0, 0, 51, 102, 153, 154, 155]
@@ -128,9 +128,9 @@ def test_a_log_that_is_cut_off_while_it_is_indexed_is_not_indexed(
         ensure_internal_topics(flow, target)
         ledger = target.topics()[topic].topic_id or ""
     for partition in (0, 1):
-        append_records(flow.target, topic, copies(0, 10), partition=partition)
+        append_records(flow.target, {topic: copies(0, 10)}, partition=partition)
     older = index_losses(flow, None, ledger, 20)
-    append_records(flow.target, topic, copies(100, 10), partition=0)
+    append_records(flow.target, {topic: copies(100, 10)}, partition=0)
     looks, ask = list[object](), same_logs
 
     def cut_off(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo], ids: Mapping[str, UUID]) -> set[TopicPartition]:

@@ -38,10 +38,10 @@ class _State:
 
     def write(self, *syncs: str, finished: int = 1) -> None:
         records = [encode_state(SyncDone(sync, finished, "run")) for sync in syncs]
-        append_records(self.flow.target, self.flow.state_topic, records)
+        append_records(self.flow.target, {self.flow.state_topic: records})
 
     def remove(self, sync: str) -> None:
-        append_records(self.flow.target, self.flow.state_topic, [(encode_state(SyncDone(sync, 1, ""))[0], None)])
+        append_records(self.flow.target, {self.flow.state_topic: [(encode_state(SyncDone(sync, 1, ""))[0], None)]})
 
     def times(self) -> dict[str, int]:
         """When each sync was done, and nothing else; read_syncs_done must say the same."""
@@ -98,7 +98,7 @@ def test_claims_of_other_flows_are_read_once_and_only_where_the_flow_has_none(
     own = {"x.t": Claim("x.t", "id", state.flow.name)}
 
     def claim(topic: str) -> None:
-        append_records(state.flow.target, other, [encode_state(SyncDone("a", 1, "")), encode_state(Claim(topic, "id", "C->B"))])
+        append_records(state.flow.target, {other: [encode_state(SyncDone("a", 1, "")), encode_state(Claim(topic, "id", "C->B"))]})
 
     claim("x.t")
     with kept_clients():
@@ -119,10 +119,10 @@ def test_a_partition_that_has_no_news_does_not_bring_its_last_record_back(
     client = AdminClient(target_cluster.client_settings())
     client.create_partitions([NewPartitions(state.flow.state_topic, 2)])[state.flow.state_topic].result(30)
     key, first = encode_state(SyncDone("a", 1, ""))
-    append_records(state.flow.target, state.flow.state_topic, [(key, first)], partition=written)
+    append_records(state.flow.target, {state.flow.state_topic: [(key, first)]}, partition=written)
     with kept_clients():
         assert state.times() == {"a": 1}
-        append_records(state.flow.target, state.flow.state_topic, [(key, None)], partition=1 - written)
+        append_records(state.flow.target, {state.flow.state_topic: [(key, None)]}, partition=1 - written)
         assert state.times() == {}
         assert state.times() == {}
 
@@ -194,7 +194,7 @@ def test_a_receipt_that_has_grown_is_decoded_once(
     removed = Receipt(ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 100, 110)
     other = Receipt(ReceiptKind.COPIED, "u", 0, "s", "A.u", "r", 0, 10)
     written = [encode_receipt(receipt) for receipt in (*grown, removed, other)]
-    append_records(flow.target, flow.ledger_topic, [*written, (encode_receipt(removed)[0], None)])
+    append_records(flow.target, {flow.ledger_topic: [*written, (encode_receipt(removed)[0], None)]})
     decoded: list[bytes] = []
 
     def counting(key: bytes, value: bytes, where: str) -> Receipt:

@@ -29,7 +29,7 @@ class Target:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.away, self.taken, self.waits = False, list[tuple[str, int]](), list[float | None]()
         self.act: Callable[[], None] = lambda: None
-        monkeypatch.setattr(syncs, "append_to_topics", self._append)
+        monkeypatch.setattr(syncs, "append_records", self._append)
         monkeypatch.setattr(syncs, "read_syncs_done", lambda _: {})
         monkeypatch.setattr(syncs, "_function", lambda _: self._sync)
         flow: Any = SimpleNamespace(runs_topic="runs", state_topic="state", target="B", setting=lambda *_: 1)

@@ -67,7 +67,7 @@ def test_a_sync_that_was_done_in_the_future_is_due(flow_factory: FlowFactory, ca
     flow = flow_factory()
     Syncs(flow).carry_out(SyncName.CONFIGS)
     ahead = SyncDone(SyncName.CONFIGS.value, round((time.time() + 600) * 1000))
-    append_records(flow.target, flow.state_topic, [encode_state(ahead)])
+    append_records(flow.target, {flow.state_topic: [encode_state(ahead)]})
     assert not Syncs(flow, run_id="one").carry_out(SyncName.CONFIGS).left_out
     assert len(calls) == 2
 

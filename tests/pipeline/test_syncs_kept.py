@@ -24,7 +24,7 @@ def test_what_a_sync_did_is_written_seldom_and_when_it_was_done_more_often(monke
 
     clock = SimpleNamespace(monotonic=lambda: now[0], time=lambda: now[0], time_ns=lambda: int(now[0] * 1e9))
     monkeypatch.setattr(syncs, "time", clock)
-    monkeypatch.setattr(syncs, "append_to_topics", append)
+    monkeypatch.setattr(syncs, "append_records", append)
     monkeypatch.setattr(syncs, "read_syncs_done", lambda _: {})
     monkeypatch.setattr(syncs, "not_enabled", lambda *_: "")
     monkeypatch.setattr(syncs, "_function", lambda _: lambda _: SyncOutcome())

@@ -63,7 +63,7 @@ class Both:
         return RunRequest(self.flow.name, "of-the-older-release")
 
     def append(self, topic: str, key: bytes, value: bytes, *, partition: int = -1, at: int = 0) -> None:
-        append_records(self.flow.target, topic, [(key, value)], partition=partition, timestamp=at)
+        append_records(self.flow.target, {topic: [(key, value)]}, partition=partition, timestamp=at)
 
     def ends(self) -> dict[str, int]:
         """The ends of everything on both clusters, offsets of groups and transactions included."""

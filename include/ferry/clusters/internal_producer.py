@@ -51,24 +51,6 @@ def ask_identity(cluster: Cluster) -> Asked[ProducerIdentity]:
 
 def append_records(
     cluster: Cluster,
-    topic: str,
-    records: Iterable[KeyValue],
-    *,
-    partition: int = -1,
-    timestamp: int = 0,
-    identity: Asked[ProducerIdentity] | None = None,
-    seconds: float | None = None,
-) -> None:
-    """Append (key, value) records; returns when all replicas have them. ClusterUnreachable or NotAuthorized if they cannot be written.
-
-    `partition` -1: by the key, as in Java's producer. `timestamp` in ms, 0: now. `identity`: as of ask_identity; then no batch stands there
-    twice. `seconds`: how long to wait for a leader, by default WRITE_SECONDS.
-    """
-    append_to_topics(cluster, {topic: records}, partition=partition, timestamp=timestamp, identity=identity, seconds=seconds)
-
-
-def append_to_topics(
-    cluster: Cluster,
     records: Mapping[str, Iterable[KeyValue]],
     *,
     partition: int = -1,
@@ -76,7 +58,12 @@ def append_to_topics(
     identity: Asked[ProducerIdentity] | None = None,
     seconds: float | None = None,
 ) -> None:
-    """As append_records, to several topics side by side."""
+    """Append (key, value) records, by topic; returns when all replicas have them. ClusterUnreachable or NotAuthorized if they cannot be
+    written.
+
+    `partition` -1: by the key, as in Java's producer. `timestamp` in ms, 0: now. `identity`: as of ask_identity; then no batch stands there
+    twice. `seconds`: how long to wait for a leader, by default WRITE_SECONDS.
+    """
     listed = {topic: found for topic, pairs in records.items() if (found := list(pairs))}
     largest, milliseconds = (cluster.resolved(ClientRole.PRODUCER).value(name) for name in ("max.request.size", "delivery.timeout.ms"))
     for topic, pairs in listed.items():

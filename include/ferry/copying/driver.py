@@ -23,7 +23,7 @@ from ferry.copying.fencing import RunLease
 from ferry.copying.lane_assignment import LaneAssignment, partition_task
 from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import number_of_lanes
-from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut, until_clusters_answer
+from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut
 from ferry.copying.last_stable_lag import hanging
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.plan import PartitionPlan
@@ -43,7 +43,6 @@ from ferry.syncs.topics import sync_topics
 
 # Ferry waits so long before it takes lost lanes back, and twice as long each time that they are lost again without a commit.
 FIRST_PAUSE_SECONDS = 1.0
-
 # For a cluster that Ferry has already waited for.
 LOOK_SECONDS = 10.0
 
@@ -70,7 +69,6 @@ class CopyDriver:
         """
         self._flow, self._request, self._runner, self._say = flow, request, runner, say
         self._meanwhile, self._lagging = meanwhile, lagging
-        self._ledger = flow.ledger_topic
         self._plans, self._records = FencedPlans(flow, request), TryRecords(flow, request, cpu_told)
         self._skipped: tuple[Skipped, ...] = ()
         self._stopped_lanes: set[int] = set()
@@ -243,21 +241,23 @@ class CopyDriver:
         return now < self._again_at
 
     def _planned_again(self, lease: RunLease, look: Mapping[str, Any]) -> tuple[FlowSnapshot, list[PartitionPlan]] | None:
-        """The plans of lost lanes; None: a run that follows asks again soon. ClusterUnreachable as of until_clusters_answer."""
-        if not self._follows:
-            return until_clusters_answer()(self._plans.plan, lease, self._plans.decide, **look)
-        try:
-            found = self._plans.plan(lease, self._plans.decide, **look)
-        except ClusterUnreachable as problem:
-            now = time.monotonic()
-            self._silent_since = self._silent_since or now
-            if problem.retry is not RetryRule.RETRY or now - self._silent_since > COORDINATION_SECONDS:
-                raise
-            self._again_at = now + FIRST_PAUSE_SECONDS
-            self._say_once(f"the plan of lost lanes waits for a cluster that does not answer: {problem}")
-            return None
-        self._silent_since = 0.0
-        return found
+        """The plans of lost lanes; None: a run that follows asks again soon. ClusterUnreachable after COORDINATION_SECONDS of silence."""
+        while True:
+            try:
+                found = self._plans.plan(lease, self._plans.decide, **look)
+            except ClusterUnreachable as problem:
+                now = time.monotonic()
+                self._silent_since = self._silent_since or now
+                if problem.retry is not RetryRule.RETRY or now - self._silent_since > COORDINATION_SECONDS:
+                    raise
+                self._say_once(f"the plan of lost lanes waits for a cluster that does not answer: {problem}")
+            else:
+                self._silent_since = 0.0
+                return found
+            if self._follows:
+                self._again_at = now + FIRST_PAUSE_SECONDS
+                return None
+            time.sleep(FIRST_PAUSE_SECONDS)
 
     def _look_around(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut) -> list[LaneTask]:
         """Following: Superseded if another run has taken the flow over.
@@ -373,8 +373,8 @@ class CopyDriver:
         with suppress(FerryError):  # they only balance the lanes
             sizes = ask_cluster(self._flow.source, log_sizes, asked) if asked else sizes
         each = bytes_an_offset(at_work, sizes)
-        how = {"follows": self._follows, "flushed": not self._flow.exactly_once}
-        parts = [partition_task(plan, each[plan.facts.key], **how) for plan in at_work]
+        flushed = not self._flow.exactly_once
+        parts = [partition_task(plan, each[plan.facts.key], follows=self._follows, flushed=flushed) for plan in at_work]
         return self._assignment.tasks(parts, held, lane)
 
     def _has_lane(self, plan: PartitionPlan) -> bool:
@@ -382,11 +382,11 @@ class CopyDriver:
         return plan.has_work or (self._follows and plan.failure is None)
 
     def _job(self, seen: FlowSnapshot, held: Mapping[int, ProducerIdentity]) -> CopyJob:
-        ledger = seen.target_topics[self._ledger]
+        flow, ledger = self._flow, seen.target_topics[self._flow.ledger_topic]
         producers = frozenset(identity.producer_id for identity in held.values())
-        rate = self._flow.max_bytes_per_second
         until = None if self._request.follow_until is None else self._request.follow_until.timestamp()
-        return CopyJob(self._flow, self._request.run_id, ledger.topic_id or "", ledger.partitions, rate, producers, until, seen.reroute)
+        run_id, rate = self._request.run_id, flow.max_bytes_per_second
+        return CopyJob(flow, run_id, ledger.topic_id or "", ledger.partitions, rate, producers, until, seen.reroute)
 
     def _run_lanes(
         self, job: CopyJob, tasks: list[LaneTask], out: LanesOut, progress: Progress, more: Callable[[], list[LaneTask]] = list
@@ -438,8 +438,7 @@ class CopyDriver:
         for task, why in tasks:
             self._assignment.drop(part.key for part in task.partitions)
             for partition in task.partitions:
-                problem = f"lane {task.lane} did not finish in {attempts}: {why}"
-                self._stop(partition.key, PartitionUnavailable.__name__, problem)
+                self._stop(partition.key, PartitionUnavailable.__name__, f"lane {task.lane} did not finish in {attempts}: {why}")
 
     def _end(self, **how: Any) -> None:
         """`how`: as of TryRecords.end."""

@@ -5,8 +5,10 @@ record replaces the old one, and compaction removes the old one. After RUNS runs
 receipt.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from ferry.ledger.counters import ZERO
 from ferry.ledger.receipts import COPIES, Receipt
 from ferry.wire.ranges import union
 from ferry.wire.runs import normalise
@@ -32,17 +34,25 @@ def grown(last: Receipt, more: Receipt) -> Receipt:
     )
     if not joins:
         return more
-    moments = [receipt.min_timestamp for receipt in (last, more) if receipt.min_timestamp >= 0]
     return replace(
-        last,
-        upstream_end=more.upstream_end,
-        downstream_end=max(last.downstream_end, more.downstream_end),
-        runs=normalise((*last.runs, *more.runs)),
-        counters=last.counters + more.counters,
-        written=union((*last.written, *more.written)),
-        repeated=union((*last.repeated, *more.repeated)),
-        min_timestamp=min(moments, default=-1),
-        max_timestamp=max(last.max_timestamp, more.max_timestamp),
+        joined([last, more]),
         source_epoch=max(last.source_epoch, more.source_epoch),
         remote_epoch=more.remote_epoch if more.counters.records else last.remote_epoch,
+    )
+
+
+def joined(receipts: Sequence[Receipt]) -> Receipt:
+    """The first one with what the others add, each of which goes on where the one before ended."""
+    moments = [receipt.min_timestamp for receipt in receipts if receipt.min_timestamp >= 0]
+    return replace(
+        receipts[0],
+        upstream_end=receipts[-1].upstream_end,
+        downstream_end=max(receipt.downstream_end for receipt in receipts),
+        runs=normalise(run for receipt in receipts for run in receipt.runs),
+        counters=sum((receipt.counters for receipt in receipts), ZERO),
+        written=union(span for receipt in receipts for span in receipt.written),
+        repeated=union(span for receipt in receipts for span in receipt.repeated),
+        min_timestamp=min(moments, default=-1),
+        max_timestamp=max(receipt.max_timestamp for receipt in receipts),
+        source_epoch=receipts[-1].source_epoch,
     )

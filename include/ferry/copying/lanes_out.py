@@ -1,25 +1,16 @@
 """The lanes that a run has handed out: which of them were lost, and how often in a row without a commit.
 
 The driver plans a lost lane again. If less is left to copy than before, the lost worker had committed something, and the attempts are
-counted from 0 again. That plan waits for a cluster: a broker that restarts in the middle of a run must not end the run.
+counted from 0 again.
 """
 
-import logging
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_exponential
-
-from ferry.clusters.coordination import COORDINATION_SECONDS
 from ferry.copying.model import LaneTask
-from ferry.errors import ClusterUnreachable, RetryRule
 
-log = logging.getLogger(__name__)
-
-FIRST_PAUSE_SECONDS = 0.5
-LONGEST_PAUSE_SECONDS = 5.0
 # A lane runs again after a lost worker or a passing error. The pauses in between are longer than a broker's restart.
 LANE_ATTEMPTS = 4
 # A lane that was lost after so long had worked, although perhaps nothing arrived that it could commit.
@@ -85,23 +76,3 @@ class LanesOut:
         self.lost = {}
         self.give(again)
         return again, given_up
-
-
-def until_clusters_answer() -> Retrying:
-    """Repeats a plan of lost lanes while a cluster does not answer, for COORDINATION_SECONDS at most; then it raises ClusterUnreachable.
-
-    Other errors, also refused credentials and rights, are raised at once.
-    """
-    return Retrying(
-        retry=retry_if_exception(lambda problem: isinstance(problem, ClusterUnreachable) and problem.retry is RetryRule.RETRY),
-        wait=wait_exponential(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS),
-        stop=stop_after_delay(COORDINATION_SECONDS),
-        before_sleep=_log_pause,
-        reraise=True,
-    )
-
-
-def _log_pause(state: RetryCallState) -> None:
-    problem = state.outcome.exception() if state.outcome is not None else None
-    what = "the plan of lost lanes waits for a cluster that does not answer, and asks it again"
-    log.warning("%s in %.1f s: %s", what, state.upcoming_sleep, problem)

@@ -13,15 +13,13 @@ from dataclasses import dataclass, replace
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_batches import KeyValue
 from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.partitions import TopicPartition, grouped
 from ferry.config import Flow
 from ferry.copying.fencing import FencedWriter
-from ferry.ledger.counters import ZERO
+from ferry.copying.growing import joined
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import RUNS_PER_RECEIPT, Receipt, ReceiptKind, decode_receipt, encode_receipt, holds_more, is_loss
 from ferry.ledger.state import FlowRecord
-from ferry.wire.ranges import union
-from ferry.wire.runs import normalise
 
 MERGED = frozenset({ReceiptKind.COPIED, ReceiptKind.BACKFILLED, ReceiptKind.SKIPPED, ReceiptKind.FOREIGN})
 YOUNG_MILLISECONDS = 24 * 3600 * 1000
@@ -45,12 +43,7 @@ def merge_receipts(receipts: Iterable[Receipt], log_starts: Mapping[tuple[str, i
     A merged receipt keeps the key of its first one. Receipts of handled records are not merged with others: a verify compares the contents
     of the others only.
     """
-    groups: dict[tuple[object, ...], list[Receipt]] = {}
-    for receipt in receipts:
-        if receipt.kind in MERGED and not is_loss(receipt):
-            where = (receipt.topic, receipt.partition, receipt.source_topic_id, receipt.remote_topic_id)
-            key = (*where, receipt.kind, receipt.reason, receipt.series, receipt.counters.by_handler, receipt.remote_epoch)
-            groups.setdefault(key, []).append(receipt)
+    groups = grouped((_alike(receipt), receipt) for receipt in receipts if receipt.kind in MERGED and not is_loss(receipt))
     merged: list[Receipt] = []
     replaced: list[Receipt] = []
     for group in groups.values():
@@ -60,6 +53,11 @@ def merge_receipts(receipts: Iterable[Receipt], log_starts: Mapping[tuple[str, i
                 merged.append(result)
                 replaced += [receipt for receipt in chain if receipt.upstream_start != result.upstream_start]
     return LedgerCompaction(tuple(merged), tuple(replaced))
+
+
+def _alike(receipt: Receipt) -> tuple[object, ...]:
+    where = (receipt.topic, receipt.partition, receipt.source_topic_id, receipt.remote_topic_id)
+    return *where, receipt.kind, receipt.reason, receipt.series, receipt.counters.by_handler, receipt.remote_epoch
 
 
 def _expired(receipt: Receipt, log_starts: Mapping[tuple[str, int], int]) -> bool:
@@ -89,25 +87,12 @@ def _chains(ordered: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -
 
 
 def _merged(chain: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> Receipt:
-    first, last = chain[0], chain[-1]
-    kept = [receipt for receipt in chain if not _expired(receipt, log_starts)]
+    kept = [replace(receipt, runs=(), written=(), repeated=()) if _expired(receipt, log_starts) else receipt for receipt in chain]
+    found = joined(kept)
+    if len(chain) == 1:
+        return found
     # A merged receipt belongs to no single run: it has no run id, and no delays.
-    alone = len(chain) == 1
-    counters = sum((receipt.counters for receipt in chain), ZERO)
-    moments = [receipt.min_timestamp for receipt in chain if receipt.min_timestamp >= 0]
-    return replace(
-        first,
-        upstream_end=last.upstream_end,
-        downstream_end=max(receipt.downstream_end for receipt in chain),
-        runs=normalise(run for receipt in kept for run in receipt.runs),
-        counters=counters if alone else counters._replace(record_age_ms=None, replication_latency_ms=None),
-        written=union(span for receipt in kept for span in receipt.written),
-        repeated=union(span for receipt in kept for span in receipt.repeated),
-        min_timestamp=min(moments, default=-1),
-        max_timestamp=max(receipt.max_timestamp for receipt in chain),
-        source_epoch=last.source_epoch,
-        run_id=first.run_id if alone else "",
-    )
+    return replace(found, counters=found.counters._replace(record_age_ms=None, replication_latency_ms=None), run_id="")
 
 
 def is_due(held_ever: int, record: FlowRecord) -> bool:

@@ -72,7 +72,7 @@ def unacknowledged(losses: Iterable[Receipt], state: FlowState) -> list[Receipt]
 def acknowledge_losses(flow: Flow) -> list[Receipt]:
     """Mark every open loss as seen; returns these losses."""
     losses = open_losses(flow)
-    append_records(flow.target, flow.state_topic, [encode_state(acknowledgement(loss)) for loss in losses])
+    append_records(flow.target, {flow.state_topic: [encode_state(acknowledgement(loss)) for loss in losses]})
     return losses
 
 

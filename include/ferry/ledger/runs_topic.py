@@ -91,7 +91,7 @@ def encode_run_record(record: RunOpened | RunResult | RunSync) -> tuple[bytes, b
 
 def write_run_record(flow: Flow, record: RunOpened | RunResult | RunSync, *, seconds: float | None = None) -> None:
     """Append to the runs topic; returns when it is acknowledged by all replicas. `seconds`: as of append_records."""
-    append_records(flow.target, flow.runs_topic, [encode_run_record(record)], seconds=seconds)
+    append_records(flow.target, {flow.runs_topic: [encode_run_record(record)]}, seconds=seconds)
 
 
 def read_run_records(flow: Flow, run_id: str) -> RunRecords:

@@ -113,7 +113,7 @@ def _kept(flow: Flow, record: tuple[bytes, bytes]) -> str:
         with InternalTopicReader(flow.target) as reader:
             if not reader.partitions(topic):
                 return ""  # a flow that has never copied: writing could create the topic with the broker's settings
-        append_records(flow.target, topic, [record])
+        append_records(flow.target, {topic: [record]})
     except FerryError as problem:
         return f"this run, or its lag, is not in the page's history, because it could not be written: {problem}"
     return ""

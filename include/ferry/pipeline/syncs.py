@@ -14,7 +14,7 @@ from functools import cached_property
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_batches import KeyValue
-from ferry.clusters.internal_producer import append_to_topics
+from ferry.clusters.internal_producer import append_records
 from ferry.config import Flow
 from ferry.errors import FerryError, NewerFormat
 from ferry.ledger.reading import read_syncs_done
@@ -131,7 +131,7 @@ class Syncs:
         self._write([topic for topic, since in self._unkept_since.items() if now - since >= self._seconds[topic]])
 
     def keep(self, seconds: float | None = None) -> None:
-        """Write the outcomes that are not written yet, in `seconds` (None: as append_to_topics waits).
+        """Write the outcomes that are not written yet, in `seconds` (None: as append_records waits).
 
         If they cannot be written, ClusterUnreachable or NotAuthorized is raised, and the next call writes them.
         """
@@ -139,7 +139,7 @@ class Syncs:
 
     def _write(self, topics: Collection[str], seconds: float | None = None) -> None:
         if topics:
-            append_to_topics(self._flow.target, {topic: list(self._unkept[topic].values()) for topic in topics}, seconds=seconds)
+            append_records(self._flow.target, {topic: list(self._unkept[topic].values()) for topic in topics}, seconds=seconds)
         for topic in topics:
             del self._unkept[topic], self._unkept_since[topic]
 

@@ -110,7 +110,7 @@ def _planned(flow: Flow, request: RunRequest, topic: str, connector: str | None,
 def _write(flow: Flow, planned: OffsetExport) -> None:
     before = mm2_positions.read_connect_offsets(flow, planned.topic)
     mm2_positions.refuse_active_mm2(flow, planned.topic, before.ends, {where for where, _ in planned.offsets})
-    append_records(flow.target, planned.topic, planned.records)
+    append_records(flow.target, {planned.topic: planned.records})
     found = mm2_positions.last_offsets(mm2_positions.read_connect_offsets(flow, planned.topic))
     missing = [where for where, offset in planned.offsets if found.get(where) != (None if offset < 0 else offset)]
     if missing:

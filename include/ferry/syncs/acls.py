@@ -160,7 +160,7 @@ def _apply(flow: Flow, plan: AclPlan, target: AclAdmin) -> Problems:
     records += [(encode_state(OwnedAcl(binding))[0], None) for binding in sorted(gone)]
     if records:
         ensure_internal_topics(flow, target)
-        append_records(flow.target, flow.state_topic, records)
+        append_records(flow.target, {flow.state_topic: records})
     return problems
 
 

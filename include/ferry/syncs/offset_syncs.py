@@ -49,7 +49,7 @@ def sync_offset_syncs(context: SyncContext) -> SyncOutcome:
     new = [sync for key, runs in sorted(copied.items()) for sync in new_syncs(key, runs, last.get(key), spacing)]
     if new and identity is not None:
         records = [(sync.encode_key(), sync.encode_value()) for sync in new]
-        append_records(topic.cluster, topic.name, records, partition=PARTITION, identity=identity)
+        append_records(topic.cluster, {topic.name: records}, partition=PARTITION, identity=identity)
     counts = {"partitions": len(heads), "written": len(new)}
     return SyncOutcome((*changes, *_changes(new, last)), notices=contents.notices(), counts=counts)
 

@@ -70,7 +70,7 @@ class ResultWriter:
         waiting, self._waiting = self._waiting, []
         if waiting and not self._refused:
             try:
-                append_records(self._flow.target, self._flow.runs_topic, waiting)
+                append_records(self._flow.target, {self._flow.runs_topic: waiting})
             except FerryError as problem:
                 self._refused = True
                 log.warning("results could not be written, so another try of %s begins anew: %s", self._run_id, problem)
@@ -138,7 +138,7 @@ def fold_report(values: Iterable[bytes], where: str) -> VerifyReport | None:
 def write_report(flow: Flow, report: VerifyReport) -> None:
     records = [(_key(report.run_id), value) for value in report_records(report)]
     with kept_clients():
-        append_records(flow.target, flow.runs_topic, records, identity=ask_identity(flow.target))
+        append_records(flow.target, {flow.runs_topic: records}, identity=ask_identity(flow.target))
 
 
 def report_records(report: VerifyReport) -> list[bytes]:
