@@ -11,7 +11,7 @@ from tests.matrix import source_data
 from tests.matrix.pair import LINES, Pair
 from tests.matrix.source_data import CODECS, COMPACTED, PARTITIONS
 from tests.matrix.test_matrix import configs_of, equal, followed, moved
-from tests.services.playing import Stage
+from tests.services.playing import TOPIC_CONFIGS, Stage
 from tools.kafka import compare_topics, read_all
 
 from ferry.clusters.services import ManagedService
@@ -70,8 +70,8 @@ def lived(pair: Pair, service: ManagedService) -> None:
     pair.ferry("run", "--master", "inline")
     exact(pair, service)
     moved(pair, groups)
-    if service.topic_configs != frozenset():
-        remote, known = pair.topics()[f"{pair.name}.{CODECS[0]}"], service.topic_configs
+    if service.takes_configs:
+        remote, known = pair.topics()[f"{pair.name}.{CODECS[0]}"], TOPIC_CONFIGS.get(service.name)
         kept = {name: value for name, value in source_data.CONFIGS.items() if known is None or name in known}
         assert configs_of(pair.target, remote) >= kept.items()
     assert configs_of(pair.target, pair.topics()[f"{pair.name}.{COMPACTED}"]) >= {"cleanup.policy": "compact"}.items()

@@ -35,6 +35,7 @@ from ferry.clusters.service_profiles import (
     MSK_PROVISIONED,
     MSK_SERVERLESS,
     REDPANDA,
+    SERVICES,
     WARPSTREAM,
 )
 from ferry.clusters.services import ManagedService
@@ -60,6 +61,39 @@ NEWEST = {
         DescribeQuorumRequest.API_KEY: NOT_OFFERED,
     },
 }
+# Topic configs that may be set; others take all. Which ones Express takes was not found: those of Serverless.
+_MSK_CONFIGS = frozenset(
+    {
+        "cleanup.policy",
+        "compression.type",
+        "max.message.bytes",
+        "message.timestamp.difference.max.ms",
+        "message.timestamp.type",
+        "retention.bytes",
+        "retention.ms",
+    }
+)
+TOPIC_CONFIGS = {
+    CONFLUENT_CLOUD.name: frozenset(
+        {
+            "cleanup.policy",
+            "delete.retention.ms",
+            "max.message.bytes",
+            "max.compaction.lag.ms",
+            "message.timestamp.difference.max.ms",
+            "message.timestamp.type",
+            "min.compaction.lag.ms",
+            "min.insync.replicas",
+            "retention.bytes",
+            "retention.ms",
+            "segment.bytes",
+            "segment.ms",
+        }
+    ),
+    MSK_EXPRESS.name: _MSK_CONFIGS,
+    MSK_SERVERLESS.name: _MSK_CONFIGS,
+    **dict.fromkeys((service.name for service in SERVICES if not service.takes_configs), frozenset()),
+}
 # Of record batches; others take all.
 CODECS = {EVENT_HUBS_STANDARD.name: ("none",), EVENT_HUBS_PREMIUM.name: ("none", "gzip")}
 # Of the largest request.
@@ -78,7 +112,7 @@ def played(service: ManagedService, role: str) -> Service:
         errors={DESCRIBE_ACLS: CODES["SECURITY_DISABLED"]} if service.name in WITHOUT_ACLS else {},
         transactions=0 if service.transactions else CODES["TRANSACTIONAL_ID_AUTHORIZATION_FAILED"],
         codecs=frozenset(map(CODEC_NAMES.index, CODECS[service.name])) if service.name in CODECS else None,
-        topic_configs=service.topic_configs,
+        topic_configs=TOPIC_CONFIGS.get(service.name),
         config_error=CODES["POLICY_VIOLATION" if service.name in POLICY else "INVALID_CONFIG"],
         factors=service.factors or None,
         request_bytes=REQUEST_BYTES.get(service.name, 0),

@@ -20,7 +20,7 @@ BY_NAME = pytest.mark.parametrize("service", SERVICES, ids=lambda service: servi
 def test_with_the_settings_that_doctor_names(stage: Stage, service: ManagedService, tmp_path: Path) -> None:
     stage.play(service)
     pair = pair_for(stage, service, tmp_path, lines_for(service))
-    if service.topic_configs == frozenset():
+    if not service.takes_configs:
         create_beforehand(pair)
     lived(pair, service)
 

@@ -62,22 +62,6 @@ CONFLUENT_CLOUD = ManagedService(
     READ,
     hosts=(r"\.confluent\.cloud(:|$)",),
     cluster_ids="lkc-",
-    topic_configs=frozenset(
-        {
-            "cleanup.policy",
-            "delete.retention.ms",
-            "max.message.bytes",
-            "max.compaction.lag.ms",
-            "message.timestamp.difference.max.ms",
-            "message.timestamp.type",
-            "min.compaction.lag.ms",
-            "min.insync.replicas",
-            "retention.bytes",
-            "retention.ms",
-            "segment.bytes",
-            "segment.ms",
-        }
-    ),
     factors=frozenset({-1, 3}),
 )
 MSK_PROVISIONED = ManagedService(
@@ -98,9 +82,6 @@ MSK_EXPRESS = ManagedService(
     ),
     READ,
     hosts=_MSK_HOSTS,
-    # Which ones may be set was not found: those of Serverless.
-    topic_configs=frozenset({"cleanup.policy", "compression.type", "max.message.bytes", "message.timestamp.type", "retention.bytes"})
-    | {"retention.ms", "message.timestamp.difference.max.ms"},
     factors=frozenset({-1, 3}),
 )
 MSK_SERVERLESS = ManagedService(
@@ -120,7 +101,6 @@ MSK_SERVERLESS = ManagedService(
     ),
     READ,
     hosts=(r"\.kafka-serverless\.[a-z0-9-]+\.amazonaws\.com(\.cn)?(:|$)",),
-    topic_configs=MSK_EXPRESS.topic_configs,
     access="IAM policies",
 )
 EVENT_HUBS_STANDARD = ManagedService(
@@ -142,7 +122,7 @@ EVENT_HUBS_STANDARD = ManagedService(
     ),
     READ,
     hosts=_AZURE_HOSTS,
-    topic_configs=frozenset(),
+    takes_configs=False,
     transactions=False,
     most_topics=10,
     access="Azure's roles and access policies",
@@ -159,7 +139,7 @@ EVENT_HUBS_PREMIUM = ManagedService(
     ),
     READ,
     hosts=_AZURE_HOSTS,
-    topic_configs=frozenset(),
+    takes_configs=False,
     access="Azure's roles and access policies",
 )
 REDPANDA = ManagedService(

@@ -52,7 +52,7 @@ class ManagedService:
     hosts: regular expressions, found in a bootstrap address. cluster_ids: how its cluster ids begin. api_keys: requests that it alone has.
     read: when its documents were read.
 
-    The rest is what the words of `limits` mean, for programs. topic_configs: names that may be set; None: all. `factors`: replication
+    The rest is what the words of `limits` mean, for programs. takes_configs: whether topic configs can be set. factors: replication
     factors of new topics; empty: all. most_topics: so many may exist; 0: no limit. access: what decides instead of Kafka's ACLs; empty:
     nothing.
     """
@@ -63,7 +63,7 @@ class ManagedService:
     hosts: tuple[str, ...] = ()
     cluster_ids: str = ""
     api_keys: frozenset[int] = frozenset()
-    topic_configs: frozenset[str] | None = None
+    takes_configs: bool = True
     factors: frozenset[int] = frozenset()
     transactions: bool = True
     most_topics: int = 0

@@ -142,11 +142,11 @@ def _refuse_at_least_once(flow: Flow, other: FlowState, two_way: Iterable[str]) 
 
 def _refuse_other_name(flow: Flow, other: FlowState, two_way: Iterable[str]) -> None:
     """ConfigError if the flow from the target calls this flow's source otherwise: it would not find this flow's ledger."""
-    expected, topics = f"{flow.target.alias}->{flow.source.alias}", sorted(two_way)
-    if topics and other.flow is not None and other.flow.flow != expected:
+    topics = sorted(two_way)
+    if topics and other.flow is not None and other.flow.flow != flow.reverse_name:
         raise ConfigError(
-            f"flow {flow.name}: topic {topics[0]} is copied back by flow {other.flow.flow}, which should be called {expected}: use one "
-            "alias for each cluster everywhere, or records would go round"
+            f"flow {flow.name}: topic {topics[0]} is copied back by flow {other.flow.flow}, which should be called {flow.reverse_name}: "
+            "use one alias for each cluster everywhere, or records would go round"
         )
 
 

@@ -56,7 +56,7 @@ class GuardTail:
     def __init__(self, connection: ClusterConnection, flow: Flow, tasks: Iterable[PartitionTask]) -> None:
         guarded = {task.key: (task, task.other_ledger) for task in tasks if task.other_ledger is not None}
         self._connection, self._topic = connection, ledger_topic(flow.target.alias)
-        self._where, self._back = place_of(flow.source, self._topic), f"{flow.target.alias}->{flow.source.alias}"
+        self._where, self._back = place_of(flow.source, self._topic), flow.reverse_name
         self._pairs = {task.topic: task for task, _ in guarded.values()}
         # By source partition: the offsets that the other flow wrote, by leader epoch.
         self._written: dict[TopicPartition, dict[int, Ranges]] = {key: {} for key in guarded}

@@ -82,7 +82,7 @@ def too_many_topics(flow: Flow, target: ClusterFacts, copied: int) -> Iterator[F
 
 def policy_is_fixed(services: Sequence[ManagedService]) -> bool:
     """Whether none of the services that a cluster may be of lets Ferry set the cleanup policy of a topic."""
-    return bool(services) and all(service.topic_configs is not None and POLICY not in service.topic_configs for service in services)
+    return bool(services) and not any(service.takes_configs for service in services)
 
 
 def topics_beforehand(flow: Flow, target: ClusterFacts, missing: Collection[str], compacted: Mapping[str, OwnTopic]) -> Iterator[Finding]:
