@@ -9,7 +9,7 @@ from tools.kafka import SandboxCluster, compare_topics
 
 from ferry.clusters import admin, coordination, internal_producer, unreachable
 from ferry.config import Flow
-from ferry.copying import lanes_out
+from ferry.copying import driver
 from ferry.copying.lane import Lane
 from ferry.copying.model import LaneResult
 from ferry.errors import ClusterUnreachable, ExitCode
@@ -50,7 +50,7 @@ def test_nobody_waits_again_for_what_one_has_waited_for(
         monkeypatch.setattr(module, name, SHORT)
     for module, name in (
         (coordination, "COORDINATION_SECONDS"),
-        (lanes_out, "COORDINATION_SECONDS"),
+        (driver, "COORDINATION_SECONDS"),
         (internal_producer, "WRITE_SECONDS"),
         (log_reader, "PATIENCE_SECONDS"),
     ):
