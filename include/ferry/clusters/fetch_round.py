@@ -14,6 +14,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
@@ -71,10 +72,10 @@ class FetchRound:
     ending: Collection[TopicPartition] = ()
     anew: bool = False
     epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
-    topics: frozenset[str] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "topics", frozenset(key.topic for key in self.positions))
+    @cached_property
+    def topics(self) -> frozenset[str]:
+        return frozenset(key.topic for key in self.positions)
 
     async def ask(self, connection: ClusterConnection) -> Told:
         """The answers, without the partitions whose leader is not known or does not answer in time."""

@@ -55,6 +55,8 @@ class ConfigDifference:
 def config_differences(flow: Flow, topic: str, remote_topic: str, source: Entries, remote: Entries) -> list[ConfigDifference]:
     """What to refuse or to name of one remote topic, by its effective config and that of its source topic."""
     here, there = _told(source), _told(remote)
+    effects = (*_refusals(here, there), *_deletions(here, there))
+    found = [(name, effect, _remedy(flow, name, source.get(name), remote.get(name))) for name, effect in effects]
     return [
         ConfigDifference(
             topic,
@@ -63,10 +65,10 @@ def config_differences(flow: Flow, topic: str, remote_topic: str, source: Entrie
             here.get(name, "not known"),
             there.get(name, "not known"),
             effect,
-            _remedy(flow, name, effect, source.get(name), remote.get(name)),
+            remedy,
             refused=name == TIMESTAMP_TYPE,
         )
-        for name, effect in (*_refusals(here, there), *_deletions(here, there), *_lost(topic, here))
+        for name, effect, remedy in (*found, *_lost(flow, topic, here))
     ]
 
 
@@ -124,11 +126,9 @@ def _told(entries: Entries) -> dict[str, str]:
     return {name: entry.value for name, entry in entries.items() if entry.value is not None}
 
 
-def _remedy(flow: Flow, name: str, effect: str, here: ConfigValue | None, there: ConfigValue | None) -> str:
+def _remedy(flow: Flow, name: str, here: ConfigValue | None, there: ConfigValue | None) -> str:
     """What a person has to do. The config sync would undo a change of the remote topic alone."""
     rule = flow.config_property_filter
-    if effect.endswith(STREAMS_DELETES):
-        return f"set {flow.name}.topics.exclude = {', '.join((*flow.topics_exclude, f'.*{REPARTITION}'))}: Streams makes them anew there"
     if name == TIMESTAMP_TYPE:
         return "set CreateTime there, with kafka-configs.sh --alter or the tools of the service"
     if here is None or there is None or not flow.mirroring.sync_topic_configs_enabled or rule.why_not(name) is not None:
@@ -177,10 +177,11 @@ def _deletions(here: Mapping[str, str], there: Mapping[str, str]) -> Iterator[tu
             yield name, f"keeps records only for {measure}" if name == RETENTION else f"keeps only {measure}"
 
 
-def _lost(topic: str, here: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _lost(flow: Flow, topic: str, here: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """Kafka Streams' InternalTopicManager gives repartition topics an endless retention, because it deletes their records itself."""
     if topic.endswith(REPARTITION) and _has(here, CLEANUP, RETENTION) and not _compacts(here) and int(here[RETENTION]) < 0:
-        yield RETENTION, f"gets only some of the records, and runs report the others as lost: {STREAMS_DELETES}"
+        remedy = f"set {flow.name}.topics.exclude = {', '.join((*flow.topics_exclude, f'.*{REPARTITION}'))}: Streams makes them anew there"
+        yield RETENTION, f"gets only some of the records, and runs report the others as lost: {STREAMS_DELETES}", remedy
 
 
 def _timestamp_limit(config: Mapping[str, str], name: str) -> tuple[str, int]:

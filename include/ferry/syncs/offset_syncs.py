@@ -14,7 +14,6 @@ exception: the last sync is about other records, because a topic was created aga
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from operator import itemgetter
 
 from ferry.clusters.internal_producer import append_records, ask_identity
 from ferry.clusters.kept import kept_clients
@@ -28,7 +27,7 @@ from ferry.ledger.topic_ids import valid_receipts
 from ferry.syncs.context import SyncContext
 from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic, read_mm2_topic
 from ferry.wire.internal_records import OffsetSync
-from ferry.wire.runs import DOWNSTREAM, UPSTREAM, OffsetRun, once
+from ferry.wire.runs import UPSTREAM, OffsetRun, once
 
 
 @kept_clients()
@@ -75,7 +74,7 @@ def _since(receipts: Iterable[Receipt], last: OffsetSync | None) -> tuple[Offset
 
 
 def _in_order(receipts: Iterable[Receipt]) -> tuple[OffsetRun, ...]:
-    return tuple(once(sorted((run for receipt in receipts for run in receipt.runs), key=itemgetter(DOWNSTREAM)), UPSTREAM))
+    return tuple(once((run for receipt in receipts for run in receipt.runs), UPSTREAM))
 
 
 def new_syncs(key: TopicPartition, runs: Sequence[OffsetRun], last: OffsetSync | None, spacing: int) -> tuple[OffsetSync, ...]:

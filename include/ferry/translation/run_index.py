@@ -10,7 +10,6 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate
-from operator import itemgetter
 from typing import NamedTuple
 
 from ferry.wire.runs import DOWNSTREAM, OffsetRun, once
@@ -104,7 +103,7 @@ class _Records:
     """The records of one block, decoded. The questions are those of RunIndex."""
 
     def __init__(self, runs: Iterable[OffsetRun]) -> None:
-        self._runs = by_place = once(sorted(runs, key=itemgetter(DOWNSTREAM)), DOWNSTREAM)
+        self._runs = by_place = once(runs, DOWNSTREAM)
         self._places = [run[1] for run in by_place]
         # For each run: the lowest upstream offset of it and the runs after it; the highest upstream end of the runs before it.
         self._lowest_from = list(accumulate((run[0] for run in reversed(by_place)), min))[::-1]

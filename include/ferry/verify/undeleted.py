@@ -50,7 +50,7 @@ def undeleted_keys(flow: Flow, entry: PartitionEvidence) -> dict[int, int]:
     """The target's newest records of such keys: their upstream offsets, by downstream offset, in order. Errors of unreadable clusters."""
     if any(receipt.counters.by_handler for receipt in entry.own):
         return {}
-    runs = once(sorted((run for receipt in entry.own for run in receipt.runs), key=itemgetter(DOWNSTREAM)), DOWNSTREAM)
+    runs = once((run for receipt in entry.own for run in receipt.runs), DOWNSTREAM)
     shares = 1
     while True:
         found: dict[int, int] = {}

@@ -6,6 +6,7 @@ of the run before it (for the first: after 0), upstream and downstream, and its 
 """
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from ferry.wire import varint
 from ferry.wire.ranges import NO_END, Ranges
@@ -28,10 +29,10 @@ def end_of(runs: Sequence[OffsetRun], side: int) -> int:
 
 
 def once(runs: Iterable[OffsetRun], side: int) -> list[OffsetRun]:
-    """`runs`, in their order, without records whose offset on `side` is below the end of a run before."""
+    """`runs` in order of the target's log, without records whose offset on `side` is below the end of a run before."""
     found: list[OffsetRun] = []
     end = 0
-    for run in runs:
+    for run in sorted(runs, key=itemgetter(DOWNSTREAM)):
         upstream, downstream, count = run
         cut = max(0, end - run[side])
         if cut < count:
