@@ -32,6 +32,7 @@ from ferry.ledger.state import Head
 pytestmark = pytest.mark.unit
 
 SOURCE, OTHER_SOURCE, REMOTE, OTHER_REMOTE = (UUID(int=number) for number in range(1, 5))
+NO_ID = UUID(int=0)
 LEDGER = "ledger-1"
 RULES = PlanRules("A->B", "run-1")
 RESTART = PlanRules("A->B", "run-1", on_recreate="restart", on_target_recreate="restart")
@@ -175,6 +176,28 @@ def test_the_remote_topic_was_recreated_or_deleted() -> None:
     )
     found = plan(recreated, RESTART)
     assert (found.position, found.seed is not None and found.seed.reason) == (10, "restart: remote topic A.t was deleted and created again")
+
+
+@pytest.mark.parametrize("rules", [RULES, RESTART])
+@pytest.mark.parametrize(
+    ("ids", "topic"),
+    [
+        ({"source": NO_ID}, "source topic t"),
+        ({"remote": NO_ID}, "remote topic A.t"),
+        ({"source": NO_ID, "remote": NO_ID}, "remote topic A.t"),
+    ],
+)
+def test_topics_that_get_ids_by_an_upgrade_are_not_copied_again(ids: dict[str, UUID], topic: str, rules: PlanRules) -> None:
+    """restart would append all that was copied before a second time."""
+    text = f"{topic} had no topic id when it was copied"
+    refused(replace(KNOWN, head=head(**ids)), PositionDisagrees, text, rules)
+    refused(replace(KNOWN, head=head(**ids)), PositionDisagrees, "ferry seed --from-file at position 50", rules)
+
+
+def test_topics_without_ids_stay_so() -> None:
+    found = plan(replace(KNOWN, topic_id=NO_ID, remote_topic_id=NO_ID, head=head(source=NO_ID, remote=NO_ID)))
+    assert (found.failure, found.position) == (None, 50)
+    refused(replace(KNOWN, remote_topic_id=None, head=head(remote=NO_ID)), TargetRecreated, "remote topic A.t was deleted")
 
 
 def test_the_source_topic_was_recreated() -> None:

@@ -32,7 +32,7 @@ from ferry.errors import (
 from ferry.ledger.receipts import BY_START_POLICY, CREATED_AGAIN, Receipt, ReceiptKind
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.state import Head
-from ferry.ledger.topic_ids import PartitionPair
+from ferry.ledger.topic_ids import NO_ID, PartitionPair
 from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 from ferry.wire.ranges import outside, size, within
 
@@ -201,6 +201,8 @@ def other_remote(facts: PartitionFacts, head: Head) -> str:
         return f"it was copied to {head.remote_topic}, and today's replication policy names {facts.remote_topic}: change the policy back"
     if facts.remote_topic_id is None:
         return f"remote topic {facts.remote_topic} was deleted; {_gone(facts, head)}; the remote topic had topic id {head.remote_topic_id}"
+    if head.remote_topic_id == NO_ID:
+        return _first_id(f"remote topic {facts.remote_topic}", facts.remote_topic_id, head)
     again = f"remote topic {facts.remote_topic} {CREATED_AGAIN}; {_gone(facts, head)}"
     return f"{again}; {_other_id(head.remote_topic_id, facts.remote_topic_id)}"
 
@@ -212,6 +214,12 @@ def _gone(facts: PartitionFacts, head: Head) -> str:
     return f"{copies} (the source's log begins at offset {facts.log_start:,})" if same else copies
 
 
+def _first_id(topic: str, now: object, head: Head) -> str:
+    """Nobody can tell whether a topic that has got an id is still the one that was copied: restart could copy all of it twice."""
+    had_none = f"{topic} had no topic id when it was copied, and has {now} since its cluster was upgraded to 2.8 or newer"
+    return f"{had_none}; if it was not created again, settle it with ferry seed --from-file at position {head.position}"
+
+
 def _other_id(before: object, now: object) -> str:
     return f"the topic had topic id {before} and has {now} now"
 
@@ -221,11 +229,15 @@ def _decide(facts: PartitionFacts, rules: PlanRules) -> _Decided:
     if head is None:
         return _first_time(facts, rules)
     if head.remote_topic_id != facts.topic_ids.remote:
+        if head.remote_topic_id == NO_ID and facts.remote_topic_id is not None:
+            raise PositionDisagrees(facts.topic, facts.partition, other_remote(facts, head))
         if rules.on_target_recreate == "restart":
             return _Decided(facts.start, seed_reason=f"restart: remote topic {facts.remote_topic} {CREATED_AGAIN}")
         problem = f"{other_remote(facts, head)}; ferry.on.target.recreate=restart copies again what the source still has"
         raise TargetRecreated(facts.topic, facts.partition, problem)
     if head.source_topic_id != facts.topic_ids.source:
+        if head.source_topic_id == NO_ID:
+            raise PositionDisagrees(facts.topic, facts.partition, _first_id(f"source topic {facts.topic}", facts.topic_id, head))
         if rules.on_recreate == "restart":
             return _Decided(facts.log_start, seed_reason=f"restart: source topic {facts.topic} {CREATED_AGAIN}")
         problem = (
