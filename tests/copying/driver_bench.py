@@ -117,7 +117,7 @@ class Bench:
         if self.problem:
             raise self.problem.pop(0)
         facts = [replace(FACTS, partition=number) for number in sorted(self.partitions) if concerns("t", number)]
-        return SimpleNamespace(facts=facts, claims={"A.t": "A->B"}, skipped=(), unavailable=(), denied=())
+        return SimpleNamespace(facts=facts, claims={"A.t": "A->B"}, skipped=(), unavailable=(), denied=(), begins=False)
 
     def begin(self) -> list[LaneTask]:
         """The lanes of all partitions, handed out."""
