@@ -53,7 +53,7 @@ def test_defaults_are_those_of_the_commands() -> None:
 )
 def test_wrong_parameters_are_refused(command: str, params: dict[str, Any], named: str) -> None:
     with pytest.raises(ArgumentError, match=named):
-        recovery_given(command, asked(**params))
+        options_of(command, asked(**params))
 
 
 def test_the_question_shows_names_as_they_are() -> None:

@@ -19,7 +19,7 @@ from ferry.cli.copies import copy_records, show_changes
 from ferry.cli.options import INLINE, AsJson, Config, FlowName, check_report_file, load, run_id, write_report_file
 from ferry.cli.output import Aside, Part, answer, complaint, notice, show
 from ferry.errors import ArgumentError, ExitCode, RecoveryStopped, count_of, offsets_of
-from ferry.recovery.options import QUIET_SECONDS, Tail
+from ferry.recovery.options import QUIET_SECONDS, Tail, check_quiet
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -165,7 +165,6 @@ def failback(
 ) -> None:
     """Move back after a failover or cut-over. Ferry copies back only newer records, and each group continues where it was."""
     from ferry.recovery import switch_over as planned_move
-    from ferry.recovery.options import check_quiet
 
     check_quiet(quiet)
     options, settings, reverse = call.begin()
@@ -191,7 +190,6 @@ def failback(
 def cutover(call: Call, compare: Compare = True, quiet: Quiet = QUIET_SECONDS) -> None:
     """Move to the target as planned: producers stop, Ferry copies and compares everything, then groups continue there."""
     from ferry.recovery import switch_over as planned_move
-    from ferry.recovery.options import check_quiet
 
     check_quiet(quiet)
     options, settings, reverse = call.begin()

@@ -3,6 +3,7 @@
 `ferry --help` shows some of it, so this module loads no other one of Ferry but the errors.
 """
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -30,13 +31,22 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class RecoveryOptions:
-    """What a person asked for. `only`: an expression for the names of groups. `backwards`: groups whose offset is larger go back too."""
+    """What a person asked for. `only`: an expression for the names of groups. `backwards`: groups whose offset is larger go back too.
+
+    ArgumentError if `only` is no expression.
+    """
 
     command: str
     run_id: str
     mode: Mode = Mode.REAL
     only: str | None = None
     backwards: bool = False
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.only or "")
+        except re.error as problem:
+            raise ArgumentError(f"groups {self.only!r} is no regular expression: {problem}") from problem
 
     @property
     def writes(self) -> bool:

@@ -97,9 +97,9 @@ def groups_to_move(flow: Flow, *, away: bool, back: bool = False, only: str | No
 def narrowed(found: TranslatedGroups, only: str | None, as_of: int | None, notices: tuple[str, ...]) -> GroupReading:
     """Groups whose whole name `only` matches and that have a position on the other cluster (pure).
 
-    ArgumentError for what is no expression, or matches no group: with a wrong name, nothing would be moved.
+    ArgumentError if it matches no group: with a wrong name, nothing would be moved.
     """
-    wanted = _expression(only)
+    wanted = re.compile(".*" if only is None else only, re.DOTALL)
     names = [*found.groups, *(entry.group for entry in found.left_out)]
     if only is not None and not any(map(wanted.fullmatch, names)):
         raise ArgumentError(f"--groups {only!r} matches the whole name of none of {count_of(len(names), 'group')}")
@@ -120,13 +120,6 @@ def narrowed(found: TranslatedGroups, only: str | None, as_of: int | None, notic
 def _without_place(entries: Sequence[TranslatedPosition]) -> str:
     told = f"; the first is {entries[0].topic}-{entries[0].partition}: {entries[0].problem}" if entries else ""
     return f"{NO_OFFSETS}{told}"
-
-
-def _expression(only: str | None) -> re.Pattern[str]:
-    try:
-        return re.compile(".*" if only is None else only, re.DOTALL)
-    except re.error as problem:
-        raise ArgumentError(f"--groups {only!r} is no regular expression: {problem}") from problem
 
 
 def age_notices(checkpoints_as_of: int | None, now: float) -> tuple[str, ...]:

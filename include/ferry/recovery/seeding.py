@@ -322,7 +322,7 @@ def _begins(flow: Flow, seen: FlowSnapshot, plan: SeedPlan) -> bool:
     seeded = {found.facts.key for found in plan.partitions if found.failure is None}
     others = {facts.topic for facts in seen.facts if facts.head is None and facts.key not in seeded}
     sure = flow.start != "earliest" and not (seen.denied or seen.unavailable)
-    return sure and all(map(flow.policy.is_heartbeats_topic, others))
+    return sure and all(map(flow.is_heartbeats, others))
 
 
 def _write(flow: Flow, request: RunRequest, decide: DecideSeeds, topics: tuple[str, ...]) -> tuple[SeedPlan, RunReport]:

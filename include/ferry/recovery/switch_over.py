@@ -161,7 +161,7 @@ def carry_out_switch_over(switch: SwitchOver, plan: RecoveryPlan, confirmed: Con
     options, watch, flow, active = plan.options, Stopwatch(), switch.flow, switch.active
     with keep_recovery(flow) as keeper:
         if keeper.record.run_id == options.run_id and keeper.over(switch.ends):
-            return _report_again(keeper, plan, proven)
+            return RecoveryReport(plan, keeper.record, verified=proven)
         advance(flow.name, stage_of(keeper.record), switch.begins)
         with watch.step("check that nothing is left"):
             refuse_rest(active, options.run_id)
@@ -185,13 +185,6 @@ def _read(switch: SwitchOver, options: RecoveryOptions) -> GroupReading:
     reading = groups_to_move(switch.flow, away=False, back=switch.back, only=options.only)
     moving = {Stage.FAILING_BACK} if switch.back else {Stage.CUTTING_OVER, Stage.CUT_OVER}
     return reading.without(done_groups(state, record)) if stage_of(record) in moving else reading
-
-
-def _report_again(keeper: RecoveryKeeper, plan: RecoveryPlan, proven: str) -> RecoveryReport:
-    """The report of an earlier try of this run, which ended the movement and was killed before it could report."""
-    done = done_groups(keeper.state, keeper.record)
-    outcomes = tuple(GroupOutcome(GroupMove(group, "", ()), done=True) for group in sorted(done))
-    return RecoveryReport(plan, keeper.record, outcomes, verified=proven)
 
 
 def _left_out(switch: SwitchOver, options: RecoveryOptions, keeper: RecoveryKeeper) -> tuple[str, ...]:
