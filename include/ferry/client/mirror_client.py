@@ -37,11 +37,11 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class MirrorClient:
-    """Reads one cluster, normally a target, with a replication policy. A context manager; `close` ends it."""
+    """Reads one cluster, normally a target. A context manager; `close` ends it. `replication_policy` interprets names."""
 
     def __init__(self, cluster: Cluster, policy: ReplicationPolicy) -> None:
         self._cluster = cluster
-        self._policy = policy
+        self.replication_policy = policy
         self._admin = ClusterAdmin(cluster)
         self._admin.__enter__()
 
@@ -54,18 +54,13 @@ class MirrorClient:
     def close(self) -> None:
         self._admin.__exit__(None, None, None)
 
-    @property
-    def replication_policy(self) -> ReplicationPolicy:
-        """The policy that interprets names."""
-        return self._policy
-
     def heartbeat_topics(self) -> set[str]:
         """Every topic with heartbeats: the cluster's own and the copies of others. ClusterUnreachable, as all methods."""
-        return {topic for topic in self._admin.topic_names() if self._policy.is_heartbeats_topic(topic)}
+        return {topic for topic in self._admin.topic_names() if self.replication_policy.is_heartbeats_topic(topic)}
 
     def checkpoint_topics(self) -> set[str]:
         """Every topic with checkpoints."""
-        return {topic for topic in self._admin.topic_names() if self._policy.is_checkpoints_topic(topic)}
+        return {topic for topic in self._admin.topic_names() if self.replication_policy.is_checkpoints_topic(topic)}
 
     def upstream_clusters(self) -> set[str]:
         """Aliases of all clusters whose heartbeats arrive here, over any number of hops."""
@@ -78,8 +73,8 @@ class MirrorClient:
 
     def remote_topics(self, source: str | None = None) -> set[str]:
         """Topics that are copies (of `source`, the cluster one hop away), including copies of heartbeats, without internal topics."""
-        topics = {topic for topic in self._admin.topic_names() if not self._policy.is_internal_topic(topic)}
-        found = {topic: self._policy.topic_source(topic) for topic in topics}
+        topics = {topic for topic in self._admin.topic_names() if not self.replication_policy.is_internal_topic(topic)}
+        found = {topic: self.replication_policy.topic_source(topic) for topic in topics}
         return {topic for topic, origin in found.items() if origin is not None and source in {None, origin}}
 
     def remote_consumer_offsets(self, group: str, upstream: str, timeout: float) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -100,7 +95,7 @@ class MirrorClient:
 
     def _offsets(self, groups: re.Pattern[str], upstream: str, timeout: float) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
         # Checkpoints are not copied, so the alias alone gives the name of their topic.
-        topic = self._policy.checkpoints_topic(upstream)
+        topic = self.replication_policy.checkpoints_topic(upstream)
         where = f"cluster {self._cluster.alias}: topic {topic}"
         with InternalTopicReader(self._cluster, committed=False) as reader:
             if not reader.partitions(topic):
@@ -118,9 +113,9 @@ class MirrorClient:
     def _sources(self, topic: str) -> list[str]:
         """The aliases in a name, nearest first; ends if an alias repeats, because some policies allow cycles."""
         sources: list[str] = []
-        origin = self._policy.topic_source(topic)
+        origin = self.replication_policy.topic_source(topic)
         while origin is not None and origin not in sources:
             sources.append(origin)
-            topic = self._policy.upstream_topic(topic) or ""
-            origin = self._policy.topic_source(topic)
+            topic = self.replication_policy.upstream_topic(topic) or ""
+            origin = self.replication_policy.topic_source(topic)
         return sources

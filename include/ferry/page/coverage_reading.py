@@ -27,7 +27,7 @@ from ferry.errors import ArgumentError
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.topic_ids import valid_receipts
 from ferry.monitoring.missing import COMPACTED, LAST_MOMENT, NO_TIME
-from ferry.monitoring.missing_reading import GAPS_LOOKED_AT, First, Gap, first_records
+from ferry.monitoring.missing_reading import GAPS_LOOKED_AT, Gap, first_records
 from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, timeline
 
 # For all gaps of a topic together; the page shows the rest without times.
@@ -79,14 +79,17 @@ def _missing_ranges(flow: Flow, source: ClusterAdmin, gaps: Sequence[Gap], obsta
         if gap not in firsts:
             found.append(MissingRange(key.partition, start, end, obstacle=obstacle or NOT_LOOKED_AT))
         elif (first := firsts[gap]) is not None:
-            found.append(_timed(source, key, first, end, obstacle, deadline))
+            since, until, why_not = _interval(source, key, first[1], end, deadline)
+            found.append(MissingRange(key.partition, first[0], end, since, until, obstacle or why_not))
     return found
 
 
-def _timed(source: ClusterAdmin, key: TopicPartition, first: First, end: int, obstacle: str, deadline: float) -> MissingRange:  # noqa: PLR0917 - a range
-    offset, moment = first
-    if moment < 0 or time.monotonic() > deadline:
-        return MissingRange(key.partition, offset, end, obstacle=obstacle or (NO_TIME if moment < 0 else NOT_LOOKED_AT))
+def _interval(source: ClusterAdmin, key: TopicPartition, moment: int, end: int, deadline: float) -> tuple[int | None, int | None, str]:
+    """The interval of a backfill from `moment` (ms) to offset `end`, or why there is none."""
+    if moment < 0:
+        return None, None, NO_TIME
+    if time.monotonic() > deadline:
+        return None, None, NOT_LOOKED_AT
 
     def offset_at(milliseconds: int) -> int | None:
         found, problems = source.offsets_for_time([key], milliseconds)
@@ -97,10 +100,8 @@ def _timed(source: ClusterAdmin, key: TopicPartition, first: First, end: int, ob
     try:
         until = interval_end(moment, end, offset_at)
     except LookupError as problem:
-        return MissingRange(key.partition, offset, end, obstacle=obstacle or f"Ferry could not find its times: {problem}")
-    if until is None:
-        return MissingRange(key.partition, offset, end, obstacle=obstacle or NO_TIME)
-    return MissingRange(key.partition, offset, end, moment, until, obstacle)
+        return None, None, f"Ferry could not find its times: {problem}"
+    return (None, None, NO_TIME) if until is None else (moment, until, "")
 
 
 def interval_end(first_moment: int, end: int, offset_at: OffsetAt) -> int | None:

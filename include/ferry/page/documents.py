@@ -84,16 +84,10 @@ def overview(views: Iterable[FlowView], now: float, problem: Problem | None = No
     """The map. `problem`: why the config cannot be read now; then the flows are those of the last time that it could be, or none."""
     shown = list(views)
     aliases = sorted({alias for view in shown for alias in (view.facts.source, view.facts.target)})
-    return {
-        "version": VERSION,
-        "read_at": datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds"),
-        "age_seconds": 0.0,
-        "refreshing": any(view.overview.refreshing or view.runs.refreshing for view in shown),
-        "problem": None if problem is None else problem.document(),
-        "release": __version__,
-        "clusters": [{"alias": alias} for alias in aliases],
-        "flows": [_flow(view, now) for view in shown],
-    }
+    flows = [_flow(view, now) for view in shown]
+    refreshing = any(view.overview.refreshing or view.runs.refreshing for view in shown)
+    data = {"release": __version__, "clusters": [{"alias": alias} for alias in aliases], "flows": flows}
+    return envelope(Snapshot(None, now, problem, refreshing), now, data)
 
 
 def _flow(view: FlowView, now: float) -> dict[str, Any]:

@@ -6,6 +6,7 @@ A flow may have thousands of topics. So an overview keeps what was read as compa
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 from ferry.ledger.run_report import LossReport, PartitionFailure
@@ -93,14 +94,10 @@ class Overview:
             missing=self.missing,
             stopped=[PartitionFailure(**entry) for entry in self.stopped],
             stopped_total=self.stopped_total,
-            held=[held_by(entry) for entry in self.overdue],
+            held=[held_by(entry) for entry in self.open_transactions if entry.get("overdue")],
             broken=self.broken,
             ran=self.ran,
         )
-
-    @property
-    def overdue(self) -> tuple[Mapping[str, Any], ...]:
-        return tuple(entry for entry in self.open_transactions if entry.get("overdue"))
 
 
 def overview_from(document: Mapping[str, Any]) -> Overview:
@@ -133,11 +130,7 @@ def _topic(name: str, rows: Sequence[PartitionStatus], losses: int, missing: int
 # Sorts topics without headroom behind the others.
 _NEVER = float("inf")
 SORTS: Mapping[str, Callable[[TopicRow], Any]] = {
-    "topic": lambda row: row.topic,
-    "lag_records": lambda row: row.lag_records,
-    "lag_bytes": lambda row: row.lag_bytes,
-    "lag_seconds": lambda row: row.lag_seconds,
-    "missing": lambda row: row.missing,
+    **{name: attrgetter(name) for name in ("topic", "lag_records", "lag_bytes", "lag_seconds", "missing")},
     "headroom": lambda row: _NEVER if row.headroom_seconds is None else row.headroom_seconds,
 }
 

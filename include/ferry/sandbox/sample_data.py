@@ -143,12 +143,12 @@ def _delivered(error: KafkaError | None, message: Message) -> None:
         raise SampleNotWritten(f"a record of {message.topic()} was refused: {error}")
 
 
-def _produce(producer: Producer, topic: str, record: Record, timestamp: int | None = None) -> None:
+def _produce(producer: Producer, topic: str, record: Record, timestamp: int = 0) -> None:
+    """`timestamp` in ms; 0: now."""
     key, value, headers = record
-    extra = {} if timestamp is None else {"timestamp": timestamp}
     while True:
         try:
-            producer.produce(topic, value=value, key=key, headers=headers, on_delivery=_delivered, **extra)
+            producer.produce(topic, value=value, key=key, headers=headers, on_delivery=_delivered, timestamp=timestamp)
         except BufferError:
             producer.poll(0.1)
         else:
