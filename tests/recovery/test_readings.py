@@ -14,6 +14,7 @@ from ferry.ledger.formats import FORMAT_VERSION
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.recovery_record import Stage, cut_of, done_groups, stage_of
 from ferry.ledger.state import CutEnds, FlowRecord, FlowState, GroupTaken, Head, RecoveryRecord, encode_state, fold_state
+from ferry.recovery.options import RecoveryOptions
 from ferry.recovery.readings import age_notices, narrowed, positions_of
 from ferry.syncs.partition_translators import OffsetMaps
 from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups
@@ -61,7 +62,7 @@ def test_groups_are_chosen_by_their_whole_names() -> None:
     with pytest.raises(ArgumentError, match="'biling' matches the whole name of none of 4 groups"):
         narrowed(found(*positions), "biling", None, ())
     with pytest.raises(ArgumentError, match="no regular expression"):
-        narrowed(found(*positions), "(", None, ())
+        RecoveryOptions("failover", "r1", only="(")
 
 
 def test_groups_that_are_done_are_named_and_left_out() -> None:

@@ -147,13 +147,10 @@ def prepare_reverse(reverse: Flow | None, keeper: RecoveryKeeper, plan: Recovery
         return (f"{reverse.name} begins where {reverse.source.alias}'s topics ended now; a failback writes it down",), ()
     try:
         positions = start_positions(reverse, cut_of(keeper.state, keeper.record))
-        outcome = seed_reverse(reverse, positions, plan.options.part("seed"), keeper.record.recovery)
+        told, failed = seed_reverse(reverse, positions, plan.options.part("seed"), keeper.record.recovery)
     except FerryError as problem:  # the groups are written; this can be done later
         return (), (f"{reverse.name}: {problem.named}",)
-    if outcome is None:
-        return (f"{reverse.name} already has its positions",), ()
-    told = tuple(f"{reverse.name}: {entry.topic}-{entry.partition} begins at {entry.position}" for entry in outcome.seeds)
-    return told, tuple(f"{reverse.name}: {failure}" for failure in outcome.failed)
+    return (told if told or failed else (f"{reverse.name} already has its positions",)), failed
 
 
 def count_missing(flow: Flow, options: RecoveryOptions, *, away: bool) -> tuple[tuple[NotCopied, ...], int | None, tuple[str, ...]]:

@@ -20,7 +20,7 @@ from ferry.ledger.recovery_record import Stage, current_record, read_recovery, s
 from ferry.ledger.state import CutEnds, RecoveryRecord
 from ferry.ledger.topic_ids import created_again
 from ferry.recovery.positions import GivenPositions
-from ferry.recovery.seeding import SeedOutcome, seed
+from ferry.recovery.seeding import seed
 
 NAMED = 5
 
@@ -91,12 +91,16 @@ def start_of(cut: CutEnds | None, topic_id: str | None, partition: int) -> int:
     return 0 if created_again(cut.topic_id, topic_id) else cut.ends[partition]
 
 
-def seed_reverse(reverse: Flow, positions: Mapping[TopicPartition, int], run_id: str, recovery: str) -> SeedOutcome | None:
-    """Write the positions as seeds of the reverse flow; None where there are none. Seeds that exist already are left alone."""
+def seed_reverse(
+    reverse: Flow, positions: Mapping[TopicPartition, int], run_id: str, recovery: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Write the positions as seeds of the reverse flow; what was written, and what failed. Seeds that exist already are left alone."""
     if not positions:
-        return None
+        return (), ()
     given = GivenPositions(f"{recovery}: only what was produced since goes back", positions)
-    return seed(reverse, RunRequest(reverse.name, run_id), given)
+    outcome = seed(reverse, RunRequest(reverse.name, run_id), given)
+    told = tuple(f"{reverse.name}: {entry.topic}-{entry.partition} begins at {entry.position}" for entry in outcome.seeds)
+    return told, tuple(f"{reverse.name}: {failure}" for failure in outcome.failed)
 
 
 def _renamed(flow: Flow, topics: Mapping[str, TopicDescription]) -> list[str]:

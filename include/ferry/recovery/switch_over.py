@@ -97,12 +97,10 @@ def settle_start(switch: SwitchOver, options: RecoveryOptions) -> tuple[str, ...
     if not switch.back:
         return ()
     positions, recovery = _starts(switch)
-    outcome = seed_reverse(switch.active, positions, options.part("seed"), recovery)
-    if outcome is None:
-        return ()
-    if outcome.failed:
-        raise RecoveryStopped(f"{switch.active.name} could not begin: {'; '.join(map(str, outcome.failed))}")
-    return tuple(f"{switch.active.name}: {entry.topic}-{entry.partition} begins at {entry.position}" for entry in outcome.seeds)
+    told, failed = seed_reverse(switch.active, positions, options.part("seed"), recovery)
+    if failed:
+        raise RecoveryStopped(f"{switch.active.name} could not begin: {'; '.join(failed)}")
+    return told
 
 
 def copy_ahead(flow: Flow, options: RecoveryOptions, copy: Copy, what: str) -> str:
