@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
@@ -16,8 +16,6 @@ from ferry.errors import FerryError
 from ferry.monitoring.arrivals import Arrivals
 
 ACTIVE = ["queued", "running"]
-
-T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -39,21 +37,17 @@ class RecordsArrived(BaseEventTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         arrivals = Arrivals(partial(flow_for_running, FlowReference(Path(self.config), self.flow)))
         thread = ThreadPoolExecutor(1, thread_name_prefix=f"ferry {self.flow}")  # clients block, and belong to one thread
-
-        async def there(work: Callable[..., T], *arguments: Any) -> T:
-            return await asyncio.get_running_loop().run_in_executor(thread, work, *arguments)
-
-        said = ""
+        loop, said = asyncio.get_running_loop(), ""
         try:
             while True:
                 try:
-                    found, problem = await there(arrivals.look), ""
+                    found, problem = await loop.run_in_executor(thread, arrivals.look), ""
                 except FerryError as error:
                     found, problem = {}, error.named
                 if problem != said:
                     log.warning("new records of %s: %s", self.flow, problem or "the clusters answer again")
                 said = problem
-                active = await there(self._is_active) if found else False
+                active = await loop.run_in_executor(thread, self._is_active) if found else False
                 if active:
                     arrivals.still_active()
                 elif found:

@@ -11,7 +11,7 @@ from airflow.sdk import Asset, AssetAlias, get_current_context
 
 from ferry.airflow.flows import FlowReference, dag_id, flow_for_running
 from ferry.airflow.steps import request_of
-from ferry.airflow.tasks import NOT_PLANNED, typed_retries
+from ferry.airflow.tasks import NOT_PLANNED, say, typed_retries
 from ferry.airflow.versions import AirflowSkipException
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
@@ -50,7 +50,7 @@ def announce(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict[str
     for topic in told:
         asset = Asset(f"ferry://{settings.target.alias}/topics/{topic.remote_topic}", group="ferry")
         events.add(asset, extra=topic.facts(flow.name, run_id))
-        print(f"{topic.remote_topic}: {count_of(topic.records, 'record')} in {count_of(len(topic.partitions), 'partition')}")  # noqa: T201
+        say(f"{topic.remote_topic}: {count_of(topic.records, 'record')} in {count_of(len(topic.partitions), 'partition')}")
     if left_out:
         _tell_left_out(settings, run_id, left_out, str(context["ti"].log_url))
     return {"announced": len(told), "left_out": len(left_out)}
@@ -58,7 +58,7 @@ def announce(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict[str
 
 def _tell_left_out(flow: Flow, run_id: str, left_out: tuple[RefreshedTopic, ...], url: str) -> None:
     for topic in left_out:
-        print(f"{topic.remote_topic}: refreshed, but not announced: {ASSETS_MAX} = {flow.alerts.assets_max}")  # noqa: T201
+        say(f"{topic.remote_topic}: refreshed, but not announced: {ASSETS_MAX} = {flow.alerts.assets_max}")
     message = f"{flow.name}: not announced: {count_of(len(left_out), 'refreshed topic')}, {left_out[0].remote_topic} the first of them"
     alert = Alert(
         flow.name,

@@ -36,8 +36,7 @@ class RunParams:
 def topics_param(flow: Flow | None = None) -> Param:
     """The form offers the topics of the flow if the config has their names. Which topics match a pattern only the source knows."""
     topics = {"type": "string", "pattern": TOPIC_PATTERN}
-    named = flow is not None and all(map(re.compile(TOPIC_PATTERN).match, flow.topics))
-    offered: dict[str, Any] = {"examples": list(flow.topics)} if flow is not None and named else {}
+    offered: dict[str, Any] = {"examples": list(flow.topics)} if flow is not None and flow.named_topics.issuperset(flow.topics) else {}
     return Param([], type=["array", "null"], items=topics, description="Only these source topics; empty: all of the flow.", **offered)
 
 

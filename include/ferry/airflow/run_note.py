@@ -30,18 +30,6 @@ LEAST_CHARACTERS = 120
 SIGNATURE = "\n\n— Ferry"
 
 
-@hookimpl
-def on_dag_run_success(dag_run: DagRun, msg: str) -> None:  # noqa: ARG001 - Airflow's signature
-    """Called by the scheduler, in its transaction."""
-    _write(dag_run)
-
-
-@hookimpl
-def on_dag_run_failed(dag_run: DagRun, msg: str) -> None:  # noqa: ARG001 - Airflow's signature
-    """Called by the scheduler, in its transaction."""
-    _write(dag_run)
-
-
 def noted(note: str, left: Mapping[tuple[str, str], Any]) -> str:
     """The new note of a run that has ended, by the one that it has. That of others stays whole, even if then nothing else fits."""
     others = note.rpartition(SIGNATURE)[2].strip()
@@ -81,7 +69,9 @@ def reason_in(note: str) -> tuple[str, str]:
     return (found[1], found[2]) if found and is_error(found[2]) else ("", "")
 
 
-def _write(dag_run: DagRun) -> None:
+@hookimpl
+def on_dag_run_success(dag_run: DagRun, msg: str) -> None:  # noqa: ARG001 - Airflow's signature
+    """Write the note, also after a failure. Called by the scheduler, in its transaction."""
     from airflow.models.xcom import XComModel  # noqa: PLC0415 - tasks load the plugin too, and may not load Airflow's models
     from sqlalchemy import select  # noqa: PLC0415 - likewise
     from sqlalchemy.orm import object_session  # noqa: PLC0415 - likewise
@@ -96,3 +86,6 @@ def _write(dag_run: DagRun) -> None:
     note = noted(dag_run.note or "", {(row.task_id, row.key): XComModel.deserialize_value(row) for row in rows})
     if note != (dag_run.note or ""):
         dag_run.note = note
+
+
+on_dag_run_failed = on_dag_run_success

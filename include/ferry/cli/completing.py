@@ -8,7 +8,6 @@ so Bash gets names in quotes.
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import time
 from collections.abc import Iterable, Iterator
@@ -20,7 +19,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ferry.cli.output import answer
-from ferry.policy.naming import TOPIC_CHARACTERS
 
 if TYPE_CHECKING:
     from ferry.config import FerryConfig, Flow
@@ -31,7 +29,6 @@ COMPLETE_VARIABLE = "_FERRY_COMPLETE"
 # A person who presses TAB waits for so long.
 TOPICS_SECONDS = 1.5
 MOST_AT_ONCE = 8
-_PLAIN_TOPIC = re.compile(f"{TOPIC_CHARACTERS}+")
 # More names would only fill the screen.
 MOST_TOPICS = 200
 
@@ -88,7 +85,7 @@ def topic_names(context: typer.Context, incomplete: str) -> list[str]:
         return []
     asked = context.params.get("flow")
     flows = [flow for flow in loaded.flows if asked in {None, flow.name}]
-    named = sorted({name for flow in flows for name in flow.topics if _PLAIN_TOPIC.fullmatch(name) and name.startswith(incomplete)})
+    named = sorted({name for flow in flows for name in flow.named_topics if name.startswith(incomplete)})
     return named or sorted({name for name in _topics_of_all(flows) if name.startswith(incomplete)})[:MOST_TOPICS]
 
 
