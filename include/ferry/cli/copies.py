@@ -11,23 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ferry.cli.options import (
-    INLINE,
-    AsJson,
-    Config,
-    FlowName,
-    Follow,
-    Master,
-    ReportFile,
-    Topics,
-    check_report_file,
-    follow_until,
-    load_flow,
-    moment,
-    run_id,
-    write_report_file,
-)
-from ferry.cli.output import Aside, Part, answer, complaint, notice
+from ferry.cli.options import INLINE, AsJson, Config, FlowName, Follow, Master, ReportFile, Topics, follow_until, load_flow, moment, run_id
+from ferry.cli.output import Aside, Part, answer, check_report_file, complaint, notice
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError, worst_exit_code
 from ferry.pipeline.tables import plan_parts, report_parts, sync_line, sync_parts
@@ -161,8 +146,7 @@ def carry_out(
     if trouble := send(measured, began):
         notice(f"warning: {trouble}")
     complaints = (complaint(problem.named) for problem in outcome.problems())
-    answer(outcome.document(), chain(report_parts(outcome), complaints), as_json=as_json)
-    write_report_file(report_file, outcome.document())
+    answer(outcome.document(), chain(report_parts(outcome), complaints), as_json=as_json, report=report_file)
     raise typer.Exit(worst_exit_code(codes))
 
 

@@ -13,7 +13,7 @@ import typer
 
 from ferry.cli.copies import carry_out
 from ferry.cli.options import AsJson, Master, ReportFile, load_flow, run_id
-from ferry.cli.output import notice
+from ferry.cli.output import naming, notice
 from ferry.copying.request import RunRequest
 from ferry.ending import temporary_directory
 from ferry.errors import ArgumentError, ConfigError
@@ -87,10 +87,8 @@ def legacy(
         config.write_text(text, encoding="latin-1")
         _load(config)
         if save is not None:
-            try:
+            with naming("--save", save):
                 save.write_text(text, encoding="latin-1")
-            except OSError as problem:
-                raise ArgumentError(f"--save {save}: cannot be written: {problem.strerror}") from problem
             notice(f"{save}: written; use it as CONFIG with --flow '{source_alias}->{target_alias}'")
             return
         request = RunRequest(f"{source_alias}->{target_alias}", run_id("legacy"))

@@ -23,7 +23,6 @@ from ferry.errors import ExitCode, FerryError
 app = typer.Typer(
     name="ferry",
     cls=Commands,
-    help="Copies topics from one Kafka cluster to another, exactly once, in runs that end.",
     epilog="First steps: ferry init, ferry doctor mm2.properties, ferry plan mm2.properties --flow 'A->B', then ferry run.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from ferry.cli.copies import copy_records, show_changes
-from ferry.cli.options import INLINE, AsJson, Config, FlowName, check_report_file, load, run_id, write_report_file
-from ferry.cli.output import Aside, Part, answer, complaint, notice, show
+from ferry.cli.options import INLINE, AsJson, Config, FlowName, load, run_id
+from ferry.cli.output import Aside, Part, answer, check_report_file, complaint, notice, show
 from ferry.errors import ArgumentError, ExitCode, RecoveryStopped, count_of, offsets_of
 from ferry.recovery.options import QUIET_SECONDS, Tail, check_quiet
 
@@ -91,8 +91,7 @@ class Call:
 
             code = exit_code_of(plan)
             content = {**plan.document(), "exit_code": int(code)}
-            answer(content, chain(_plan(plan), rehearsed(plan), ["Ferry changed nothing"]), as_json=self.as_json)
-            write_report_file(self.report, content)
+            answer(content, chain(_plan(plan), rehearsed(plan), ["Ferry changed nothing"]), as_json=self.as_json, report=self.report)
             raise typer.Exit(code)
         show(_plan(plan, aside=self.as_json))
         if plan.nothing_left:
@@ -111,8 +110,8 @@ class Call:
         from ferry.recovery.report import outcome_lines
 
         again = "not done: run the same command again when these groups have no members; groups that are done stay as they are"
-        answer(outcome.document(), [*outcome_lines(outcome), *([again] if outcome.undone else [])], as_json=self.as_json)
-        write_report_file(self.report, outcome.document())
+        parts = [*outcome_lines(outcome), *([again] if outcome.undone else [])]
+        answer(outcome.document(), parts, as_json=self.as_json, report=self.report)
         show(map(complaint, (*outcome.undone, *outcome.problems)))
         raise typer.Exit(outcome.exit_code)
 

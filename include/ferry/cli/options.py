@@ -1,12 +1,10 @@
-"""Options that several commands have, and what they stand for: the config and its flows, times, run ids, the report file."""
+"""Options that several commands have, and what they stand for: the config and its flows, times, run ids."""
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -103,28 +101,3 @@ def follow_until(flow: Flow, text: str | None) -> datetime | None:
 def run_id(kind: str) -> str:
     """A new run id, in the form of Airflow's."""
     return f"{kind}__{datetime.now(UTC).isoformat(timespec='seconds')}__{secrets.token_hex(4)}"
-
-
-def check_report_file(path: Path | None) -> None:
-    """ArgumentError when `path` is given and cannot be written, so that the user learns it before a run. Creates no file."""
-    if path is not None:
-        new = not path.exists()
-        with _naming(path), path.open("a", encoding="utf-8"):
-            pass
-        if new:
-            path.unlink()
-
-
-def write_report_file(path: Path | None, content: Mapping[str, Any]) -> None:
-    """Write the document, if `path` is given. ArgumentError when that fails."""
-    if path is not None:
-        with _naming(path):
-            path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
-@contextmanager
-def _naming(report_file: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as problem:
-        raise ArgumentError(f"--report {report_file}: cannot be written: {problem.strerror}") from problem

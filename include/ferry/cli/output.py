@@ -2,7 +2,9 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import fill
 from typing import Any
@@ -13,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table as DrawnTable
 from rich.text import Text
 
+from ferry.errors import ArgumentError
 from ferry.pipeline.tables import Table
 
 # The width of tables in a pipe: narrow columns would break topic names.
@@ -50,12 +53,37 @@ def line(text: str) -> None:
     print(text)  # noqa: T201 - stdout is the interface
 
 
-def answer(content: Mapping[str, Any], parts: Iterable[Part], *, as_json: bool) -> None:
-    """What a command found: with --json the document on stdout, else its `parts` for people."""
+def answer(content: Mapping[str, Any], parts: Iterable[Part], *, as_json: bool, report: Path | None = None) -> None:
+    """What a command found: with --json the document on stdout, else its `parts` for people. The document also goes to a file `report`.
+
+    ArgumentError if that cannot be written.
+    """
     if as_json:
         line(json.dumps({"version": DOCUMENT_VERSION, **content}, indent=2, default=str))
     else:
         show(parts)
+    if report is not None:
+        with naming("--report", report):
+            report.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def check_report_file(path: Path | None) -> None:
+    """ArgumentError when `path` is given and cannot be written, so that the user learns it before a run. Creates no file."""
+    if path is not None:
+        new = not path.exists()
+        with naming("--report", path), path.open("a", encoding="utf-8"):
+            pass
+        if new:
+            path.unlink()
+
+
+@contextmanager
+def naming(option: str, path: Path) -> Iterator[None]:
+    """ArgumentError if the file of an option cannot be written inside."""
+    try:
+        yield
+    except OSError as problem:
+        raise ArgumentError(f"{option} {path}: cannot be written: {problem.strerror}") from problem
 
 
 def show(parts: Iterable[Part]) -> None:

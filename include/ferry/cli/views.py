@@ -12,22 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ferry.cli.options import (
-    INLINE,
-    AnyFlow,
-    AsJson,
-    Config,
-    FlowName,
-    OneTopic,
-    ReportFile,
-    Topics,
-    check_report_file,
-    load_flow,
-    moment,
-    run_id,
-    write_report_file,
-)
-from ferry.cli.output import Prose, answer, complaint, notice
+from ferry.cli.options import INLINE, AnyFlow, AsJson, Config, FlowName, OneTopic, ReportFile, Topics, load_flow, moment, run_id
+from ferry.cli.output import Prose, answer, check_report_file, complaint, notice
 from ferry.errors import ArgumentError, ExitCode, FerryError, PartitionsFailed, UnreadableRecord, time_text, worst_exit_code
 from ferry.pipeline.tables import Table
 from ferry.verify.request import DigestKind, VerifyRequest
@@ -187,8 +173,7 @@ def verify(
         digest=digest,
     )
     outcome = _carried_out(config, settings, request, master)
-    answer(outcome.document(), outcome.lines(ROWS_SHOWN), as_json=as_json)
-    write_report_file(report, outcome.document())
+    answer(outcome.document(), outcome.lines(ROWS_SHOWN), as_json=as_json, report=report)
     if tombstones:
         from ferry.verify.undeleted import write_tombstones
 
