@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -20,10 +19,12 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize(("obstacle", "told"), [("", "Ferry could not find its times: no answer from A"), ("compacted", "compacted")])
-def test_why_a_range_has_no_times(obstacle: str, told: str) -> None:
-    key = TopicPartition("t", 2)
+def test_why_a_range_has_no_times(monkeypatch: pytest.MonkeyPatch, obstacle: str, told: str) -> None:
+    key, flow = TopicPartition("t", 2), cast(Any, None)
     source: Any = SimpleNamespace(offsets_for_time=lambda *_: ({}, {key: "no answer from A"}))
-    assert coverage_reading._timed(source, key, (3, 1_000), 8, obstacle, math.inf) == MissingRange(2, 3, 8, obstacle=told)
+    gap = key, (2, 8)
+    monkeypatch.setattr(coverage_reading, "first_records", lambda *_: {gap: (3, 1_000)})
+    assert coverage_reading._missing_ranges(flow, source, [gap], obstacle) == [MissingRange(2, 3, 8, obstacle=told)]
 
 
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=40), st.data())

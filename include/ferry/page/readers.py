@@ -193,6 +193,4 @@ class PageService:
         except FerryError as problem:
             return None, problem_of(problem), 0
         data, problem_found, size = self._readers.read(request, READS[name].limit_seconds)
-        if data is not None and name is ReadName.OVERVIEW:
-            return overview_from(data), problem_found, size
-        return data, problem_found, size
+        return overview_from(data) if data is not None and name is ReadName.OVERVIEW else data, problem_found, size

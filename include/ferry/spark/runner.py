@@ -56,14 +56,11 @@ LOST = Failure("WorkerLost", WORKER_DIED, passing=True)
 class _SparkRunner:
     def __init__(self, context: SparkContext, tasks: int, say: Callable[[str], None]) -> None:
         self._context, self._tasks, self._say = context, tasks, say
+        self._job_groups: dict[int, str] = {}  # by lane
 
 
 class SparkLaneRunner(_SparkRunner):
     """Spreads lanes over at most `tasks` Spark tasks. Tasks that find no free core wait for one."""
-
-    def __init__(self, context: SparkContext, tasks: int, say: Callable[[str], None]) -> None:
-        super().__init__(context, tasks, say)
-        self._job_groups: dict[int, str] = {}  # by lane
 
     @property
     def width(self) -> int:
