@@ -20,6 +20,7 @@ from ferry.translation.model import Translation
 from ferry.translation.offset_map import LogBounds, OffsetMap
 from ferry.verify.evidence import read_evidence
 from ferry.verify.request import VerifyRequest
+from ferry.verify.undeleted import write_tombstones
 
 pytestmark = [pytest.mark.brokers, pytest.mark.long]
 
@@ -140,6 +141,28 @@ def test_a_key_whose_tombstone_was_dropped_before_it_was_copied_is_named(pair: P
     assert "tombstones of keys that the source deleted" in ferry("ledger", *arguments, environment={"COLUMNS": "300"}).stdout
     again = ferry("verify", *arguments, "--write-tombstones")
     assert (again.returncode, "tombstone" in again.stderr) == (0, False)
+
+
+def test_tombstones_are_written_in_partitions_that_the_report_does_not_name(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = pair.topic(config=LAZY, partitions=2)
+    write(pair.source, topic, [(b"v1", b"bob", [], 0)], (0, 1))
+    flow = pair.flow(topic)
+    pair.run(flow)
+    configure(pair.source, ResourceType.TOPIC, topic, **EAGER)
+    write(pair.source, topic, [(None, b"bob", [], 0)], (0, 1))
+
+    def gone() -> bool:
+        write(pair.source, topic, [(b"v1", b"tick", [], 0)], (0, 1))
+        return b"bob" not in {record.key for record in read_all(pair.source.client_settings(), topic)[0]}
+
+    until(gone)
+    configure(pair.source, ResourceType.TOPIC, topic, **LAZY)
+    monkeypatch.setattr("ferry.verify.report.DIFFERENCES_LISTED", 1)
+    report = pair.prove(flow)
+    assert (dict(report.counts), len(report.differences)) == ({"undeleted": 2}, 1)
+    remote = pair.remote(flow, topic)
+    assert list(write_tombstones(flow, report)) == [f"{remote}-{number}: 1 tombstone written" for number in range(2)]
+    assert pair.prove(flow).equal
 
 
 def explained(flow: Flow, topic: str) -> Translation:

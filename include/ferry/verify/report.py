@@ -23,6 +23,7 @@ DIFFERENCES_LISTED = 1_000
 DIFFERENCES_SAID = 3
 # The result of a range lists so many, and counts all.
 DIFFERENCES_A_RANGE = 100
+COMPACTION = "compaction: "
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def result_of(
         digests = (tally.source_digest, tally.target_digest)
         verified = VerifiedRange(*remote, *hulls, *parts, tally.records, counts.total(), compared.digest, *digests)
     compacted = [
-        NotCovered(wanted.topic, wanted.partition, *wanted.upstream, f"compaction: {count_of(count, 'record')} on the {side.value} only")
+        NotCovered(wanted.topic, wanted.partition, *wanted.upstream, f"{COMPACTION}{count_of(count, 'record')} on the {side.value} only")
         for side, count in ((Side.SOURCE, tally.only_source), (Side.TARGET, tally.only_target))
         if count
     ]

@@ -32,7 +32,7 @@ from ferry.ledger.receipts import BY_OPERATOR, ReceiptKind, encode_receipt
 from ferry.ledger.topic_ids import id_of
 from ferry.verify.evidence import read_evidence
 from ferry.verify.model import Difference, DifferenceKind, PartitionEvidence, RangeResult
-from ferry.verify.report import VerifyReport
+from ferry.verify.report import COMPACTION, VerifyReport
 from ferry.verify.request import VerifyRequest
 from ferry.wire.ranges import Range, Ranges
 from ferry.wire.runs import DOWNSTREAM, OffsetRun, once
@@ -77,10 +77,10 @@ def named(flow: Flow, entry: PartitionEvidence, found: dict[int, int]) -> RangeR
 
 def write_tombstones(flow: Flow, report: VerifyReport) -> Iterator[str]:
     """Write what is due now where a verify has found such keys; says what it did. Supersedes an active run. ArgumentError, Superseded."""
-    found = (entry for entry in report.differences if entry.kind is DifferenceKind.UNDELETED)
-    partitions = {TopicPartition(entry.topic, entry.partition) for entry in found}
-    if not partitions:
+    if not report.counts.get(DifferenceKind.UNDELETED):
         return
+    # The report lists only the first differences, but every partition of which the source was compacted.
+    partitions = {TopicPartition(entry.topic, entry.partition) for entry in report.not_covered if entry.reason.startswith(COMPACTION)}
     if not flow.exactly_once:
         raise ArgumentError(f"flow {flow.name}: --write-tombstones needs transactions: set transaction.producer=true")
     with kept_clients(), RunLease(flow) as lease, InternalTopicReader(flow.target) as reader:
@@ -88,16 +88,16 @@ def write_tombstones(flow: Flow, report: VerifyReport) -> Iterator[str]:
         evidence = read_evidence(flow, VerifyRequest(flow.name, report.run_id, topics=tuple({key.topic for key in partitions})))
         ledgers = len(reader.partitions(flow.ledger_topic))
         for entry in (found for found in evidence.partitions if found.key in partitions):
-            where = f"{entry.remote_topic}-{entry.partition}"
-            if entry.topic == entry.remote_topic:
+            where, due = f"{entry.remote_topic}-{entry.partition}", list(undeleted_keys(flow, entry))
+            if due and entry.topic == entry.remote_topic:
                 yield f"{where}: applications may write there too: delete the keys at the source, and let a run copy that"
                 continue
-            due = list(undeleted_keys(flow, entry))
             for places in (due[at : at + KEYS_TOGETHER] for at in range(0, len(due), KEYS_TOGETHER)):
                 keys = [record.key for record in reader.records_at(entry.remote_topic, {entry.partition: places})]
                 place = TopicPartition(flow.ledger_topic, entry.key.share(ledgers))
                 lease.write({entry.remote: [(key, None) for key in keys]}, partial(_explained, entry, report.run_id, place))
-            yield f"{where}: {count_of(len(due), 'tombstone')} written"
+            if due:
+                yield f"{where}: {count_of(len(due), 'tombstone')} written"
 
 
 def _explained(
