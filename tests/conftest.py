@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -258,8 +259,8 @@ def run_flow() -> RunFlow:
     """One whole run: `run_flow(flow, until=…, since=…)`; the report of what it did."""
     numbers = itertools.count(1)
 
-    def run(flow: Flow, *, since: datetime | None = None, until: datetime | None = None, runner: object = None) -> RunReport:
-        request = RunRequest(flow.name, f"run-{next(numbers)}-{secrets.token_hex(3)}", until=until, since=since, backfill=since is not None)
+    def run(flow: Flow, *, since: datetime | None = None, runner: object = None, **options: Any) -> RunReport:
+        request = RunRequest(flow.name, f"run-{next(numbers)}-{secrets.token_hex(3)}", since=since, backfill=since is not None, **options)
         return copied(flow, request, lambda run: run.copy(runner or InlineLaneRunner(), lambda _: None))
 
     return run

@@ -140,3 +140,27 @@ def test_a_seed_of_every_partition_is_the_start_of_the_flow(
     source.create(f"{topic}-new", 1)
     source.produce(f"{topic}-new", 7, partitions=1)
     assert run_flow(flow).records == 12
+
+
+def test_runs_of_single_topics_copy_what_is_newer_than_the_first_of_them(
+    flow_factory: Callable[..., Flow], topic: str, source: Side, target: Side, run_flow: RunFlow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = f"{topic}-other"
+    source.create(other, 1)
+    source.produce(topic, 50)
+    source.produce(other, 9, partitions=1)
+    flow = flow_factory(f"A->B.topics = {topic}.*", LATEST)
+    with monkeypatch.context() as patched:
+        patched.setattr(InlineLaneRunner, "run", die)
+        with pytest.raises(ClusterUnreachable):
+            run_flow(flow, topics=(topic,))
+    source.produce(topic, 10)
+    grow(source, topic, 3)
+    source.produce(topic, 90, partitions=3)
+    for records in (100, 0):
+        assert run_flow(flow, topics=(topic,)).records == records
+    grow(source, topic, 4)
+    source.produce(topic, 8, partitions=4)
+    assert run_flow(flow, topics=(topic,)).records == 8
+    assert run_flow(flow).records == 0, "the other topic has no run before: it begins at its end"
+    assert count(target, remote(flow, topic)) == 108

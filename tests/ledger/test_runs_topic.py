@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
-from ferry.ledger.runs_topic import RunOpened, RunRecords, RunResult, encode_run_record, fold_run_record, following, runs_after
+from ferry.ledger import runs_topic
+from ferry.ledger.run_summary import RunState, RunSummary, encode_run_part
+from ferry.ledger.runs_topic import (
+    RunOpened,
+    RunRecords,
+    RunResult,
+    encode_run_record,
+    fold_run_record,
+    following,
+    runs_after,
+    since_last_run,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -62,3 +75,17 @@ def test_the_result_of_a_try_that_a_later_one_fenced_is_not_that_of_the_run() ->
     assert (found.result, found.cpu_seconds) == (None, 2.0)
     for began in (second, ""):  # an older release does not say which try it was
         assert folded([*records, RunResult("r", UNTIL, 1.0, 1.0, began=began)]).result is not None
+
+
+def test_what_counts_as_the_last_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a run follows, nothing is between two runs; one that failed as a whole has copied nothing."""
+    ends = ((RunState.DONE, 500), (RunState.PARTLY_FAILED, 300), (RunState.FAILED, 100), (RunState.DONE, -100))
+    records = []
+    for number, (state, ago) in enumerate(ends):
+        key, value = encode_run_part(str(number), RunSummary(str(number), "", "", "", state))
+        records.append(SimpleNamespace(key=key, value=value, timestamp=(BEFORE - ago) * 1000))
+    monkeypatch.setattr(runs_topic, "recent_records", lambda *_: records)
+    monkeypatch.setattr(runs_topic.time, "time", lambda: BEFORE)
+    for runs, seconds in (({}, 300), (dict([run("a")]), 0), (dict([run("a", ended=True)]), 300)):
+        monkeypatch.setattr(runs_topic, "read_recent_runs", MagicMock(return_value=runs))
+        assert since_last_run(MagicMock()) == seconds

@@ -129,9 +129,11 @@ def test_when_a_flow_has_begun() -> None:
         assert fold_state(records).begun is begun
     key, value = encode_state(Start("t", "id", (5, -1)))
     assert json.loads(value) == {"version": START_VERSION, "id": "id", "offsets": [5, -1]}
-    state = fold_state([(key, value)])
     places = [("t", 0, "id"), ("t", 1, "id"), ("t", 2, "id"), ("t", 0, "again"), ("u", 0, "id")]
-    assert [state.first_offset(TopicPartition(topic, number), known) for topic, number, known in places] == [5, -1, -1, -1, -1]
+    for more, other in (((), None), ((encode_state(Start()),), -1)):
+        state = fold_state([(key, value), *more])
+        found = [state.first_offset(TopicPartition(topic, number), known) for topic, number, known in places]
+        assert found == [5, -1, -1, other, other]
 
 
 def test_older_releases_refuse_what_a_flow_without_transactions_writes() -> None:

@@ -5,7 +5,7 @@ older one named. But what a lane of a run that follows has stopped may fail in t
 copied some of it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
@@ -43,7 +43,8 @@ class FencedPlans:
             seen = take_snapshot(self._flow, self._request, source, target, stable=True, **look)
             plans = self._without_topic(decide(seen), seen, source, target)
         if seen.begins:
-            lease.write({TopicPartition(self._flow.state_topic, 0): [encode_state(start) for start in starts_of(seen.facts)]})
+            starts = starts_of(seen.facts, seen.state.starts)[: -1 if self._request.topics else None]
+            lease.write({TopicPartition(self._flow.state_topic, 0): [encode_state(start) for start in starts]})
         planned = [plan.failure for plan in plans if plan.failure is not None]
         for plan in plans:  # an older plan may have failed
             if plan.facts.key not in self._stopped:
@@ -93,9 +94,11 @@ class FencedPlans:
         self.failures[topic, partition] = PartitionFailure(topic, partition, error, problem)
 
 
-def starts_of(facts: Iterable[PartitionFacts]) -> list[Start]:
-    """Where the flow's first run begins each topic; last, that it has decided this (pure)."""
-    new = grouped(((entry.topic, entry.topic_ids.source), (entry.partition, entry.start)) for entry in facts if entry.head is None)
-    offsets = {topic: dict(found) for topic, found in new.items()}
-    starts = (Start(*topic, tuple(known.get(number, -1) for number in range(max(known) + 1))) for topic, known in offsets.items())
+def starts_of(facts: Iterable[PartitionFacts], known: Mapping[str, Start]) -> list[Start]:
+    """Where the first run of each topic that is not `known` begins it; last, that the flow's first run has decided this (pure)."""
+    sources = {start.topic: start.topic_id for start in known.values()}
+    new = (entry for entry in facts if sources.get(entry.topic) != entry.topic_ids.source)
+    found = grouped(((entry.topic, entry.topic_ids.source), (entry.partition, -1 if entry.head else entry.start)) for entry in new)
+    offsets = {topic: dict(begun) for topic, begun in found.items()}
+    starts = (Start(*topic, tuple(begun.get(number, -1) for number in range(max(begun) + 1))) for topic, begun in offsets.items())
     return [*starts, Start()]

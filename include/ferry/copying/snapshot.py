@@ -61,8 +61,8 @@ class FlowSnapshot:
     the partitions that the source gave no offsets of. `denied`: topics of the flow that the source hides, or whose remote topic Ferry may
     not describe. `lacking`: features that the clusters' releases lack. `configs`: the entries of COMPARED, of the target's topics that
     exist and that a run may copy to, and of those that the caller asked for beside them. `reroute`: the topics that the message handler
-    may choose, with their numbers of partitions. `alike`: a warning of two clusters with one id. `begins`: a run that looks at all of the
-    flow is its first one, and must record where it starts."""
+    may choose, with their numbers of partitions. `alike`: a warning of two clusters with one id. `begins`: a run is the
+    first one of the flow, or of topics that alone it copies, and must record where it starts."""
 
     selection: Selection
     source_topics: Mapping[str, TopicDescription]
@@ -138,7 +138,7 @@ def take_snapshot(
     known = {key: head for key, head in state.heads.items() if head.is_of(ids.get(head.topic))}
     # A run that follows may copy into every topic, and must know the limits of each.
     rest = for_a_run and request.since is None and request.follow_until is None
-    first = {key: state.first_offset(key, ids[key.topic].source) for key in places} if state.begun else None
+    first = {key: state.first_offset(key, ids[key.topic].source) for key in places}
     offsets = _offsets(flow, request, source, list(places), state, known, first, rest=rest)
     ledger = target_topics.get(flow.ledger_topic)
     explained = {key for key, head in state.heads.items() if ledger is not None and head.ledger_topic_id == (ledger.topic_id or "")}
@@ -177,7 +177,7 @@ def take_snapshot(
                 end=end,
                 stable_end=stable_end,
                 start=offsets.policy[key],
-                newer=first is not None and first[key] < 0,
+                newer=(first[key] or 0) < 0,
                 # Old heartbeats are worth nothing, and their topics are compacted.
                 since=None if is_heartbeats(key.topic) else offsets.since.get(key),
                 head=state.heads.get(key),
@@ -194,7 +194,12 @@ def take_snapshot(
         )
     checked = guarded(flow, facts, source_topics, stable=stable)
     unavailable = tuple(PartitionFailure(*key, PartitionUnavailable.__name__, why) for key, why in offsets.problems.items())
-    begins = flow.copies and flow.start != "earliest" and not (state.begun or request.topics or concerns)
+    begins = (
+        flow.copies
+        and flow.start != "earliest"
+        and not state.begun
+        and ((for_a_run and None in first.values()) if request.topics else not concerns)
+    )
     return FlowSnapshot(
         selection, source_topics, target_topics, checked, state, claims, unavailable, tuple(denied), lacks, configs, reroute, alike, begins
     )
@@ -340,11 +345,11 @@ def _offsets(  # noqa: PLR0917 - the request, the cluster, and the partitions
     wanted: list[TopicPartition],
     state: FlowState,
     known: Mapping[TopicPartition, Head],
-    first: Mapping[TopicPartition, int] | None,
+    first: Mapping[TopicPartition, int | None],
     *,
     rest: bool,
 ) -> _Offsets:
-    """`first`: as of FlowState.first_offset, if the flow's first run was before this one.
+    """`first`: as of FlowState.first_offset.
 
     `rest`: ask for nothing more if a log ends at the position of its `known` head.
     """
@@ -364,11 +369,10 @@ def _offsets(  # noqa: PLR0917 - the request, the cluster, and the partitions
 
     until = at_time(epoch_milliseconds(request.until), usable) if request.until else {}
     since = at_time(epoch_milliseconds(request.since), usable) if request.since and request.backfill else {}
-    new = [key for key in usable if key not in state.heads]
-    policy = dict(starts)
-    if first is not None:
-        policy.update({key: min(max(starts[key], first[key]), ends[key]) for key in new})
-    elif flow.start == "latest":
+    begun = {key: offset for key in usable if key not in state.heads and (offset := first[key]) is not None}
+    new = [key for key in usable if key not in state.heads and key not in begun]
+    policy = starts | {key: min(max(starts[key], offset), ends[key]) for key, offset in begun.items()}
+    if flow.start == "latest":
         policy.update({key: ends[key] for key in new})
     elif flow.start != "earliest":
         policy.update(at_time(epoch_milliseconds(flow.start), new))

@@ -19,7 +19,7 @@ from ferry.config import Flow
 from ferry.errors import UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
 from ferry.ledger.run_report import PartitionFailure, Skipped
-from ferry.ledger.run_summary import KEY_PREFIX
+from ferry.ledger.run_summary import KEY_PREFIX, RunState
 from ferry.wire.documents import parse_time, read_as, read_document
 
 RECORD_VERSION = 1
@@ -121,16 +121,26 @@ def recent_records(flow: Flow, days: int = RUN_DAYS, *, complete: bool = False) 
         yield from reader.read(flow.runs_topic, since, complete=complete)
 
 
-def last_end(flow: Flow, days: int) -> int:
-    """When the last run of these days ended, in ms; -1: none did. A time in the future is of a machine whose clock is ahead."""
+def last_end(flow: Flow, days: int, *, failed: bool = True) -> int:
+    """When the last run of these days ended, in ms; -1: none did. A time in the future is of a machine whose clock is ahead.
+
+    `failed`: also one that failed as a whole.
+    """
     now = time.time() * 1000
-    ends = (record.timestamp for record in recent_records(flow, days) if record.key.startswith(KEY_PREFIX))
+    ends = (
+        record.timestamp
+        for record in recent_records(flow, days)
+        if record.key.startswith(KEY_PREFIX) and (failed or read_document(record.value or b"{}").get("state") != RunState.FAILED)
+    )
     return max((ended for ended in ends if ended <= now), default=-1)
 
 
 def since_last_run(flow: Flow) -> float:
-    """How many seconds ago the last run ended; RUN_DAYS if none has since."""
-    return min(time.time() - last_end(flow, RUN_DAYS) / 1000, RUN_DAYS * 24 * 3600)
+    """How many seconds ago the last run ended that did not fail as a whole; 0 while one follows; RUN_DAYS if none has since."""
+    now = time.time()
+    if following(read_recent_runs(flow), now) is not None:
+        return 0.0
+    return min(now - last_end(flow, RUN_DAYS, failed=False) / 1000, RUN_DAYS * 24 * 3600)
 
 
 def runs_after(runs: Mapping[str, RunRecords], run_id: str) -> dict[str, RunRecords]:

@@ -86,7 +86,7 @@ class FlowRecord:
 
 @dataclass(frozen=True)
 class Start:
-    """Where the flow's first run begins a source topic, by partition (-1: at the log's start). It is written before the first copy.
+    """Where the first run of a source topic begins it, by partition (-1: at the log's start). It is written before the first copy.
 
     Without a topic: that the first run has decided this.
     """
@@ -220,10 +220,12 @@ class FlowState:
         """Whether the flow's first run was: ferry.start is for that one alone. A seed is none, unless it is of every partition."""
         return "" in self.starts or bool(self.heads and not (self.flow and self.flow.tells_start))
 
-    def first_offset(self, key: TopicPartition, topic_id: str) -> int:
-        """As of Start."""
-        found = self.starts.get(key.topic, Start())
-        return found.offsets[key.partition] if found.topic_id == topic_id and key.partition < len(found.offsets) else -1
+    def first_offset(self, key: TopicPartition, topic_id: str) -> int | None:
+        """As of Start. None: the first run of this topic is still to come."""
+        found = self.starts.get(key.topic)
+        if found is None or found.topic_id != topic_id:
+            return -1 if self.begun else None
+        return found.offsets[key.partition] if key.partition < len(found.offsets) else -1
 
 
 class _Form(NamedTuple):
