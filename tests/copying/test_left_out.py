@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.copying.test_outcomes import RunFlow, Side, equal, source, target
+from tools.kafka.topics import delete_topics
 
 from ferry.cli.status_text import status_parts
 from ferry.config import Flow
@@ -87,3 +88,17 @@ def test_a_topic_that_drops_out_of_the_config_is_named(
     lines = told_everywhere(flow_factory(f"A->B.topics = {wrong}, {kept}"), run_flow)
     assert f"topic {payments} is not copied: not in topics, but it was copied before" in lines
     assert any(f"topic {wrong} is not copied" in line and line.endswith(f"did you mean {payments}?") for line in lines)
+
+
+def test_a_copied_topic_that_the_source_has_no_more_is_told(
+    flow_factory: Callable[..., Flow], source: Side, run_flow: RunFlow, topic_factory: TopicFactory
+) -> None:
+    prefix = f"going-{secrets.token_hex(4)}"
+    for name in (f"{prefix}-a", f"{prefix}-b"):
+        source.produce(topic_factory(source.cluster, name=name), 5, partitions=1)
+    flow = flow_factory(f"A->B.topics = {prefix}.*")
+    assert run_flow(flow).records == 10
+    delete_topics(source.cluster.client_settings(), f"{prefix}-a")
+    (line,) = (line for line in told_everywhere(flow, run_flow) if f"{prefix}-a" in line)
+    assert f"{prefix}-a (copied before, and {flow.source.alias} has no such topic any more)" in line
+    assert flow_status(flow).verdict(time.time()).health is Health.HEALTHY

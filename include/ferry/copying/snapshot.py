@@ -227,7 +227,9 @@ def _told(
             more = f", {NAMED}" if name in named else f", {BEFORE}" if name in copied else ""
             skipped.append((name, reason + more))
     skipped += [(f"topic {entry.name}", entry.problem) for entry in hidden if not entry.needed]
-    lacking = named.difference(there, (entry.name for entry in hidden))
+    seen = {*there, *(entry.name for entry in hidden)}
+    skipped += [(name, f"copied before, and {flow.source.alias} has no such topic any more") for name in sorted({*copied} - seen - named)]
+    lacking = named - seen
     others = [topic for topic in there if not is_machinery(topic)]
     skipped += [(name, f"{flow.source.alias} has no such topic, {NAMED}{nearest_name(name, others)}") for name in sorted(lacking)]
     return Selection(selection.selected, tuple(skipped)), refused
