@@ -48,7 +48,7 @@ def test_a_cell_of_none_is_empty_and_a_truth_is_no_number() -> None:
 
 def test_a_sync_in_one_line() -> None:
     done = SyncOutcome((Change("topic t", "set"),) * 2, (Skipped("topic u", "excluded"),), sync="configs")
-    assert sync_line(done.document()) == "configs: 2 changed, 1 left alone; left alone, for example: topic u: excluded"
+    assert sync_line(done.document()) == "configs: 2 changed, 1 left alone; the first left alone: topic u: excluded"
     assert sync_line(SyncOutcome(sync="acls").document()) == "acls: 0 changed"
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.clusters.internal_reader import InternalRecord
-from ferry.verify.undeleted import kept_without_source, newest_offsets, shown
+from ferry.config import load_config
+from ferry.errors import ArgumentError
+from ferry.verify.request import VerifyRequest
+from ferry.verify.undeleted import check_tombstones, kept_without_source, newest_offsets, shown
 from ferry.wire.runs import OffsetRun
 
 pytestmark = pytest.mark.unit
@@ -108,3 +113,26 @@ def test_more_keys_than_fit_are_taken_in_shares() -> None:
 def test_keys_are_shown_as_printable_text() -> None:
     assert shown(b"bob\x00\xff\n\x1b[31m") == r"'bob\x00\xff\n\x1b[31m'"
     assert shown(b"k" * 1_000) == f"'{'k' * 60}'…"
+
+
+@pytest.mark.parametrize(
+    ("line", "since", "told"),
+    [
+        ("", None, ""),
+        ("transaction.producer = false", None, "needs transactions"),
+        ("", datetime(2026, 1, 1, tzinfo=UTC), "leave out --from"),
+    ],
+    ids=["whole", "plain", "interval"],
+)
+def test_tombstones_that_cannot_be_written_are_refused_at_once(tmp_path: Path, line: str, since: datetime | None, told: str) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text(
+        f"clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n{line}\n", encoding="utf-8"
+    )
+    (flow,) = load_config(path).flows
+    request = VerifyRequest(flow.name, "r", since=since)
+    if told:
+        with pytest.raises(ArgumentError, match=told):
+            check_tombstones(flow, request)
+    else:
+        check_tombstones(flow, request)

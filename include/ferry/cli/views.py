@@ -161,6 +161,8 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Compare both sides record by record. The report names every difference, and everything that could not be compared."""
+    from ferry.verify.undeleted import check_tombstones, write_tombstones
+
     settings = load_flow(config, flow)
     check_report_file(report)
     request = VerifyRequest(
@@ -172,11 +174,11 @@ def verify(
         until=moment("--until", until),
         digest=digest,
     )
+    if tombstones:
+        check_tombstones(settings, request)
     outcome = _carried_out(config, settings, request, master)
     answer(outcome.document(), outcome.lines(ROWS_SHOWN), as_json=as_json, report=report)
     if tombstones:
-        from ferry.verify.undeleted import write_tombstones
-
         for told in write_tombstones(settings, outcome):
             notice(told)
     for problem in outcome.problems():

@@ -128,5 +128,5 @@ def sync_line(outcome: Mapping[str, Any]) -> str:
     """What a sync that was not left out did, in one line; `outcome`: as of SyncOutcome.document."""
     words = (("changes", "changed"), ("skipped", "left alone"), ("failed", "failed"))
     told = [f"{outcome['counts'][name]:,} {word}" for name, word in words if name == "changes" or outcome["counts"][name]]
-    alone = [f"; left alone, for example: {one['what']}: {one['reason']}" for one in outcome["skipped"][:1]]
+    alone = [f"; the first left alone: {one['what']}: {one['reason']}" for one in outcome["skipped"][:1]]
     return "".join([f"{outcome['sync']}: {', '.join(told)}", *alone])

@@ -75,14 +75,20 @@ def named(flow: Flow, entry: PartitionEvidence, found: dict[int, int]) -> RangeR
     return RangeResult(f"keys of {entry.remote}", *entry.key, counts={DifferenceKind.UNDELETED.value: len(found)}, differences=tuple(told))
 
 
+def check_tombstones(flow: Flow, request: VerifyRequest) -> None:
+    """ArgumentError if `write_tombstones` cannot be asked for with this flow or this verify."""
+    if not flow.exactly_once:
+        raise ArgumentError(f"flow {flow.name}: --write-tombstones needs transactions: set transaction.producer=true")
+    if request.since is not None or request.until is not None:
+        raise ArgumentError("--write-tombstones goes by the newest record of each key: leave out --from and --until")
+
+
 def write_tombstones(flow: Flow, report: VerifyReport) -> Iterator[str]:
     """Write what is due now where a verify has found such keys; says what it did. Supersedes an active run. ArgumentError, Superseded."""
     if not report.counts.get(DifferenceKind.UNDELETED):
         return
     # The report lists only the first differences, but every partition of which the source was compacted.
     partitions = {TopicPartition(entry.topic, entry.partition) for entry in report.not_covered if entry.reason.startswith(COMPACTION)}
-    if not flow.exactly_once:
-        raise ArgumentError(f"flow {flow.name}: --write-tombstones needs transactions: set transaction.producer=true")
     with kept_clients(), RunLease(flow) as lease, InternalTopicReader(flow.target) as reader:
         lease.take_lanes()
         evidence = read_evidence(flow, VerifyRequest(flow.name, report.run_id, topics=tuple({key.topic for key in partitions})))
