@@ -89,7 +89,7 @@ def test_in_a_pipe(config_file: ConfigFile, source_cluster: SandboxCluster, topi
     name = load_config(path).flows[0].name
     once = subprocess.run([FERRY, "watch", path, "--once"], capture_output=True, text=True, timeout=120, check=False)
     assert (once.returncode, once.stdout.count("\n")) == (0, 1), once.stderr
-    assert f" {name} is healthy, 7 records behind" in once.stdout
+    assert f" {name} never ran: nothing was copied yet; 7 records behind" in once.stdout
     with subprocess.Popen(
         [FERRY, "watch", path, "--json", "-n", "1"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
     ) as process:
