@@ -42,7 +42,7 @@ def test_at_a_terminal(
     flow = load_config(path).flows[0]
     produce(source, topic, [(0, b"k", b"v")] * 1234)
     with Terminal([FERRY, "watch", path, "--interval", "1"]) as terminal:
-        place = terminal.until(f"{flow.name}: behind")
+        place = terminal.until(f"{flow.name}: never ran")
         place = terminal.until(rf"lag\s+1,234 records[\s\S]*{topic}\s+1,234", after=place)
         run_flow(flow)
         place = terminal.until(f"{flow.name}: up to date", after=place)
@@ -66,7 +66,7 @@ def test_left_while_a_cluster_hangs(config_file: ConfigFile, cluster_factory: Cl
     command = [FERRY, "watch", path, "-n", "1"]
     with Terminal(command) as one, Terminal(command) as other:
         for terminal in (one, other):
-            terminal.until(": up to date")
+            terminal.until(": never ran")
         source.pause()
         try:
             one.read(2.0)
