@@ -25,7 +25,7 @@ cleanup() {
 trap cleanup EXIT
 
 cat > "$directory/pom.xml" <<'POM'
-<project xmlns="http://maven.apache.org/POM/4.0.0">
+<project>
   <modelVersion>4.0.0</modelVersion>
   <groupId>finding</groupId><artifactId>finding</artifactId><version>1</version>
   <dependencies>

@@ -18,7 +18,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 
 cat > pom.xml <<'POM'
-<project xmlns="http://maven.apache.org/POM/4.0.0">
+<project>
   <modelVersion>4.0.0</modelVersion>
   <groupId>finding</groupId><artifactId>finding</artifactId><version>1</version>
   <dependencies>

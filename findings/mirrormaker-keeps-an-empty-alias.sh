@@ -16,7 +16,7 @@ directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 
 cat > "$directory/pom.xml" <<'POM'
-<project xmlns="http://maven.apache.org/POM/4.0.0">
+<project>
   <modelVersion>4.0.0</modelVersion>
   <groupId>finding</groupId><artifactId>finding</artifactId><version>1</version>
   <dependencies>
