@@ -22,7 +22,7 @@ from ferry.errors import OriginUnclear
 from ferry.wire.ranges import Ranges, size
 
 KEY = task().key
-FLOW: Any = SimpleNamespace(source=SimpleNamespace(alias="A"), target=SimpleNamespace(alias="B"))
+FLOW: Any = SimpleNamespace(source=SimpleNamespace(alias="A"), target=SimpleNamespace(alias="B"), reverse_name="B->A")
 FOLLOWED = replace(task(end=10), follows=True, other_ledger=LedgerRead("", {}))
 
 

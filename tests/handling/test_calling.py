@@ -62,7 +62,7 @@ def test_a_generator_that_raises_late() -> None:
         ({"key": "private"}, "a key that is a str"),
         ({"value": 5}, "a value that is a int"),
         ({"timestamp": "private"}, "timestamp"),
-        ({"timestamp": -2}, "timestamp"),
+        ({"timestamp": -(1 << 63) - 1}, "timestamp"),
         ({"timestamp": 1 << 63}, "timestamp"),
         ({"headers": {"private": b"x"}}, "headers"),
         ({"headers": ((b"private", b"x"),)}, "headers"),

@@ -37,7 +37,10 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class MirrorClient:
-    """Reads one cluster, normally a target. A context manager; `close` ends it. `replication_policy` interprets names."""
+    """Reads one cluster, normally a target. A context manager; `close` ends it."""
+
+    # Interprets names.
+    replication_policy: ReplicationPolicy
 
     def __init__(self, cluster: Cluster, policy: ReplicationPolicy) -> None:
         self._cluster = cluster
