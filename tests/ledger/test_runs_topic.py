@@ -14,6 +14,7 @@ from ferry.ledger.runs_topic import (
     RunOpened,
     RunRecords,
     RunResult,
+    RunSync,
     encode_run_record,
     fold_run_record,
     following,
@@ -77,15 +78,42 @@ def test_the_result_of_a_try_that_a_later_one_fenced_is_not_that_of_the_run() ->
         assert folded([*records, RunResult("r", UNTIL, 1.0, 1.0, began=began)]).result is not None
 
 
-def test_what_counts_as_the_last_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a run follows, nothing is between two runs; one that failed as a whole has copied nothing."""
-    ends = ((RunState.DONE, 500), (RunState.PARTLY_FAILED, 300), (RunState.FAILED, 100), (RunState.DONE, -100))
+def seconds_since(monkeypatch: pytest.MonkeyPatch, *written: tuple[int, RunOpened | RunResult | RunSync | RunSummary]) -> dict[str, float]:
+    """Since the last run of topics t and u, if the runs topic has these records, each so many seconds old."""
     records = []
-    for number, (state, ago) in enumerate(ends):
-        key, value = encode_run_part(str(number), RunSummary(str(number), "", "", "", state))
+    for ago, part in written:
+        key, value = encode_run_part(part.run_id, part) if isinstance(part, RunSummary) else encode_run_record(part)
         records.append(SimpleNamespace(key=key, value=value, timestamp=(BEFORE - ago) * 1000))
-    monkeypatch.setattr(runs_topic, "recent_records", lambda *_: records)
+    reading = MagicMock(return_value=records)
+    monkeypatch.setattr(runs_topic, "recent_records", reading)
     monkeypatch.setattr(runs_topic.time, "time", lambda: BEFORE)
-    for runs, seconds in (({}, 300), (dict([run("a")]), 0), (dict([run("a", ended=True)]), 300)):
-        monkeypatch.setattr(runs_topic, "read_recent_runs", MagicMock(return_value=runs))
-        assert since_last_run(MagicMock()) == seconds
+    found = since_last_run(MagicMock(), ("t", "u"))
+    reading.assert_called_once()
+    return found
+
+
+def summary(run_id: str, state: RunState = RunState.DONE) -> RunSummary:
+    return RunSummary(run_id, "", "", "", state)
+
+
+def test_what_counts_as_the_last_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that failed as a whole has copied nothing; the clock of another machine may be ahead."""
+    ends = ((RunState.DONE, 500), (RunState.PARTLY_FAILED, 300), (RunState.FAILED, 100), (RunState.DONE, -100))
+    found = seconds_since(monkeypatch, *((ago, summary(state, state)) for state, ago in ends))
+    assert found == {"t": 300, "u": 300}
+    assert seconds_since(monkeypatch) == dict.fromkeys("tu", runs_topic.RUN_DAYS * 24 * 3600)
+
+
+def test_a_run_of_another_topic_is_none_of_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = RunOpened("b", "2026-01-01T00:00:00+00:00", "latest", topics=("t", "v"))
+    assert seconds_since(monkeypatch, (300, summary("a")), (200, one), (100, summary("b"))) == {"t": 100, "u": 300}
+
+
+def test_a_run_that_follows_goes_on_as_long_as_it_tells_of_its_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was killed tells nothing; its time may be over much later."""
+    (_, follows), (_, bounded) = run("b"), run("b", until=None)
+    assert follows.opened is not None
+    assert bounded.opened is not None
+    told = RunSync("b", "heartbeats", {})
+    for opened, seconds in ((follows.opened, 100), (bounded.opened, 900)):
+        assert seconds_since(monkeypatch, (900, summary("a")), (700, opened), (100, told)) == {"t": seconds, "u": seconds}

@@ -153,7 +153,8 @@ def _few_replicas(where: str, flow: Flow, facts: FlowFacts) -> Iterator[Finding]
 
 def _differences(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Finding]:
     """Existing remote topics. `ferry plan` names what the topics that a run would create have in common with them."""
-    if lost := tombstones_lost(facts.tombstones_kept, max(facts.since_last_run, pause or 0.0)):
+    since = {topic: max(seconds, pause or 0.0) for topic, seconds in facts.since_last_run.items()}
+    if lost := tombstones_lost(facts.tombstones_kept, since):
         yield warning(where, "tombstones", *lost.split("; ", 1))
     for one in by_kind(facts.differences):
         find = failure if one.refused else warning

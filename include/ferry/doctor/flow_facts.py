@@ -29,7 +29,7 @@ class FlowFacts:
     `wrong_topics`: internal topics of both clusters that are not as Ferry would create them. `missing_topics`: those that the target lacks.
     `compacted`: remote topics that the target lacks and that must be compacted, by name; read only if the target's service lets nobody set
     this through Kafka. `problem`: why there is no `status`. `selected`: how many topics of the source the flow copies. `alike`: of clusters
-    whose ids do not differ. `tombstones_kept`: as of config_differences.py; `since_last_run`: in s, read only if there are such topics.
+    whose ids do not differ. `tombstones_kept`: as of config_differences.py; `since_last_run`: of these topics.
     """
 
     source: ClusterFacts
@@ -48,7 +48,7 @@ class FlowFacts:
     compacted: Mapping[str, OwnTopic] = field(default_factory=dict)
     alike: Likeness | None = None
     tombstones_kept: Mapping[str, float] = field(default_factory=dict)
-    since_last_run: float = 0.0
+    since_last_run: Mapping[str, float] = field(default_factory=dict)
 
 
 def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFacts) -> FlowFacts:
@@ -93,7 +93,7 @@ def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: Cluste
         compacted,
         alike,
         kept,
-        since_last_run(flow) if kept else 0.0,
+        since_last_run(flow, kept) if kept else {},
     )
 
 

@@ -7,7 +7,7 @@ superseded. A newer version is refused in records of the run that is asked for.
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from operator import itemgetter
@@ -82,6 +82,7 @@ class RunRecords:
 
 
 _KINDS = {RunOpened: "opened", RunResult: "result", RunSync: "sync"}
+_OPTIONAL = ("ledger_ends", "follow_until", "topics")  # of RunOpened
 
 
 def encode_run_record(record: RunOpened | RunResult | RunSync) -> tuple[bytes, bytes]:
@@ -121,26 +122,31 @@ def recent_records(flow: Flow, days: int = RUN_DAYS, *, complete: bool = False) 
         yield from reader.read(flow.runs_topic, since, complete=complete)
 
 
-def last_end(flow: Flow, days: int, *, failed: bool = True) -> int:
-    """When the last run of these days ended, in ms; -1: none did. A time in the future is of a machine whose clock is ahead.
-
-    `failed`: also one that failed as a whole.
-    """
+def last_end(flow: Flow, days: int) -> int:
+    """When the last run of these days ended, in ms; -1: none did. A time in the future is of a machine whose clock is ahead."""
     now = time.time() * 1000
-    ends = (
-        record.timestamp
-        for record in recent_records(flow, days)
-        if record.key.startswith(KEY_PREFIX) and (failed or read_document(record.value or b"{}").get("state") != RunState.FAILED)
-    )
+    ends = (record.timestamp for record in recent_records(flow, days) if record.key.startswith(KEY_PREFIX))
     return max((ended for ended in ends if ended <= now), default=-1)
 
 
-def since_last_run(flow: Flow) -> float:
-    """How many seconds ago the last run ended that did not fail as a whole; 0 while one follows; RUN_DAYS if none has since."""
-    now = time.time()
-    if following(read_recent_runs(flow), now) is not None:
-        return 0.0
-    return min(now - last_end(flow, RUN_DAYS, failed=False) / 1000, RUN_DAYS * 24 * 3600)
+def since_last_run(flow: Flow, topics: Iterable[str]) -> dict[str, float]:
+    """By topic, how many seconds ago a run was last done with it; RUN_DAYS if none has since.
+
+    One that failed as a whole has copied nothing. One that follows goes on as long as it tells how its syncs end.
+    """
+    now, opened = time.time(), dict[bytes, RunOpened]()
+    last = dict.fromkeys(topics, now - RUN_DAYS * 24 * 3600)
+    for record in recent_records(flow):
+        run_id = record.key.removeprefix(KEY_PREFIX)
+        document = read_document(record.value) if record.value and not record.key.startswith(VERIFY_PREFIX) else {}
+        if document.get("kind") == "opened":
+            opened[run_id] = read_as(RunOpened, document, optional=_OPTIONAL)
+        run = opened.get(run_id)
+        goes_on = document.get("kind") == "sync" and run is not None and run.follow_until is not None
+        ended = record.key.startswith(KEY_PREFIX) and document["state"] != RunState.FAILED
+        if (goes_on or ended) and record.timestamp <= now * 1000:
+            last |= {topic: record.timestamp / 1000 for topic in last if run is None or topic in (run.topics or last)}
+    return {topic: now - moment for topic, moment in last.items()}
 
 
 def runs_after(runs: Mapping[str, RunRecords], run_id: str) -> dict[str, RunRecords]:
@@ -167,7 +173,7 @@ def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:
         require_version(document, where, RECORD_VERSION)
         kind = document["kind"]
         if kind == "opened":
-            opened = read_as(RunOpened, document, optional=("ledger_ends", "follow_until", "topics"))
+            opened = read_as(RunOpened, document, optional=_OPTIONAL)
             return replace(found, opened=found.opened or opened, tried=opened.started, result=None)  # another try
         if kind == "sync":
             sync = read_as(RunSync, document)

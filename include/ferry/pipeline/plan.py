@@ -155,7 +155,7 @@ def _differences(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin) -> tuple[
     compared = ((topic, remote, configs[topic], seen.configs[remote]) for topic, remote in pairs if topic in configs)
     kept = tombstones_kept({facts.topic: configs[facts.topic] for facts in seen.facts if facts.head is not None and facts.topic in configs})
     found = [difference for entry in compared for difference in config_differences(flow, *entry)]
-    return found, tombstones_lost(kept, since_last_run(flow)) if kept else ""
+    return found, tombstones_lost(kept, since_last_run(flow, kept)) if kept else ""
 
 
 def _without_keys(flow: Flow, topics: TopicPlan, plans: Iterable[PartitionPlan]) -> tuple[str, ...]:

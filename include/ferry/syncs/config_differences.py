@@ -110,15 +110,19 @@ def tombstones_kept(configs: Mapping[str, Entries]) -> dict[str, float]:
     }
 
 
-def tombstones_lost(kept: Mapping[str, float], seconds: float) -> str:
-    """What may happen if so long is between two runs, and what to do, for people; empty: nothing. `kept`: as of tombstones_kept."""
-    short = sorted(topic for topic, least in kept.items() if least <= seconds)
+def tombstones_lost(kept: Mapping[str, float], since: Mapping[str, float]) -> str:
+    """What may happen if so many seconds are between two runs of a topic, and what to do, for people; empty: nothing.
+
+    `kept`: as of tombstones_kept.
+    """
+    short = sorted(topic for topic, least in kept.items() if least <= since[topic])
     if not short:
         return ""
     dropped = f"the source drops tombstones after {span(min(kept[topic] for topic in short))} ({DELETE_RETENTION})"
+    pause = span(max(since[topic] for topic in short))
     return (
-        f"{some_of(short, NAMES_SHOWN)}: {dropped}, and {span(seconds)} are between two runs: keys that were deleted meanwhile may stay on "
-        f"the target; raise {DELETE_RETENTION} at the source or run more often; ferry verify names such keys"
+        f"{some_of(short, NAMES_SHOWN)}: {dropped}, and {pause} are between two runs: keys that were deleted meanwhile may stay on the "
+        f"target; raise {DELETE_RETENTION} at the source or run more often; ferry verify names such keys"
     )
 
 
