@@ -161,6 +161,9 @@ def test_runs_of_single_topics_copy_what_is_newer_than_the_first_of_them(
         assert run_flow(flow, topics=(topic,)).records == records
     grow(source, topic, 4)
     source.produce(topic, 8, partitions=4)
+    plan = plan_run(flow, RunRequest(flow.name, "look", topics=(topic,)))
+    assert {found.facts.partition: found.offsets for found in plan.partitions} == dict.fromkeys(range(4), 2), "the last one is added first"
+    assert (plan.failed, plan.needs_copy) == ((), True)
     assert run_flow(flow, topics=(topic,)).records == 8
     assert run_flow(flow).records == 0, "the other topic has no run before: it begins at its end"
     assert count(target, remote(flow, topic)) == 108

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ferry.clusters.admin import ClusterAdmin
@@ -14,7 +14,7 @@ from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags, overd
 from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
-from ferry.errors import ConfigError, FerryError, TargetTooNarrow, count_of
+from ferry.errors import ConfigError, FerryError, count_of
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.runs_topic import since_last_run
 from ferry.ledger.topics import internal_topics
@@ -115,8 +115,10 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
         behind = last_stable_lags(flow, seen, source, target)
         few, wrong = _few_replicas(flow, seen, target), _wrong_topics(flow, seen)
         differences, tombstones = _differences(flow, seen, source)
-    plans = stopped_without_topic(plan_partitions(seen.facts, rules_of(flow, request)), lasting(failures))
-    failed = [plan.failure for plan in plans if plan.failure is not None and not _will_be_grown(plan, plan.failure, topics)]
+    grown = {growth.remote_topic: growth.partitions for growth in topics.grow}
+    facts = [replace(entry, remote_partitions=grown.get(entry.remote_topic, entry.remote_partitions)) for entry in seen.facts]
+    plans = stopped_without_topic(plan_partitions(facts, rules_of(flow, request)), lasting(failures))
+    failed = [plan.failure for plan in plans if plan.failure is not None]
     failed += [*seen.denied, *overdue(behind), *seen.unavailable]
     return RunPlan(
         flow=flow.name,
@@ -182,10 +184,6 @@ def _wrong_topics(flow: Flow, seen: FlowSnapshot) -> tuple[WrongTopic, ...]:
         if wrong.stops:
             raise ConfigError(f"cluster {flow.target.alias}: {wrong}; {wrong.fix}")
     return found
-
-
-def _will_be_grown(plan: PartitionPlan, failure: PartitionFailure, topics: TopicPlan) -> bool:
-    return failure.error == TargetTooNarrow.__name__ and topics.grows(plan.facts.remote_topic)
 
 
 def _planned(plan: PartitionPlan) -> dict[str, Any]:

@@ -74,10 +74,6 @@ class TopicPlan:
     assumed: str = ""
     differences: tuple[ConfigDifference, ...] = ()
 
-    def grows(self, remote_topic: str) -> bool:
-        """Whether the plan grows or creates this topic."""
-        return remote_topic in {*(new.remote_topic for new in self.create), *(growth.remote_topic for growth in self.grow)}
-
     def document(self) -> dict[str, Any]:
         return {"create": [asdict(entry) for entry in self.create], "grow": [asdict(entry) for entry in self.grow]}
 
