@@ -161,3 +161,11 @@ def test_what_the_ledger_explains_of_a_remote_log() -> None:
     # Another remote topic's receipts say nothing; another source topic's explain records, but no offsets.
     assert explained_by_ledger([NEW], [receipt(ReceiptKind.COPIED, 10, 20, 5, remote=OLD)]) == {("t", 0): Explained()}
     assert explained_by_ledger([NEW], [receipt(ReceiptKind.COPIED, 10, 20, 5, source=OLD)]) == {("t", 0): Explained((), ((5, 15),))}
+
+
+def test_what_was_copied_before_the_source_topic_had_an_id_is_declared() -> None:
+    """Else it counts as missing, and a backfill copies it a second time."""
+    none = UUID(int=0)
+    before = receipt(ReceiptKind.COPIED, 0, 50, 0, source=none)
+    assert explained_by_ledger([NEW], [before]) == {("t", 0): Explained()}
+    assert explained_by_ledger([replace(NEW, topic_id=none)], [before]) == {("t", 0): Explained(((0, 50),), ((0, 50),))}

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -14,13 +15,19 @@ from tools.kafka import SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
 
 from ferry.cli.changes import seed as seed_command
+from ferry.clusters.internal_producer import append_records
+from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, ExitCode, ReplicatorActive, Superseded
-from ferry.ledger.reading import read_receipts
-from ferry.ledger.receipts import ReceiptKind
+from ferry.ledger.reading import read_own_state, read_receipts
+from ferry.ledger.receipts import BY_OPERATOR, ReceiptKind, encode_receipt
 from ferry.ledger.run_report import RunReport
+from ferry.ledger.state import encode_state
+from ferry.ledger.topic_ids import NO_ID
+from ferry.monitoring.status import flow_status
+from ferry.pipeline.plan import plan_run
 from ferry.recovery import mm2_positions
 from ferry.recovery.mm2_positions import read_mm2_positions
 from ferry.recovery.positions import GivenPositions, read_group_positions
@@ -308,3 +315,29 @@ def test_committed_offsets_of_topics_that_are_not_copied(flow: Flow, topic: str,
     fill(source_cluster, topic, 0, 10)
     commit_offsets(source_cluster.client_settings(), f"g-{topic}", {(topic, 0): 3})
     assert read_group_positions(flow, f"g-{topic}").positions == {(topic, 0): 3}
+
+
+def test_a_source_topic_that_gets_its_first_id(
+    flow: Flow, topic: str, copy_flow: CopyFlow, source_cluster: SandboxCluster, target_cluster: SandboxCluster
+) -> None:
+    """By an upgrade of its cluster to 2.8: what the seed passes over is not missing, and a backfill does not copy it again."""
+    fill(source_cluster, topic, 0, 50)
+    assert copy_flow(flow).records == 100
+    with InternalTopicReader(flow.target) as reader:
+        width = len(reader.partitions(flow.ledger_topic))
+    for receipt in read_receipts(flow):
+        ledger = {flow.ledger_topic: [encode_receipt(replace(receipt, source_topic_id=NO_ID)), (encode_receipt(receipt)[0], None)]}
+        append_records(flow.target, ledger, partition=receipt.key.share(width))
+    heads = read_own_state(flow, stable=False).heads
+    append_records(flow.target, {flow.state_topic: [encode_state(replace(head, source_topic_id=NO_ID)) for head in heads.values()]})
+    (failure, _) = plan_run(flow, request(flow)).failed
+    assert "settle it with ferry seed --from-file at position 50" in failure.problem
+    positions = {(topic, partition): 50 for partition in range(2)}
+    seed(flow, request(flow), GivenPositions(f"{BY_OPERATOR}: the message", positions, binding=True))
+    assert flow_status(flow).missing == ()
+    day = timedelta(days=1)
+    again = replace(request(flow), since=datetime.now(UTC) - day, until=datetime.now(UTC) + day, backfill=True)
+    assert plan_run(flow, again).partitions[0].segments == ()
+    fill(source_cluster, topic, 50, 5)
+    assert copy_flow(flow).records == 10
+    assert values(target_cluster, f"{flow.source.alias}.{topic}") == [numbered((0, 55))] * 2

@@ -27,7 +27,7 @@ from ferry.errors import ArgumentError, ClusterUnreachable, ExitCode, offsets_of
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import BY_OPERATOR, Receipt, ReceiptKind, covered
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped
-from ferry.ledger.topic_ids import of_source, valid_receipts
+from ferry.ledger.topic_ids import NO_ID, of_source, valid_receipts
 from ferry.pipeline.report import assemble_report
 from ferry.pipeline.run import Run
 from ferry.recovery.positions import GivenPositions
@@ -58,14 +58,18 @@ class Explained:
 
 
 def explained_by_ledger(facts: Collection[PartitionFacts], receipts: Iterable[Receipt]) -> dict[TopicPartition, Explained]:
-    """By source partition (pure). Receipts of an older source topic explain records of the remote topic, but no offsets of today."""
+    """By source partition (pure). Receipts of an older source topic explain records of the remote topic, but no offsets of today.
+
+    Of one that had no id yet, they do not even explain the records: a seed declares them, so that no backfill copies them again.
+    """
     valid = valid_receipts(receipts, {entry.key: entry.topic_ids for entry in facts}, any_source=True)
     return {entry.key: _explained(valid.get(entry.key, []), entry.topic_ids.source) for entry in facts}
 
 
 def _explained(receipts: list[Receipt], source_topic_id: str) -> Explained:
     ranges = covered(of_source(receipts, source_topic_id))
-    written = [receipt for receipt in receipts if receipt.kind in _PUT_THERE and receipt.downstream_end >= 0]
+    known = [receipt for receipt in receipts if receipt.source_topic_id == source_topic_id or receipt.source_topic_id != NO_ID]
+    written = [receipt for receipt in known if receipt.kind in _PUT_THERE and receipt.downstream_end >= 0]
     found = max((receipt.found for receipt in receipts), default=-1)
     if not written:
         return Explained(ranges, found=found)
