@@ -18,7 +18,7 @@ from ferry.doctor.flow_checks import flow_findings, memory_finding
 from ferry.doctor.flow_facts import FlowFacts
 from ferry.doctor.machine import MachineFacts
 from ferry.errors import ExitCode, PartitionsFailed
-from ferry.ledger.run_report import PartitionFailure
+from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.status import FlowStatus
 from ferry.syncs.config_differences import ConfigDifference
@@ -69,11 +69,9 @@ def test_a_good_flow(flow_of: FlowOf) -> None:
 
 
 def test_topics_that_are_left_out(flow_of: FlowOf) -> None:
-    named, others = (
-        "topic paymnts is not copied: A has no such topic, though topics names it",
-        "left out: 2 topics of the source: a, b (why)",
-    )
-    left = replace(FACTS, status=replace(status(30 * DAY), left_out=(named, others)))
+    skipped = Skipped("paymnts", "A has no such topic", True), Skipped("a", "why", False), Skipped("topic hidden", "why")
+    named, others = "topic paymnts is not copied: A has no such topic", "left out: 1 topic of the source: a (why)"
+    left = replace(FACTS, status=replace(status(30 * DAY), left_out=skipped))
     (found,) = bad(flow_of(), left, pause=3_600.0)
     assert (found.check, found.verdict, found.found) == ("topics", Verdict.WARNING, named)
     assert others in {entry.found for entry in flow_findings(flow_of(), left, MACHINE, 3_600.0)}

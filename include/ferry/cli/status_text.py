@@ -9,7 +9,7 @@ from rich.filesize import decimal
 
 from ferry.cli.output import Part, Prose
 from ferry.errors import count_of, offsets_of, span, time_text
-from ferry.pipeline.tables import Table
+from ferry.pipeline.tables import Table, left_out_lines
 
 if TYPE_CHECKING:
     from ferry.monitoring.lag import PartitionStatus
@@ -81,7 +81,7 @@ def _notes(found: FlowStatus, *, every: bool) -> Iterator[str]:
         yield f"run {found.gone.run_id} should follow {when}, but it does not go on: start the next run"
     if found.stage_since:
         yield f"{found.flow} is {found.stage} since {time_text(found.stage_since)}: groups are not synced"
-    yield from found.left_out
+    yield from left_out_lines(found.left_out)
     if every:
         yield from map(_told, found.missing)
         yield from (f"over a limit: {broken}" for broken in found.broken)

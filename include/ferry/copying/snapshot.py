@@ -42,7 +42,7 @@ from ferry.ledger.state import FlowState, Head
 from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
 from ferry.permissions.hidden import Hidden, hidden_topics
 from ferry.policy.naming import is_ferry_topic, is_machinery
-from ferry.policy.selection import BEFORE, NAMED, Selection
+from ferry.policy.selection import LeftOut, Selection
 from ferry.syncs.config_differences import CLEANUP, COMPARED
 from ferry.syncs.config_plan import BATCH_LIMIT, STAMPS, TIMESTAMP_TYPE, Entries
 from ferry.syncs.context import refuse_same_cluster
@@ -80,7 +80,7 @@ class FlowSnapshot:
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
-        return tuple(Skipped(what, reason) for what, reason in (*self.selection.skipped, *self.lacking))
+        return (*(Skipped(*entry) for entry in self.selection.skipped), *(Skipped(*lack) for lack in self.lacking))
 
 
 def take_snapshot(
@@ -114,7 +114,7 @@ def take_snapshot(
         *without_ids(flow.source, TOPIC_IDS, source_topics.values(), lacks),
         *without_ids(flow.target, REMOTE_TOPIC_IDS, target_topics.values(), lacks),
     )
-    selection = flow.topic_rules.select(source_topics) if flow.copies else Selection((), ((f"flow {flow.name}", NOT_A_COPY),))
+    selection = flow.topic_rules.select(source_topics) if flow.copies else Selection((), (LeftOut(f"flow {flow.name}", NOT_A_COPY, None),))
     places = {
         TopicPartition(topic, number): TopicPartition(name, number)
         for topic, name in selection.selected
@@ -219,19 +219,20 @@ def _told(
     Skipped are also hidden topics that the flow does not need (heartbeats), and those that it names and the source lacks.
     """
     named, rules, skipped, refused = flow.named_topics if flow.copies else frozenset(), flow.topic_rules, [], []
-    for name, reason in selection.skipped:
+    for name, reason, expected in selection.skipped:
         if name in named and reason != rules.filter.why_not(name):
             text = f"Ferry never copies it, though topics names it: {reason}; take it out of topics, or write its records to another topic"
             refused.append(PartitionFailure(name, -1, ConfigError.__name__, text))
         else:
-            more = f", {NAMED}" if name in named else f", {BEFORE}" if name in copied else ""
-            skipped.append((name, reason + more))
-    skipped += [(f"topic {entry.name}", entry.problem) for entry in hidden if not entry.needed]
+            more = ", though topics names it" if name in named else ", but it was copied before" if name in copied else ""
+            skipped.append(LeftOut(name, reason + more, bool(more) or expected))
+    skipped += [LeftOut(f"topic {entry.name}", entry.problem, None) for entry in hidden if not entry.needed]
     seen = {*there, *(entry.name for entry in hidden)}
-    skipped += [(name, f"copied before, and {flow.source.alias} has no such topic any more") for name in sorted({*copied} - seen - named)]
-    lacking = named - seen
+    gone = f"copied before, and {flow.source.alias} has no such topic any more"
+    skipped += [LeftOut(name, gone) for name in sorted({*copied} - seen - named)]
     others = [topic for topic in there if not is_machinery(topic)]
-    skipped += [(name, f"{flow.source.alias} has no such topic, {NAMED}{nearest_name(name, others)}") for name in sorted(lacking)]
+    lacks = f"{flow.source.alias} has no such topic, though topics names it"
+    skipped += [LeftOut(name, lacks + nearest_name(name, others), True) for name in sorted(named - seen)]
     return Selection(selection.selected, tuple(skipped)), refused
 
 
@@ -240,7 +241,7 @@ def narrow(selection: Selection, request: RunRequest) -> Selection:
     known = dict(selection.selected)
     unknown = [topic for topic in request.topics if topic not in known]
     if unknown:
-        why, unseen = dict(selection.skipped), "not at the source, or hidden from the user there"
+        why, unseen = {topic: reason for topic, reason, _ in selection.skipped}, "not at the source, or hidden from the user there"
         told = (f"{topic}: {why.get(topic) or unseen + nearest_name(topic, known)}" for topic in unknown)
         raise ArgumentError(f"flow {request.flow} does not copy topic {'; '.join(told)}")
     return Selection(tuple((topic, known[topic]) for topic in request.topics), selection.skipped)

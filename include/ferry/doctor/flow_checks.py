@@ -20,6 +20,7 @@ from ferry.monitoring.status import FlowStatus
 from ferry.permissions.commands import commands
 from ferry.permissions.model import Right
 from ferry.permissions.required import required_rights
+from ferry.pipeline.tables import left_out_lines
 from ferry.syncs.config_differences import by_kind, tombstones_lost
 from ferry.syncs.few_replicas import reassignment, told
 
@@ -192,13 +193,10 @@ def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Fin
         yield failure(where, "status", str(facts.problem), facts.problem.next_step, code)
     if facts.status is None:
         return
-    for text in facts.status.left_out:
-        named = text.startswith("topic ")
-        yield (
-            warning(where, "topics", text, "correct topics or topics.exclude if it should be copied")
-            if named
-            else ok(where, "topics", text)
-        )
+    for text in left_out_lines(entry for entry in facts.status.left_out if entry.expected):
+        yield warning(where, "topics", text, "correct topics or topics.exclude if it should be copied")
+    for text in left_out_lines(entry for entry in facts.status.left_out if not entry.expected):
+        yield ok(where, "topics", text)
     yield from _headroom(where, facts.status, UNSCHEDULED_SECONDS if pause is None else pause, scheduled=pause is not None)
     for stopped in facts.status.stopped[:NAMES_SHOWN]:
         yield failure(where, "partitions", str(stopped), error_named(stopped.error).next_step)

@@ -25,6 +25,7 @@ from ferry.errors import (
 )
 from ferry.ledger.counters import ZERO, Counters
 from ferry.ledger.receipts import Receipt
+from ferry.wire.documents import read_as
 
 REPORT_VERSION = 1
 
@@ -87,10 +88,18 @@ class RepeatedReport:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A topic or partition that was left out on purpose, and why."""
+    """A topic or partition that was left out on purpose, and why.
+
+    `expected`, of a topic that a flow leaves out: whether the config names it, or it was copied before. Else None.
+    """
 
     what: str
     reason: str
+    expected: bool | None = None
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any]) -> Self:
+        return read_as(cls, document, optional=("expected",))  # Ferry 0.1 has not written it
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from ferry.errors import AuthenticationFailed, ClusterUnreachable, PositionDisag
 from ferry.ledger.losses import read_losses, unacknowledged
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.recovery_record import Stage
-from ferry.ledger.run_report import LossReport, PartitionFailure, RunReport, loss_report
+from ferry.ledger.run_report import LossReport, PartitionFailure, RunReport, Skipped, loss_report
 from ferry.ledger.run_summary import DAYS_KEPT
 from ferry.ledger.runs_topic import RunOpened, last_end
 from ferry.monitoring.lag import Lag, PartitionStatus, counted, lag_of
@@ -59,7 +59,7 @@ class FlowStatus:
     one that should follow, but that proves no more that it goes on: it was killed. `missing`: as of missing.py; a look after a run does not
     tell. `last_run` (as of runs.last_ended), `last_verify`: the newest that ended; `newest_run` may go on. `ran`: a run or a seed has
     written to the target. `records_per_second`: how fast the last runs copied. `interval_seconds`: of the schedule. `config`: the file.
-    `left_out`: as of left_out_lines.
+    `left_out`: topics that it does not copy.
     `stage`: a ferry.ledger.recovery_record.Stage; `stage_since` (ms): when groups began to move, 0 while the flow replicates.
     """
 
@@ -82,7 +82,7 @@ class FlowStatus:
     records_per_second: float | None = None
     interval_seconds: float | None = None
     config: str = "mm2.properties"
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[Skipped, ...] = ()
 
     @property
     def counted(self) -> tuple[PartitionStatus, ...]:
@@ -98,6 +98,7 @@ class FlowStatus:
             del fields[name]
         fields["lacking"] = [lack._asdict() for lack in self.lacking]
         fields["open_transactions"] = [entry.document() for entry in self.last_stable_lags]
+        fields["left_out"] = list(left_out_lines(self.left_out))
         fields["limits_broken"] = list(fields.pop("broken"))
         for name, run in (("following", self.following), ("gone", self.gone)):
             fields[name] = None if run is None else {"run_id": run.run_id, "since": run.started, "until": run.follow_until}
@@ -233,7 +234,7 @@ def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple
     ran = known is not None or seen.state.flow is not None or not flow.copies
     stage = (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
     status = FlowStatus(flow.name, partitions, (), behind, broken, seen.lacking, *stage, stopped, ran=ran, config=str(flow.source.path))
-    return seen, replace(status, left_out=tuple(left_out_lines(seen.skipped)))
+    return seen, replace(status, left_out=seen.skipped)
 
 
 def _configs(flow: Flow, source: ClusterAdmin, topics: set[str], *, for_a_run: bool) -> Mapping[str, Mapping[str, ConfigValue]]:

@@ -11,6 +11,7 @@ from ferry.ledger.run_report import loss_report
 from ferry.ledger.sync_outcome import SyncOutcome
 from ferry.monitoring.status import read_flow
 from ferry.pipeline.syncs import Syncs
+from ferry.pipeline.tables import left_out_lines
 from ferry.syncs.names import SyncName
 
 # So many entries of each list are sent; totals count all.
@@ -41,7 +42,7 @@ def read_overview(flow: Flow) -> dict[str, Any]:
             entry.document() for entry in sorted(status.last_stable_lags, key=lambda held: not held.overdue)[:OPEN_NAMED]
         ],
         "broken": [asdict(limit) for limit in status.broken],
-        "left_out": status.left_out,
+        "left_out": list(left_out_lines(status.left_out)),
         "missing": [asdict(entry) for entry in status.missing[:MISSING_NAMED]],
         "ran": status.ran,
         "losses_by_topic": dict(Counter(loss["topic"] for loss in unseen)),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferry.errors import count_of, some_of
 from ferry.policy.naming import is_machinery
-from ferry.policy.selection import BEFORE, NAMED
 
 if TYPE_CHECKING:  # `ferry --help` loads this module
     from ferry.copying.plan import PartitionPlan
@@ -49,12 +48,12 @@ def _text(cell: object) -> str:
 
 
 def left_out_lines(skipped: Iterable[Skipped]) -> Iterator[str]:
-    """A line for each topic that the config names, or that was copied before, and one for all others. Entries about no topic have none."""
+    """A line for each topic that is expected, and one for all others. Entries about no topic have none."""
     others: dict[str, list[str]] = {}
     for entry in skipped:
-        if NAMED in entry.reason or BEFORE in entry.reason:
+        if entry.expected:
             yield f"topic {entry.what} is not copied: {entry.reason}"
-        elif " " not in entry.what and not is_machinery(entry.what):
+        elif entry.expected is not None and not is_machinery(entry.what):
             others.setdefault(entry.reason, []).append(entry.what)
     told = [f"{some_of(names, LISTED_LEFT_OUT)} ({reason})" for reason, names in others.items()]
     if told:

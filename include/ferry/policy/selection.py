@@ -7,22 +7,27 @@ Rules from MirrorSourceConnector.shouldReplicateTopic: `(filter or heartbeats) a
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ferry.errors import ConfigError
 from ferry.policy.filters import NameRule
 from ferry.policy.naming import MOST_HOPS, TOPIC_CHARACTERS, ReplicationPolicy, is_ferry_topic, is_never_copied, origins
 
 
+class LeftOut(NamedTuple):
+    """A topic that is not copied. `expected`: as of ferry.ledger.run_report.Skipped."""
+
+    topic: str
+    reason: str
+    expected: bool | None = False
+
+
 @dataclass(frozen=True)
 class Selection:
-    """Topics to copy as (source topic, remote topic), and the others with the reason."""
+    """Topics to copy as (source topic, remote topic), and the others."""
 
     selected: tuple[tuple[str, str], ...]
-    skipped: tuple[tuple[str, str], ...]
-
-
-# With these words end the reasons of topics that somebody expects to be copied.
-NAMED, BEFORE = "though topics names it", "but it was copied before"
+    skipped: tuple[LeftOut, ...]
 
 
 # A name, or a Java expression that matches one name alone.
@@ -72,7 +77,7 @@ class TopicRules:
         for name in sorted(names):
             reason = self.why_not(name)
             if reason is not None:
-                skipped.append((name, reason))
+                skipped.append(LeftOut(name, reason))
                 continue
             remote = self.remote_topic(name)
             if remote == name and self.policy.renames:

@@ -74,7 +74,7 @@ def sync_scope(context: SyncContext, source: ClusterAdmin, target: ClusterAdmin)
     source_topics, target_topics = source.topics(), target.topics()
     selection = flow.topic_rules.select(source_topics)
     claims = read_claims(flow, target_topics, state.claims, (remote for _, remote in selection.selected))
-    skipped = [Skipped(f"topic {topic}", reason) for topic, reason in selection.skipped]
+    skipped = [Skipped(f"topic {topic}", reason) for topic, reason, _ in selection.skipped]
     others = {remote: claims[remote] for _, remote in selection.selected if claims.get(remote, flow.name) != flow.name}
     claimed = tuple(Skipped(f"topic {remote}", f"flow {writer} writes to it") for remote, writer in others.items())
     copied = {head.topic for head in state.heads.values()}
