@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from ferry.clusters import admin as module
-from ferry.clusters.admin import ATTEMPT_PAUSE_SECONDS, CLOSED_TIMES, ClusterAdmin
+from ferry.clusters.admin import ATTEMPT_PAUSE_SECONDS, CLOSED_TIMES, HIDDEN, ClusterAdmin
 from ferry.clusters.connections import RequestClosed, RequestLost, RequestNotSent
 from ferry.clusters.describe import TopicDescription, WantedTopic
 from ferry.clusters.failures import REFUSALS
@@ -141,6 +141,6 @@ def test_what_a_broker_cannot_tell_now_is_asked_for_again(code: int, admin: tupl
 def test_what_a_broker_refuses_to_tell_is_not_asked_for_again(admin: tuple[ClusterAdmin, list[Any]]) -> None:
     made, answers = admin
     answers += [described(KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.UNKNOWN_TOPIC_OR_PART, 0)]
-    assert made.denied_topics(["t0", "t1", "t2"]) == ("t0",)
+    assert made.topics_that(HIDDEN, ["t0", "t1", "t2"]) == ("t0",)
     assert made.topics([]) == {}
     assert made.visible_configs([]) == ({}, {})

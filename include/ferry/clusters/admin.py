@@ -50,6 +50,8 @@ CONTACT_MILLISECONDS = 10_000
 TOPICS_A_REQUEST = 500
 # A controller refuses a request that creates more than 10,000 partitions.
 PARTITIONS_A_REQUEST = 2_000
+# What a cluster answers about a topic, as its error code.
+EXIST, MISSING, HIDDEN = KafkaError.NO_ERROR, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED
 # By name of the topic or broker: its effective configs; and why those of others could not be read.
 Configs = tuple[dict[str, dict[str, ConfigValue]], dict[str, FerryError]]
 Offsets = tuple[dict[TopicPartition, int], dict[TopicPartition, str]]
@@ -148,25 +150,14 @@ class ClusterAdmin:
         for name, answer in self._described(names).items():
             if isinstance(answer, TopicDescription):
                 found[name] = answer
-            elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # deleted in between
+            elif answer.code() != MISSING:  # deleted in between
                 raise explained(self._cluster, f"describing topic {name}", answer, grant=f"{rights(name)} on topic {name}")
         return found
 
-    def existing_topics(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The topics of `names` that exist and that the user may describe."""
-        return tuple(name for name, answer in self._described(names).items() if isinstance(answer, TopicDescription))
-
-    def denied_topics(self, names: Iterable[str], code: int = KafkaError.TOPIC_AUTHORIZATION_FAILED) -> tuple[str, ...]:
-        """The topics of `names` that the user may not describe, whether they exist or not. `topics` leaves them out.
-
-        `code`: the topics that are refused with this one instead.
-        """
-        refused = ((name, answer.code()) for name, answer in self._described(names).items() if isinstance(answer, KafkaError))
-        return tuple(name for name, found in refused if found == code)
-
-    def lacking_topics(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The topics of `names` that do not exist. Of topics that the user may not describe, nobody knows it."""
-        return self.denied_topics(names, KafkaError.UNKNOWN_TOPIC_OR_PART)
+    def topics_that(self, answer: int, names: Iterable[str]) -> tuple[str, ...]:
+        """The topics of `names` that EXIST, that are MISSING, or that are HIDDEN from the user, whether they exist or not."""
+        codes = ((name, told.code() if isinstance(told, KafkaError) else EXIST) for name, told in self._described(names).items())
+        return tuple(name for name, code in codes if code == answer)
 
     def _described(self, names: Iterable[str] | None) -> dict[str, metadata.Described]:
         return self._asked_by_name("describing topics", metadata.topics, None if names is None else sorted(set(names)))
@@ -238,7 +229,7 @@ class ClusterAdmin:
         for name, answer in answers.items():
             if not isinstance(answer, KafkaError):
                 found[name] = answer
-            elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            elif answer.code() != MISSING:
                 grant = f"{'AlterConfigs' if to_alter else 'DescribeConfigs'} on topic {name}"
                 problems[name] = explained(self._cluster, f"describing the config of topic {name}", answer, grant=grant)
         return found, problems

@@ -8,7 +8,7 @@ count as one cluster: a flow must never copy a cluster to itself.
 
 from dataclasses import dataclass
 
-from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.admin import MISSING, ClusterAdmin
 
 # Enough to meet one that the other side's user may describe.
 NAMES_ASKED = 50
@@ -49,6 +49,6 @@ def likeness(source: ClusterAdmin, target: ClusterAdmin) -> Likeness | None:
 
 def _lacking(owner: ClusterAdmin, names: set[str], other: ClusterAdmin) -> str:
     """The first of the owner's topics that the other cluster lacks, in words. The owner is asked again: a topic may have been deleted."""
-    asked = other.lacking_topics(sorted(names)[:NAMES_ASKED])
+    asked = other.topics_that(MISSING, sorted(names)[:NAMES_ASKED])
     found = owner.topics(asked) if asked else {}
     return next((f"only {owner.alias} has topic {name}" for name in found), "")

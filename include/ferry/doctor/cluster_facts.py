@@ -8,7 +8,7 @@ from confluent_kafka.admin import AclOperation
 
 from ferry.clusters.acl_binding import AclBinding
 from ferry.clusters.acls import read_acls
-from ferry.clusters.admin import TOPICS_A_REQUEST, ClusterAdmin
+from ferry.clusters.admin import HIDDEN, TOPICS_A_REQUEST, ClusterAdmin
 from ferry.clusters.api_versions import Capabilities, ask_capabilities
 from ferry.clusters.describe import ConfigOrigin
 from ferry.clusters.partitions import chunks
@@ -128,7 +128,7 @@ def read_rights_facts(cluster: Cluster, existing: Iterable[str], named: Iterable
     with RightsAdmin(cluster) as admin:
         operations = admin.cluster_operations()
         topics = admin.topic_operations(existing) if enforced else {}
-        hidden = frozenset(admin.denied_topics(named)) if enforced else frozenset[str]()
+        hidden = frozenset(admin.topics_that(HIDDEN, named)) if enforced else frozenset[str]()
         renamed = enforced and cluster.by_certificate and _may_rename(admin)
     return RightsFacts(enforced, acls, operations, topics, hidden, renamed)
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from ferry.clusters.acl_binding import AclResource
-from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.admin import HIDDEN, ClusterAdmin
 from ferry.clusters.consumer_groups import MADE_UP
 from ferry.clusters.failures import granting
 from ferry.config import Cluster, Flow
@@ -32,7 +32,7 @@ def hidden_topics(flow: Flow, source: ClusterAdmin, seen: Collection[str], copie
     asked = topics_to_ask(flow, frozenset(seen), frozenset(copied))
     heartbeats = flow.policy.heartbeats_topic()
     found = []
-    for name in source.denied_topics(asked):
+    for name in source.topics_that(HIDDEN, asked):
         resource = asked[name]
         problem = _problem(flow.source, resource, "Read", ", and DescribeConfigs")
         found.append(Hidden(_short(name), problem, needed=name != heartbeats or heartbeats in flow.topics))

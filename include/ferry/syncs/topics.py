@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.admin import EXIST, ClusterAdmin
 from ferry.clusters.broker_defaults import BrokerDefaults, broker_defaults
 from ferry.clusters.creation import Creation, create_topics
 from ferry.clusters.describe import ConfigOrigin, ConfigValue, TopicDescription, WantedTopic
@@ -201,7 +201,7 @@ def without_refused(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> tuple[
     Some brokers create topics all the same: then the plan says so.
     """
     creation = _created(flow, plan, target, dry_run=True)
-    made = target.existing_topics(new.remote_topic for new in plan.create) if plan.create else ()
+    made = target.topics_that(EXIST, (new.remote_topic for new in plan.create)) if plan.create else ()
     if made:
         told = f"cluster {target.alias} now has {some_of(sorted(made), NAMES_SHOWN)}, though Ferry only asked what it would create"
         told += ": it ignores validate_only, or somebody else creates topics; a run uses them as they are"
