@@ -132,20 +132,17 @@ class Capabilities:
     no_clock: str = ""
 
 
-def lacking(cluster: Cluster, *, needs: Iterable[Feature], wishes: Sequence[Feature]) -> tuple[Lack, ...]:
-    """The `wishes` that the cluster cannot fulfil; BrokerTooOld where it lacks one of `needs`. ClusterUnreachable, AuthenticationFailed."""
+def lacking(
+    cluster: Cluster, topics: Iterable[TopicDescription], *, needs: Iterable[Feature], wishes: Sequence[Feature]
+) -> tuple[Lack, ...]:
+    """The `wishes` that a cluster with these topics cannot fulfil. BrokerTooOld if it lacks one of `needs`. Errors as of ask_cluster."""
     offered, cluster_id = ask_cluster(cluster, _offered)
     service = named(services_at(cluster.bootstrap, cluster_id, offered))
     for need in missing(needs, offered):
         where, mend = f"cluster {cluster.alias} ({cluster.bootstrap})", f"; {mending(need, offered, service)}"
         raise BrokerTooOld(f"{where} {lack(need, offered, service)}: {need.without}{mend}")
-    return tuple(Lack(f"cluster {cluster.alias} {lack(wish, offered, service)}", wish.without) for wish in unfulfilled(wishes, offered))
-
-
-def without_ids(cluster: Cluster, wish: Feature, topics: Iterable[TopicDescription], told: Iterable[Lack]) -> tuple[Lack, ...]:
-    """That topics have no ids although brokers offer requests with them: `wish` (of source or target), unless it is `told` (pure)."""
-    known = any(lack.reason == wish.without for lack in told) or all(topic.topic_id for topic in topics)
-    return () if known else (Lack(f"cluster {cluster.alias} {NO_IDS}", wish.without),)
+    found = unfulfilled(wishes, offered, without_ids=any(topic.topic_id is None for topic in topics))
+    return tuple(Lack(f"cluster {cluster.alias} {lack(wish, offered, service)}", wish.without) for wish in found)
 
 
 async def _offered(connection: ClusterConnection) -> tuple[Mapping[int, int], str]:
@@ -190,7 +187,7 @@ def missing(features: Iterable[Feature], offered: Mapping[int, int]) -> list[Fea
     return [feature for feature in features if offered.get(feature.request.API_KEY, -1) < feature.version]  # type: ignore[attr-defined]
 
 
-def unfulfilled(wishes: Sequence[Feature], offered: Mapping[int, int], *, without_ids: bool = False) -> list[Feature]:
+def unfulfilled(wishes: Sequence[Feature], offered: Mapping[int, int], *, without_ids: bool) -> list[Feature]:
     """As `missing`, without a wish that tells nothing more: without topic ids there are none in fetches.
 
     `without_ids`: topics have none, whatever is offered.

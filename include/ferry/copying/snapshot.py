@@ -11,16 +11,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.api_versions import (
-    REMOTE_TOPIC_IDS,
-    SOURCE_NEEDS,
-    SOURCE_WISHES,
-    TOPIC_IDS,
-    Lack,
-    lacking,
-    target_features,
-    without_ids,
-)
+from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, Lack, lacking, target_features
 from ferry.clusters.coordination import ask_positions
 from ferry.clusters.describe import TopicDescription
 from ferry.clusters.failures import recipient
@@ -105,15 +96,11 @@ def take_snapshot(
     `beside`: topics of the target whose configs the caller wants too, if they exist.
     """
     alike = refuse_same_cluster(flow, source, target)
-    lacks = lacking_features(flow)
     all_positions = ask_positions(flow.target, flow.position_group, stable=stable) if concerns is None else None
     # Whoever holds the flow has read its state before, so the leader is known: Ferry asks for it beside the topics.
     asked_state = ask_own_state(flow, stable=True, anew=True) if stable else None
     source_topics, target_topics = source.topics(), target.topics()
-    lacks += (
-        *without_ids(flow.source, TOPIC_IDS, source_topics.values(), lacks),
-        *without_ids(flow.target, REMOTE_TOPIC_IDS, target_topics.values(), lacks),
-    )
+    lacks = lacking_features(flow, source_topics.values(), target_topics.values())
     selection = flow.topic_rules.select(source_topics) if flow.copies else Selection((), (LeftOut(f"flow {flow.name}", NOT_A_COPY, None),))
     places = {
         TopicPartition(topic, number): TopicPartition(name, number)
@@ -205,10 +192,11 @@ def take_snapshot(
     )
 
 
-def lacking_features(flow: Flow) -> tuple[Lack, ...]:
+def lacking_features(flow: Flow, source: Iterable[TopicDescription], target: Iterable[TopicDescription]) -> tuple[Lack, ...]:
     """Features that the flow would use and that the clusters' releases lack. BrokerTooOld if the flow cannot be copied without one."""
     needs, wishes = target_features(transactions=flow.exactly_once)
-    return (*lacking(flow.source, needs=SOURCE_NEEDS, wishes=SOURCE_WISHES), *lacking(flow.target, needs=needs, wishes=wishes))
+    of_source = lacking(flow.source, source, needs=SOURCE_NEEDS, wishes=SOURCE_WISHES)
+    return of_source + lacking(flow.target, target, needs=needs, wishes=wishes)
 
 
 def _told(
