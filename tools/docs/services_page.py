@@ -7,7 +7,7 @@ from pathlib import Path
 from tools.docs.between import between
 
 from ferry.clusters.service_profiles import SERVICES
-from ferry.clusters.services import Limit, ManagedService, Side
+from ferry.clusters.services import Limit, ManagedService
 from ferry.config.settings import REMOTE_TOPICS
 
 PAGE = Path("docs/compatibility.md")
@@ -28,5 +28,5 @@ def verdict(service: ManagedService) -> str:
 
 
 def _told(limit: Limit) -> str:
-    side = "As a source: " if limit.side is Side.SOURCE else ""
+    side = "As a source: " if limit.of_source else ""
     return f"{side}{limit.what} {limit.ferry[0].upper()}{limit.ferry[1:]}. ([source]({limit.source}))"

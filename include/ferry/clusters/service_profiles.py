@@ -5,7 +5,7 @@ Only what a document says is here. None of these services was there to be tried:
 
 from collections.abc import Iterable
 
-from ferry.clusters.services import Limit, ManagedService, Setting, Side
+from ferry.clusters.services import Limit, ManagedService, Setting
 
 READ = "2026-11-26"
 LEFT_OUT = "Ferry does not copy configs that the service refuses; ferry plan and each run name them"
@@ -155,7 +155,7 @@ REDPANDA = ManagedService(
             "Metadata is answered up to version 8, so there are no topic ids.",
             "before you create a source topic again, stop the flow; then set with ferry seed where copying begins",
             f"{_REDPANDA}/metadata.h",
-            side=Side.SOURCE,
+            of_source=True,
             offered=True,
         ),
         Limit(
@@ -186,7 +186,7 @@ WARPSTREAM = ManagedService(
             "It has no OffsetForLeaderEpoch.",
             "after an unclean leader election Ferry does not notice that other records have taken the place of those that it copied",
             _WARPSTREAM,
-            side=Side.SOURCE,
+            of_source=True,
         ),
     ),
     READ,

@@ -8,14 +8,6 @@ answers. A name makes messages clearer, and limits that no answer tells are said
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
-
-
-class Side(Enum):
-    """Where a flow meets a limit."""
-
-    SOURCE = "source"
-    TARGET = "target"
 
 
 @dataclass(frozen=True)
@@ -33,15 +25,15 @@ class Setting:
 class Limit:
     """What a service does not take, in words. `source`: the address where this was read.
 
-    ferry: what this means for a flow. settings: without them the flow would fail; empty: it needs none. offered: the cluster itself shows
-    it, by the requests that it offers.
+    ferry: what this means for a flow. settings: without them the flow would fail; empty: it needs none. of_source: a flow meets it
+    where it reads, otherwise where it writes. offered: the cluster itself shows it, by the requests that it offers.
     """
 
     what: str
     ferry: str
     source: str
     settings: tuple[Setting, ...] = ()
-    side: Side = Side.TARGET
+    of_source: bool = False
     offered: bool = False
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ferry.clusters.partitions import grouped
 from ferry.clusters.service_profiles import named
-from ferry.clusters.services import Limit, ManagedService, Setting, Side
+from ferry.clusters.services import Limit, ManagedService, Setting
 from ferry.config import ClientRole, Flow
 from ferry.config.mm2_topics import mm2_topics
 from ferry.config.registry.clients import CLIENTS
@@ -26,10 +26,10 @@ def service_findings(flow: Flow, source: ClusterFacts, target: ClusterFacts) -> 
     that need one, the value is one that suits them all.
     What a cluster does not offer is found without this.
     """
-    for side, facts in ((Side.SOURCE, source), (Side.TARGET, target)):
+    for facts in (source, target):
         services = services_of(facts)
-        limits = dict.fromkeys(limit for service in services for limit in service.limits if limit.side is side and not limit.offered)
-        findings = [_finding(flow, facts.alias, limit, services) for limit in limits]
+        met = (limit for service in services for limit in service.limits if limit.of_source is (facts is source) and not limit.offered)
+        findings = [_finding(flow, facts.alias, limit, services) for limit in dict.fromkeys(met)]
         for found in grouped((entry.fix or entry.found, entry) for entry in findings).values():
             yield replace(found[0], found=" ".join(entry.found for entry in found))
 
