@@ -121,11 +121,11 @@ class ClusterAdmin:
 
         Otherwise ClusterUnreachable within ten seconds, AuthenticationFailed sooner.
         """
-        return self._asked("describing the cluster", metadata.cluster_id)
+        return self._connection().cluster_id
 
     def addresses(self) -> frozenset[str]:
         """The advertised addresses of the brokers that are up, as last learned."""
-        return self._asked("listing brokers", metadata.addresses)
+        return self._connection().addresses
 
     def brokers(self, topics: Mapping[str, TopicDescription] | None = None) -> Brokers:
         """The cluster's brokers that are up, as last learned, and those that are down but hold replicas of a topic that the user sees.
@@ -133,7 +133,7 @@ class ClusterAdmin:
         `topics`: counts only these, and asks nobody. Otherwise Ferry asks for all topics, and so learns the brokers anew.
         """
         held = metadata.replica_holders((self.topics() if topics is None else topics).values())
-        up = self._asked("listing brokers", metadata.brokers_up)
+        up = frozenset(self._connection().brokers())
         return Brokers(up, up | held)
 
     def topic_names(self) -> tuple[str, ...]:
@@ -158,6 +158,14 @@ class ClusterAdmin:
         """The topics of `names` that EXIST, that are MISSING, or that are HIDDEN from the user, whether they exist or not."""
         codes = ((name, told.code() if isinstance(told, KafkaError) else EXIST) for name, told in self._described(names).items())
         return tuple(name for name, code in codes if code == answer)
+
+    def _connection(self) -> ClusterConnection:
+        """The open connection, for what it has learned already. Errors as of `_asked`."""
+
+        async def itself(connection: ClusterConnection) -> ClusterConnection:
+            return connection
+
+        return self._asked("looking for brokers", itself)
 
     def _described(self, names: Iterable[str] | None) -> dict[str, metadata.Described]:
         return self._asked_by_name("describing topics", metadata.topics, None if names is None else sorted(set(names)))

@@ -41,23 +41,10 @@ Described: TypeAlias = TopicDescription | KafkaError
 Configured: TypeAlias = dict[str, ConfigValue] | KafkaError
 
 
-async def cluster_id(connection: ClusterConnection) -> str:
-    return connection.cluster_id
-
-
-async def addresses(connection: ClusterConnection) -> frozenset[str]:
-    return connection.addresses
-
-
 async def exists(connection: ClusterConnection, topic: str) -> bool:
     """Whether there is such a topic that the user may describe, or was some seconds ago (KNOWN_SECONDS). RequestNotSent, RequestLost."""
     await connection.leaders.known([topic])
     return not connection.leaders.is_missing(topic) and not connection.leaders.refused(topic)
-
-
-async def brokers_up(connection: ClusterConnection) -> frozenset[int]:
-    """The ids of the brokers that are up, as last learned."""
-    return frozenset(connection.brokers())
 
 
 async def topics(connection: ClusterConnection, names: Collection[str] | None) -> dict[str, Described]:
