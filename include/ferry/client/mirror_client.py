@@ -17,6 +17,7 @@ from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import ArgumentError
 from ferry.policy.java_patterns import java_pattern
+from ferry.policy.naming import origins
 from ferry.syncs.mm2_topics import PARTITION, decoded
 from ferry.wire.internal_records import Checkpoint
 
@@ -116,9 +117,8 @@ class MirrorClient:
     def _sources(self, topic: str) -> list[str]:
         """The aliases in a name, nearest first; ends if an alias repeats, because some policies allow cycles."""
         sources: list[str] = []
-        origin = self.replication_policy.topic_source(topic)
-        while origin is not None and origin not in sources:
+        for origin in origins(self.replication_policy, topic):
+            if origin in sources:
+                break
             sources.append(origin)
-            topic = self.replication_policy.upstream_topic(topic) or ""
-            origin = self.replication_policy.topic_source(topic)
         return sources
