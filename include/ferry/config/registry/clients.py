@@ -28,8 +28,8 @@ _OAUTH = "org.apache.kafka.common.security.oauthbearer."
 _AWS = "software.amazon.msk.auth.iam."
 
 
-def _refused(name: str, meaning: str, instead: str, kind: Kind = kinds.STRING) -> Property:
-    return Property(name, kind, None, meaning, instead, Scope.CLIENT, Effect.REFUSED, ALL)
+def _refused(name: str, meaning: str, instead: str) -> Property:
+    return Property(name, kinds.STRING, None, meaning, instead, Scope.CLIENT, Effect.REFUSED, ALL)
 
 
 _client = partial(Property, scope=Scope.CLIENT, roles=ALL)

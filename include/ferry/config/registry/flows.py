@@ -31,8 +31,8 @@ def _filter(name: str, default: str, meaning: str) -> Property:
     return Property(name, kinds.java_class(MM2 + default, own=True), MM2 + default, meaning)
 
 
-def _refused(name: str, meaning: str, instead: str, scope: Scope = Scope.FLOW) -> Property:
-    return Property(name, kinds.STRING, None, meaning, instead, scope, Effect.REFUSED)
+def _refused(name: str, meaning: str, instead: str) -> Property:
+    return Property(name, kinds.STRING, None, meaning, instead, effect=Effect.REFUSED)
 
 
 def _older(name: str, successor: str, why: str) -> Property:
