@@ -389,10 +389,6 @@ class ClusterConnection:
     def denied(self, doing: str, right: str) -> NotAuthorized:
         return denied(self._cluster, doing, right)
 
-    async def supports_transactions_v2(self) -> bool:
-        """Whether the cluster's finalized `transaction.version` is 2 or more (KIP-890)."""
-        return (await self.features()).get("transaction.version", 0) >= 2
-
     async def newest(self) -> Mapping[int, int]:
         """The newest version that brokers take of each request, by API key, as the first broker said that Ferry connected to."""
         versions: Mapping[int, tuple[int, int]] = self._manager.broker_version_data.api_versions

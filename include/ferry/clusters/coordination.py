@@ -107,8 +107,8 @@ class Coordinator:
         return self._transactional_id
 
     async def transactions_v2(self) -> bool:
-        """Whether partitions need not be added to a transaction (KIP-890)."""
-        return await self._connection.supports_transactions_v2()
+        """Whether partitions need not be added to a transaction: the finalized `transaction.version` is 2 or more (KIP-890)."""
+        return (await self._connection.features()).get("transaction.version", 0) >= 2
 
     async def look_up(self) -> None:
         """Find the coordinator of the transactional id, so that the next request need not. If nobody knows it, that request asks again."""

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any
 
 from ferry.errors import ConfigError
@@ -48,16 +49,14 @@ def find(name: str) -> Any:
     if not colon or not module or not path:
         raise ConfigError(f"{name} must be written as package.module:Class")
     try:
-        found: Any = importlib.import_module(module)
+        found = importlib.import_module(module)
     except Exception as problem:
         what = f"module {module} cannot be imported ({type(problem).__name__}: {problem}); is its directory on PYTHONPATH?"
         raise ConfigError(what) from problem
-    for part in path.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError as problem:
-            raise ConfigError(f"module {module} has no {path}") from problem
-    return found
+    try:
+        return attrgetter(path)(found)
+    except AttributeError as problem:
+        raise ConfigError(f"module {module} has no {path}") from problem
 
 
 def _require(name: str, found: Any, args: str | None, *methods: str) -> None:

@@ -212,14 +212,14 @@ def _without_covered(covers: Iterable[Cover]) -> tuple[Cover, ...]:
 def topic_covers(flow: Flow) -> tuple[Cover, ...]:
     """Covers for the valid topic names that `topics` can match."""
     if is_custom(flow.mirroring.topic_filter_class):
-        return (Cover("", open=True, exact=False),)
+        return UNKNOWN
     return tuple(cover for cover in covering(flow.topics) if (_TOPIC_START if cover.open else _TOPIC_NAME).fullmatch(cover.text))
 
 
 def group_covers(flow: Flow) -> tuple[Cover, ...]:
     """Covers for the names that `groups` can match."""
     if is_custom(flow.mirroring.group_filter_class):
-        return (Cover("", open=True, exact=False),)
+        return UNKNOWN
     accepted = flow.group_filter
     found = covering(flow.mirroring.groups)
     return tuple(cover for cover in found if cover.open or (accepted.why_not(cover.text) is None and not is_ferry_group(cover.text)))

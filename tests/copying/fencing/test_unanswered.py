@@ -84,11 +84,11 @@ def test_who_asks_once_more_does_not_count_what_lanes_have_waited(tmp_path: Path
         told.append((writer._connection.unreachable, writer._connection.without_coordinators, dict(writer._connection.coordinators)))
         return identity
 
-    async def newest_protocol(_: ClusterConnection) -> bool:
+    async def newest_protocol(_: Coordinator) -> bool:
         return True
 
     monkeypatch.setattr(Coordinator, "prove", settle)
-    monkeypatch.setattr(ClusterConnection, "supports_transactions_v2", newest_protocol)
+    monkeypatch.setattr(Coordinator, "transactions_v2", newest_protocol)
     now = time.monotonic()
     for asked in (now - seconds for seconds in range(80, 0, -5)):
         writer._connection._outage.asked(asked)
