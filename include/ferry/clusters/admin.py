@@ -159,6 +159,14 @@ class ClusterAdmin:
         codes = ((name, told.code() if isinstance(told, KafkaError) else EXIST) for name, told in self._described(names).items())
         return tuple(name for name, code in codes if code == answer)
 
+    def cluster_operations(self) -> frozenset[str] | None:
+        """What the user may do to the cluster (KIP-430, names of AclOperation); None: the broker does not say."""
+        return self._asked("describing the cluster", metadata.cluster_operations)
+
+    def topic_operations(self, names: Iterable[str]) -> dict[str, frozenset[str]]:
+        """What the user may do to those of `names` that exist and that the user may describe."""
+        return self._asked("describing topics", metadata.topic_operations, sorted(names))
+
     def _connection(self) -> ClusterConnection:
         """The open connection, for what it has learned already. Errors as of `_asked`."""
 
@@ -318,29 +326,17 @@ class ClusterAdmin:
             for key, error in errors.items()
         }
 
-    def _answers(self, method: str, wanted: Mapping[Key, Any], gather: Callable[[list[Any]], Any] = list, **options: Any) -> dict[Key, Any]:
+    def _answers(self, method: str, wanted: Mapping[Key, Any], **options: Any) -> dict[Key, Any]:
         """The answers of the client's `method` for the arguments `wanted`, by key; a KafkaError where one failed."""
         answers: dict[Key, Any] = {}
         for seconds in self._attempts():
             left = {key: argument for key, argument in wanted.items() if key not in answers or is_passing(answers[key])}
-            futures = getattr(self._clients.admin, method)(gather(list(left.values())), request_timeout=seconds, **options) if left else {}
+            futures = getattr(self._clients.admin, method)(list(left.values()), request_timeout=seconds, **options) if left else {}
             answers |= {key: _result_of(partial(future.result, seconds + 1.0)) for key, future in zip(left, futures.values(), strict=True)}
             if not any(is_passing(answer) for answer in answers.values()):
                 self._clients.answered = True
                 break
         return answers
-
-    def _retried(self, doing: str, ask: Callable[[float], Any]) -> Any:
-        """What `ask` gives; it gets the seconds of each attempt."""
-        found: Any = None
-        for seconds in self._attempts():
-            found = _result_of(partial(ask, seconds))
-            if not is_passing(found):
-                break
-        if isinstance(found, KafkaError):
-            raise explained(self._cluster, doing, found, self._earlier_error())
-        self._clients.answered = True
-        return found
 
     def _attempts(self) -> Iterator[float]:
         """Seconds for each attempt at a request, each with a new client. A cluster that has never answered gets one attempt."""

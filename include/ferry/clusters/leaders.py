@@ -46,11 +46,11 @@ NO_NODE = -1
 NO_LEADER = Leader(NO_NODE, -1)
 
 
-def metadata_request(topics: Iterable[str] | None) -> MetadataRequest:
-    """Asks for these topics; None: for all that the user may describe."""
+def metadata_request(topics: Iterable[str] | None, **more: Any) -> MetadataRequest:
+    """Asks for these topics; None: for all that the user may describe. `more`: other fields."""
     topic_type = MetadataRequest.MetadataRequestTopic
     wanted = None if topics is None else [topic_type(name=topic) for topic in topics]
-    return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+    return MetadataRequest(topics=wanted, allow_auto_topic_creation=False, **more)
 
 
 class Leaders:

@@ -10,6 +10,7 @@ from uuid import UUID
 from confluent_kafka import KafkaError
 from kafka.protocol.admin import DescribeConfigsRequest
 
+from ferry.clusters.acl_binding import OPERATIONS
 from ferry.clusters.answers import METADATA, Action
 from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.describe import ConfigOrigin, ConfigValue, TopicDescription
@@ -18,6 +19,8 @@ from ferry.clusters.failures import is_passing
 from ferry.clusters.leaders import NO_TOPIC_ID, metadata_request
 from ferry.clusters.partitions import chunks
 
+# The newest version that tells what the user may do to the cluster; and the operation that stands there if nobody tells it.
+CLUSTER_OPERATIONS, NOT_TOLD = 10, 31
 # Kafka's codes of a resource (ConfigResource.Type).
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 # DescribeConfigsResponse.ConfigSource.
@@ -53,6 +56,26 @@ async def topics(connection: ClusterConnection, names: Collection[str] | None) -
     connection.learn_brokers(answer)
     connection.leaders.take(answer)
     return {topic.name: _described(topic) for topic in answer.topics}
+
+
+async def cluster_operations(connection: ClusterConnection) -> frozenset[str] | None:
+    """What the user may do to the cluster (KIP-430); None: the broker does not say. RequestNotSent, RequestLost."""
+    request = metadata_request([], include_cluster_authorized_operations=True, max_version=CLUSTER_OPERATIONS)
+    return _operations((await connection.send(request)).authorized_operations)
+
+
+async def topic_operations(connection: ClusterConnection, names: Sequence[str]) -> dict[str, frozenset[str]]:
+    """The same of topics, without those that are missing or hidden."""
+    found: dict[str, frozenset[str]] = {}
+    for some in chunks(names, RESOURCES_A_REQUEST):
+        answer = await connection.send(metadata_request(some, include_topic_authorized_operations=True))
+        told = ((topic.name, _operations(topic.authorized_operations)) for topic in answer.topics)
+        found |= {name: operations for name, operations in told if operations is not None}
+    return found
+
+
+def _operations(told: Collection[int] | None) -> frozenset[str] | None:
+    return None if told is None or NOT_TOLD in told else frozenset(name for code, name in enumerate(OPERATIONS, 2) if code in told)
 
 
 def _described(topic: Any) -> Described:

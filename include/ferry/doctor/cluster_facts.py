@@ -3,15 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from confluent_kafka import KafkaError, TopicCollection
-from confluent_kafka.admin import AclOperation
-
 from ferry.clusters.acl_binding import AclBinding
 from ferry.clusters.acls import read_acls
-from ferry.clusters.admin import HIDDEN, TOPICS_A_REQUEST, ClusterAdmin
+from ferry.clusters.admin import HIDDEN, ClusterAdmin
 from ferry.clusters.api_versions import Capabilities, ask_capabilities
 from ferry.clusters.describe import ConfigOrigin
-from ferry.clusters.partitions import chunks
 from ferry.clusters.shared_connection import first_contact
 from ferry.config import ClientRole, Cluster
 from ferry.errors import FerryError, NotAuthorized
@@ -70,31 +66,6 @@ class RightsFacts:
     renamed: bool = False
 
 
-class RightsAdmin(ClusterAdmin):
-    """Asks what the user may do (KIP-430). A context manager like ClusterAdmin."""
-
-    def cluster_operations(self) -> frozenset[str] | None:
-        """What the user may do to the cluster; None: the broker does not say."""
-
-        def ask(seconds: float) -> object:
-            future = self._clients.admin.describe_cluster(request_timeout=seconds, include_authorized_operations=True)
-            return future.result(seconds + 1.0).authorized_operations
-
-        found = self._retried("describing the cluster", ask)
-        return None if found is None else _names(found)
-
-    def topic_operations(self, names: Iterable[str]) -> dict[str, frozenset[str]]:
-        """What the user may do to those of `names` that exist and that the user may describe."""
-        found = {}
-        for chunk in chunks(sorted(names), TOPICS_A_REQUEST):
-            wanted = {name: name for name in chunk}
-            for name, answer in self._answers("describe_topics", wanted, TopicCollection, include_authorized_operations=True).items():
-                # Topics that are missing or hidden are left out.
-                if not isinstance(answer, KafkaError) and answer.authorized_operations is not None:
-                    found[name] = _names(answer.authorized_operations)
-        return found
-
-
 def read_cluster_facts(cluster: Cluster) -> ClusterFacts:
     """Ask the cluster. An error is a fact too."""
     alias, bootstrap, login = cluster.alias, cluster.bootstrap, cluster.login_of(ClientRole.ADMIN)
@@ -125,7 +96,7 @@ def read_rights_facts(cluster: Cluster, existing: Iterable[str], named: Iterable
         enforced = acls is not None
     except NotAuthorized:
         acls, enforced = None, True
-    with RightsAdmin(cluster) as admin:
+    with ClusterAdmin(cluster) as admin:
         operations = admin.cluster_operations()
         topics = admin.topic_operations(existing) if enforced else {}
         hidden = frozenset(admin.topics_that(HIDDEN, named)) if enforced else frozenset[str]()
@@ -149,7 +120,3 @@ def _may_rename(admin: ClusterAdmin) -> bool:
         return names_certificates({name: entry.value for name, entry in admin.broker_configs().items()})
     except FerryError:
         return True
-
-
-def _names(operations: Iterable[AclOperation]) -> frozenset[str]:
-    return frozenset(operation.name for operation in operations)
