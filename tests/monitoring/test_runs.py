@@ -15,6 +15,7 @@ from ferry.ledger.run_summary import RunLag, RunSummary, encode_run_part
 from ferry.ledger.runs_topic import RECORD_VERSION, RunOpened, RunResult, RunSync
 from ferry.monitoring.runs import DagRunFacts, copy_speed, empty_run, history_points, joined_runs, last_ended
 from ferry.monitoring.runs_reading import VERIFIES_KEPT, recent_runs
+from ferry.monitoring.verdict import Signs
 from ferry.page.documents import FlowView, PageFlow, overview
 from ferry.page.overview import Overview
 from ferry.page.snapshots import Snapshot
@@ -207,7 +208,7 @@ def test_the_note_of_a_run_says_why_its_task_failed(tasks: tuple[str, ...], prob
 def test_a_dry_run_is_no_copy_that_went_well() -> None:
     failed = {**empty_run("r"), "started": BEGIN, "state": "failed"}
     dry = replace(facts("look", "success", "2026-11-21T10:09:00.000+00:00"), dry=True)
-    seen, runs = Snapshot(Overview(()), NOW), Snapshot({"runs": [failed]}, NOW)
+    seen, runs = Snapshot(Overview((), Signs("A->B")), NOW), Snapshot({"runs": [failed]}, NOW)
     flow = PageFlow("A->B", "A", "B", "ferry.A.B", "ferry.A.B.verify", None, None, copies=True, config="mm2.properties")
     (found,) = overview([FlowView(flow, seen, runs, (dry,))], NOW)["flows"]
     assert (found["last_run"]["state"], found["health"]) == ("dry run", "failing")

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 import ferry.page
+from ferry.clusters.partitions import TopicPartition
 from ferry.config.settings import LAG_RECORDS
+from ferry.copying.last_stable_lag import LastStableLag
 from ferry.errors import ExitCode, all_errors, is_error
-from ferry.ledger.run_report import LossReport
+from ferry.ledger.run_report import LossReport, PartitionFailure
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
@@ -21,33 +23,31 @@ from ferry.monitoring.missing import COMPACTED, LAST_MOMENT, Missing
 from ferry.monitoring.runs import empty_run
 from ferry.monitoring.status import FlowStatus
 from ferry.monitoring.verdict import Health, Signs, not_counted, verdict_of
-from ferry.page.overview import Overview
 from ferry.page.problem import Problem
 
 pytestmark = pytest.mark.unit
 
 IDLE = PartitionStatus("orders", 0, "A.orders", 100, 100, 0, 0, 0.0, None, None, 0)
 BEHIND = replace(IDLE, topic="clicks", lag_records=10, lag_seconds=30.0)
-LOSS = {"topic": "orders", "partition": 0, "upstream_start": 5, "upstream_end": 9, "reason": "", "kind": "loss", "acknowledged": False}
-SEEN_LOSS = {**LOSS, "acknowledged": True}
+LOSS = LossReport("orders", 0, 5, 9, "")
 STOPPED = {"topic": "orders", "partition": 1, "error": "TargetRecreated", "problem": "deleted"}
-HELD = {"topic": "orders", "partition": 0, "held_topic": "A.orders", "cluster": "B", "overdue": True, "remedy": "end it"}
-HELD |= {"stable_end": 5, "high_watermark": 8, "age_ms": 1_200_000}
-DENIED = {"topic": "payments", "partition": -1, "error": "NotAuthorized", "problem": "grant Read on topic payments"}
+STOP = PartitionFailure("orders", 1, "TargetRecreated", "deleted")
+HELD = LastStableLag("orders", 0, "B", "b:9092", TopicPartition("A.orders", 0), 5, 8, 1_200_000, overdue=True)
+DENIED = PartitionFailure("payments", -1, "NotAuthorized", "grant Read on topic payments")
 NOT_READ = "1 topic stopped (NotAuthorized): topic payments: grant Read on topic payments; how far behind: unknown"
 GAP = Missing("orders", 0, 1, 1_000, first_time=1_000)
 NOW = 1_800_000_000.0
 UNREACHABLE = Problem("ClusterUnreachable", "cluster B (b:9092) does not answer", "check it")
 REFUSED = Problem("UnreadableRecord", "damaged", "look")
-HEALTHY = replace(Overview((IDLE,)).signs("A->B"), interval_seconds=600.0)
+HEALTHY = FlowStatus("A->B", (IDLE,), (), interval_seconds=600.0).signs
 
 
-def seen(overview: Overview, **more: Any) -> Signs:
-    return replace(overview.signs("A->B"), **more)
+def seen(*partitions: PartitionStatus, losses: tuple[LossReport, ...] = (), **more: Any) -> Signs:
+    return FlowStatus("A->B", partitions or (IDLE,), losses, **more).signs
 
 
-def lagging(records: int = 10, seconds: float = 30.0, headroom: float | None = None) -> Overview:
-    return Overview((IDLE, replace(BEHIND, lag_records=records, lag_seconds=seconds, headroom_seconds=headroom)))
+def lagging(records: int = 10, seconds: float = 30.0, headroom: float | None = None) -> PartitionStatus:
+    return replace(BEHIND, lag_records=records, lag_seconds=seconds, headroom_seconds=headroom)
 
 
 def run(state: str, *, failed: list[dict[str, Any]] | None = None, syncs: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -75,13 +75,12 @@ GROUP_FAILED = {"failed": 1, "why": {"error": "GroupFailed", "problem": "group b
         (Signs("A->B", problem=Problem("AuthenticationFailed", "no", "log in")), Health.UNREACHABLE, "no"),
         (Signs("A->B", problem=REFUSED), Health.FAILING, "damaged"),
         (
-            seen(Overview((IDLE,), (LOSS,), 1, 1, 4)),
+            seen(losses=(LOSS,)),
             Health.LOSS,
             "the source deleted 4 records that Ferry had not copied: orders-0 offsets 5 to 8",
         ),
-        (seen(Overview((IDLE,), (SEEN_LOSS,), 1, 0)), Health.HEALTHY, None),
         (
-            seen(Overview((IDLE,), (LOSS,) * 4, 9, 9, 36)),
+            replace(seen(losses=(LOSS,) * 4), losses_total=9, lost_records=36),
             Health.LOSS,
             "the source deleted 36 records that Ferry had not copied: " + "orders-0 offsets 5 to 8; " * 3 + "and 6 more",
         ),
@@ -112,40 +111,40 @@ GROUP_FAILED = {"failed": 1, "why": {"error": "GroupFailed", "problem": "group b
             "the last run failed 2 min ago: cluster B (b:9092) does not answer; now both clusters answer",
         ),
         (
-            seen(Overview((IDLE,), stopped=(STOPPED,), stopped_total=1), last_run=run("partly failed", failed=[STOPPED])),
+            seen(stopped=(STOP,), last_run=run("partly failed", failed=[STOPPED])),
             Health.FAILING,
             "1 partition stopped (TargetRecreated): orders-1: deleted",
         ),
         (
             seen(
-                Overview((IDLE,), open_transactions=(HELD,)),
+                last_stable_lags=(HELD,),
                 last_run=run("partly failed", failed=[{**STOPPED, "error": "TransactionHangs"}]),
             ),
             Health.FAILING,
             "1 transaction open for too long: A.orders-0 on B (open for 20 min, 3 records wait behind it)",
         ),
         (
-            seen(Overview((IDLE,), ({**LOSS, "kind": "skipped"},), 1, 1, 4)),
+            seen(losses=(replace(LOSS, kind="skipped"),)),
             Health.LOSS,
             "the target refused 4 records: orders-0 offsets 5 to 8",
         ),
         (
-            seen(Overview((IDLE,), (LOSS, {**LOSS, "kind": "skipped"}), 2, 2, 8)),
+            seen(losses=(LOSS, replace(LOSS, kind="skipped"))),
             Health.LOSS,
             "lost for good: 8 records: orders-0 offsets 5 to 8; orders-0 offsets 5 to 8",
         ),
         (
-            seen(Overview((IDLE,), stopped=(STOPPED,), stopped_total=1)),
+            seen(stopped=(STOP,)),
             Health.FAILING,
             "1 partition stopped (TargetRecreated): orders-1: deleted",
         ),
         (
-            seen(Overview((IDLE,), stopped=({**STOPPED, "partition": -1},), stopped_total=1)),
+            seen(stopped=(replace(STOP, partition=-1),)),
             Health.FAILING,
             "1 topic stopped (TargetRecreated): topic orders: deleted; how far behind: unknown",
         ),
         (
-            seen(Overview((IDLE,), open_transactions=(HELD,))),
+            seen(last_stable_lags=(HELD,)),
             Health.FAILING,
             "1 transaction open for too long: A.orders-0 on B (open for 20 min, 3 records wait behind it)",
         ),
@@ -170,7 +169,7 @@ GROUP_FAILED = {"failed": 1, "why": {"error": "GroupFailed", "problem": "group b
             Health.QUEUED,
             "run r1 was queued 2 min ago",
         ),
-        (seen(Overview((IDLE,), open_transactions=({**HELD, "overdue": False},))), Health.HEALTHY, None),
+        (seen(last_stable_lags=(replace(HELD, overdue=False),)), Health.HEALTHY, None),
         (replace(HEALTHY, last_verify={"differences_total": 2}), Health.FAILING, "the last verify found 2 differences"),
         (replace(HEALTHY, last_verify={"differences_total": 0}), Health.HEALTHY, None),
         (seen(lagging(seconds=1200.0), interval_seconds=600.0), Health.HEALTHY, None),
@@ -181,12 +180,12 @@ GROUP_FAILED = {"failed": 1, "why": {"error": "GroupFailed", "problem": "group b
         ),
         (seen(lagging(seconds=1e6)), Health.HEALTHY, None),
         (
-            seen(Overview((replace(BEHIND, lag_seconds=1e6, heartbeats=True),)), interval_seconds=600.0),
+            seen(replace(BEHIND, lag_seconds=1e6, heartbeats=True), interval_seconds=600.0),
             Health.HEALTHY,
             None,
         ),
         (
-            seen(Overview((IDLE,), broken=(BrokenLimit(LAG_RECORDS, "clicks", 12, 10), BrokenLimit(LAG_RECORDS, "orders", 11, 10)))),
+            seen(broken=(BrokenLimit(LAG_RECORDS, "clicks", 12, 10), BrokenLimit(LAG_RECORDS, "orders", 11, 10))),
             Health.LAGGING,
             "2 topics are more than 10 records behind (ferry.alert.lag.records): clicks, orders",
         ),
@@ -207,10 +206,8 @@ def test_the_word_and_the_reason(signs: Signs, health: Health, reason: str | Non
 
 
 def test_the_worst_names_the_flow_and_every_reason_is_told() -> None:
-    found = replace(
-        lagging(seconds=9e9), losses=(LOSS,), losses_total=1, losses_open=1, stopped=(STOPPED,), stopped_total=1, missing=(GAP,)
-    )
-    signs = seen(found, problem=UNREACHABLE, last_run=run("failed"), interval_seconds=60.0)
+    signs = seen(lagging(seconds=9e9), losses=(LOSS,), stopped=(STOP,), missing=(GAP,), last_run=run("failed"), interval_seconds=60.0)
+    signs = replace(signs, problem=UNREACHABLE)
     verdict = verdict_of(signs, NOW)
     assert verdict.health is Health.UNREACHABLE
     assert [reason.text.split(" ")[0] for reason in verdict.reasons] == ["cluster", "the", "1", "the", "999", "behind"]
@@ -220,7 +217,7 @@ def test_the_worst_names_the_flow_and_every_reason_is_told() -> None:
 
 
 def test_missing_records_name_the_backfill_that_copies_them() -> None:
-    verdict = verdict_of(seen(Overview((IDLE,), missing=(GAP, replace(GAP, topic="clicks", end=5)))), NOW)
+    verdict = verdict_of(seen(missing=(GAP, replace(GAP, topic="clicks", end=5))), NOW)
     assert (verdict.health, verdict.reasons[0].text) == (
         Health.MISSING,
         (
@@ -230,9 +227,9 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
     )
     command = "ferry backfill mm2.properties --flow 'A->B' --topic orders --topic clicks --from 1970-01-01T00:00:01Z"
     assert verdict.next_step.startswith(f"{command} --until 2027-01-15")
-    future = verdict_of(seen(Overview((IDLE,), missing=(replace(GAP, first_time=LAST_MOMENT - 1),))), NOW)
+    future = verdict_of(seen(missing=(replace(GAP, first_time=LAST_MOMENT - 1),)), NOW)
     assert future.next_step.endswith("--from 9999-12-31T23:59:58Z --until 9999-12-31T23:59:59Z"), "an interval that is not empty"
-    compacted = verdict_of(seen(Overview((IDLE,), missing=(replace(GAP, obstacle=COMPACTED),))), NOW)
+    compacted = verdict_of(seen(missing=(replace(GAP, obstacle=COMPACTED),)), NOW)
     assert (compacted.health, compacted.next_step) == (Health.MISSING, COMPACTED)
 
 
@@ -266,7 +263,7 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         ),
         (seen(lagging(records=1)), "A->B is healthy, 1 record behind, the oldest 30 s old"),
         (
-            seen(Overview((IDLE,), missing=(GAP,)), last_run=ENDED),
+            seen(missing=(GAP,), last_run=ENDED),
             (
                 "A->B is not complete: 999 records missing in 1 topic: orders (ferry seed set the positions past them; a backfill copies "
                 "them, and nothing twice); otherwise up to date; last run 2 min ago copied 4,999 records"
@@ -274,19 +271,19 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         ),
         (replace(HEALTHY, problem=UNREACHABLE), "A->B cannot be read: cluster B (b:9092) does not answer"),
         (
-            seen(Overview((IDLE,), stopped=(DENIED,), stopped_total=1), last_run=ENDED),
+            seen(stopped=(DENIED,), last_run=ENDED),
             f"A->B is failing: {NOT_READ}; the rest is up to date; last run 2 min ago copied 4,999 records",
         ),
         (
-            seen(Overview((IDLE, BEHIND), stopped=(DENIED,), stopped_total=1)),
+            seen(IDLE, BEHIND, stopped=(DENIED,)),
             f"A->B is failing: {NOT_READ}; the rest is 10 records behind, the oldest 30 s old",
         ),
         (
-            seen(Overview((IDLE,), stopped=(STOPPED,), stopped_total=1)),
+            seen(stopped=(STOP,)),
             "A->B is failing: 1 partition stopped (TargetRecreated): orders-1: deleted; otherwise up to date",
         ),
         (
-            seen(Overview((IDLE,), open_transactions=(HELD,)), last_run=ENDED),
+            seen(last_stable_lags=(HELD,), last_run=ENDED),
             (
                 "A->B is failing: 1 transaction open for too long: A.orders-0 on B (open for 20 min, 3 records wait behind it); "
                 "the rest is up to date; last run 2 min ago copied 4,999 records"
@@ -299,16 +296,18 @@ def test_a_line_says_all_of_it(signs: Signs, line: str) -> None:
 
 
 def test_what_the_lag_leaves_out_is_told_beside_it() -> None:
-    found = Overview((IDLE,), stopped=(DENIED, STOPPED), stopped_total=2, open_transactions=(HELD,))
-    assert not_counted(found.signs("A->B")) == ["unknown for topic payments", "3 records behind an open transaction"]
+    assert not_counted(seen(stopped=(DENIED, STOP), last_stable_lags=(HELD,))) == [
+        "unknown for topic payments",
+        "3 records behind an open transaction",
+    ]
     assert not_counted(HEALTHY) == []
 
 
 def test_partitions_that_stopped_for_one_reason_each_say_what_is_their_own() -> None:
     again = "remote topic A.t was deleted and created again; "
     problem = again + "what was copied of t-{0} below source offset 9{0} is gone; the topic had topic id x"
-    stopped = tuple({"topic": "t", "partition": n, "error": "TargetRecreated", "problem": problem.format(n)} for n in range(2))
-    (reason,) = verdict_of(Overview((IDLE,), stopped=stopped, stopped_total=2).signs("A->B"), NOW).reasons
+    stopped = tuple(PartitionFailure("t", n, "TargetRecreated", problem.format(n)) for n in range(2))
+    (reason,) = verdict_of(seen(stopped=stopped), NOW).reasons
     assert reason.text == (
         "2 partitions stopped (TargetRecreated): t-0, t-1: remote topic A.t was deleted and created again; "
         "what was copied of t-0 below source offset 90 is gone; what was copied of t-1 below source offset 91 is gone"
@@ -316,7 +315,7 @@ def test_partitions_that_stopped_for_one_reason_each_say_what_is_their_own() -> 
 
 
 def test_a_next_step_names_commands_to_paste() -> None:
-    signs = replace(seen(Overview((IDLE,), (LOSS,), 1, 1, 4)), config="/etc/ferry/mm2.properties")
+    signs = replace(seen(losses=(LOSS,)), config="/etc/ferry/mm2.properties")
     assert verdict_of(signs, NOW).next_step.endswith(
         "so that it does not happen again; then end this warning: ferry ack-loss /etc/ferry/mm2.properties --flow 'A->B'"
     )
@@ -327,18 +326,18 @@ def test_a_next_step_names_commands_to_paste() -> None:
     [
         (HEALTHY, "A->B: nothing is left to copy; ferry status also looks for records that a seed left out"),
         (seen(lagging()), "A->B is 10 records behind, the oldest 30 s old"),
-        (seen(Overview((IDLE,)), losses=[LossReport("orders", 0, 5, 9, "")], losses_total=1), "A->B has lost records: "),
+        (seen(losses=(LOSS,)), "A->B has lost records: "),
     ],
 )
 def test_a_run_says_how_far_the_flow_is_and_never_that_it_is_healthy(signs: Signs, line: str) -> None:
     assert verdict_of(signs, NOW).after_run.startswith(line)
 
 
-def test_a_status_and_the_page_judge_alike() -> None:
+def test_heartbeats_are_no_lag_and_a_status_says_its_health() -> None:
     status = FlowStatus("A->B", (IDLE, replace(IDLE, topic="heartbeats", lag_records=1, lag_seconds=1e9, heartbeats=True)), ())
     assert str(status.verdict(NOW)) == "A->B is healthy, up to date"
     status = replace(status, missing=(GAP,), last_run=ENDED)
-    assert status.verdict(NOW) == verdict_of(seen(Overview(status.partitions, missing=(GAP,)), last_run=ENDED), NOW)
+    assert status.verdict(NOW) == verdict_of(seen(missing=(GAP,), last_run=ENDED), NOW)
     assert status.document()["health"] == "missing"
 
 
@@ -350,7 +349,7 @@ def test_the_page_has_a_sign_for_every_state_of_a_run() -> None:
 
 
 def test_a_new_flow_whose_dag_is_paused_is_not_healthy() -> None:
-    found = verdict_of(seen(lagging(33_780, 5_640.0), paused=True, ran=False, newest_run={**run("queued"), "started": None}), NOW)
+    found = verdict_of(replace(seen(lagging(33_780, 5_640.0), ran=False, newest_run={**run("queued"), "started": None}), paused=True), NOW)
     assert [reason.health for reason in found.reasons] == [Health.PAUSED, Health.NEVER_RAN, Health.QUEUED]
     assert str(found) == "A->B is paused: its DAG is paused, so no run starts; 33,780 records behind, the oldest 94 min old"
     assert found.next_step == "unpause the DAG in Airflow"

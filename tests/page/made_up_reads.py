@@ -21,6 +21,8 @@ from ferry.ledger.sync_outcome import Change, SyncOutcome
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.missing import COMPACTED
 from ferry.monitoring.runs_reading import recent_runs
+from ferry.monitoring.status import FlowStatus
+from ferry.monitoring.verdict import held_by
 from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, timeline
 from ferry.page.flow_reading import drift_of
 from ferry.page.groups_reading import _row
@@ -64,16 +66,24 @@ def partition_row(topic: str, partition: int, lag: int = 0, *, alias: str = "A",
 def overview(topics: Iterable[str] = TOPICS, lag: int = 0, partitions: int = 3, **more: Any) -> Overview:
     """Every topic lags the more, the later it is named."""
     rows = [partition_row(topic, number, lag * place) for place, topic in enumerate(topics) for number in range(partitions)]
-    return Overview(tuple(rows), **more)
+    return overview_of(rows, **more)
+
+
+def overview_of(rows: Iterable[PartitionStatus], **more: Any) -> Overview:
+    """`more`: fields of the status."""
+    status = FlowStatus("A->B", tuple(rows), (), **more)
+    return Overview(status.partitions, status.signs)
 
 
 def with_losses(seen: Overview, topic: str = "payments", reason: str = "the source dropped them before they were copied") -> Overview:
     """Two ranges lost, one of them acknowledged."""
+    lost = LossReport(topic, 0, 3_000, 3_120, reason)
     found = [
-        {**asdict(LossReport(topic, 0, 3_000, 3_120, reason)), "run_id": "scheduled__1", "acknowledged": False},
+        {**asdict(lost), "run_id": "scheduled__1", "acknowledged": False},
         {**asdict(LossReport(topic, 2, 40, 41, f"{REFUSED}: RecordTooLarge", "skipped")), "run_id": "scheduled__2", "acknowledged": True},
     ]
-    return replace(seen, losses=tuple(found), losses_total=2, losses_open=1, lost_records=120, losses_by_topic={topic: 1})
+    signs = replace(seen.signs, losses=(lost,), losses_total=1, lost_records=120)
+    return replace(seen, signs=signs, losses=tuple(found), losses_total=2, losses_by_topic={topic: 1})
 
 
 def with_troubles(seen: Overview) -> Overview:
@@ -90,11 +100,12 @@ def with_troubles(seen: Overview) -> Overview:
         transaction=OpenTransaction(4711, 3, 8_200, began_ms(), "billing-7", "Ongoing", began_ms(), 900_000),
         overdue=True,
     )
-    stopped = asdict(PartitionFailure("orders", 2, "SourceDataLost", "the source dropped offsets 100 to 140, which were not copied"))
+    stopped = PartitionFailure("orders", 2, "SourceDataLost", "the source dropped offsets 100 to 140, which were not copied")
     rows = tuple(
         replace(row, open_transaction_at=8_200) if row.topic == "invoices" and row.partition == 1 else row for row in seen.partitions
     )
-    return replace(seen, partitions=rows, stopped=(stopped,), stopped_total=1, open_transactions=(open_since.document(),))
+    signs = replace(seen.signs, stopped=(stopped,), stopped_total=1, held=(held_by(open_since),))
+    return replace(seen, partitions=rows, signs=signs, open_transactions=(open_since.document(),))
 
 
 def iso(ago_seconds: float) -> str:

@@ -16,7 +16,6 @@ from ferry.monitoring.limits import broken_limits
 from ferry.monitoring.missing import COMPACTED, Missing
 from ferry.monitoring.runs import DagRunFacts
 from ferry.page.documents import PageFlow
-from ferry.page.overview import Overview
 from ferry.page.problem import Problem
 from ferry.page.readers import Outcome
 from ferry.page.reads import ReadName
@@ -117,7 +116,8 @@ def lagging() -> Stage:
     """Beyond a limit, and behind its schedule. So the last run is red in Airflow, although it copied all."""
     behind = [made_up.run_summary(number) for number in range(3, 72)]
     seen = made_up.overview(lag=5_000)
-    seen = replace(seen, broken=broken_limits(AlertSettings(lag_records=10_000), seen.partitions))
+    broken = broken_limits(AlertSettings(lag_records=10_000), seen.partitions)
+    seen = replace(seen, signs=replace(seen.signs, broken=broken))
     newest, why = behind[0], ("the copy is fine, but a limit is broken: topic users is too far behind", "LimitsBroken")
     red = DagRunFacts(newest.run_id, "failed", newest.started, newest.finished, "/dags/d/runs/r", ("check_limits",), reason=why)
     return Stage(Known((facts(),)), {"A->B": reads(overview=seen, runs=made_up.runs(behind))}, ended=(red,))
@@ -127,7 +127,7 @@ def following() -> Stage:
     """The newest run follows, less than a second behind."""
     run = RunOpened("scheduled__follows", made_up.iso(1_200), "follows", follow_until=made_up.iso(-600))
     rows = [made_up.partition_row("orders", number, 40 * number, seconds_a_record=0.01) for number in range(2)]
-    found = {"overview": Overview(tuple(rows)), "runs": made_up.runs([made_up.run_summary(1)], opened=[run])}
+    found = {"overview": made_up.overview_of(rows), "runs": made_up.runs([made_up.run_summary(1)], opened=[run])}
     return Stage(Known((facts(),)), {"A->B": reads(**found)})
 
 
@@ -197,7 +197,12 @@ def nothing() -> Stage:
 
 def idle() -> Stage:
     """A flow that has nothing to do yet."""
-    found = {"overview": Overview(()), "runs": made_up.runs([]), "groups": made_up.groups([]), "drift": made_up.drift(differs=False)}
+    found = {
+        "overview": made_up.overview_of(()),
+        "runs": made_up.runs([]),
+        "groups": made_up.groups([]),
+        "drift": made_up.drift(differs=False),
+    }
     return Stage(Known((facts(),)), {"A->B": reads(**found)})
 
 

@@ -104,9 +104,9 @@ class FlowStatus:
             fields[name] = None if run is None else {"run_id": run.run_id, "since": run.started, "until": run.follow_until}
         return {"version": STATUS_VERSION, **fields, "totals": self.lag.totals, **self.verdict(time.time()).document()}
 
-    def verdict(self, now: float) -> Verdict:
-        """`now` in seconds since the epoch (pure)."""
-        signs = Signs(
+    @property
+    def signs(self) -> Signs:
+        return Signs(
             self.flow,
             self.config,
             self.lag,
@@ -116,7 +116,7 @@ class FlowStatus:
             missing=self.missing,
             stopped=self.stopped,
             stopped_total=len(self.stopped),
-            held=[held_by(entry.document()) for entry in self.last_stable_lags if entry.overdue],
+            held=tuple(held_by(entry) for entry in self.last_stable_lags if entry.overdue),
             broken=self.broken,
             last_run=self.last_run,
             newest_run=self.newest_run,
@@ -125,7 +125,10 @@ class FlowStatus:
             interval_seconds=self.interval_seconds,
             records_per_second=self.records_per_second,
         )
-        return verdict_of(signs, now)
+
+    def verdict(self, now: float) -> Verdict:
+        """`now` in seconds since the epoch (pure)."""
+        return verdict_of(self.signs, now)
 
 
 def flow_status(flow: Flow) -> FlowStatus:

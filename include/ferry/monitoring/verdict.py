@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from ferry.clusters.partitions import grouped
 from ferry.config.flow import flow_command, with_commands
 from ferry.config.settings import HEADROOM_SECONDS, LAG_SECONDS
+from ferry.copying.last_stable_lag import LastStableLag
 from ferry.copying.request import LATEST
 from ferry.errors import (
     ClusterUnreachable,
@@ -109,11 +110,10 @@ class Held:
         return f"{self.place} ({open_for}{count_of(self.waiting, 'record')} {'waits' if self.waiting == 1 else 'wait'} behind it)"
 
 
-def held_by(entry: Mapping[str, Any]) -> Held:
-    """`entry`: as of LastStableLag.document."""
-    place = f"{entry['held_topic']}-{entry['partition']} on {entry['cluster']}"
-    seconds = None if entry["age_ms"] is None else entry["age_ms"] / 1000
-    return Held(entry["topic"], place, entry["high_watermark"] - entry["stable_end"], entry["remedy"], seconds)
+def held_by(entry: LastStableLag) -> Held:
+    place = f"{entry.held.topic}-{entry.partition} on {entry.cluster}"
+    seconds = None if entry.age_ms is None else entry.age_ms / 1000
+    return Held(entry.topic, place, entry.high_watermark - entry.stable_end, entry.remedy, seconds)
 
 
 @dataclass(frozen=True)
@@ -130,14 +130,14 @@ class Signs:
     flow: str
     config: str = "mm2.properties"
     lag: Lag | None = None
-    losses: Sequence[LossReport] = ()
+    losses: tuple[LossReport, ...] = ()
     losses_total: int = 0
     lost_records: int = 0
-    missing: Sequence[Missing] = ()
-    stopped: Sequence[PartitionFailure] = ()
+    missing: tuple[Missing, ...] = ()
+    stopped: tuple[PartitionFailure, ...] = ()
     stopped_total: int = 0
-    held: Sequence[Held] = ()
-    broken: Sequence[BrokenLimit] = ()
+    held: tuple[Held, ...] = ()
+    broken: tuple[BrokenLimit, ...] = ()
     problem: Problem | None = None
     last_run: Mapping[str, Any] | None = field(default=None, hash=False)
     newest_run: Mapping[str, Any] | None = field(default=None, hash=False)

@@ -5,7 +5,7 @@ next step). While a problem lasts, an answer keeps the data of the last good rea
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from shlex import quote
@@ -25,7 +25,7 @@ VERSION = 1
 # A card names so many topics.
 TOPICS_NAMED = 5
 # The page answers with this until Ferry has read the flow for the first time.
-NOT_READ = Overview(())
+NOT_READ = Overview((), Signs(""))
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
     kept = (view.runs.data or {}).get("runs", ())
     verifies = (view.runs.data or {}).get("verifies", ())
     signs = replace(
-        Signs(facts.flow) if seen is None else seen.signs(facts.flow),
+        Signs(facts.flow) if seen is None else seen.signs,
         config=facts.config,
         problem=view.overview.problem or view.runs.problem,
         last_run=ended,
@@ -122,7 +122,7 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         "not_counted": not_counted(signs),
         "left_out": [] if seen is None else list(seen.left_out),
         "missing": {} if seen is None else dict(islice(seen.missing_by_topic.items(), TOPICS_NAMED)),
-        "losses": 0 if seen is None else seen.losses_open,
+        "losses": 0 if seen is None else seen.signs.losses_total,
         "last_run": runs[0] if runs else None,
         "superseded": ended["superseded"] if ended else "",
         "refreshing": view.overview.refreshing,
@@ -138,7 +138,7 @@ def topics(snapshot: Snapshot[Overview], now: float, **page: Any) -> dict[str, A
 def partitions(snapshot: Snapshot[Overview], now: float, topic: str) -> dict[str, Any]:
     seen = snapshot.data or NOT_READ
     rows = [{name: getattr(row, name) for name in SHOWN} for row in seen.by_topic.get(topic, [])]
-    data = {"partitions": rows, "stopped": [entry for entry in seen.stopped if entry["topic"] == topic]}
+    data = {"partitions": rows, "stopped": [asdict(entry) for entry in seen.signs.stopped if entry.topic == topic]}
     return envelope(snapshot, now, data)
 
 
@@ -147,7 +147,7 @@ def losses(snapshot: Snapshot[Overview], now: float, flow: PageFlow) -> dict[str
     data = {
         "losses": list(seen.losses),
         "total": seen.losses_total,
-        "open": seen.losses_open,
+        "open": seen.signs.losses_total,
         "command": flow_command("ack-loss", flow.flow, flow.config),
     }
     return envelope(snapshot, now, data)

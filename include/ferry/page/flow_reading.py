@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, replace
 from typing import Any
 
 from ferry.config import Flow
@@ -28,24 +28,24 @@ def read_overview(flow: Flow) -> dict[str, Any]:
     status, snapshot, every_loss = read_flow(flow)
     lost, known = sorted(every_loss, key=lambda loss: -loss.max_timestamp), snapshot.state.acknowledged
     losses = [{**asdict(loss_report(loss)), "run_id": loss.run_id, "acknowledged": acknowledgement(loss) in known} for loss in lost]
-    stopped = status.stopped
-    unseen = [loss for loss in losses if not loss["acknowledged"]]
+    signs = status.signs
+    cut = replace(
+        signs,
+        losses=signs.losses[:LOSSES_NAMED],
+        stopped=signs.stopped[:STOPPED_NAMED],
+        held=signs.held[:OPEN_NAMED],
+        missing=signs.missing[:MISSING_NAMED],
+    )
     return {
         "rows": [list(astuple(entry)) for entry in status.partitions],
         "losses": sorted(losses, key=lambda loss: loss["acknowledged"])[:LOSSES_NAMED],
         "losses_total": len(losses),
-        "losses_open": len(unseen),
-        "lost_records": sum(loss["upstream_end"] - loss["upstream_start"] for loss in unseen),
-        "stopped": [asdict(failure) for failure in stopped[:STOPPED_NAMED]],
-        "stopped_total": len(stopped),
+        "signs": asdict(cut),
         "open_transactions": [
             entry.document() for entry in sorted(status.last_stable_lags, key=lambda held: not held.overdue)[:OPEN_NAMED]
         ],
-        "broken": [asdict(limit) for limit in status.broken],
         "left_out": list(left_out_lines(status.left_out)),
-        "missing": [asdict(entry) for entry in status.missing[:MISSING_NAMED]],
-        "ran": status.ran,
-        "losses_by_topic": dict(Counter(loss["topic"] for loss in unseen)),
+        "losses_by_topic": dict(Counter(loss["topic"] for loss in losses if not loss["acknowledged"])),
     }
 
 

@@ -9,11 +9,9 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
-from ferry.ledger.run_report import LossReport, PartitionFailure
 from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
-from ferry.monitoring.limits import BrokenLimit
-from ferry.monitoring.missing import Missing, missing_by_topic
-from ferry.monitoring.verdict import Signs, held_by
+from ferry.monitoring.missing import missing_by_topic
+from ferry.monitoring.verdict import Signs
 from ferry.wire.documents import read_as
 
 # What the page shows of a partition.
@@ -38,29 +36,22 @@ class TopicRow:
 class Overview:
     """What one read of a flow found.
 
-    `losses`: as LossReport, with `run_id` and `acknowledged`; those that nobody acknowledged come first. `losses_open` counts these, and
-    `losses_by_topic` counts them by topic; they have `lost_records` offsets. `stopped`: partitions that the next run will not copy, as
-    PartitionFailure. `open_transactions`: as of LastStableLag.document. `broken`, `missing`, `ran`, `left_out`: as of FlowStatus. The lists
-    may be cut; the totals count everything.
+    `signs`: as of FlowStatus. `losses`: as LossReport, with `run_id` and `acknowledged`; those that nobody acknowledged come first, and
+    `losses_by_topic` counts these. `open_transactions`: as of LastStableLag.document. `left_out`: as of left_out_lines. The lists may be
+    cut; the totals count everything.
     """
 
     partitions: tuple[PartitionStatus, ...]
+    signs: Signs
     losses: Sequence[Mapping[str, Any]] = ()
     losses_total: int = 0
-    losses_open: int = 0
-    lost_records: int = 0
-    stopped: Sequence[Mapping[str, Any]] = ()
-    stopped_total: int = 0
     open_transactions: Sequence[Mapping[str, Any]] = ()
     losses_by_topic: Mapping[str, int] = field(default_factory=dict)
-    broken: tuple[BrokenLimit, ...] = ()
-    missing: tuple[Missing, ...] = ()
     left_out: Sequence[str] = ()
-    ran: bool = True
 
     @cached_property
     def missing_by_topic(self) -> dict[str, int]:
-        return missing_by_topic(self.missing)
+        return missing_by_topic(self.signs.missing)
 
     @cached_property
     def by_topic(self) -> dict[str, list[PartitionStatus]]:
@@ -83,22 +74,6 @@ class Overview:
         """As JSON: how many topics and partitions there are, and their lag."""
         return {"topics": len(self.by_topic), "partitions": len(self.partitions), **_shown(self.lag)}
 
-    def signs(self, flow: str) -> Signs:
-        """What the overview tells about the health of the flow."""
-        return Signs(
-            flow,
-            lag=self.lag,
-            losses=[read_as(LossReport, loss) for loss in self.losses if not loss["acknowledged"]],
-            losses_total=self.losses_open,
-            lost_records=self.lost_records,
-            missing=self.missing,
-            stopped=[PartitionFailure(**entry) for entry in self.stopped],
-            stopped_total=self.stopped_total,
-            held=[held_by(entry) for entry in self.open_transactions if entry.get("overdue")],
-            broken=self.broken,
-            ran=self.ran,
-        )
-
 
 def overview_from(document: Mapping[str, Any]) -> Overview:
     """The inverse of flow_reading.read_overview, which sends each partition as a list of PartitionStatus's fields."""
@@ -106,9 +81,8 @@ def overview_from(document: Mapping[str, Any]) -> Overview:
     rows = tuple(
         PartitionStatus(names.setdefault(row[0], row[0]), row[1], names.setdefault(row[2], row[2]), *row[3:]) for row in document["rows"]
     )
-    others = {name: value for name, value in document.items() if name not in {"rows", "broken", "missing"}}
-    broken, missing = (BrokenLimit(**entry) for entry in document["broken"]), (Missing(**entry) for entry in document["missing"])
-    return Overview(rows, broken=tuple(broken), missing=tuple(missing), **others)
+    others = {name: value for name, value in document.items() if name not in {"rows", "signs"}}
+    return Overview(rows, read_as(Signs, document["signs"]), **others)
 
 
 def _shown(lag: Lag) -> dict[str, Any]:
