@@ -1,6 +1,8 @@
 """Findings about one flow (pure): rights, limits of remote topics, expirations against the schedule, memory, headroom, losses."""
 
+import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from ferry.clusters.partitions import grouped
 from ferry.clusters.service_profiles import named
@@ -15,8 +17,9 @@ from ferry.doctor.flow_facts import FlowFacts
 from ferry.doctor.granted import Granted, granted
 from ferry.doctor.machine import MachineFacts
 from ferry.doctor.service_checks import service_findings, too_many_topics, topics_beforehand
-from ferry.errors import ConfigError, ExitCode, NotAuthorized, count_of, error_named, some_of, span
+from ferry.errors import ConfigError, ExitCode, NotAuthorized, count_of, some_of, span
 from ferry.monitoring.status import FlowStatus
+from ferry.monitoring.verdict import Health, verdict_of
 from ferry.permissions.commands import commands
 from ferry.permissions.model import Right
 from ferry.permissions.required import required_rights
@@ -32,6 +35,7 @@ UNSCHEDULED_SECONDS = 86_400.0
 NAMES_SHOWN = 5
 # So many commands a person still pastes.
 COMMANDS_SHOWN = 10
+_CHECKS = {Health.LOSS: "losses", Health.FAILING: "partitions"}
 
 
 def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: float | None) -> Iterator[Finding]:
@@ -198,16 +202,11 @@ def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Fin
     for text in left_out_lines(entry for entry in facts.status.left_out if not entry.expected):
         yield ok(where, "topics", text)
     yield from _headroom(where, facts.status, UNSCHEDULED_SECONDS if pause is None else pause, scheduled=pause is not None)
-    for stopped in facts.status.stopped[:NAMES_SHOWN]:
-        yield failure(where, "partitions", str(stopped), error_named(stopped.error).next_step)
-    if len(facts.status.stopped) > NAMES_SHOWN:
-        yield failure(where, "partitions", f"{len(facts.status.stopped) - NAMES_SHOWN} more are stopped", "ferry status names them all")
-    for held in facts.status.last_stable_lags:
-        if held.overdue:
-            yield failure(where, "open transactions", held.what, held.remedy)
-    if facts.status.losses:
-        fix = "ferry ledger shows them; ferry ack-loss once they were seen"
-        yield failure(where, "losses", f"{len(facts.status.losses)} that nobody acknowledged", fix)
+    # What a run or a verify found before may be over.
+    signs = replace(facts.status.signs, last_run=None, newest_run=None, last_verify=None)
+    for reason in verdict_of(signs, time.time()).reasons:
+        if reason.health in _CHECKS:
+            yield failure(where, _CHECKS[reason.health], reason.text, reason.next_step)
 
 
 def _headroom(where: str, status: FlowStatus, next_run: float, *, scheduled: bool) -> Iterator[Finding]:
