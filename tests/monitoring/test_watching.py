@@ -17,7 +17,7 @@ from ferry.monitoring import watching
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.status import FlowStatus
-from ferry.monitoring.watching import MOVED_SECONDS, STOPPED_SHOWN, TOPICS_SHOWN, UNKNOWN, UNREACHABLE, FlowFrame, Look, Watcher, frame
+from ferry.monitoring.watching import MOVED_SECONDS, TOPICS_SHOWN, UNKNOWN, UNREACHABLE, FlowFrame, Look, Watcher, frame
 
 pytestmark = pytest.mark.unit
 
@@ -55,11 +55,12 @@ def test_heartbeats_do_not_count() -> None:
     assert (shown.copied_rate, shown.produced_rate, shown.topics) == (0.0, 0.0, ())
 
 
-def test_partitions_that_are_stopped_are_named() -> None:
-    stopped = tuple(PartitionFailure("x", number, "SourceTruncated", "cut") for number in range(STOPPED_SHOWN + 2))
-    shown = frame(Look("A->B", 1.0, FlowStatus("A->B", (partition("x", 5, 5),), (), stopped=stopped)))
-    assert shown.warnings[0] == "stopped: x-0: SourceTruncated: cut"
-    assert shown.warnings[STOPPED_SHOWN:] == ("and 2 more partitions stopped: ferry status names them",)
+def test_every_reason_of_the_verdict_is_told_and_none_twice() -> None:
+    stopped = tuple(PartitionFailure("x", number, "SourceTruncated", "cut") for number in range(5))
+    status = FlowStatus("A->B", (partition("x", 5, 5),), (), stopped=stopped, broken=(BrokenLimit(DEADLINE_SECONDS, "", 90.0, 60.0),))
+    shown = frame(Look("A->B", 1.0, status))
+    assert "5 partitions stopped (SourceTruncated): x-0, x-1, x-2, and 2 more: cut" in shown.verdict
+    assert shown.warnings == (str(status.broken[0]),)
 
 
 def test_a_partition_that_is_new_or_went_back_does_not_count() -> None:

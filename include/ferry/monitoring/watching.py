@@ -17,10 +17,8 @@ from ferry.errors import FerryError, count_of
 from ferry.ledger.runs_topic import follows
 from ferry.monitoring.lag import Lag, by_topic, lag_of
 from ferry.monitoring.status import FlowStatus, flow_status, status_after_run
-from ferry.monitoring.verdict import Health
 
 TOPICS_SHOWN = 8
-STOPPED_SHOWN = 3
 # A flow counts as copying for so long after a position moved.
 MOVED_SECONDS = 15.0
 # A run that follows keeps up as long as no record is older: if it dies, nobody says so.
@@ -127,10 +125,7 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
         lagging_topics=len(topics),
         losses=look.losses,
         warnings=(
-            *map(str, status.broken),
-            *(reason.text for reason in verdict.reasons[1:] if reason.health is Health.MISSING),
-            *(held.what for held in status.last_stable_lags if held.overdue),
-            *_stopped(status),
+            *(reason.text for reason in verdict.reasons[1:]),  # the verdict tells the first
             *((unread,) if lag.unknown_ages else ()),
         ),
         health=verdict.health.value,
@@ -147,12 +142,6 @@ def _outage(look: Look, state: str, before: FlowFrame | None) -> float | None:
         return look.at - before.since
     recent = before is not None and before.state == state and look.at - before.since < OUTAGE_SHOWN_SECONDS
     return before.outage_seconds if before is not None and recent else None
-
-
-def _stopped(status: FlowStatus) -> tuple[str, ...]:
-    more = len(status.stopped) - STOPPED_SHOWN
-    named = tuple(f"stopped: {failure}" for failure in status.stopped[:STOPPED_SHOWN])
-    return (*named, f"and {count_of(more, 'more partition')} stopped: ferry status names them") if more > 0 else named
 
 
 def _headroom(lag: Lag) -> float | None:
