@@ -114,11 +114,13 @@ def doctor(config: OptionalConfig = None, flow: AnyFlow = None, as_json: AsJson 
     code = exit_code(findings)
     counts = {verdict.value: sum(entry.verdict is verdict for entry in findings) for verdict in Verdict}
     content = {"config": config, "findings": [entry.document() for entry in findings], "counts": counts, "exit_code": code}
-    answer(content, _doctor_parts(findings, counts, config), as_json=as_json)
+    answer(content, _doctor_parts(findings, counts, config, flow), as_json=as_json)
     raise typer.Exit(code)
 
 
-def _doctor_parts(findings: list[Finding], counts: dict[str, int], config: Path | None) -> Iterator[Part]:
+def _doctor_parts(findings: list[Finding], counts: dict[str, int], config: Path | None, flow: str | None) -> Iterator[Part]:
+    from ferry.config import load_config
+
     colours = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.FAILURE: "bold red"}
     for where in dict.fromkeys(entry.where for entry in findings):
         drawn = DrawnTable(title=where, title_justify="left", header_style="bold", box=SIMPLE_HEAD, expand=False)
@@ -139,7 +141,7 @@ def _doctor_parts(findings: list[Finding], counts: dict[str, int], config: Path 
         for entry in (*failed, *settings):
             yield complaint(f"{entry.verdict}: {entry.where}: {entry.check}: {entry.found}\n→ {entry.fix}")
     elif config is not None:
-        flow = next((entry.where.removeprefix("flow ") for entry in findings if entry.where.startswith("flow ")), "A->B")
+        flow = flow or next((entry.name for entry in load_config(config).flows), "A->B")
         warnings = count_of(counts["warning"], "warning")
         begin = f"You may start a run; read the {warnings} first." if counts["warning"] else "Nothing stands in the way of a run."
         yield f"{begin} next: ferry plan {config} --flow '{flow}', then ferry run {config} --flow '{flow}'"
