@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import io
+import logging
 import os
 import secrets
 import shutil
@@ -35,10 +36,14 @@ T = TypeVar("T")
 INTERRUPTED = 130
 
 
-def run_and_end(main: Callable[[], int | None]) -> NoReturn:
-    """Call `main` and end the process with the code that it returns or exits with; 1 after any other exception, which is shown."""
+def run_and_end(main: Callable[[], int | None], name: str = "") -> NoReturn:
+    """Call `main` and end the process with the code that it returns or exits with; 1 after any other exception, which is shown.
+
+    `name`: stands before each warning of a library.
+    """
     _replace_closed_streams()
     _drop_unwritable_messages()
+    show_warnings(name)
     try:
         code = main() or ExitCode.DONE
     except SystemExit as leaving:
@@ -53,6 +58,12 @@ def run_and_end(main: Callable[[], int | None]) -> NoReturn:
     if not _flushed() and code == ExitCode.DONE:
         code = ExitCode.OTHER
     os._exit(code)
+
+
+def show_warnings(name: str = "") -> None:
+    """Show what libraries warn of on stderr. Not so Kafka's client: its reconnects are normal, and end in one error of Ferry's."""
+    logging.basicConfig(level=logging.WARNING, format=f"{name}%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 # Signals that will raise KeyboardInterrupt when nobody holds them any more.

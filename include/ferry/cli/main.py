@@ -5,7 +5,6 @@ ends with the error's exit code. Any other exception is a defect of Ferry; `FERR
 """
 
 import gc
-import logging
 import os
 import sys
 from typing import Annotated, NoReturn
@@ -87,8 +86,6 @@ def main() -> NoReturn:
 
 
 def _main() -> None:
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # reconnects are normal; in the end Ferry raises one error
     try:
         if completing.COMPLETE_VARIABLE in os.environ:
             completing.answer_the_shell(app)

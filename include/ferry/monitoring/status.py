@@ -54,13 +54,12 @@ STATUS_VERSION = 1
 
 @dataclass(frozen=True)
 class FlowStatus:
-    """`broken`: the limits of `ferry.alert.*` that it exceeds. `lacking`: what the releases of its clusters cannot do.
-    `stopped`: partitions (-1: whole topics) that the next run will not copy. `following`: the run that follows now. `gone`:
-    one that should follow, but that proves no more that it goes on: it was killed. `missing`: as of missing.py; a look after a run does not
-    tell. `last_run` (as of runs.last_ended), `last_verify`: the newest that ended; `newest_run` may go on. `ran`: a run or a seed has
-    written to the target. `records_per_second`: how fast the last runs copied. `interval_seconds`: of the schedule. `config`: the file.
-    `left_out`: topics that it does not copy.
-    `stage`: a ferry.ledger.recovery_record.Stage; `stage_since` (ms): when groups began to move, 0 while the flow replicates.
+    """What is known of a flow; what is not explained here is as of `Signs`.
+
+    `broken`: the limits of `ferry.alert.*` that it exceeds. `lacking`: what the releases of its clusters cannot do. In `stopped`, partition
+    -1 is a whole topic. `following`: the run that follows now. `gone`: one that should follow, but that proves no more that it goes on: it
+    was killed. A look after a run does not tell what is `missing`. `left_out`: topics that it does not copy. `stage`: a
+    ferry.ledger.recovery_record.Stage; `stage_since` (ms): when groups began to move, 0 while the flow replicates.
     """
 
     flow: str

@@ -38,8 +38,6 @@ def answer(request: ReadRequest) -> bytes:
 
 
 def main() -> None:
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="ferry page: %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE, encoding="ascii")
     requests: queue.Queue[ReadRequest] = queue.Queue()
@@ -65,4 +63,4 @@ def _listen(requests: queue.Queue[ReadRequest]) -> None:
 
 
 if __name__ == "__main__":
-    run_and_end(main)
+    run_and_end(main, "ferry page: ")

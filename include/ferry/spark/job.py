@@ -69,8 +69,6 @@ def run_job(
     parser.add_argument("config", type=Path)
     parser.add_argument("--request", required=True, help="the request as JSON")
     options = parser.parse_args()
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its reconnects are expected and end in one error of ours
     logging.getLogger("py4j").setLevel(logging.ERROR)
     try:
         request = read(options.request)

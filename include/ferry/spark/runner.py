@@ -8,7 +8,6 @@ producer id and epoch. So every attempt but the first does nothing.
 """
 
 import logging
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -27,6 +26,7 @@ from ferry.copying.lanes import balance, task_groups
 from ferry.copying.lanes_out import WORKER_DIED
 from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.progress import FIRST_SECONDS, REPEAT_SECONDS, beside
+from ferry.ending import show_warnings
 from ferry.errors import NoExecutors
 from ferry.spark.executors import executors, task_slots
 from ferry.verify.model import RangeResult, VerifyRange
@@ -197,8 +197,7 @@ def _in_task(context: SparkContext, work: Work[Item, Result], group: list[Item],
 
 
 def _in_worker(work: Work[Item, Result], group: Sequence[Item], _: Iterable[int]) -> Iterator[Result]:
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its reconnects are expected and end in one error of ours
+    show_warnings()
     yield from work(group)
 
 
