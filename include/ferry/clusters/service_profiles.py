@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ferry.clusters.services import Limit, ManagedService, Setting
 
+# When the documents of all these services were read.
 READ = "2026-11-26"
 LEFT_OUT = "Ferry does not copy configs that the service refuses; ferry plan and each run name them"
 _WITHOUT_TRANSACTIONS = Setting("transaction.producer", ("false",))
@@ -59,7 +60,6 @@ CONFLUENT_CLOUD = ManagedService(
         _three_replicas(_FACTOR_ERROR),
         Limit("It refuses some topic configs, compression.type for example.", LEFT_OUT, _CONFIG_LIST),
     ),
-    READ,
     hosts=(r"\.confluent\.cloud(:|$)",),
     cluster_ids="lkc-",
     factors=frozenset({-1, 3}),
@@ -67,7 +67,6 @@ CONFLUENT_CLOUD = ManagedService(
 MSK_PROVISIONED = ManagedService(
     "Amazon MSK (Standard brokers)",
     (Limit("It runs Apache Kafka.", "Ferry knows of no limits; brokers' configs are set in AWS", f"{_MSK}msk-configuration.md"),),
-    READ,
     hosts=_MSK_HOSTS,
 )
 MSK_EXPRESS = ManagedService(
@@ -80,7 +79,6 @@ MSK_EXPRESS = ManagedService(
             f"{_MSK}use-kafka-streams-express-brokers-msk-serverless.html",
         ),
     ),
-    READ,
     hosts=_MSK_HOSTS,
     factors=frozenset({-1, 3}),
 )
@@ -99,7 +97,6 @@ MSK_SERVERLESS = ManagedService(
             (Setting("sync.topic.acls.enabled", ("false",)),),
         ),
     ),
-    READ,
     hosts=(r"\.kafka-serverless\.[a-z0-9-]+\.amazonaws\.com(\.cn)?(:|$)",),
     access="IAM policies",
 )
@@ -120,7 +117,6 @@ EVENT_HUBS_STANDARD = ManagedService(
             offered=True,
         ),
     ),
-    READ,
     hosts=_AZURE_HOSTS,
     takes_configs=False,
     transactions=False,
@@ -137,7 +133,6 @@ EVENT_HUBS_PREMIUM = ManagedService(
         ),
         *_azure("Records are compressed with gzip, or not at all.", (Setting("ferry.compression.type", ("gzip", "none")),)),
     ),
-    READ,
     hosts=_AZURE_HOSTS,
     takes_configs=False,
     access="Azure's roles and access policies",
@@ -164,7 +159,6 @@ REDPANDA = ManagedService(
             f"{_REDPANDA}/topics/types.h",
         ),
     ),
-    READ,
     hosts=(r"\.cloud\.redpanda\.com(:|$)",),
     cluster_ids="redpanda.",
 )
@@ -189,7 +183,6 @@ WARPSTREAM = ManagedService(
             of_source=True,
         ),
     ),
-    READ,
     hosts=(r"\.warpstream\.com(:|$)",),
 )
 AUTOMQ = ManagedService(
@@ -201,7 +194,6 @@ AUTOMQ = ManagedService(
             _AUTOMQ,
         ),
     ),
-    READ,
     # AutomqZoneRouter and AutomqGetPartitionSnapshot (clients/src/main/resources/common/message of AutoMQ/automq).
     api_keys=frozenset({515, 516}),
 )
@@ -214,7 +206,6 @@ AIVEN = ManagedService(
             "https://aiven.io/docs/products/kafka/howto/manage-acls",
         ),
     ),
-    READ,
     hosts=(r"\.aivencloud\.com(:|$)",),
 )
 SERVICES = (

@@ -42,7 +42,6 @@ class ManagedService:
     """A service, as its documents describe it. Whatever they do not say is as in Kafka.
 
     hosts: regular expressions, found in a bootstrap address. cluster_ids: how its cluster ids begin. api_keys: requests that it alone has.
-    read: when its documents were read.
 
     The rest is what the words of `limits` mean, for programs. takes_configs: whether topic configs can be set. factors: replication
     factors of new topics; empty: all. most_topics: so many may exist; 0: no limit. access: what decides instead of Kafka's ACLs; empty:
@@ -51,7 +50,6 @@ class ManagedService:
 
     name: str
     limits: tuple[Limit, ...]
-    read: str
     hosts: tuple[str, ...] = ()
     cluster_ids: str = ""
     api_keys: frozenset[int] = frozenset()

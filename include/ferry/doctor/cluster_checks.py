@@ -14,7 +14,7 @@ from ferry.clusters.api_versions import (
     unfulfilled,
 )
 from ferry.clusters.coordination import TRANSACTION_MILLISECONDS
-from ferry.clusters.service_profiles import named, services_at
+from ferry.clusters.service_profiles import READ, named, services_at
 from ferry.clusters.services import ManagedService
 from ferry.doctor.cluster_facts import SEGMENT, SMALLEST_SEGMENT, ClusterFacts
 from ferry.doctor.finding import Finding, failure, ok, warning
@@ -104,8 +104,7 @@ def services_of(facts: ClusterFacts) -> tuple[ManagedService, ...]:
 
 def _service(where: str, facts: ClusterFacts) -> Iterator[Finding]:
     if services := services_of(facts):
-        read = max(service.read for service in services)
-        yield ok(where, "service", f"{named(services)}; Ferry knows its limits as of {read}")
+        yield ok(where, "service", f"{named(services)}; Ferry knows its limits as of {READ}")
     else:
         yield ok(where, "service", "not recognised: Ferry treats it as Apache Kafka, and goes by the requests that it offers")
 
