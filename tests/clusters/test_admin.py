@@ -46,7 +46,7 @@ def admin(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ClusterAdmin, list[
 
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now, sleep=sleep))
     monkeypatch.setattr(module, "ask_cluster", answered)
-    with ClusterAdmin(SimpleNamespace(alias="A", bootstrap="a:9092")) as made:  # type: ignore[arg-type] - it only names the cluster
+    with ClusterAdmin(SimpleNamespace(alias="A", where="cluster A (a:9092)")) as made:  # type: ignore[arg-type] - it only names the cluster
         yield made, answers
 
 

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.unit
 
 KEY = TopicPartition("A.t", 0)
 ABSENT = GroupDescription("g", GroupState.DEAD, "")
-CLUSTER: Any = SimpleNamespace(alias="B", bootstrap="b:1", principal="User:ferry")
+CLUSTER: Any = SimpleNamespace(alias="B", where="cluster B (b:1)", principal="User:ferry")
 
 
 class Broker(Coordinators):

@@ -50,13 +50,12 @@ def read_acls(cluster: Cluster, *, to_alter: bool = False) -> frozenset[AclBindi
         permission_type=ANY,
         min_version=1,  # names patterns; every broker since 2.0
     )
-    where = f"cluster {cluster.alias} ({cluster.bootstrap})"
     try:
         if DescribeAclsRequest.API_KEY not in ask_cluster(cluster, ClusterConnection.newest):
             return None
         answer = ask_cluster(cluster, ClusterConnection.send, request, None, ANSWER_MILLISECONDS)
     except (RequestNotSent, RequestLost) as problem:
-        raise ClusterUnreachable(f"{where}: describing its ACLs failed: {problem}") from problem
+        raise ClusterUnreachable(f"{cluster.where}: describing its ACLs failed: {problem}") from problem
     match DESCRIBE_ACLS.action(answer.error_code):
         case Action.GO_ON:
             return frozenset(_bindings(answer))
@@ -67,7 +66,7 @@ def read_acls(cluster: Cluster, *, to_alter: bool = False) -> frozenset[AclBindi
             raise denied(cluster, "describing its ACLs", right)
         case _:
             told = f"{DESCRIBE_ACLS.told(answer.error_code)} {answer.error_message or ''}".rstrip()
-            raise ClusterUnreachable(f"{where}: describing its ACLs failed: {told}")
+            raise ClusterUnreachable(f"{cluster.where}: describing its ACLs failed: {told}")
 
 
 class AclAdmin(ClusterAdmin):

@@ -113,8 +113,8 @@ class ClusterAdmin:
         return self._cluster.alias
 
     @property
-    def bootstrap(self) -> str:
-        return self._cluster.bootstrap
+    def where(self) -> str:
+        return self._cluster.where
 
     def cluster_id(self) -> str:
         """The cluster's id, as last learned. If a connection is open already, this asks nobody; `require_contact` does.
@@ -206,7 +206,7 @@ class ClusterAdmin:
                 if closed == CLOSED_TIMES:
                     raise self._closing(doing, problem) from problem
                 if time.monotonic() - begun > PATIENCE_SECONDS:
-                    raise ClusterUnreachable(f"cluster {self.alias} ({self._cluster.bootstrap}): {doing} failed: {problem}") from problem
+                    raise ClusterUnreachable(f"{self.where}: {doing} failed: {problem}") from problem
             except ClusterUnreachable as problem:
                 if problem.retry is not RetryRule.RETRY or not self._clients.answered or time.monotonic() - begun > PATIENCE_SECONDS:
                     raise
@@ -222,8 +222,9 @@ class ClusterAdmin:
         return False
 
     def _closing(self, doing: str, problem: Exception) -> ClusterUnreachable:
-        where = f"cluster {self.alias} ({self._cluster.bootstrap})"
-        error = ClusterUnreachable(f"{where}: {doing} failed: it answers other requests, but closes the connection at this one: {problem}")
+        error = ClusterUnreachable(
+            f"{self.where}: {doing} failed: it answers other requests, but closes the connection at this one: {problem}"
+        )
         error.next_step = "look for the request that the message names in the brokers' logs; some services do not take every request"
         return error
 

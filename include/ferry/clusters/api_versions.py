@@ -139,8 +139,8 @@ def lacking(
     offered, cluster_id = ask_cluster(cluster, _offered)
     service = named(services_at(cluster.bootstrap, cluster_id, offered))
     for need in missing(needs, offered):
-        where, mend = f"cluster {cluster.alias} ({cluster.bootstrap})", f"; {mending(need, offered, service)}"
-        raise BrokerTooOld(f"{where} {lack(need, offered, service)}: {need.without}{mend}")
+        told = f"{lack(need, offered, service)}: {need.without}; {mending(need, offered, service)}"
+        raise BrokerTooOld(f"{cluster.where} {told}")
     found = unfulfilled(wishes, offered, without_ids=any(topic.topic_id is None for topic in topics))
     return tuple(Lack(f"cluster {cluster.alias} {lack(wish, offered, service)}", wish.without) for wish in found)
 
@@ -202,7 +202,7 @@ def ask_capabilities(cluster: Cluster) -> Capabilities:
     try:
         return ask_cluster(cluster, _ask)
     except NO_ANSWER as problem:
-        raise ClusterUnreachable(f"cluster {cluster.alias} ({cluster.bootstrap}): asking what it can do failed: {problem}") from problem
+        raise ClusterUnreachable(f"{cluster.where}: asking what it can do failed: {problem}") from problem
 
 
 def tells_time(offered: Mapping[int, int]) -> bool:

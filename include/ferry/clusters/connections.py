@@ -325,8 +325,7 @@ class ClusterConnection:
         """ClusterUnreachable if the cluster is unreachable."""
         if self.unreachable:
             raise ClusterUnreachable(
-                f"cluster {self.alias} ({self._cluster.bootstrap}): no broker has answered for {unreachable.PATIENCE_SECONDS:.0f} s: "
-                f"{self._last_problem}"
+                f"{self._cluster.where}: no broker has answered for {unreachable.PATIENCE_SECONDS:.0f} s: {self._last_problem}"
             )
 
     async def send(self, request: Any, node: int | None = None, milliseconds: int | None = None) -> Any:
@@ -419,7 +418,7 @@ class ClusterConnection:
     def _explained(self, problem: BaseException) -> FerryError:
         cause = self._manager.last_failure or problem
         if isinstance(cause, ClusterUnreachable):  # its token endpoint
-            return type(cause)(f"cluster {self.alias} ({self._cluster.bootstrap}): {cause}")
+            return type(cause)(f"{self._cluster.where}: {cause}")
         if isinstance(cause, FerryError):
             return cause
         if is_refusal(cause):

@@ -44,13 +44,12 @@ _NO_ENDPOINT = re.compile(r"failed to connect|could not (connect|resolve)|timed?
 def refused(cluster: Cluster, role: ClientRole, why: str, *, tls: bool) -> AuthenticationFailed:
     """The error for a refused login of a client of `role`."""
     hint = "ssl.* (certificates, their dates and host names)" if tls else "sasl.*"
-    where = f"cluster {cluster.alias} ({cluster.bootstrap})"
-    return AuthenticationFailed(f"{where} refuses the login of {cluster.login_of(role)}: {why}; check {hint} of {cluster.alias}")
+    return AuthenticationFailed(f"{cluster.where} refuses the login of {cluster.login_of(role)}: {why}; check {hint} of {cluster.alias}")
 
 
 def denied(cluster: Cluster, doing: str, grant: str, said: str = "") -> NotAuthorized:
     """The error for a missing right; `said` is the broker's own text."""
-    what = f"cluster {cluster.alias} ({cluster.bootstrap}) does not allow {doing}{': ' if said else ''}{said}"
+    what = f"{cluster.where} does not allow {doing}{': ' if said else ''}{said}"
     return NotAuthorized(f"{what}; {granting(cluster, grant)}" if grant else what)
 
 
@@ -139,7 +138,6 @@ def explained(
 
     `grant`: the permission that `doing` needs. `role`: the client's.
     """
-    where = f"cluster {cluster.alias} ({cluster.bootstrap})"
     if error.code() >= 0:  # a broker's own answer; negative codes are the client's: nobody has answered
         earlier = None
     cause = earlier if earlier is not None and _refuses(earlier) else error
@@ -149,7 +147,7 @@ def explained(
         return denied(cluster, doing, grant, cause.str().rstrip("."))
     why = f"{cause.str()} ({earlier.str()})" if earlier is not None and earlier is not cause else cause.str()
     hint = f"; check {cluster.alias}.bootstrap.servers and security.protocol" if cause.code() < 0 else ""
-    return ClusterUnreachable(f"{where}: {doing} failed: {why}{hint}")
+    return ClusterUnreachable(f"{cluster.where}: {doing} failed: {why}{hint}")
 
 
 def is_passing(answer: object) -> TypeGuard[KafkaError]:
@@ -166,7 +164,7 @@ def refusal(cluster: Cluster, doing: str, error: KafkaError, earlier: KafkaError
     if error.code() == KafkaError._UNSUPPORTED_FEATURE:  # noqa: SLF001 - a public name
         action, kind = Action.REFUSED, ChangeRefused
     if action is Action.REFUSED:
-        return kind(f"cluster {cluster.alias} ({cluster.bootstrap}) refuses {doing}: {error.str().rstrip('.')}")
+        return kind(f"{cluster.where} refuses {doing}: {error.str().rstrip('.')}")
     return explained(cluster, doing, error, earlier, grant=grant)
 
 
@@ -184,8 +182,9 @@ def made(cluster: Cluster, role: ClientRole, client: Callable[[], T]) -> T:
 def _no_login(cluster: Cluster, role: ClientRole, cause: KafkaError) -> FerryError:
     text = cause.str()
     if text.startswith(_NO_TOKEN) and _NO_ENDPOINT.search(text):
-        where = f"cluster {cluster.alias} ({cluster.bootstrap})"
-        return ClusterUnreachable(f"{where}: no token for {cluster.login_of(role)}: {text}; check sasl.oauthbearer.* of {cluster.alias}")
+        return ClusterUnreachable(
+            f"{cluster.where}: no token for {cluster.login_of(role)}: {text}; check sasl.oauthbearer.* of {cluster.alias}"
+        )
     if _CERTIFICATE_ALERT.search(text):
         return refused(cluster, role, f"{NOT_ACCEPTED}: {text}", tls=True)
     tls = cause.code() == KafkaError._SSL  # noqa: SLF001 - a public name

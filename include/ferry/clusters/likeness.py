@@ -28,7 +28,7 @@ def likeness(source: ClusterAdmin, target: ClusterAdmin) -> Likeness | None:
     ids = source.cluster_id(), target.cluster_id()
     if all(ids) and ids[0] != ids[1]:
         return None
-    both = f"{source.alias} ({source.bootstrap}) and {target.alias} ({target.bootstrap})"
+    both = f"{source.where} and {target.where}"
     told = f"both have cluster id {ids[0]}" if all(ids) else "not both have a cluster id"
     if common := source.addresses() & target.addresses():
         return Likeness(True, f"{both} are the same cluster: both have the broker {min(common)}")

@@ -44,6 +44,11 @@ class Cluster:
             return written
 
     @property
+    def where(self) -> str:
+        """The cluster and its servers, for messages: `cluster A (a1:9092)`."""
+        return f"cluster {self.alias} ({self.bootstrap})"
+
+    @property
     def user_name(self) -> str:
         """The user as which Ferry's admin client logs in, for messages."""
         return self._login(ClientRole.ADMIN)[0]

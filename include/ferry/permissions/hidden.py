@@ -70,5 +70,4 @@ def _short(name: str) -> str:
 
 
 def _problem(cluster: Cluster, resource: Resource, right: str, besides: str = "") -> str:
-    where = f"cluster {cluster.alias} ({cluster.bootstrap})"
-    return f"{where} does not show {resource}: {granting(cluster, f'{right} on {resource}')}{besides}"
+    return f"{cluster.where} does not show {resource}: {granting(cluster, f'{right} on {resource}')}{besides}"
