@@ -88,7 +88,7 @@ def test_the_region_stands_in_the_names_of_brokers(load: Callable[..., FerryConf
 
 def test_both_clients_get_the_signers_token_by_oauthbearer(load: Callable[..., FerryConfig]) -> None:
     cluster = load(lines('awsProfileName="p"')).clusters["A"]
-    own, other = cluster.librdkafka(ClientRole.ADMIN), cluster.kafka_python(ClientRole.CONSUMER)
+    own, other = cluster.librdkafka(), cluster.kafka_python(ClientRole.CONSUMER)
     assert (own["sasl.mechanism"], other["sasl_mechanism"]) == ("OAUTHBEARER", "OAUTHBEARER")
     token = own["oauth_cb"]("")[0]  # type: ignore[operator]
     assert other["sasl_oauth_token_provider"].token() == token  # type: ignore[attr-defined]
@@ -109,7 +109,7 @@ def test_both_clients_get_the_signers_token_by_oauthbearer(load: Callable[..., F
 )
 def test_what_is_missing_is_told_before_anybody_connects(load: Callable[..., FerryConfig], text: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        load(text).clusters["A"].librdkafka(ClientRole.ADMIN)
+        load(text).clusters["A"].librdkafka()
 
 
 def test_without_the_extra_its_name_is_told(load: Callable[..., FerryConfig], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_without_the_extra_its_name_is_told(load: Callable[..., FerryConfig], mo
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
     cluster = load(lines()).clusters["A"]
     with pytest.raises(ConfigError, match=r"needs AWS's signer library, here and on Spark's executors: pip install 'kafka-ferry\[aws\]'"):
-        cluster.librdkafka(ClientRole.ADMIN)
+        cluster.librdkafka()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ferry.config import ClientRole, ConnectionFields, FerryConfig
+from ferry.config import ConnectionFields, FerryConfig
 
 pytestmark = pytest.mark.unit
 
@@ -20,7 +20,7 @@ def settings(load: Load, fields: ConnectionFields, more: str = "") -> dict[str, 
         assert name == "kafka_a"
         return fields
 
-    return load(CLUSTERS + more, whole=True, connections=lookup).clusters["A"].librdkafka(ClientRole.CONSUMER)
+    return load(CLUSTERS + more, whole=True, connections=lookup).clusters["A"].librdkafka()
 
 
 @pytest.mark.parametrize(

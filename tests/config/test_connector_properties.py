@@ -34,8 +34,8 @@ def flow_of(tmp_path: Path, *lines: str) -> Flow:
 
 
 def value(flow: Flow, side: str, role: ClientRole, name: str) -> str | None:
-    cluster = getattr(flow, side)
-    return next((setting.value.reveal() for setting in cluster.of_role(role) if setting.name == name), None)
+    found = getattr(flow, side).of_role(role).get(name)
+    return None if found is None else found.value.reveal()
 
 
 def test_a_source_connector_is_a_flow_that_only_copies(tmp_path: Path) -> None:

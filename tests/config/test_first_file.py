@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.config import ClientRole, load_config
+from ferry.config import load_config
 from ferry.config.first_file import ClusterAnswers, FirstFile, first_file
 
 pytestmark = pytest.mark.unit
@@ -45,7 +45,7 @@ def test_what_is_commented_out_can_be_switched_on(path: Path) -> None:
 def test_a_login_is_read_back_unchanged(path: Path, user: str, password: str, mechanism: str) -> None:
     side = ClusterAnswers("B", "b:9092", "SASL_PLAINTEXT", mechanism, user, password)
     path.write_text(first_file(FirstFile(A, side)), encoding="ascii")
-    settings = load_config(path).flows[0].target.librdkafka(ClientRole.ADMIN)
+    settings = load_config(path).flows[0].target.librdkafka()
     assert (settings["sasl.username"], settings["sasl.password"], settings["sasl.mechanism"]) == (user, password, mechanism)
 
 
@@ -59,8 +59,8 @@ def test_references_are_looked_up_where_they_are_used(path: Path, tmp_path: Path
     loaded = load_config(path)
     (flow,) = loaded.flows
     assert (loaded.warnings, flow.topics, flow.schedule, flow.replication_factor) == ((), ("orders", "pay.*"), "0 6 * * *", 2)
-    assert flow.source.librdkafka(ClientRole.ADMIN)["sasl.password"] == "in the environment"
-    assert flow.target.librdkafka(ClientRole.ADMIN)["sasl.password"] == "in a file"
+    assert flow.source.librdkafka()["sasl.password"] == "in the environment"
+    assert flow.target.librdkafka()["sasl.password"] == "in a file"
 
 
 def test_a_password_is_not_shown() -> None:

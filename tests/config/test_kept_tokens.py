@@ -94,7 +94,7 @@ def lines(path: str, options: str = 'name="me" secret="s3cret" extension_pool="p
 
 def test_all_clients_of_a_process_share_one_object_and_one_token(load: Callable[..., FerryConfig]) -> None:
     cluster: Cluster = load(lines("own_tokens:Good")).clusters["A"]
-    callback = cluster.librdkafka(ClientRole.ADMIN)["oauth_cb"]
+    callback = cluster.librdkafka()["oauth_cb"]
     provider = cluster.kafka_python(ClientRole.CONSUMER)["sasl_oauth_token_provider"]
     assert isinstance(callback, TokenCallback)
     assert isinstance(provider, TokenProvider)
@@ -168,9 +168,9 @@ def test_what_renews_a_clients_token_never_raises(monkeypatch: pytest.MonkeyPatc
 )
 def test_bad_sources_are_told_by_type_and_place(load: Callable[..., FerryConfig], name: str, error: type[Exception], said: str) -> None:
     cluster: Cluster = load(lines(f"own_tokens:{name}", 'name="s3cret"')).clusters["A"]
-    for use in (cluster.librdkafka, lambda role: cluster.kafka_python(role)["sasl_oauth_token_provider"].token()):  # type: ignore[attr-defined]
+    for use in (cluster.librdkafka, cluster.kafka_python(ClientRole.ADMIN)["sasl_oauth_token_provider"].token):  # type: ignore[attr-defined]
         with pytest.raises(error) as caught:
-            use(ClientRole.ADMIN)
+            use()
         assert said in str(caught.value)
         assert "s3cret" not in str(caught.value)
 

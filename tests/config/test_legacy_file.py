@@ -42,10 +42,10 @@ def test_one_flow_that_copies_records_under_their_names(load: Load) -> None:
     synced = (around.sync_topic_configs_enabled, around.sync_topic_acls_enabled, around.sync_group_offsets_enabled)
     emitted = (around.emit_heartbeats_enabled, around.emit_checkpoints_enabled, around.emit_offset_syncs_enabled)
     assert not any(synced + emitted)
-    consumer = {setting.name: setting.value.reveal() for setting in flow.source.of_role(ClientRole.CONSUMER)}
-    assert consumer["fetch.max.bytes"] == "77"
-    assert {setting.name: setting.value.reveal() for setting in flow.target.of_role(ClientRole.PRODUCER)}["compression.type"] == "lz4"
-    line = next(setting.line for setting in flow.source.of_role(ClientRole.CONSUMER) if setting.name == "fetch.max.bytes")
+    fetched = flow.source.of_role(ClientRole.CONSUMER)["fetch.max.bytes"]
+    assert fetched.value.reveal() == "77"
+    assert flow.target.of_role(ClientRole.PRODUCER)["compression.type"].value.reveal() == "lz4"
+    line = fetched.line
     assert pickle.loads(pickle.dumps(line)).path == line.path  # noqa: S301 - our own bytes
 
 

@@ -211,13 +211,13 @@ def test_aliases_with_dots_and_one_inside_another(load: Load) -> None:
         whole=True,
     )
     assert config.flow("us->us.west").topics == ("x",)
-    assert config.clusters["us.west"].librdkafka(ClientRole.CONSUMER)["client.id"] == "w"
+    assert config.clusters["us.west"].kafka_python(ClientRole.CONSUMER)["client_id"] == "w"
 
 
 def test_flows_may_differ_from_their_clusters(load: Load) -> None:
     config = load("A->B.source.consumer.client.id=flow\nA.consumer.client.id=cluster\n")
-    assert config.flow("A->B").source.librdkafka(ClientRole.CONSUMER)["client.id"] == "flow"
-    assert config.clusters["A"].librdkafka(ClientRole.CONSUMER)["client.id"] == "cluster"
+    assert config.flow("A->B").source.kafka_python(ClientRole.CONSUMER)["client_id"] == "flow"
+    assert config.clusters["A"].kafka_python(ClientRole.CONSUMER)["client_id"] == "cluster"
 
 
 def test_exit_code_is_bad_input(load: Load) -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from kafka.net.manager import KafkaConnectionManager
 
@@ -46,7 +45,7 @@ def made(load: Load, text: str) -> Cluster:
 
 def test_plain_text(load: Load) -> None:
     cluster = made(load, "")
-    assert cluster.librdkafka(ClientRole.CONSUMER) == {
+    assert cluster.librdkafka() == {
         "bootstrap.servers": "a:9092",
         "client.id": "ferry",
         "security.protocol": "plaintext",
@@ -65,7 +64,7 @@ def test_passwords(load: Load, mechanism: str) -> None:
     module = f"{PACKAGE}plain.PlainLoginModule" if mechanism == "PLAIN" else SCRAM
     # In the file a backslash is written twice, once for the properties and once for JAAS.
     cluster = made(load, sasl(mechanism, rf'{module} required username="me" password="a;\\"b\\\\c";', protocol="sasl_ssl"))
-    own = cluster.librdkafka(ClientRole.PRODUCER)
+    own = cluster.librdkafka()
     assert own["security.protocol"] == "sasl_ssl"
     assert (own["sasl.mechanism"], own["sasl.username"], own["sasl.password"]) == (mechanism, "me", 'a;"b\\c')
     other = cluster.kafka_python(ClientRole.PRODUCER)
@@ -79,7 +78,7 @@ def test_client_credentials(load: Load) -> None:
     jaas = f'{OAUTH} required clientId="me" clientSecret="s" scope="kafka" extension_pool="p";'
     handler = f"sasl.login.callback.handler.class={PACKAGE}oauthbearer.OAuthBearerLoginCallbackHandler"
     cluster = made(load, sasl("OAUTHBEARER", jaas, f"sasl.oauthbearer.token.endpoint.url={URL}", handler))
-    own = cluster.librdkafka(ClientRole.CONSUMER)
+    own = cluster.librdkafka()
     assert {name.removeprefix("sasl.oauthbearer."): value for name, value in own.items() if name.startswith("sasl.oauthbearer.")} == {
         "method": "oidc",
         "token.endpoint.url": URL,
@@ -102,7 +101,7 @@ def test_newer_names_of_client_credentials_win(load: Load) -> None:
         "sasl.oauthbearer.client.credentials.client.secret=n",
         "sasl.oauthbearer.scope=other",
     ]
-    own = made(load, sasl("OAUTHBEARER", f'{OAUTH} required clientId="old";', *more)).librdkafka(ClientRole.ADMIN)
+    own = made(load, sasl("OAUTHBEARER", f'{OAUTH} required clientId="old";', *more)).librdkafka()
     names = ("client.id", "client.secret", "scope")
     assert [own[f"sasl.oauthbearer.{name}"] for name in names] == ["new", "n", "other"]
 
@@ -112,7 +111,7 @@ def test_token_endpoint_is_checked_against_the_trust_store(load: Load, authority
     jaas = f'{OAUTH} required clientId="me" clientSecret="s";'
     trust = [f"ssl.truststore.location={tmp_path}/root.pem", "ssl.truststore.type=PEM"]
     cluster = made(load, sasl("OAUTHBEARER", jaas, f"sasl.oauthbearer.token.endpoint.url={URL}", *trust))
-    own = cluster.librdkafka(ClientRole.ADMIN)
+    own = cluster.librdkafka()
     assert own["https.ca.pem"] == authority.root.certificate_pem
     assert "ssl.ca.pem" not in own
     provider = cluster.kafka_python(ClientRole.ADMIN)["sasl_oauth_token_provider"]
@@ -124,7 +123,7 @@ def test_token_endpoint_is_checked_against_the_trust_store(load: Load, authority
 def test_unsecured_tokens(load: Load) -> None:
     options = 'unsecuredLoginStringClaim_sub="me" unsecuredLoginLifetimeSeconds="60" unsecuredLoginListClaim_scope="|a|b"'
     cluster = made(load, sasl("OAUTHBEARER", f"{OAUTH} required {options};"))
-    own = cluster.librdkafka(ClientRole.CONSUMER)
+    own = cluster.librdkafka()
     assert own["enable.sasl.oauthbearer.unsecure.jwt"] is True
     assert own["sasl.oauthbearer.config"] == "principalClaimName=sub principal=me lifeSeconds=60 scope=a,b"
     provider = cluster.kafka_python(ClientRole.CONSUMER)["sasl_oauth_token_provider"]
@@ -145,11 +144,11 @@ def test_token_files(load: Load, tmp_path: Path) -> None:
     path = tmp_path / "token"
     cluster = made(load, sasl("OAUTHBEARER", f"{OAUTH} required;", f"sasl.oauthbearer.token.endpoint.url=file://{path}"))
     with pytest.raises(ConfigError, match=r"token file .* cannot be read: FileNotFoundError"):
-        cluster.librdkafka(ClientRole.CONSUMER)
+        cluster.librdkafka()
     now = int(time.time())
     token = unsecured_token(UnsecuredToken("me", lifetime_seconds=100), now)
     path.write_text(token + "\n")
-    callback = cluster.librdkafka(ClientRole.CONSUMER)["oauth_cb"]
+    callback = cluster.librdkafka()["oauth_cb"]
     assert callback == TokenCallback(TokenProvider(TokenFile(str(path)), callback.provider.context))  # type: ignore[attr-defined]
     assert callback("") == (token, now + 100, "", {})  # type: ignore[operator]
     path.write_text("opaque")
@@ -170,7 +169,7 @@ def test_expired_token_files_are_refused_before_anybody_connects(load: Load, tmp
     path.write_text(unsecured_token(UnsecuredToken("me", lifetime_seconds=100), 1_000.0))
     cluster = made(load, sasl("OAUTHBEARER", f"{OAUTH} required;", f"sasl.oauthbearer.token.endpoint.url=file://{path}"))
     with pytest.raises(AuthenticationFailed, match=r"the token in file .*token expired at 1970-01-01T00:18:20\+00:00: have it renewed"):
-        cluster.librdkafka(ClientRole.CONSUMER)
+        cluster.librdkafka()
 
 
 class TokenEndpoint(BaseHTTPRequestHandler):
@@ -289,25 +288,25 @@ def test_logins_that_cannot_work_are_found_when_the_file_is_read(problems: Calla
 
 
 COMMON = """\
-A.consumer.client.id = mine
-A.consumer.client.dns.lookup = resolve_canonical_bootstrap_servers_only
-A.consumer.request.timeout.ms = 400000
-A.consumer.metadata.max.age.ms = 1000
-A.consumer.connections.max.idle.ms = 60000
-A.consumer.reconnect.backoff.ms = 10
-A.consumer.reconnect.backoff.max.ms = 20
-A.consumer.retry.backoff.ms = 30
-A.consumer.retry.backoff.max.ms = 40
-A.consumer.socket.connection.setup.timeout.ms = 500
-A.consumer.socket.connection.setup.timeout.max.ms = 600
-A.consumer.send.buffer.bytes = -1
-A.consumer.receive.buffer.bytes = 4096
+A.admin.client.id = mine
+A.admin.client.dns.lookup = resolve_canonical_bootstrap_servers_only
+A.admin.request.timeout.ms = 400000
+A.admin.metadata.max.age.ms = 1000
+A.admin.connections.max.idle.ms = 60000
+A.admin.reconnect.backoff.ms = 10
+A.admin.reconnect.backoff.max.ms = 20
+A.admin.retry.backoff.ms = 30
+A.admin.retry.backoff.max.ms = 40
+A.admin.socket.connection.setup.timeout.ms = 500
+A.admin.socket.connection.setup.timeout.max.ms = 600
+A.admin.send.buffer.bytes = -1
+A.admin.receive.buffer.bytes = 4096
 """
 
 
 def test_common_properties(load: Load) -> None:
     cluster = made(load, COMMON)
-    own = cluster.librdkafka(ClientRole.CONSUMER)
+    own = cluster.librdkafka()
     assert own == {
         "bootstrap.servers": "a:9092",
         "security.protocol": "plaintext",
@@ -324,7 +323,7 @@ def test_common_properties(load: Load) -> None:
         "socket.send.buffer.bytes": 0,
         "socket.receive.buffer.bytes": 4096,
     }
-    other = cluster.kafka_python(ClientRole.CONSUMER)
+    other = cluster.kafka_python(ClientRole.ADMIN)
     assert other["request_timeout_ms"] == 400_000
     assert other["client_dns_lookup"] == "resolve_canonical_bootstrap_servers_only"
     assert (other["socket_connection_setup_timeout_ms"], other["socket_connection_setup_timeout_max_ms"]) == (500, 600)
@@ -336,7 +335,6 @@ def test_common_properties(load: Load) -> None:
     [
         "",
         COMMON,
-        COMMON.replace("consumer", "producer") + "A.producer.max.request.size=10\nA.producer.delivery.timeout.ms=5000\n",
         sasl("SCRAM-SHA-512", f'{SCRAM} required username="a" password="b";', protocol="SASL_SSL"),
         sasl("OAUTHBEARER", f'{OAUTH} required unsecuredLoginStringClaim_sub="a";'),
         sasl("OAUTHBEARER", f'{OAUTH} required clientId="a" clientSecret="b";', "sasl.oauthbearer.token.endpoint.url=http://127.0.0.1:1/"),
@@ -344,10 +342,7 @@ def test_common_properties(load: Load) -> None:
 )
 def test_both_libraries_take_the_settings(load: Load, login: str) -> None:
     cluster = made(load, login + "A.bootstrap.servers=127.0.0.1:1\n")
-    quiet = {"log_level": 0}
-    Producer({**cluster.librdkafka(ClientRole.PRODUCER), **quiet})
-    Consumer({**cluster.librdkafka(ClientRole.CONSUMER), **quiet, "group.id": "g"}).close()
-    AdminClient({**cluster.librdkafka(ClientRole.ADMIN), **quiet})
+    AdminClient({**cluster.librdkafka(), "log_level": 0})
     for role in ClientRole:
         assert set(cluster.kafka_python(role)) <= set(KafkaConnectionManager.DEFAULT_CONFIG)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -84,14 +85,14 @@ def test_client_properties_are_resolved_when_used(
 ) -> None:
     monkeypatch.delenv("FERRY_TEST_PW", raising=False)
     cluster = load(ENV + LOGIN).clusters["A"]
-    for settings in (cluster.librdkafka, cluster.kafka_python):
+    for settings in (cluster.librdkafka, partial(cluster.kafka_python, ClientRole.CONSUMER)):
         with pytest.raises(ConfigError) as caught:
-            settings(ClientRole.CONSUMER)
+            settings()
         where = f"{tmp_path / 'mm2.properties'}:9: A.sasl.jaas.config: "
         assert str(caught.value) == f"{where}provider env has no variable FERRY_TEST_PW: set it in the environment of this process"
     assert cluster.user_name == "unknown (the login cannot be read here)"
     monkeypatch.setenv("FERRY_TEST_PW", "geheim")
-    assert cluster.librdkafka(ClientRole.ADMIN)["sasl.password"] == "geheim"
+    assert cluster.librdkafka()["sasl.password"] == "geheim"
     assert cluster.kafka_python(ClientRole.ADMIN)["sasl_plain_password"] == "geheim"
     assert cluster.user_name == "me"
 
@@ -104,7 +105,7 @@ def test_servers_behind_a_reference(load: Callable[..., FerryConfig], monkeypatc
     assert cluster.bootstrap == "a:1, b:2"
     monkeypatch.setenv("SERVERS", "nonsense")
     with pytest.raises(ConfigError, match=r"A\.bootstrap\.servers: must be host:port pairs"):
-        cluster.librdkafka(ClientRole.ADMIN)
+        cluster.librdkafka()
 
 
 def test_other_properties_are_resolved_when_read(load: Callable[..., FerryConfig], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import logging
 import pickle
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -82,9 +83,9 @@ def test_configuration_shows_no_value(load: Callable[..., FerryConfig]) -> None:
 def test_errors_of_logins_show_no_value(load: Callable[..., FerryConfig], caplog: pytest.LogCaptureFixture) -> None:
     config = load(LOGINS.replace(f"/nowhere/{PASSWORD}.not", "/nowhere/store.jks"))
     for cluster in config.clusters.values():
-        for settings in (cluster.librdkafka, lambda _, cluster=cluster: cluster.kafka_python(ClientRole.CONSUMER)):
+        for settings in (cluster.librdkafka, partial(cluster.kafka_python, ClientRole.CONSUMER)):
             with pytest.raises(ConfigError) as caught:
-                settings(ClientRole.CONSUMER)
+                settings()
             logging.getLogger("test").error("failed", exc_info=caught.value)
             assert PASSWORD not in "".join(traceback.format_exception(caught.value))
             assert PASSWORD not in repr(travelled(caught.value))

@@ -73,7 +73,7 @@ def subjects(context: ssl.SSLContext) -> list[str]:
 @pytest.mark.parametrize("suffix", WRITERS)
 def test_every_format_gives_the_same(load: Load, tmp_path: Path, authority: Any, suffix: str) -> None:
     cluster = cluster_with(load, tmp_path, suffix, WRITERS[suffix](tmp_path, authority))
-    settings = cluster.librdkafka(ClientRole.CONSUMER)
+    settings = cluster.librdkafka()
     assert settings["ssl.ca.pem"] == authority.root.certificate_pem
     assert settings["ssl.certificate.pem"] == authority.client.certificate_pem + authority.intermediate.certificate_pem
     key = load_pem_private_key(str(settings["ssl.key.pem"]).encode(), None)
@@ -118,7 +118,7 @@ def handshake(client: ssl.SSLContext, broker: ssl.SSLContext, host: str) -> str:
 
 def test_host_names_are_not_checked_when_told_so(load: Load) -> None:
     cluster = load(properties(endpoint_identification_algorithm="")).clusters["A"]
-    assert cluster.librdkafka(ClientRole.ADMIN)["ssl.endpoint.identification.algorithm"] == "none"
+    assert cluster.librdkafka()["ssl.endpoint.identification.algorithm"] == "none"
     context = cluster.kafka_python(ClientRole.ADMIN)["ssl_context"]
     assert isinstance(context, ssl.SSLContext)
     assert (context.check_hostname, context.verify_mode) == (False, ssl.CERT_REQUIRED)
@@ -139,7 +139,7 @@ def test_pem_in_the_file_itself_with_blanks_for_line_ends(load: Load, authority:
             key_password=PASSWORD,
         )
     ).clusters["A"]
-    settings = cluster.librdkafka(ClientRole.PRODUCER)
+    settings = cluster.librdkafka()
     assert settings["ssl.ca.pem"] == authority.root.certificate_pem
     assert settings["ssl.certificate.pem"] == authority.client.certificate_pem + authority.intermediate.certificate_pem
     assert settings["ssl.key.pem"] == authority.client.key_pem()
@@ -163,7 +163,7 @@ def test_spellings_of_pem(load: Load, tmp_path: Path, authority: Any, spell: Cal
     for name in ("trust.pem", "key.pem"):
         (tmp_path / name).write_bytes(spell((tmp_path / name).read_text()).encode())
     cluster = cluster_with(load, tmp_path, "pem", options)
-    settings = cluster.librdkafka(ClientRole.CONSUMER)
+    settings = cluster.librdkafka()
     assert settings["ssl.ca.pem"] == authority.root.certificate_pem
     assert settings["ssl.certificate.pem"] == authority.client.certificate_pem + authority.intermediate.certificate_pem
     assert settings["ssl.key.pem"] == authority.client.key_pem()
@@ -180,7 +180,7 @@ def test_openssls_own_form_of_a_private_key(load: Load, tmp_path: Path, authorit
     assert ("Proc-Type" in key) == bool(password)
     (tmp_path / "key.pem").write_text(key + authority.client.certificate_pem)
     cluster = cluster_with(load, tmp_path, "pem", options | ({"key_password": password} if password else {}))
-    assert cluster.librdkafka(ClientRole.CONSUMER)["ssl.key.pem"] == authority.client.key_pem()
+    assert cluster.librdkafka()["ssl.key.pem"] == authority.client.key_pem()
     assert isinstance(cluster.kafka_python(ClientRole.CONSUMER)["ssl_context"], ssl.SSLContext)
 
 
@@ -189,7 +189,7 @@ def test_certificates_with_trust_settings_are_refused(load: Load, tmp_path: Path
     trusted = authority.root.certificate_pem
     (tmp_path / "trust.pem").write_text(trusted + trusted.replace(" CERTIFICATE", " TRUSTED CERTIFICATE"))
     with pytest.raises(ConfigError, match=r"A\.ssl\.truststore\.location: holds a TRUSTED CERTIFICATE"):
-        cluster_with(load, tmp_path, "pem", options).librdkafka(ClientRole.CONSUMER)
+        cluster_with(load, tmp_path, "pem", options).librdkafka()
 
 
 def source() -> pkcs12.PKCS12KeyAndCertificates:
@@ -211,7 +211,7 @@ def test_stores_of_every_java(load: Load, release: str, kind: str) -> None:
     assert expected.cert is not None
     assert isinstance(expected.key, ec.EllipticCurvePrivateKey)
     cluster = cluster_with(load, STORES / release, kind, passwords_of(kind))
-    settings = cluster.librdkafka(ClientRole.CONSUMER)
+    settings = cluster.librdkafka()
     chain = x509.load_pem_x509_certificates(str(settings["ssl.certificate.pem"]).encode())
     assert [certificate.subject.rfc4514_string() for certificate in chain] == ["CN=client", "CN=intermediate", "CN=root"]
     assert chain[0] == expected.cert.certificate
@@ -230,7 +230,7 @@ def test_a_key_store_with_two_keys_is_refused(load: Load, release: str) -> None:
     for kind, held in (("jks", r" \(holds: client, second\)"), ("p12", ", and holds 2")):
         lines = properties(keystore_location=STORES / release / f"two.{kind}", keystore_password=PASSWORD)
         with pytest.raises(ConfigError, match=rf"A\.ssl\.keystore\.location: must hold exactly one private key{held}"):
-            load(lines).clusters["A"].librdkafka(ClientRole.ADMIN)
+            load(lines).clusters["A"].librdkafka()
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -250,7 +250,7 @@ def test_a_key_store_with_two_keys_is_refused(load: Load, release: str) -> None:
 def test_key_stores_that_do_not_open(load: Load, release: str, name: str, options: dict[str, object], problem: str) -> None:
     cluster = load(properties(keystore_location=STORES / release / name, **options)).clusters["A"]
     with pytest.raises(ConfigError) as caught:
-        cluster.librdkafka(ClientRole.ADMIN)
+        cluster.librdkafka()
     assert f"A.ssl.keystore.location: {problem}" in str(caught.value)
 
 
@@ -261,7 +261,7 @@ def test_a_key_without_its_certificate_is_named(load: Load, tmp_path: Path, auth
     )
     cluster = load(properties(keystore_location=tmp_path / "key.p12", keystore_password=PASSWORD)).clusters["A"]
     with pytest.raises(ConfigError, match=r"A\.ssl\.keystore\.location: holds no certificate for its private key"):
-        cluster.librdkafka(ClientRole.ADMIN)
+        cluster.librdkafka()
 
 
 def test_a_certificate_of_another_key_is_named(load: Load, authority: Any) -> None:
@@ -275,12 +275,12 @@ def test_a_certificate_of_another_key_is_named(load: Load, authority: Any) -> No
 def test_content_decides_between_jks_and_pkcs12_as_in_java(load: Load, tmp_path: Path, authority: Any) -> None:
     options = write_pkcs12(tmp_path, authority)
     cluster = cluster_with(load, tmp_path, "p12", {**options, "truststore_type": "JKS", "keystore_type": "JKS"})
-    assert cluster.librdkafka(ClientRole.ADMIN)["ssl.ca.pem"] == authority.root.certificate_pem
+    assert cluster.librdkafka()["ssl.ca.pem"] == authority.root.certificate_pem
 
 
 def test_trust_store_without_a_password(load: Load) -> None:
     cluster = load(properties(truststore_location=STORES / "8" / "trust.jks")).clusters["A"]
-    assert str(cluster.librdkafka(ClientRole.ADMIN)["ssl.ca.pem"]).count("BEGIN CERTIFICATE") == 2
+    assert str(cluster.librdkafka()["ssl.ca.pem"]).count("BEGIN CERTIFICATE") == 2
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def test_unreadable_stores_are_named(
         path.write_bytes(content)
     cluster = load(properties(**{f"{name}_location": path}, **options)).clusters["A"]
     with pytest.raises(ConfigError) as caught:
-        cluster.librdkafka(ClientRole.ADMIN)
+        cluster.librdkafka()
     assert f"A.ssl.{name}.location: " in str(caught.value)
     assert problem in str(caught.value)
 

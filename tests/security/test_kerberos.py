@@ -20,7 +20,7 @@ from tests.security.test_connections import unencrypted
 from tests.security.test_refusals import data_path
 from tools.kafka import SandboxCluster, compare_topics
 
-from ferry.config import ClientRole, Cluster, Flow
+from ferry.config import Cluster, Flow
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.sandbox.ports import free_ports
@@ -227,10 +227,10 @@ def test_both_clients_log_in_at_a_target_and_outlive_their_tickets(
     flow = guarded_flow(target_cluster.bootstrap, f"localhost:{realm.port}", *lines)
     report = run_flow(flow)
     assert (report.exit_code, report.records) == (ExitCode.DONE, 1)
-    client = AdminClient(flow.target.librdkafka(ClientRole.ADMIN))
+    client = AdminClient(flow.target.librdkafka())
     ends = time.monotonic() + LONG_SECONDS
     while time.monotonic() < ends:
         assert f"{flow.source.alias}.{topic}" in client.list_topics(timeout=20).topics
         time.sleep(0.5)
     # A new client, with a ticket that is not the first one.
-    assert AdminClient(flow.target.librdkafka(ClientRole.ADMIN)).list_topics(timeout=20).topics
+    assert AdminClient(flow.target.librdkafka()).list_topics(timeout=20).topics

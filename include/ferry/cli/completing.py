@@ -106,10 +106,8 @@ def _topics_of(flow: Flow, seconds: float) -> Iterable[str]:
     with suppress(Exception):  # see the module's text
         from confluent_kafka.admin import AdminClient
 
-        from ferry.config import ClientRole
-
         rules = flow.topic_rules
-        with AdminClient({**flow.source.librdkafka(ClientRole.ADMIN), "log_level": 0}) as client:
+        with AdminClient({**flow.source.librdkafka(), "log_level": 0}) as client:
             names = list(client.list_topics(timeout=seconds).topics)
         return [name for name in names if rules.why_not(name) is None]
     return ()

@@ -82,10 +82,10 @@ class _Clients:
     def admin(self) -> AdminClient:
         # The client holds the deque's method, not this object: a cycle would let the garbage collector destroy the client in librdkafka's
         # own thread, which crashes the process (confluent-kafka-python, pull requests 2129 and 2131).
-        settings = self._cluster.librdkafka(ClientRole.ADMIN)
+        settings = self._cluster.librdkafka()
         settings |= {"error_cb": self.errors.append, "log_level": 2, "log.connection.close": False}
         with openssl_limited(self._cluster):
-            client: AdminClient = made(self._cluster, ClientRole.ADMIN, partial(AdminClient, settings))
+            client: AdminClient = made(self._cluster, partial(AdminClient, settings))
         client.__enter__()
         return client
 
@@ -132,7 +132,8 @@ class ClusterAdmin:
 
         `topics`: counts only these, and asks nobody. Otherwise Ferry asks for all topics, and so learns the brokers anew.
         """
-        held = metadata.replica_holders((self.topics() if topics is None else topics).values())
+        described = self.topics() if topics is None else topics
+        held = {node for topic in described.values() for nodes in topic.replicas for node in nodes}
         up = frozenset(self._connection().brokers())
         return Brokers(up, up | held)
 

@@ -168,7 +168,7 @@ def refusal(cluster: Cluster, doing: str, error: KafkaError, earlier: KafkaError
     return explained(cluster, doing, error, earlier, grant=grant)
 
 
-def made(cluster: Cluster, role: ClientRole, client: Callable[[], T]) -> T:
+def made(cluster: Cluster, client: Callable[[], T]) -> T:
     """What `client` makes; librdkafka's refusal to make it (no token in time, settings that it does not take) as a Ferry error."""
     try:
         return client()
@@ -176,7 +176,7 @@ def made(cluster: Cluster, role: ClientRole, client: Callable[[], T]) -> T:
         error: KafkaError = problem.args[0]
         if error.code() == KafkaError._INVALID_ARG:  # noqa: SLF001 - a public name
             raise ConfigError(f"cluster {cluster.alias}: the Kafka client refuses its settings: {error.str()}") from problem
-        raise explained(cluster, "logging in", error, role=role) from problem
+        raise explained(cluster, "logging in", error) from problem
 
 
 def _no_login(cluster: Cluster, role: ClientRole, cause: KafkaError) -> FerryError:

@@ -3,7 +3,7 @@
 Every answer of Metadata also tells the connection its brokers and leaders, so that what is asked next need not ask for them.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -142,8 +142,3 @@ def _origin(entry: Any) -> ConfigOrigin:
     if (entry.name, entry.value, entry.config_source) == _AS_FORMATTED:
         return ConfigOrigin.DEFAULT
     return _ORIGINS.get(entry.config_source, ConfigOrigin.UNKNOWN)
-
-
-def replica_holders(described: Iterable[TopicDescription]) -> frozenset[int]:
-    """The ids of brokers that hold replicas of these topics, including brokers that are down (pure)."""
-    return frozenset(node for topic in described for nodes in topic.replicas for node in nodes)

@@ -1,7 +1,7 @@
 """Kafka's Java client properties as settings of the two client libraries: librdkafka (confluent-kafka) and kafka-python.
 
-kafka-python's connection manager serves the data path, librdkafka everything else. Properties that are not set are left to the libraries'
-defaults.
+kafka-python's connection manager carries data and questions, librdkafka's admin client changes. Properties that are not set are left to the
+libraries' defaults.
 """
 
 import socket
@@ -28,9 +28,6 @@ _LIBRDKAFKA_NUMBERS: dict[str, tuple[str, int, int]] = {
     # Java's -1 (leave it to the system) is librdkafka's 0.
     "send.buffer.bytes": ("socket.send.buffer.bytes", 0, 100_000_000),
     "receive.buffer.bytes": ("socket.receive.buffer.bytes", 0, 100_000_000),
-    # Of producers only.
-    "max.request.size": ("message.max.bytes", 1_000, 1_000_000_000),
-    "delivery.timeout.ms": ("delivery.timeout.ms", 0, 2**31 - 1),
 }
 # kafka-python's names are Java's with underscores.
 _KAFKA_PYTHON = (

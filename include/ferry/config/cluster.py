@@ -30,18 +30,17 @@ class Cluster:
     # TLS versions that its flow's clients of librdkafka may use; empty: their connections are not encrypted.
     versions_of_librdkafka: frozenset[str] = field(default=frozenset(), repr=False)
 
-    def of_role(self, role: ClientRole) -> tuple[Setting, ...]:
-        """The effective properties of a client, as written."""
-        return dict(self.settings)[role]
+    def of_role(self, role: ClientRole) -> dict[str, Setting]:
+        """The effective properties of a client, as written, by their Kafka names."""
+        return {setting.name: setting for setting in dict(self.settings)[role]}
 
     @property
     def bootstrap(self) -> str:
         """Its servers, for messages; as written if a reference cannot be resolved here."""
-        written = next((setting.value.reveal() for setting in self.of_role(ClientRole.ADMIN) if setting.name == "bootstrap.servers"), "")
         try:
             return ", ".join(self.resolved(ClientRole.ADMIN).value("bootstrap.servers"))
         except ConfigError:
-            return written
+            return self.of_role(ClientRole.ADMIN)["bootstrap.servers"].value.reveal()
 
     @property
     def where(self) -> str:
@@ -102,9 +101,9 @@ class Cluster:
         written = self.written(ClientRole.PRODUCER)
         return int(written.value("max.request.size")) if written.given("max.request.size") else None
 
-    def librdkafka(self, role: ClientRole) -> dict[str, object]:
-        """Settings for confluent-kafka's clients. ConfigError if a reference, store or login cannot be read."""
-        return librdkafka_settings(self.resolved(role))
+    def librdkafka(self) -> dict[str, object]:
+        """Settings for confluent-kafka's admin client. ConfigError if a reference, store or login cannot be read."""
+        return librdkafka_settings(self.resolved(ClientRole.ADMIN))
 
     def kafka_python(self, role: ClientRole) -> dict[str, object]:
         """Arguments for kafka-python's KafkaConnectionManager; may hold an SSLContext, which cannot be pickled. ConfigError as above."""
@@ -113,17 +112,17 @@ class Cluster:
     def written(self, role: ClientRole) -> ClientSettings:
         """The properties for checks that look up no references. Leaves out values that are only a reference, unless any text would do."""
         given = {
-            setting.name: setting
-            for setting in self.of_role(role)
-            if not is_reference(setting.value.reveal()) or (CLIENT_PROPERTIES[setting.name].kind.secret and setting.name != JAAS)
+            name: setting
+            for name, setting in self.of_role(role).items()
+            if not is_reference(setting.value.reveal()) or (CLIENT_PROPERTIES[name].kind.secret and name != JAAS)
         }
         values = {name: without_references(setting.value.reveal()) for name, setting in given.items()}
-        referring = frozenset(setting.name for setting in self.of_role(role) if has_reference(setting.value.reveal()))
+        referring = frozenset(name for name, setting in self.of_role(role).items() if has_reference(setting.value.reveal()))
         return ClientSettings(self.alias, self.path, given, values, referring)
 
     def resolved(self, role: ClientRole) -> ClientSettings:
         """The properties with all references replaced; ConfigError names provider and key of a reference that cannot be resolved."""
-        given = {setting.name: setting for setting in self.of_role(role)}
+        given = self.of_role(role)
         values: dict[str, str] = {}
         for name, setting in given.items():
             try:

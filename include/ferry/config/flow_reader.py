@@ -7,7 +7,7 @@ connector alone, while MM2's dedicated mode logs that and runs the others: so he
 Message handlers and assignment listeners are imported here, so that a name that leads nowhere is a problem of the file and not of a run.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -67,7 +67,7 @@ class FlowReader:
     def read(self, source: Cluster, target: Cluster) -> Flow:
         """The flow. Reports problems that concern several properties at once."""
         separator_given = self._entry(_SEPARATOR) is not None
-        self._check_exactly_once(source.of_role(ClientRole.CONSUMER))
+        self._check_exactly_once(source.of_role(ClientRole.CONSUMER).get("isolation.level"))
         self._check_offset_syncs()
         self._check_group_offsets()
         self._check_handling()
@@ -161,14 +161,13 @@ class FlowReader:
                 mend = "write replication.policy.class=IdentityReplicationPolicy to keep the names of topics"
                 self.problems.add(f"{what} {mend}", entry)
 
-    def _check_exactly_once(self, consumer: Iterable[Setting]) -> None:
+    def _check_exactly_once(self, isolation: Setting | None) -> None:
         required = self._entry("exactly.once.support")
         if required is None or self.value("exactly.once.support") != "required":
             return
         off = self._entry("transaction.producer")
         if off is not None and not self.value("transaction.producer"):
             self.problems.add(f"is false, but {required.key} is required: change one", off)
-        isolation = next((setting for setting in consumer if setting.name == "isolation.level"), None)
         if isolation is None or isolation.value.reveal().strip().lower() != "read_committed":
             self.problems.add(
                 "is required, which MM2 refuses without isolation.level=read_committed of the source's consumer: add "
@@ -237,7 +236,7 @@ class FlowReader:
         own: Literal["earliest", "latest"] | datetime | None = self.value("ferry.start")
         if own is not None:
             return own
-        setting = next((setting for setting in source.of_role(ClientRole.CONSUMER) if setting.name == "auto.offset.reset"), None)
+        setting = source.of_role(ClientRole.CONSUMER).get("auto.offset.reset")
         if setting is None or (reset := setting.value.reveal().strip().lower()) == "earliest":
             return "earliest"
         if reset == "latest":

@@ -227,7 +227,7 @@ class _Loader:
         """Report clusters without servers, and two clusters with the same servers."""
         seen: dict[str, str] = {}
         for alias, cluster in clusters.items():
-            setting = next((found for found in cluster.of_role(ClientRole.ADMIN) if found.name == "bootstrap.servers"), None)
+            setting = cluster.of_role(ClientRole.ADMIN).get("bootstrap.servers")
             if setting is None:
                 self._add_missing_servers(sources, alias)
                 continue
