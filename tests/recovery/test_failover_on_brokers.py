@@ -15,8 +15,11 @@ from typer.testing import CliRunner
 from ferry.cli.main import app
 from ferry.config import Flow
 from ferry.errors import FerryError, RecoveryStopped
+from ferry.ledger.recovery_record import Event, current_record, read_recovery
 from ferry.ledger.run_report import RunReport
 from ferry.monitoring.status import flow_status
+from ferry.recovery import failover
+from ferry.recovery.keeper import RecoveryKeeper, abandon, keep_recovery
 from ferry.syncs import group_placing
 from ferry.syncs.checkpoints import sync_checkpoints
 from ferry.syncs.context import SyncContext
@@ -170,6 +173,50 @@ def test_a_failover_that_was_killed_between_steps_goes_on(room: Room, copy_flow:
     assert read_on(room.target, groups[0], room.remote) == from_record({0: 12, 1: 5}, 30)
     for group in groups[1:]:
         assert read_on(room.target, group, room.remote) == from_record({0: 5, 1: 5}, 30)
+
+
+@pytest.mark.parametrize("room", ["default"], indirect=True)
+def test_a_group_that_comes_after_nobody_was_asked_is_not_written(
+    room: Room, copy_flow: CopyFlow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failover that was done is typed again, and so asks nobody. A group that comes just before the write waits for the next one."""
+    group, late = (f"{room.topic}-{secrets.token_hex(4)}" for _ in range(2))
+    room.produce(room.source, room.topic, RECORDS)
+    copy_flow(room.there)
+    commit(room.source, group, room.topic, {0: 5, 1: 5})
+    command = ("failover", "--yes", "--no-last-copy")
+    assert room.command(*command)[0].exit_code == 0
+
+    def kept_late(flow: Flow) -> AbstractContextManager[RecoveryKeeper]:
+        commit(room.source, late, room.topic, {0: 4, 1: 4})
+        return keep_recovery(flow)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failover, "keep_recovery", kept_late)
+        ended, document = room.command(*command)
+    assert (ended.exit_code, document["stage"], document["groups"]) == (0, "failed-over", [])
+    assert late not in everything(room.target)["groups"]
+    ended, document = room.command(*command)
+    assert (ended.exit_code, [entry["group"] for entry in document["groups"]]) == (0, [late])
+
+
+@pytest.mark.parametrize("room", ["default"], indirect=True)
+def test_without_a_question_nothing_begins_anew(room: Room, copy_flow: CopyFlow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The failover was done when nobody was asked, and is abandoned just before the write."""
+    room.produce(room.source, room.topic, RECORDS)
+    copy_flow(room.there)
+    command = ("failover", "--yes", "--no-last-copy")
+    assert room.command(*command)[0].exit_code == 0
+
+    def kept_late(flow: Flow) -> AbstractContextManager[RecoveryKeeper]:
+        abandon(flow, Event.FAILOVER_ABANDONED)
+        return keep_recovery(flow)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failover, "keep_recovery", kept_late)
+        with pytest.raises(RecoveryStopped, match="replicating now"):
+            room.command(*command)
+    assert current_record(room.there, read_recovery(room.there)).stage == "replicating"
 
 
 @pytest.mark.parametrize("room", ["default"], indirect=True)

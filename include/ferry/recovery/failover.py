@@ -14,7 +14,7 @@ from ferry.clusters.admin import ClusterAdmin
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.request import RunRequest
-from ferry.errors import ExitCode, FerryError, count_of
+from ferry.errors import ExitCode, FerryError, RecoveryStopped, count_of
 from ferry.ledger.losses import open_losses
 from ferry.ledger.reading import refuse_newer_state
 from ferry.ledger.recovery_record import DONE, Event, Stage, advance, current_record, cut_of, done_groups, read_recovery, stage_of
@@ -115,11 +115,14 @@ def plan_failover(flow: Flow, reverse: Flow | None, checked: RecoveryPlan) -> Re
 def carry_out_failover(flow: Flow, reverse: Flow | None, plan: RecoveryPlan, confirmed: Confirmation) -> RecoveryReport:
     """Write the groups, prepare the flow in the other direction, record that the flow is failed over, unless all that was done before.
 
-    Positions are read again from where the confirmed plan had them. ClusterUnreachable when the source has stopped answering since.
+    Positions are read again from where the confirmed plan had them. ClusterUnreachable when the source has stopped answering since. If the
+    plan left nothing to do, nobody was asked: a group that has come since waits for the next command.
     """
     watch = Stopwatch()
     with keep_recovery(flow) as keeper:
-        if keeper.over(Event.FAILOVER_ENDS) and _rest(flow, plan, keeper).nothing_left:
+        if plan.nothing_left and stage_of(keeper.record) is not Stage.FAILED_OVER:
+            raise RecoveryStopped(f"{flow.name} is {keeper.record.stage} now, and nobody was asked: run this again")
+        if plan.nothing_left or (keeper.over(Event.FAILOVER_ENDS) and _rest(flow, plan, keeper).nothing_left):
             told, problems = prepare_reverse(reverse, keeper, plan)
             return RecoveryReport(plan, keeper.record, (), told, problems=problems, steps=watch.steps)
         with watch.step("say that groups move"):

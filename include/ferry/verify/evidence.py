@@ -144,7 +144,7 @@ def _comparable(  # noqa: PLR0917 - everything that was asked
             position=entry.head.position if entry.head is not None and entry.head.is_of(entry.topic_ids) else -1,
             excluded=excluded.get(entry.key, ()),
             local=entry.remote_topic == entry.topic and entry.may_be_local(flow.on_unexplained),
-            exactly_once=flow.exactly_once,
+            exactly_once=seen.state.flow is None or seen.state.flow.exactly_once,
             since=since.get(key),
             until=until.get(key),
         )

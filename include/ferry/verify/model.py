@@ -79,7 +79,8 @@ class PartitionEvidence(PartitionPair):
     `target_end` and `source_end`: last stable offsets; evidence.py says in which order they are read.
     `receipts`: those with today's remote topic id, also of a source topic that was recreated since. `position`: the next upstream offset to
     copy (-1: nothing was copied). `excluded`: upstream offsets that the flow in the other direction wrote. `local`: applications may
-    produce to the remote topic, because topics keep their names. `since`, `until`: upstream bounds of the request.
+    produce to the remote topic, because topics keep their names. `exactly_once`: whether the last run copied so. `since`, `until`: upstream
+    bounds of the request.
     """
 
     source_start: int

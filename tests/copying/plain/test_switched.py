@@ -21,6 +21,9 @@ from ferry.copying.lane_runner import run_lanes
 from ferry.errors import ExitCode
 from ferry.ledger.reading import read_own_state
 from ferry.ledger.run_report import RunReport
+from ferry.verify.range_runner import verify_inline
+from ferry.verify.request import VerifyRequest
+from ferry.verify.verifying import verify
 
 pytestmark = pytest.mark.brokers
 
@@ -128,6 +131,9 @@ def test_what_a_killed_run_flushed_is_named_by_a_run_with_transactions(
     fill(6_000)
     assert killed_at(MOMENTS[what], Action.DELAY_ANSWER, 1, path_of, mode(False), proxied)
     flow = mode(True)
+    # The last run made no transactions, whatever the next one does.
+    found = verify(flow, VerifyRequest(flow.name, "between"), verify_inline, lambda _: None)
+    assert (found.failed, found.differences) == ((), ())
     report = run_flow(flow)
     assert report.exit_code is ExitCode.DONE
     twice = copies(flow).assert_bounded()
