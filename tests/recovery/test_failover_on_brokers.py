@@ -176,9 +176,7 @@ def test_a_failover_that_was_killed_between_steps_goes_on(room: Room, copy_flow:
 
 
 @pytest.mark.parametrize("room", ["default"], indirect=True)
-def test_a_group_that_comes_after_nobody_was_asked_is_not_written(
-    room: Room, copy_flow: CopyFlow, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_group_that_comes_after_nobody_was_asked_is_not_written(room: Room, copy_flow: CopyFlow, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failover that was done is typed again, and so asks nobody. A group that comes just before the write waits for the next one."""
     group, late = (f"{room.topic}-{secrets.token_hex(4)}" for _ in range(2))
     room.produce(room.source, room.topic, RECORDS)

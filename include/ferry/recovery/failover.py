@@ -17,16 +17,16 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError, RecoveryStopped, count_of
 from ferry.ledger.losses import open_losses
 from ferry.ledger.reading import refuse_newer_state
-from ferry.ledger.recovery_record import DONE, Event, Stage, advance, current_record, cut_of, done_groups, read_recovery, stage_of
+from ferry.ledger.recovery_record import DONE, Event, Stage, advance, current_record, read_recovery, stage_of
 from ferry.ledger.run_report import loss_report
 from ferry.pipeline.plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
 from ferry.recovery.moving import plan_moves, refused_groups
 from ferry.recovery.not_copied import Copy, NotCopied, not_copied, perhaps_not_copied
 from ferry.recovery.options import Mode, RecoveryOptions
-from ferry.recovery.readings import GroupReading, age_notices, cluster_id_of, groups_to_move, is_away
+from ferry.recovery.readings import age_notices, cluster_id_of, groups_to_move, is_away
 from ferry.recovery.report import Confirmation, RecoveryPlan, RecoveryReport, Stopwatch
-from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, seed_reverse, start_positions
+from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, seed_reverse
 
 
 def check_failover(flow: Flow, options: RecoveryOptions, *, without_source: bool = False) -> RecoveryPlan:
@@ -81,11 +81,7 @@ def plan_failover(flow: Flow, reverse: Flow | None, checked: RecoveryPlan) -> Re
         with watch.step("end a run that was cut off"):
             end_cut_off_run(flow)
     with watch.step("translate groups"):
-        reading = groups_to_move(flow, away=bool(away), only=options.only)
-    state = read_recovery(flow, stable=options.writes)
-    record = current_record(flow, state)
-    if stage_of(record) is not Stage.REPLICATING:
-        reading = reading.without(done_groups(state, record))
+        reading = groups_to_move(flow, options, away=bool(away))
     with watch.step("look at groups on the target"):
         moves, unread = plan_moves(flow.target, reading.positions, None if away else flow.source)
     if options.mode is Mode.REHEARSAL:
@@ -118,28 +114,22 @@ def carry_out_failover(flow: Flow, reverse: Flow | None, plan: RecoveryPlan, con
     Positions are read again from where the confirmed plan had them. ClusterUnreachable when the source has stopped answering since. If the
     plan left nothing to do, nobody was asked: a group that has come since waits for the next command.
     """
-    watch = Stopwatch()
+    watch, read = Stopwatch(), partial(groups_to_move, flow, plan.options, away=bool(plan.away))
     with keep_recovery(flow) as keeper:
         if plan.nothing_left and stage_of(keeper.record) is not Stage.FAILED_OVER:
             raise RecoveryStopped(f"{flow.name} is {keeper.record.stage} now, and nobody was asked: run this again")
-        if plan.nothing_left or (keeper.over(Event.FAILOVER_ENDS) and _rest(flow, plan, keeper).nothing_left):
+        if plan.nothing_left or (keeper.over(Event.FAILOVER_ENDS) and read().nothing_left):
             told, problems = prepare_reverse(reverse, keeper, plan)
             return RecoveryReport(plan, keeper.record, (), told, problems=problems, steps=watch.steps)
         with watch.step("say that groups move"):
             keeper.begin(Event.FAILOVER_BEGINS, plan, confirmed.by, partial(cut_ends, flow, reverse))
         with watch.step("write groups"):
-            reading = _rest(flow, plan, keeper)
+            reading = read()
             outcomes = keeper.move(flow.target, reading.positions, confirmed.back)
         with watch.step("prepare the way back"):
             told, problems = prepare_reverse(reverse, keeper, plan)
         keeper.end(Event.FAILOVER_ENDS, DONE)
         return RecoveryReport(plan, keeper.record, outcomes, told, problems=(*reading.unread, *problems), steps=watch.steps)
-
-
-def _rest(flow: Flow, plan: RecoveryPlan, keeper: RecoveryKeeper) -> GroupReading:
-    """Groups that this failover has not written yet."""
-    reading = groups_to_move(flow, away=bool(plan.away), only=plan.options.only)
-    return reading.without(done_groups(keeper.state, keeper.record))
 
 
 def prepare_reverse(reverse: Flow | None, keeper: RecoveryKeeper, plan: RecoveryPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -149,8 +139,7 @@ def prepare_reverse(reverse: Flow | None, keeper: RecoveryKeeper, plan: Recovery
     if plan.away:
         return (f"{reverse.name} begins where {reverse.source.alias}'s topics ended now; a failback writes it down",), ()
     try:
-        positions = start_positions(reverse, cut_of(keeper.state, keeper.record))
-        told, failed = seed_reverse(reverse, positions, plan.options.part("seed"), keeper.record.recovery)
+        told, failed = seed_reverse(reverse, keeper.state, keeper.record, plan.options.part("seed"))
     except FerryError as problem:  # the groups are written; this can be done later
         return (), (f"{reverse.name}: {problem.named}",)
     return (told if told or failed else (f"{reverse.name} already has its positions",)), failed

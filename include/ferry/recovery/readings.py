@@ -23,9 +23,11 @@ from ferry.config.mm2_topics import checkpoints_topic
 from ferry.errors import ArgumentError, AuthenticationFailed, ClusterUnreachable, NotAuthorized, RecoveryStopped, count_of
 from ferry.ledger.formats import place_of
 from ferry.ledger.reading import read_own_state
+from ferry.ledger.recovery_record import Stage, current_record, done_groups, read_recovery, stage_of
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.state import FlowState, Head
 from ferry.policy.naming import is_ferry_group
+from ferry.recovery.options import RecoveryOptions
 from ferry.syncs.checkpoints import newest_checkpoints
 from ferry.syncs.group_placing import Positions
 from ferry.syncs.mm2_topics import read_mm2_topic
@@ -83,15 +85,19 @@ def is_away(cluster: Cluster) -> str:
     return ""
 
 
-def groups_to_move(flow: Flow, *, away: bool, back: bool = False, only: str | None = None) -> GroupReading:
-    """Positions of all groups of the filter on the target; with `back`, those of the target's groups on the source.
-
-    `away`: the source does not answer, so the newest checkpoints count. `only`: groups whose whole name the expression matches.
+def groups_to_move(flow: Flow, options: RecoveryOptions, *, away: bool = False, back: bool = False) -> GroupReading:
+    """Positions of all groups of the filter on the target; with `back`, those of the target's groups on the source. Without groups that
+    this movement has already written. `away`: the source does not answer, so the newest checkpoints count.
     """
+    state = read_recovery(flow, stable=options.writes)
+    record = current_record(flow, state)
+    begun = stage_of(record) is Stage.FAILING_BACK if back else stage_of(record) is not Stage.REPLICATING
     if away:
         translated, as_of, notices = checkpointed_groups(flow)
-        return narrowed(translated, only, as_of, notices)
-    return narrowed(translated_groups(flow, reverse=back), only, None, ())
+        reading = narrowed(translated, options.only, as_of, notices)
+    else:
+        reading = narrowed(translated_groups(flow, reverse=back), options.only, None, ())
+    return reading.without(done_groups(state, record)) if begun else reading
 
 
 def narrowed(found: TranslatedGroups, only: str | None, as_of: int | None, notices: tuple[str, ...]) -> GroupReading:

@@ -16,8 +16,8 @@ from ferry.config import FerryConfig, Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, ClusterUnreachable, NotAuthorized, RecoveryStopped, some_of
 from ferry.ledger.reading import read_own_state
-from ferry.ledger.recovery_record import Stage, current_record, read_recovery, stage_of
-from ferry.ledger.state import CutEnds, RecoveryRecord
+from ferry.ledger.recovery_record import Stage, current_record, cut_of, read_recovery, stage_of
+from ferry.ledger.state import CutEnds, FlowState, RecoveryRecord
 from ferry.ledger.topic_ids import created_again
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import seed
@@ -71,16 +71,17 @@ def cut_ends(flow: Flow, reverse: Flow | None, recovery: str) -> tuple[CutEnds, 
     )
 
 
-def start_positions(reverse: Flow, cut: Mapping[str, CutEnds]) -> dict[TopicPartition, int]:
-    """Where partitions begin that the reverse flow has never copied. Both clusters must answer."""
+def start_positions(reverse: Flow, state: FlowState, record: RecoveryRecord) -> dict[TopicPartition, int]:
+    """Where partitions begin that the reverse flow has never copied. Both clusters must answer. `state`, `record`: of the flow itself."""
+    cut = cut_of(state, record)
     with ClusterAdmin(reverse.source) as source:
         topics = source.topics()
-    state = read_own_state(reverse, stable=False)
+    heads = read_own_state(reverse, stable=False).heads
     return {
         key: start_of(cut.get(name), topics[name].topic_id, key.partition)
         for name in _renamed(reverse, topics)
         for key in (TopicPartition(name, number) for number in range(topics[name].partitions))
-        if key not in state.heads
+        if key not in heads
     }
 
 
@@ -91,13 +92,12 @@ def start_of(cut: CutEnds | None, topic_id: str | None, partition: int) -> int:
     return 0 if created_again(cut.topic_id, topic_id) else cut.ends[partition]
 
 
-def seed_reverse(
-    reverse: Flow, positions: Mapping[TopicPartition, int], run_id: str, recovery: str
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Write the positions as seeds of the reverse flow; what was written, and what failed. Seeds that exist already are left alone."""
+def seed_reverse(reverse: Flow, state: FlowState, record: RecoveryRecord, run_id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Write `start_positions` as seeds of the reverse flow; what was written, and what failed. Seeds that exist already are left alone."""
+    positions = start_positions(reverse, state, record)
     if not positions:
         return (), ()
-    given = GivenPositions(f"{recovery}: only what was produced since goes back", positions)
+    given = GivenPositions(f"{record.recovery}: only what was produced since goes back", positions)
     outcome = seed(reverse, RunRequest(reverse.name, run_id), given)
     told = tuple(f"{reverse.name}: {entry.topic}-{entry.partition} begins at {entry.position}" for entry in outcome.seeds)
     return told, tuple(f"{reverse.name}: {failure}" for failure in outcome.failed)

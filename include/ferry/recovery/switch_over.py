@@ -14,19 +14,7 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import FerryError, RecoveryStopped, count_of
-from ferry.ledger.recovery_record import (
-    DONE,
-    Event,
-    Stage,
-    advance,
-    current_record,
-    cut_of,
-    done_groups,
-    has_ended,
-    not_home,
-    read_recovery,
-    stage_of,
-)
+from ferry.ledger.recovery_record import DONE, Event, advance, current_record, has_ended, not_home, read_recovery, stage_of
 from ferry.pipeline.plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
 from ferry.recovery.moving import GroupMove, GroupOutcome, members_of, plan_moves, refused_groups
@@ -73,7 +61,7 @@ def failback(flow: Flow, reverse: Flow | None) -> SwitchOver:
 def report_of_ended(switch: SwitchOver, options: RecoveryOptions) -> RecoveryReport | None:
     """The report of a movement that ended before and leaves no group to move; None where there is something to do."""
     record = current_record(switch.flow, read_recovery(switch.flow, stable=options.writes))
-    if has_ended(record, switch.ends) and (switch.back or _read(switch, options).nothing_left):
+    if has_ended(record, switch.ends) and (switch.back or groups_to_move(switch.flow, options, back=switch.back).nothing_left):
         return RecoveryReport(RecoveryPlan(options, switch.flow.name, record.stage), record)
     return None
 
@@ -94,10 +82,8 @@ def check_switch_over(switch: SwitchOver, options: RecoveryOptions, *, rebuilt: 
 
 def settle_start(switch: SwitchOver, options: RecoveryOptions) -> tuple[str, ...]:
     """Seed the reverse flow where it has never copied; returns what was written. RecoveryStopped when it cannot be written."""
-    if not switch.back:
-        return ()
-    positions, recovery = _starts(switch)
-    told, failed = seed_reverse(switch.active, positions, options.part("seed"), recovery)
+    state = read_recovery(switch.flow)
+    told, failed = seed_reverse(switch.active, state, current_record(switch.flow, state), options.part("seed"))
     if failed:
         raise RecoveryStopped(f"{switch.active.name} could not begin: {'; '.join(failed)}")
     return told
@@ -131,7 +117,7 @@ def plan_switch_over(switch: SwitchOver, checked: RecoveryPlan) -> RecoveryPlan:
     """What would be written for every group, and what is not copied yet. Reads only."""
     options, watch = checked.options, Stopwatch(checked.steps)
     with watch.step("translate groups"):
-        reading = _read(switch, options)
+        reading = groups_to_move(switch.flow, options, back=switch.back)
     with watch.step("look at groups"):
         moves, unread = plan_moves(switch.active.target, reading.positions, switch.active.source)
     if options.mode is Mode.REHEARSAL:
@@ -166,7 +152,7 @@ def carry_out_switch_over(switch: SwitchOver, plan: RecoveryPlan, confirmed: Con
         with watch.step("say that groups move"):
             keeper.begin(switch.begins, plan, confirmed.by, partial(cut_ends, flow, switch.reverse))
         with watch.step("write groups"):
-            reading = _read(switch, options)
+            reading = groups_to_move(switch.flow, options, back=switch.back)
             idle, busy = _without_members(reading, switch)
             outcomes = (*keeper.move(active.target, idle.positions, confirmed.back), *busy)
         left = _left_out(switch, options, keeper)
@@ -176,28 +162,12 @@ def carry_out_switch_over(switch: SwitchOver, plan: RecoveryPlan, confirmed: Con
         return RecoveryReport(plan, keeper.record, outcomes, verified=proven, problems=problems, steps=watch.steps)
 
 
-def _read(switch: SwitchOver, options: RecoveryOptions) -> GroupReading:
-    """Positions on the other cluster, without groups that this movement has already written."""
-    state = read_recovery(switch.flow, stable=options.writes)
-    record = current_record(switch.flow, state)
-    reading = groups_to_move(switch.flow, away=False, back=switch.back, only=options.only)
-    moving = {Stage.FAILING_BACK} if switch.back else {Stage.CUTTING_OVER, Stage.CUT_OVER}
-    return reading.without(done_groups(state, record)) if stage_of(record) in moving else reading
-
-
 def _left_out(switch: SwitchOver, options: RecoveryOptions, keeper: RecoveryKeeper) -> tuple[str, ...]:
     """Groups that have to move back and that --groups leaves out. The flow replicates again only after they have moved."""
     if options.only is None or not switch.back:
         return ()
-    left = not_home(keeper.state, keeper.record, _read(switch, replace(options, only=None)).positions)
+    left = not_home(keeper.state, keeper.record, groups_to_move(switch.flow, replace(options, only=None), back=True).positions)
     return tuple(f"group {group}: {keeper.record.recovery} moved it, and --groups of this command leaves it out" for group in left)
-
-
-def _starts(switch: SwitchOver) -> tuple[Mapping[TopicPartition, int], str]:
-    """Where the reverse flow begins, and the name of the recovery."""
-    state = read_recovery(switch.flow)
-    record = current_record(switch.flow, state)
-    return start_positions(switch.active, cut_of(state, record)), record.recovery
 
 
 def _missing(switch: SwitchOver, options: RecoveryOptions) -> tuple[tuple[NotCopied, ...], tuple[str, ...]]:
@@ -207,7 +177,10 @@ def _missing(switch: SwitchOver, options: RecoveryOptions) -> tuple[tuple[NotCop
         if options.writes:
             raise
         return (), (f"{switch.active.name}: {problem.named}",)
-    starts = _starts(switch)[0] if switch.back and not options.writes else {}
+    starts: Mapping[TopicPartition, int] = {}
+    if switch.back and not options.writes:  # otherwise they are seeds by now
+        state = read_recovery(switch.flow)
+        starts = start_positions(switch.active, state, current_record(switch.flow, state))
     rest = [_begun_at(one, starts.get(TopicPartition(one.topic, one.partition))) for one in not_copied(planned, switch.active)]
     return tuple(entry for entry in rest if entry.offsets or entry.reason), tuple(str(failure) for failure in planned.failed)
 
