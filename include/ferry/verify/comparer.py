@@ -12,7 +12,6 @@ The reader has checked the checksums, and has left out aborted data and control 
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
-from operator import itemgetter
 
 from ferry.verify.alignment import meeting, without_partner
 from ferry.verify.contents import Content
@@ -23,7 +22,7 @@ from ferry.verify.unmatched import KEPT, Mismatch, Unmatched
 from ferry.wire.batch import DELETE_HORIZON, HEADER_SIZE, LOG_APPEND_TIME, BatchHeader
 from ferry.wire.compression import LARGEST_BYTES
 from ferry.wire.ranges import Ranges, outside, union
-from ferry.wire.runs import DOWNSTREAM, UPSTREAM, OffsetRun, offsets_of
+from ferry.wire.runs import DOWNSTREAM, UPSTREAM, counterpart, offsets_of, run_at
 
 # How far to look ahead for a place where both sides agree again.
 AHEAD_RECORDS = 2_048
@@ -109,7 +108,7 @@ class Comparer:
         one, other = here.header, there.header
         if not self._range.content or not _alike(one, other) or not self.source.wants_all(one) or not self.target.wants_all(other):
             return False
-        run = self._run_at(one.base_offset)
+        run = run_at(self._runs, one.base_offset, UPSTREAM)
         if run is None or run[1] + one.base_offset - run[0] != other.base_offset or one.next_offset > run[0] + run[2]:
             return False
         # Python compares two memoryviews item by item, but a bytearray as a whole buffer.
@@ -120,7 +119,7 @@ class Comparer:
         source, target = self.source, self.target
         i, j, left, right = source.at, target.at, source.records, target.records
         upstream, downstream = left.offsets[i], right.offsets[j]
-        run = self._run_at(upstream)
+        run = run_at(self._runs, upstream, UPSTREAM)
         if run is not None and downstream - run[1] - upstream + run[0] == self._shift:
             count = min(_row(left.offsets, i), _row(right.offsets, j), run[0] + run[2] - upstream)
             same = self._equal_records(i, j, count)
@@ -227,21 +226,12 @@ class Comparer:
         self.source.pass_records(count)
         self.target.pass_records(count)
 
-    def _run_at(self, offset: int, side: int = UPSTREAM) -> OffsetRun | None:
-        """The run that holds an offset of one side."""
-        index = bisect_right(self._runs, offset, key=itemgetter(side))
-        run = self._runs[index - 1] if index else None
-        return run if run is not None and offset < run[side] + run[2] else None
-
     def _named(self, upstream: int) -> int:
         """The downstream offset that the ledger names for an upstream one; -1: none."""
-        run = self._run_at(upstream)
-        return -1 if run is None else run[1] + upstream - run[0]
+        return counterpart(self._runs, upstream, UPSTREAM)
 
     def _origin(self, downstream: int) -> int:
-        """The upstream offset that the ledger names for a downstream one; -1: none."""
-        run = self._run_at(downstream, DOWNSTREAM)
-        return -1 if run is None else run[0] + downstream - run[1]
+        return counterpart(self._runs, downstream, DOWNSTREAM)
 
 
 def _row(offsets: list[int], at: int) -> int:

@@ -129,10 +129,10 @@ def _comparable(  # noqa: PLR0917 - everything that was asked
         problems.update(missing)
         return {key: source_ends.get(key, 0) if offset is None else offset for key, offset in found.items()}
 
+    remote_problems |= target_problems
     problems |= {entry.key: remote_problems[entry.remote] for entry in facts if entry.remote in remote_problems}
     since, until = at_time(request.since), at_time(request.until)
     excluded = _excluded(flow, facts, receipts, seen)
-    problems |= {entry.key: target_problems[entry.remote] for entry in facts if entry.remote in target_problems}
     return tuple(
         PartitionEvidence(
             *entry.existing,

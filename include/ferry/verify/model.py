@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from ferry.errors import FerryError, PartitionError
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.topic_ids import PartitionPair, of_source
 from ferry.verify.request import DigestKind
@@ -193,6 +194,12 @@ class RangeResult:
     problem: tuple[str, str] | None = None
     cpu_seconds: float = 0.0
     only_target: int = 0
+
+    @classmethod
+    def of_problem(cls, key: str, pair: PartitionPair, problem: FerryError) -> RangeResult:
+        """Of a range that could not be read."""
+        text = problem.problem if isinstance(problem, PartitionError) else str(problem)
+        return cls(key, *pair.key, problem=(type(problem).__name__, text))
 
     def document(self) -> dict[str, Any]:
         """As JSON, without the problem, because another try compares such a range again, and without the CPU time, which is of this try."""

@@ -15,7 +15,7 @@ from ferry.clusters.leaders import Leaders
 from ferry.clusters.shared_connection import connected
 from ferry.config import ClientRole, Flow
 from ferry.copying.buffer_limits import buffer_limits
-from ferry.errors import BatchTooLarge, FerryError, PartitionError, PartitionUnavailable, UnreadableBatch
+from ferry.errors import BatchTooLarge, FerryError, PartitionUnavailable, UnreadableBatch
 from ferry.verify.comparer import Comparer, Tally
 from ferry.verify.log_reader import LogMoved, LogReader
 from ferry.verify.model import NotCovered, RangeResult, VerifyRange
@@ -78,17 +78,17 @@ class _RangeVerifier:
                     left, lost = within_logs(left, *await self._log_starts())
                     expired += lost
         except (RequestNotSent, RequestLost) as problem:
-            return self._stopped(PartitionUnavailable, f"the logs' starts could not be read: {problem}")
+            return self._stopped(PartitionUnavailable(*self.wanted.key, f"the logs' starts could not be read: {problem}"))
         except OversizedBatch as problem:
-            return self._stopped(BatchTooLarge, f"{problem}; raise ferry.memory.mb")
+            return self._stopped(BatchTooLarge(*self.wanted.key, f"{problem}; raise ferry.memory.mb"))
         except MalformedBatch as problem:
-            return self._stopped(UnreadableBatch, str(problem))
+            return self._stopped(UnreadableBatch(*self.wanted.key, str(problem)))
         except FerryError as problem:
-            return self._stopped(type(problem), problem.problem if isinstance(problem, PartitionError) else str(problem))
+            return self._stopped(problem)
         return result_of(self.wanted, left, tally, size, expired)
 
-    def _stopped(self, kind: type[FerryError], text: str) -> RangeResult:
-        return RangeResult(self.wanted.identity, self.wanted.topic, self.wanted.partition, problem=(kind.__name__, text))
+    def _stopped(self, problem: FerryError) -> RangeResult:
+        return RangeResult.of_problem(self.wanted.identity, self.wanted, problem)
 
     async def _compare(self, wanted: VerifyRange) -> tuple[Tally, int]:
         source, target = self.connections

@@ -13,11 +13,9 @@ more than fit in memory, both logs are read several times, for a share of the ke
 """
 
 import secrets
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from operator import itemgetter
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_batches import KeyValue
@@ -35,7 +33,7 @@ from ferry.verify.model import Difference, DifferenceKind, PartitionEvidence, Ra
 from ferry.verify.report import COMPACTION, VerifyReport
 from ferry.verify.request import VerifyRequest
 from ferry.wire.ranges import Range, Ranges
-from ferry.wire.runs import DOWNSTREAM, OffsetRun, once
+from ferry.wire.runs import DOWNSTREAM, OffsetRun, counterpart, once
 
 # Measured: two dictionaries with a hash and offsets for each key.
 KEY_BYTES = 300
@@ -158,9 +156,7 @@ def kept_without_source(
     for record in records:
         if not record.key or (code := hash(record.key)) % share[1] != share[0]:
             continue
-        at = bisect_right(runs, record.offset, key=itemgetter(DOWNSTREAM)) - 1
-        upstream, downstream, count = runs[at] if at >= 0 else (0, 0, 0)
-        origin = upstream + record.offset - downstream if record.offset < downstream + count else -1
+        origin = counterpart(runs, record.offset, DOWNSTREAM)
         if origin < 0 or newest.get(code, -1) >= origin:
             kept.pop(code, None)
         elif origin > kept.get(code, (-1, -1))[0]:  # a backfill appends older records behind newer ones

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ferry.config import Flow
-from ferry.errors import FerryError, PartitionError, PartitionUnavailable, count_of
+from ferry.errors import FerryError, PartitionUnavailable, count_of
 from ferry.ledger.run_report import time_now
 from ferry.verify.evidence import read_evidence
 from ferry.verify.model import PartitionEvidence, RangeResult
@@ -19,7 +19,7 @@ from ferry.verify.undeleted import named, undeleted_keys
 
 # If a worker dies, another one compares its ranges; but a range that kills every worker must not do so forever.
 TRIES = 3
-WORKER_LOST = (PartitionUnavailable.__name__, f"the worker that compared a part of it died {TRIES} times")
+WORKER_LOST = f"the worker that compared a part of it died {TRIES} times"
 
 
 def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Callable[[str], None]) -> VerifyReport:
@@ -51,7 +51,7 @@ def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Call
     cleaned = {(result.topic, result.partition) for result in results.values() if result.only_target}
     keys = [_keys_of(flow, entry) for entry in evidence.partitions if entry.key in cleaned and not entry.narrowed]
     left = [wanted for wanted in ranges if wanted.identity not in results]
-    lost = [RangeResult(wanted.identity, wanted.topic, wanted.partition, problem=WORKER_LOST) for wanted in left]
+    lost = [RangeResult.of_problem(wanted.identity, wanted, PartitionUnavailable(*wanted.key, WORKER_LOST)) for wanted in left]
     here = sum(os.times()[:2]) - cpu
     return VerifyReport(
         flow=flow.name,
@@ -71,5 +71,4 @@ def _keys_of(flow: Flow, entry: PartitionEvidence) -> RangeResult | None:
         found = undeleted_keys(flow, entry)
         return named(flow, entry, found) if found else None
     except FerryError as problem:
-        text = problem.problem if isinstance(problem, PartitionError) else str(problem)
-        return RangeResult(f"keys of {entry.remote}", *entry.key, problem=(type(problem).__name__, text))
+        return RangeResult.of_problem(f"keys of {entry.remote}", entry, problem)

@@ -5,6 +5,7 @@ offsets. Runs are strictly increasing on both sides and do not overlap. Encoded:
 of the run before it (for the first: after 0), upstream and downstream, and its count, as unsigned varints: about 3 bytes a run.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
@@ -26,6 +27,19 @@ def offsets_of(runs: Iterable[OffsetRun], side: int) -> Ranges:
 def end_of(runs: Sequence[OffsetRun], side: int) -> int:
     """The end of the last of these runs on one side."""
     return runs[-1][side] + runs[-1][2]
+
+
+def run_at(runs: Sequence[OffsetRun], offset: int, side: int) -> OffsetRun | None:
+    """The run that holds an offset of one side."""
+    index = bisect_right(runs, offset, key=itemgetter(side))
+    run = runs[index - 1] if index else None
+    return run if run is not None and offset < run[side] + run[2] else None
+
+
+def counterpart(runs: Sequence[OffsetRun], offset: int, side: int) -> int:
+    """The offset on the other side; -1: no run holds this one."""
+    run = run_at(runs, offset, side)
+    return -1 if run is None else run[1 - side] + offset - run[side]
 
 
 def once(runs: Iterable[OffsetRun], side: int) -> list[OffsetRun]:
