@@ -27,6 +27,7 @@ from ferry.translation.model import Inexact, TranslatedPosition
 NO_OFFSETS = "it has no offsets of topics that are copied"
 # Groups of consumers, groups that only commit, and streams groups (which MirrorCheckpointConnector leaves out).
 _PROTOCOLS = frozenset({"", "consumer", "streams"})
+_NO_PARTITION = Translator(problem="the topic has no such partition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,22 +145,20 @@ def _positions(
     """One position for each partition of the topics that the group has offsets in, and for each that it has an offset for."""
     read = {key.topic for key in committed}
     for key in sorted({*committed, *(key for topic in read for key in translators.get(topic, ()))}):
-        translator = translators.get(key.topic, {}).get(key)
-        entry, end = _position(group, key, committed.get(key), routes[key.topic], translator), ends.get(key)
-        unshifted = translator is not None and translator.unshifted(entry.upstream_offset, end)
-        metadata, translation = carried(entry.metadata, entry.translation, unshifted=unshifted)
-        yield replace(entry, metadata=metadata, source_metadata=entry.metadata, translation=translation)
+        translator = translators.get(key.topic, {}).get(key, _NO_PARTITION)
+        yield _position(group, key, committed.get(key), routes[key.topic], translator, ends.get(key))
 
 
-def _position(
-    group: str, key: TopicPartition, committed: CommittedOffset | None, route: Route, translator: Translator | None
+def _position(  # noqa: PLR0917 - one partition, and what is known of it
+    group: str, key: TopicPartition, committed: CommittedOffset | None, route: Route, translator: Translator, end: int | None
 ) -> TranslatedPosition:
     offset = None if committed is None or committed.offset < 0 else committed.offset
     metadata = "" if committed is None else committed.metadata
-    problem = route.problem or ("the topic has no such partition" if translator is None else translator.problem)
-    translation, unread = None, translator is not None and translator.unread and not route.problem
-    if translator is not None and not problem:
+    problem = route.problem or translator.problem
+    translation, unread = None, translator.unread and not route.problem
+    if not problem:
         translation = translator.translate(translator.begin if offset is None else offset)
         if offset is None:
             problem = "the group has no offset there" if committed is None else "the group has a null offset there"
-    return TranslatedPosition(group, key.topic, key.partition, route.remote_topic, offset, translation, metadata, problem, unread)
+    kept, translation = carried(metadata, translation, unshifted=translator.unshifted(offset, end))
+    return TranslatedPosition(group, *key, route.remote_topic, offset, translation, kept, problem, unread, metadata)

@@ -24,7 +24,7 @@ from ferry.clusters.kept import kept_clients
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
-from ferry.errors import ArgumentError, LogChanged, count_of
+from ferry.errors import ArgumentError, FerryError, LogChanged, count_of
 from ferry.ledger.counters import ZERO
 from ferry.ledger.receipts import BY_OPERATOR, ReceiptKind, encode_receipt
 from ferry.ledger.topic_ids import id_of
@@ -49,28 +49,27 @@ def undeleted_keys(flow: Flow, entry: PartitionEvidence) -> dict[int, int]:
     if any(receipt.counters.by_handler for receipt in entry.own):
         return {}
     runs = once((run for receipt in entry.own for run in receipt.runs), DOWNSTREAM)
-    shares = 1
-    while True:
-        found: dict[int, int] = {}
-        for share in range(shares):
-            part = _of_share(flow, entry, runs, (share, shares))
-            if part is None:
-                break
-            found |= part
-        else:
-            return dict(sorted(found.items()))
-        shares *= 2
+    return dict(sorted(_of_share(flow, entry, runs, (0, 1)).items()))
 
 
-def named(flow: Flow, entry: PartitionEvidence, found: dict[int, int]) -> RangeResult:
-    """What a verify reports of them; the first ones by name."""
+def verified_keys(flow: Flow, entry: PartitionEvidence) -> RangeResult | None:
+    """What a verify reports of them; the first ones by name. None: there are none."""
+    name = f"keys of {entry.remote}"
+    try:
+        found = undeleted_keys(flow, entry)
+        told = _told(flow, entry, found) if found else ()
+    except FerryError as problem:
+        return RangeResult.of_problem(name, entry, problem)
+    return RangeResult(name, *entry.key, counts={DifferenceKind.UNDELETED.value: len(found)}, differences=told) if found else None
+
+
+def _told(flow: Flow, entry: PartitionEvidence, found: Mapping[int, int]) -> tuple[Difference, ...]:
     places = list(found)[:KEYS_NAMED]
     with InternalTopicReader(flow.target) as reader:
         keys = {record.offset: record.key for record in reader.records_at(entry.remote_topic, {entry.partition: places})}
     pair = (entry.topic, entry.partition, entry.remote_topic)
     why = "the source dropped its tombstone before it was copied, so the target keeps the key"
-    told = (Difference(*pair, found[place], place, DifferenceKind.UNDELETED, f"key {shown(keys[place])}: {why}") for place in keys)
-    return RangeResult(f"keys of {entry.remote}", *entry.key, counts={DifferenceKind.UNDELETED.value: len(found)}, differences=tuple(told))
+    return tuple(Difference(*pair, found[place], place, DifferenceKind.UNDELETED, f"key {shown(keys[place])}: {why}") for place in keys)
 
 
 def check_tombstones(flow: Flow, request: VerifyRequest) -> None:
@@ -118,12 +117,14 @@ def shown(key: bytes) -> str:
     return repr(key[:KEY_SHOWN])[1:] + ("…" if len(key) > KEY_SHOWN else "")
 
 
-def _of_share(flow: Flow, entry: PartitionEvidence, runs: Sequence[OffsetRun], share: Range) -> dict[int, int] | None:
-    """For the keys of one share; None: they are too many."""
+def _of_share(flow: Flow, entry: PartitionEvidence, runs: Sequence[OffsetRun], share: Range) -> dict[int, int]:
+    """For the keys of one share; by halves if they are too many."""
     with InternalTopicReader(flow.source) as reader:
         newest = newest_offsets(reader.read(entry.topic, only={entry.partition}, complete=False), share, flow.memory_bytes // KEY_BYTES)
     if newest is None:
-        return None
+        place, shares = share
+        halves = (_of_share(flow, entry, runs, (half, 2 * shares)) for half in (place, place + shares))
+        return {key: origin for found in halves for key, origin in found.items()}
     with ClusterAdmin(flow.source) as source:
         starts, ends = (told[0].get(entry.key) for told in (source.earliest_offsets([entry.key]), source.end_offsets([entry.key])))
         today = id_of(source.topics([entry.topic]).get(entry.topic))

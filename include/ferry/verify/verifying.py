@@ -6,16 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ferry.config import Flow
-from ferry.errors import FerryError, PartitionUnavailable, count_of
+from ferry.errors import PartitionUnavailable, count_of
 from ferry.ledger.run_report import time_now
 from ferry.verify.evidence import read_evidence
-from ferry.verify.model import PartitionEvidence, RangeResult
+from ferry.verify.model import RangeResult
 from ferry.verify.plan import plan_partition
 from ferry.verify.range_runner import CompareRanges
 from ferry.verify.report import VerifyReport, summed
 from ferry.verify.request import VerifyRequest
 from ferry.verify.results_topic import read_finished
-from ferry.verify.undeleted import named, undeleted_keys
+from ferry.verify.undeleted import verified_keys
 
 # If a worker dies, another one compares its ranges; but a range that kills every worker must not do so forever.
 TRIES = 3
@@ -49,7 +49,7 @@ def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Call
             results[result.key] = result
             elsewhere += result.cpu_seconds
     cleaned = {(result.topic, result.partition) for result in results.values() if result.only_target}
-    keys = [_keys_of(flow, entry) for entry in evidence.partitions if entry.key in cleaned and not entry.narrowed]
+    keys = [verified_keys(flow, entry) for entry in evidence.partitions if entry.key in cleaned and not entry.narrowed]
     left = [wanted for wanted in ranges if wanted.identity not in results]
     lost = [RangeResult.of_problem(wanted.identity, wanted, PartitionUnavailable(*wanted.key, WORKER_LOST)) for wanted in left]
     here = sum(os.times()[:2]) - cpu
@@ -63,12 +63,3 @@ def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Call
         cpu_seconds=round(here + elsewhere, 3),
         **summed([*results.values(), *filter(None, keys), *lost], not_covered, evidence.failed),
     )
-
-
-def _keys_of(flow: Flow, entry: PartitionEvidence) -> RangeResult | None:
-    """Of a partition of which the source was compacted. None: no key is kept that should be gone."""
-    try:
-        found = undeleted_keys(flow, entry)
-        return named(flow, entry, found) if found else None
-    except FerryError as problem:
-        return RangeResult.of_problem(f"keys of {entry.remote}", entry, problem)
