@@ -46,7 +46,7 @@ def worst_exit_code(codes: Iterable[ExitCode]) -> ExitCode:
     return next((code for code in EXIT_CODE_PRECEDENCE if code in seen), ExitCode.DONE)
 
 
-def some_of(names: Sequence[str], most: int, between: str = ", ") -> str:
+def some_of(names: Sequence[str], most: int = 5, between: str = ", ") -> str:
     """At most so many of the names for a message, and how many others there are."""
     others = len(names) - most
     return between.join(names[:most]) + (f" and {others:,} more" if others > 0 else "")
@@ -217,7 +217,7 @@ class SourceDataLost(FerryError):
         named = set(topics)
         streams = sorted(name for name in named if name.endswith(REPARTITION))
         told = [] if len(streams) == len(named) and streams else ["run more often, or raise the source's retention"]
-        told += [f"exclude {some_of(streams, 5)}: {STREAMS_DELETES}"] if streams else []
+        told += [f"exclude {some_of(streams)}: {STREAMS_DELETES}"] if streams else []
         return ", and ".join(told)
 
     @classmethod

@@ -30,7 +30,6 @@ from ferry.page.problem import Problem, problem_of
 FACTS_SECONDS = 10.0
 FLOWS_SECONDS = 30.0
 # DAGs that a message names.
-TOLD = 5
 
 
 def server_connection(name: str) -> ConnectionFields:
@@ -127,7 +126,7 @@ def tell_unnamed(dags: Mapping[str, str]) -> Problem | None:
     """What a user is told about `unnamed_dags`."""
     if not dags:
         return None
-    told = some_of([f"{name} ({description})" for name, description in dags.items()], TOLD, "; ")
+    told = some_of([f"{name} ({description})" for name, description in dags.items()], between="; ")
     return Problem(
         ConfigError.__name__,
         f"Airflow has DAGs of flows that are in no file that {CONFIG_VARIABLE} names for the api-server: {told}",
@@ -140,5 +139,5 @@ def tell_no_dags(flows: Iterable[PageFlow], dags: Mapping[str, str]) -> Problem 
     without = [facts.flow for facts in flows if facts.dag_id not in dags]
     if not without or is_there("airflow.providers.apache.spark"):
         return None
-    what = f"Airflow has no DAG of {some_of(without, TOLD)}, and no Spark provider is installed here: DAGs need it, this page does not"
+    what = f"Airflow has no DAG of {some_of(without)}, and no Spark provider is installed here: DAGs need it, this page does not"
     return Problem(ConfigError.__name__, what, f"pip install {SPARK_PROVIDER}, in the environment of every process of Airflow")

@@ -26,7 +26,6 @@ NOTICED_SKEW, REFUSED_SKEW = 5_000, 3_600_000
 # From MetadataVersion of Kafka 4.3: the first feature level of each release.
 _RELEASES = {31: "4.4", 30: "4.3", 28: "4.2", 26: "4.1", 22: "4.0", 21: "3.9", 20: "3.8", 15: "3.7", 12: "3.6", 9: "3.5", 8: "3.4"}
 OLDEST_KRAFT = "3.3"
-NAMES_SHOWN = 5
 
 
 def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool, transactions: bool = True) -> Iterator[Finding]:
@@ -66,7 +65,7 @@ def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool, transac
 def _upgrades(where: str, facts: ClusterFacts, *, target: bool) -> Iterator[Finding]:
     """What an upgrade of the brokers would meet, or mend."""
     if facts.small_segments:
-        found = f"{SEGMENT} is below {SMALLEST_SEGMENT:,} on {some_of(facts.small_segments, NAMES_SHOWN)}"
+        found = f"{SEGMENT} is below {SMALLEST_SEGMENT:,} on {some_of(facts.small_segments)}"
         fix = f"raise it there to {SMALLEST_SEGMENT} or more before you upgrade the brokers"
         yield warning(where, "upgrade", f"{found}: brokers of Kafka 4.1 or newer do not start with such a topic", fix)
     if target and release(facts) == "4.2" and facts.capabilities.features.get("streams.version"):

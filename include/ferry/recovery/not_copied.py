@@ -24,7 +24,6 @@ from ferry.recovery.options import RecoveryOptions
 Copy = Callable[["Flow", RunRequest], RunReport]
 # The second run copies what arrived during the first. If records still arrive then, a producer has not stopped.
 DRAIN_RUNS = 3
-NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def refuse_active_producers(flow: Flow, seconds: float) -> None:
     time.sleep(seconds)
     moved = grown(before, source_ends(flow))
     if moved:
-        named = some_of([f"{key.topic}-{key.partition}" for key in sorted(moved)], NAMED)
+        named = some_of([f"{key.topic}-{key.partition}" for key in sorted(moved)])
         raise RecoveryStopped(
             f"records still arrive on {flow.source.alias}: {named} grew within {seconds:.0f} s; stop every producer there, "
             "end open transactions, then run this again"
@@ -134,7 +133,7 @@ def refuse_rest(flow: Flow, run_id: str) -> None:
     """RecoveryStopped, with what is not on the target, when something is left to copy."""
     found = left(flow, run_id)
     if found:
-        raise RecoveryStopped(f"{flow.name}: not everything is on {flow.target.alias}: {some_of(found, NAMED, '; ')}; run this again")
+        raise RecoveryStopped(f"{flow.name}: not everything is on {flow.target.alias}: {some_of(found, between='; ')}; run this again")
 
 
 def left(flow: Flow, run_id: str) -> list[str]:

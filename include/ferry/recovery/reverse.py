@@ -22,8 +22,6 @@ from ferry.ledger.topic_ids import created_again
 from ferry.recovery.positions import GivenPositions
 from ferry.recovery.seeding import seed
 
-NAMED = 5
-
 
 def find_reverse(config: FerryConfig, flow: Flow) -> Flow | None:
     """The enabled flow in the other direction; None when the file has none."""
@@ -137,7 +135,7 @@ def refuse_another_source(flow: Flow, record: RecoveryRecord, identity: str, *, 
             differing.add(f"{head.topic}-{head.partition} ends at {end}, and was copied up to {head.position}")
     found += sorted(differing)
     if found and not rebuilt:
-        raise RecoveryStopped(f"{alias} has changed since it was copied: {some_of(found, NAMED, '; ')}; {_what_then(flow)}")
+        raise RecoveryStopped(f"{alias} has changed since it was copied: {some_of(found, between='; ')}; {_what_then(flow)}")
     return tuple(found)
 
 

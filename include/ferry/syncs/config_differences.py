@@ -31,8 +31,6 @@ COMPARED = (
     DELETE_RETENTION,
 )
 NO_LIMIT = (1 << 63) - 1  # Java's largest long
-# A message names so many topics.
-NAMES_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -86,8 +84,7 @@ def by_kind(differences: Iterable[ConfigDifference]) -> list[AlikeDifferences]:
     alike = grouped((replace(entry, topic="", remote_topic=""), entry.remote_topic) for entry in differences)
     return [
         AlikeDifferences(
-            f"{kind.name}={kind.there or EMPTY} of {some_of(sorted(topics), NAMES_SHOWN)}, {kind.here or EMPTY} at the source: "
-            f"the target {kind.effect}",
+            f"{kind.name}={kind.there or EMPTY} of {some_of(sorted(topics))}, {kind.here or EMPTY} at the source: the target {kind.effect}",
             kind.remedy,
             kind.refused,
         )
@@ -121,7 +118,7 @@ def tombstones_lost(kept: Mapping[str, float], since: Mapping[str, float]) -> st
     dropped = f"the source drops tombstones after {span(min(kept[topic] for topic in short))} ({DELETE_RETENTION})"
     pause = span(max(since[topic] for topic in short))
     return (
-        f"{some_of(short, NAMES_SHOWN)}: {dropped}, and {pause} are between two runs: keys that were deleted meanwhile may stay on the "
+        f"{some_of(short)}: {dropped}, and {pause} are between two runs: keys that were deleted meanwhile may stay on the "
         f"target; raise {DELETE_RETENTION} at the source or run more often; ferry verify names such keys"
     )
 

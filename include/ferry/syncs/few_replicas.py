@@ -18,7 +18,6 @@ from ferry.ledger.topics import internal_topics
 
 # Keeps the command short enough to paste. With more partitions, run the doctor again after it.
 PARTITIONS_A_COMMAND = 20
-NAMES_SHOWN = 5
 REASSIGNMENT = "replicas.json"
 
 
@@ -71,6 +70,6 @@ def reassignment(bootstrap: str, found: Sequence[FewReplicas], brokers: Iterable
 
 
 def told(found: Sequence[FewReplicas]) -> str:
-    """What people read about topics of one config key that have too few replicas. It names the first NAMES_SHOWN of them."""
-    named = some_of([f"{entry.topic} ({entry.has})" for entry in found], NAMES_SHOWN)
+    """What people read about topics of one config key that have too few replicas. It names the first of them."""
+    named = some_of([f"{entry.topic} ({entry.has})" for entry in found])
     return f"fewer replicas than {found[0].key} wants ({found[0].wanted}): {named}"

@@ -24,8 +24,6 @@ from ferry.syncs.config_differences import ConfigDifference, config_differences,
 from ferry.syncs.config_plan import NEEDED, ConfigRules, Entries, creation_config
 from ferry.syncs.context import SyncContext, sync_scope
 
-NAMES_SHOWN = 5
-
 
 @dataclass(frozen=True)
 class NewTopicPlan:
@@ -203,7 +201,7 @@ def without_refused(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> tuple[
     creation = _created(flow, plan, target, dry_run=True)
     made = target.topics_that(EXIST, (new.remote_topic for new in plan.create)) if plan.create else ()
     if made:
-        told = f"cluster {target.alias} now has {some_of(sorted(made), NAMES_SHOWN)}, though Ferry only asked what it would create"
+        told = f"cluster {target.alias} now has {some_of(sorted(made))}, though Ferry only asked what it would create"
         told += ": it ignores validate_only, or somebody else creates topics; a run uses them as they are"
         plan = replace(plan, assumed="; ".join(filter(None, (plan.assumed, told))))
     return plan.without(creation.left_out), _failures(plan, creation.problems)
