@@ -176,7 +176,7 @@ def test_topics_that_differ_alike_are_told_in_one_line_and_refused_ones_first(fl
         "retention.ms=604800000 of A.t0, A.t1, A.t2, A.t3, A.t4 and 2 more, -1 at the source: the target keeps records only for 7 days; set"
     )
     stamped = config_differences(flow, "s", "A.s", entries(USUAL), entries(USUAL | {"message.timestamp.type": "LogAppendTime"}))
-    assert [kind.refused for kind in by_kind([*short, *stamped])] == [True, False]
+    assert [kind.refused for _, kind in by_kind([*short, *stamped])] == [True, False]
     (line,) = told(config_differences(flow, "t", "A.t", entries(USUAL | {"cleanup.policy": ""}), entries(USUAL)))
     assert line.startswith("cleanup.policy=delete of A.t, (empty) at the source: the target deletes old records")
 

@@ -18,7 +18,7 @@ from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import SourceMissing
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.state import Start, encode_state
-from ferry.syncs.topics import plan_topics, why_missing
+from ferry.syncs.topics import lasting, plan_topics, without_refused
 
 Decide = Callable[[FlowSnapshot], Iterable[PartitionPlan]]
 
@@ -67,7 +67,7 @@ class FencedPlans:
             return found
         topics = plan_topics(self._flow, sorted(missing), seen.source_topics, seen.target_topics, source=source, target=target)
         nothing = dict.fromkeys((topic for topic, _ in missing), "it was not created in time; run again")
-        return stopped_without_topic(found, nothing | why_missing(self._flow, topics, target))
+        return stopped_without_topic(found, nothing | lasting(without_refused(self._flow, topics, target)[1]))
 
     def name_missing(self, keys: Iterable[TopicPartition], plans: Iterable[PartitionPlan]) -> None:
         """Fail those of these partitions that the clusters no longer show: the report would not name them otherwise.

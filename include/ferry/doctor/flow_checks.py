@@ -161,9 +161,9 @@ def _differences(where: str, facts: FlowFacts, pause: float | None) -> Iterator[
     since = {topic: max(seconds, pause or 0.0) for topic, seconds in facts.since_last_run.items()}
     if lost := tombstones_lost(facts.tombstones_kept, since):
         yield warning(where, "tombstones", *lost.split("; ", 1))
-    for one in by_kind(facts.differences):
-        find = failure if one.refused else warning
-        yield find(where, "topic configs", one.found, one.remedy)
+    for found, kind in by_kind(facts.differences):
+        find = failure if kind.refused else warning
+        yield find(where, "topic configs", found, kind.remedy)
     if facts.differences:
         return
     topics = count_of(facts.compared, "remote topic")

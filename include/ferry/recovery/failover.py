@@ -17,7 +17,7 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError, RecoveryStopped, count_of
 from ferry.ledger.losses import open_losses
 from ferry.ledger.reading import refuse_newer_state
-from ferry.ledger.recovery_record import DONE, Event, Stage, advance, current_record, read_recovery, stage_of
+from ferry.ledger.recovery_record import DONE, Event, Stage, advance, current_record, has_ended, read_recovery, stage_of
 from ferry.ledger.run_report import loss_report
 from ferry.pipeline.plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
@@ -118,7 +118,7 @@ def carry_out_failover(flow: Flow, reverse: Flow | None, plan: RecoveryPlan, con
     with keep_recovery(flow) as keeper:
         if plan.nothing_left and stage_of(keeper.record) is not Stage.FAILED_OVER:
             raise RecoveryStopped(f"{flow.name} is {keeper.record.stage} now, and nobody was asked: run this again")
-        if plan.nothing_left or (keeper.over(Event.FAILOVER_ENDS) and read().nothing_left):
+        if plan.nothing_left or (has_ended(keeper.record, Event.FAILOVER_ENDS) and read().nothing_left):
             told, problems = prepare_reverse(reverse, keeper, plan)
             return RecoveryReport(plan, keeper.record, (), told, problems=problems, steps=watch.steps)
         with watch.step("say that groups move"):

@@ -14,7 +14,7 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.config import Cluster, Flow
 from ferry.copying.fencing import FencedWriter
 from ferry.ledger.reading import refuse_newer_state
-from ferry.ledger.recovery_record import ABANDONED, DONE, Event, Stage, begun, current_record, ended, has_ended, read_recovery, stage_of
+from ferry.ledger.recovery_record import ABANDONED, Event, Stage, begun, current_record, ended, has_ended, read_recovery, stage_of
 from ferry.ledger.state import CutEnds, GroupTaken, RecoveryEntry, encode_state
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.recovery.moving import GroupOutcome, PlaceShown, move_groups, without_taken
@@ -54,10 +54,6 @@ class RecoveryKeeper:
         self._write([self.record])
         return outcomes
 
-    def over(self, event: Event, step: str = DONE) -> bool:
-        """Whether nothing has happened since `event`, the end of a movement."""
-        return has_ended(self.record, event, step)
-
     def end(self, event: Event, step: str) -> None:
         record = ended(self.record, event, step, _now())
         self._write([record])
@@ -96,6 +92,6 @@ def abandon(flow: Flow, event: Event) -> str:
     RecoveryStopped when there is nothing of the kind to abandon. What has just been abandoned stays so.
     """
     with keep_recovery(flow) as keeper:
-        if not keeper.over(event, ABANDONED):
+        if not has_ended(keeper.record, event, ABANDONED):
             keeper.end(event, ABANDONED)
         return keeper.record.stage

@@ -144,7 +144,7 @@ def carry_out_switch_over(switch: SwitchOver, plan: RecoveryPlan, confirmed: Con
     """Write the groups. The stage ends when all of them are written. `proven`: what verify said."""
     options, watch, flow, active = plan.options, Stopwatch(), switch.flow, switch.active
     with keep_recovery(flow) as keeper:
-        if keeper.record.run_id == options.run_id and keeper.over(switch.ends):
+        if keeper.record.run_id == options.run_id and has_ended(keeper.record, switch.ends):
             return RecoveryReport(plan, keeper.record, verified=proven)
         advance(flow.name, stage_of(keeper.record), switch.begins)
         with watch.step("check that nothing is left"):

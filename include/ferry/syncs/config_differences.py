@@ -70,23 +70,13 @@ def config_differences(flow: Flow, topic: str, remote_topic: str, source: Entrie
     ]
 
 
-@dataclass(frozen=True)
-class AlikeDifferences:
-    """Topics that differ in the same way, for people: what was `found`, and what to do."""
-
-    found: str
-    remedy: str
-    refused: bool
-
-
-def by_kind(differences: Iterable[ConfigDifference]) -> list[AlikeDifferences]:
-    """One entry for all topics with the same difference; those that Ferry does not copy to come first."""
+def by_kind(differences: Iterable[ConfigDifference]) -> list[tuple[str, ConfigDifference]]:
+    """All topics with the same difference, for people, and the difference; those that Ferry does not copy to come first."""
     alike = grouped((replace(entry, topic="", remote_topic=""), entry.remote_topic) for entry in differences)
     return [
-        AlikeDifferences(
+        (
             f"{kind.name}={kind.there or EMPTY} of {some_of(sorted(topics))}, {kind.here or EMPTY} at the source: the target {kind.effect}",
-            kind.remedy,
-            kind.refused,
+            kind,
         )
         for kind, topics in sorted(alike.items(), key=lambda pair: not pair[0].refused)
     ]
@@ -94,7 +84,7 @@ def by_kind(differences: Iterable[ConfigDifference]) -> list[AlikeDifferences]:
 
 def told(differences: Iterable[ConfigDifference]) -> tuple[str, ...]:
     """One line for people about all topics with the same difference."""
-    return tuple(f"{kind.found}; {kind.remedy}" for kind in by_kind(differences))
+    return tuple(f"{found}; {kind.remedy}" for found, kind in by_kind(differences))
 
 
 def tombstones_kept(configs: Mapping[str, Entries]) -> dict[str, float]:

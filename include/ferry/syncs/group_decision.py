@@ -88,11 +88,9 @@ def decide_group(
 
 def why_unsupported(entry: GroupListing, alias: str) -> str:
     """Why Ferry can neither translate nor write the offsets of a group of this type; empty if it can. `alias`: its cluster's."""
-    return (
-        ""
-        if entry.type in _TYPES
-        else f"it is a {entry.type} group on {alias}: Ferry translates only offsets of classic, consumer and streams groups"
-    )
+    if entry.type in _TYPES:
+        return ""
+    return f"it is a {entry.type} group on {alias}: Ferry translates only offsets of classic, consumer and streams groups"
 
 
 def _untouched(target: TargetGroup, alias: str) -> str:

@@ -25,17 +25,15 @@ KEY = "emit.heartbeats.enabled"
 def sync_heartbeat(context: SyncContext) -> SyncOutcome:
     """Write the flow's heartbeat, and that of the other direction where MM2 would. If one of the two fails, the other is still written."""
     flow, dry_run, reverse = context.flow, context.dry_run, context.flow.reverse_heartbeat
-    done = SyncOutcome()
+    done = SyncOutcome(skipped=(Skipped(f"heartbeat {flow.name}", f"{KEY}=false"),))
     # If both are switched off, a person has asked for this sync, and wants the flow's own heartbeat.
     if flow.mirroring.emit_heartbeats_enabled or reverse == "off":
         try:
-            done = replace(done, changes=_beat(flow, flow.target, flow.source, dry_run=dry_run))
+            done = SyncOutcome(_beat(flow, flow.target, flow.source, dry_run=dry_run))
         except FerryError as problem:
             if reverse == "off":
                 raise
-            done = replace(done, failed=(SyncFailure.of(f"heartbeat {flow.name}", problem),))
-    else:
-        done = replace(done, skipped=(Skipped(f"heartbeat {flow.name}", f"{KEY}=false"),))
+            done = SyncOutcome(failed=(SyncFailure.of(f"heartbeat {flow.name}", problem),))
     return done if reverse == "off" else _reverse(flow, done, dry_run=dry_run)
 
 

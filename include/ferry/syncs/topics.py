@@ -183,13 +183,8 @@ def _differences(flow: Flow, new: NewTopicPlan, source: Entries, defaults: Broke
     return config_differences(flow, new.topic, new.remote_topic, source, there)
 
 
-def why_missing(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> dict[str, str]:
-    """By source topic, why its remote topic cannot be created; without reasons that may pass. Creates nothing."""
-    return lasting(without_refused(flow, plan, target)[1])
-
-
 def lasting(failures: Iterable[TopicFailure]) -> dict[str, str]:
-    """By source topic, the failures that do not pass by themselves."""
+    """By source topic, why its remote topic cannot be created; without reasons that may pass."""
     return {failure.topic: failure.problem for failure in failures if failure.error != ClusterUnreachable.__name__}
 
 
