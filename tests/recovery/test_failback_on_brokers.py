@@ -109,14 +109,14 @@ def test_failover_and_failback(
     ended, document = room.command("failback", *QUIET)
     assert (ended.exit_code, document["stage"]) == (0, "replicating")
     assert document["undone"] == []
-    # A task that was killed before it could say so is tried again: it tells the same, and touches nothing but its fence.
+    # A task that was killed before it could say so is tried again: it says that it is done, and touches nothing but its fence.
     before = log_ends(room.source, room.target)
     options = RecoveryOptions("failback", document["run_id"])
     switch = planned_move.failback(room.there, room.back)
     plan = RecoveryPlan(options, room.there.name, "failing-back")
     again = planned_move.carry_out_switch_over(switch, plan, Confirmation("x"), "")
     assert (again.exit_code, again.record.stage, again.record.recovery) == (0, "replicating", document["recovery"])
-    assert {entry.move.group for entry in again.groups} >= {first, second, busy}
+    assert again.document()["groups"] == []
     changed = log_ends(room.source, room.target).items() ^ before.items()
     assert {log.split()[1] for log, _ in changed} <= {"__transaction_state"}
     # Each record once: the source has its own and what was produced at the target since, the target all.
