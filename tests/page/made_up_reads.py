@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from ferry.clusters.internal_reader import InternalRecord
 from ferry.clusters.open_transactions import OpenTransaction
 from ferry.clusters.partitions import TopicPartition
 from ferry.copying.last_stable_lag import LastStableLag
+from ferry.copying.plan import PartitionFacts
 from ferry.ledger.counters import ONE_TRANSACTION, Counters
 from ferry.ledger.receipts import REFUSED, Receipt, ReceiptKind
 from ferry.ledger.run_report import LossReport, PartitionFailure, Skipped
@@ -23,7 +25,7 @@ from ferry.monitoring.missing import COMPACTED
 from ferry.monitoring.runs_reading import recent_runs
 from ferry.monitoring.status import FlowStatus
 from ferry.monitoring.verdict import held_by
-from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, timeline
+from ferry.page.coverage_timeline import MissingRange, gaps, timeline
 from ferry.page.flow_reading import drift_of
 from ferry.page.groups_reading import _row
 from ferry.page.overview import Overview
@@ -201,7 +203,9 @@ def _receipts(topic: str, closed: bool) -> list[Receipt]:
 def coverage(topic: str, *, closed: bool = False) -> dict[str, Any]:
     """`orders` misses its beginning until that is `closed`; `users` too, where a backfill is refused; `payments` has every kind."""
     receipts = _receipts(topic, closed)
-    places = [PartitionPlace(number, 0, END + 40, END) for number in range(3)]
+    places = [
+        PartitionFacts(topic, number, UUID(int=1), f"A.{topic}", UUID(int=2), 3, END, 0, END + 40, END + 40, END) for number in range(3)
+    ]
     begun, obstacle = began_ms(), COMPACTED if topic == "users" else ""
     missing = [
         MissingRange(place.partition, start, end, *((None, None) if obstacle else (begun, begun + end * MS_A_RECORD)), obstacle)

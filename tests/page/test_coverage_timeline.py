@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferry.copying.loop_guard import PartitionGuard
+from ferry.copying.plan import PartitionFacts
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.monitoring.ledger_ranges import CoveredRange
-from ferry.page.coverage_timeline import RANGES_A_TOPIC, MissingRange, PartitionPlace, fewer_ranges, gaps, timeline
+from ferry.page.coverage_timeline import RANGES_A_TOPIC, MissingRange, fewer_ranges, gaps, timeline
 
 pytestmark = pytest.mark.unit
 
@@ -22,8 +25,11 @@ def receipt(kind: ReceiptKind, start: int, end: int, partition: int = 0, **more:
     )  # type: ignore[arg-type]
 
 
-def place(log_start: int = 0, position: int = 100, excluded: tuple[tuple[int, int], ...] = ()) -> PartitionPlace:
-    return PartitionPlace(0, log_start, position + 50, position, excluded)
+def place(log_start: int = 0, position: int = 100, excluded: tuple[tuple[int, int], ...] = ()) -> PartitionFacts:
+    end = position + 50
+    return PartitionFacts(
+        "t", 0, UUID(int=1), "A.t", UUID(int=2), 1, 0, log_start, end, end, position, guard=PartitionGuard(excluded=excluded)
+    )
 
 
 KINDS = [kind for kind in ReceiptKind if kind is not ReceiptKind.SEED]

@@ -28,7 +28,7 @@ from ferry.ledger.reading import read_receipts
 from ferry.ledger.topic_ids import valid_receipts
 from ferry.monitoring.missing import COMPACTED, LAST_MOMENT, NO_TIME
 from ferry.monitoring.missing_reading import GAPS_LOOKED_AT, Gap, first_records
-from ferry.page.coverage_timeline import MissingRange, PartitionPlace, gaps, timeline
+from ferry.page.coverage_timeline import MissingRange, gaps, timeline
 
 # For all gaps of a topic together; the page shows the rest without times.
 LOOK_SECONDS = 20.0
@@ -52,18 +52,15 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
             return {"remote_topic": known[-1].remote_topic, "partitions": timeline((), known, ()), "missing": [], "note": why}
         today = {facts.key: facts.topic_ids for facts in seen.facts}
         receipts = valid_receipts(read_receipts(flow, today), today)
-        places = [
-            PartitionPlace(facts.partition, facts.log_start, facts.stable_end, facts.position, facts.guard.excluded) for facts in seen.facts
-        ]
         # Where no run has copied yet, all records are ahead of the position, so none is missing.
-        copied = [(facts.key, place) for facts, place in zip(seen.facts, places, strict=True) if facts.head is not None]
-        found = [(key, gap) for key, place in copied for gap in gaps(place, receipts.get(key, ()))]
+        copied = [facts for facts in seen.facts if facts.head is not None]
+        found = [(facts.key, gap) for facts in copied for gap in gaps(facts, receipts.get(facts.key, ()))]
         obstacle = COMPACTED if any(facts.compacted for facts in seen.facts) else ""
         # A backfill leaves heartbeats out.
         missing = [] if flow.is_heartbeats(topic) else _missing_ranges(flow, source, found, obstacle)
     return {
         "remote_topic": dict(seen.selection.selected).get(topic, ""),
-        "partitions": timeline(places, chain.from_iterable(receipts.values()), missing),
+        "partitions": timeline(seen.facts, chain.from_iterable(receipts.values()), missing),
         "missing": [asdict(gap) for gap in missing],
         "note": "",
     }

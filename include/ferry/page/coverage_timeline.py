@@ -9,10 +9,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ferry.clusters.partitions import grouped
+from ferry.copying.plan import PartitionFacts
 from ferry.errors import count_of
 from ferry.ledger.receipts import Receipt, covered
 from ferry.monitoring.ledger_ranges import CoveredRange, covered_ranges
-from ferry.wire.ranges import Range, Ranges, outside, union
+from ferry.wire.ranges import Range, outside, union
 
 MISSING = "missing"
 # A picture can show no more for a partition; and the answer for a topic of 1,000 partitions must stay small.
@@ -36,24 +37,13 @@ class MissingRange:
     obstacle: str = ""
 
 
-@dataclass(frozen=True)
-class PartitionPlace:
-    """Where a partition begins and ends at the source, and the flow's position."""
-
-    partition: int
-    log_start: int
-    end: int
-    position: int
-    excluded: Ranges = ()
-
-
-def gaps(place: PartitionPlace, receipts: Iterable[Receipt]) -> tuple[Range, ...]:
+def gaps(facts: PartitionFacts, receipts: Iterable[Receipt]) -> tuple[Range, ...]:
     """Offsets of one partition that nothing settles, between the log's start and the position."""
-    settled = union([*covered(receipts), *place.excluded])
-    return outside(settled, place.log_start, place.position)
+    settled = union([*covered(receipts), *facts.guard.excluded])
+    return outside(settled, facts.log_start, facts.position)
 
 
-def timeline(places: Iterable[PartitionPlace], receipts: Iterable[Receipt], missing: Iterable[MissingRange]) -> list[dict[str, Any]]:
+def timeline(places: Iterable[PartitionFacts], receipts: Iterable[Receipt], missing: Iterable[MissingRange]) -> list[dict[str, Any]]:
     """One document for each partition, its ranges in order of offset. If there are too many, neighbours of a kind become one (`merged`)."""
     by_partition = grouped((entry.partition, entry) for entry in (*covered_ranges(receipts), *map(_drawn, missing)))
     known = {place.partition: place for place in places}
@@ -68,13 +58,13 @@ def _drawn(gap: MissingRange) -> CoveredRange:
     return CoveredRange("", gap.partition, MISSING, gap.start, gap.end, -1, -1, first, last, gap.obstacle)
 
 
-def _partition(place: PartitionPlace | None, number: int, ranges: Sequence[CoveredRange], limit: int) -> dict[str, Any]:
+def _partition(place: PartitionFacts | None, number: int, ranges: Sequence[CoveredRange], limit: int) -> dict[str, Any]:
     merged = len(ranges) > limit
     shown = fewer_ranges(ranges, limit) if merged else sorted(ranges, key=lambda entry: (entry.start, entry.end))
     return {
         "partition": number,
         "log_start": place.log_start if place else None,
-        "end": place.end if place else None,
+        "end": place.stable_end if place else None,
         "position": place.position if place else None,
         "merged": merged,
         "ranges": [{name: value for name, value in asdict(entry).items() if name not in {"topic", "partition"}} for entry in shown],
