@@ -40,7 +40,8 @@ def diagnose(config: Path | None, only: str | None = None) -> Iterator[Finding]:
             dead = ", ".join(found.alias for found in (source, target) if found.problem is not None)
             yield warning(f"flow {flow.name}", "everything else", f"not checked: {dead} does not answer", f"see cluster {dead} above")
             continue
-        pause = max(0.0, longest_pause(flow.schedule) - flow.follow_seconds) if flow.schedule else None
+        longest = longest_pause(flow.schedule)
+        pause = None if longest is None else max(0.0, longest - flow.follow_seconds)
         try:
             yield from flow_findings(flow, read_flow_facts(flow, source, target), machine, pause)
         except FerryError as problem:

@@ -1,9 +1,7 @@
-"""When the runs of a schedule are due (pure)."""
+"""When the runs of a schedule are due (pure). croniter is slow to load, and many flows have no schedule."""
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-
-from croniter import croniter  # type: ignore[import-untyped]
 
 # Holds nights and a weekend: else a schedule of working hours would look late each morning.
 SPAN_SECONDS = 8 * 24 * 3600
@@ -13,8 +11,12 @@ _SOME_MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 @lru_cache(maxsize=256)
-def longest_pause(schedule: str) -> float:
-    """The longest time between two runs of a cron expression, in s, over SPAN_SECONDS and LEAST_RUNS."""
+def longest_pause(schedule: str | None) -> float | None:
+    """The longest time between two runs of a cron expression, in s, over SPAN_SECONDS and LEAST_RUNS; None without one."""
+    if not schedule:
+        return None
+    from croniter import croniter  # type: ignore[import-untyped]  # noqa: PLC0415 - see above
+
     moments = croniter(schedule, _SOME_MONDAY)
     first = before = moments.get_next(float)
     longest, runs = 0.0, 1
@@ -26,5 +28,7 @@ def longest_pause(schedule: str) -> float:
 
 def last_due(schedule: str, deadline_seconds: int, now: datetime) -> datetime:
     """When the last run was due whose deadline has passed."""
+    from croniter import croniter  # noqa: PLC0415 - see above
+
     found: datetime = croniter(schedule, now - timedelta(seconds=deadline_seconds)).get_prev(datetime)
     return found

@@ -36,6 +36,7 @@ from ferry.monitoring.missing import Missing
 from ferry.monitoring.missing_reading import read_missing
 from ferry.monitoring.runs import copy_speed
 from ferry.monitoring.runs_reading import read_recent
+from ferry.monitoring.schedule import last_due, longest_pause
 from ferry.monitoring.verdict import Signs, Verdict, held_by, verdict_of
 from ferry.pipeline.plan import RunPlan
 from ferry.pipeline.tables import left_out_lines
@@ -153,18 +154,10 @@ def _whole_status(flow: Flow) -> FlowStatus:
         newest_run=next(iter(recent.document["runs"]), None),
         last_verify=verifies[0] if verifies else None,
         records_per_second=copy_speed(recent.document["runs"]),
-        interval_seconds=_interval(flow),
+        interval_seconds=longest_pause(flow.schedule),
     )
     missed = overdue_run(flow, recent.ended)
     return status if missed is None else replace(status, broken=(missed, *status.broken))
-
-
-def _interval(flow: Flow) -> float | None:
-    if flow.schedule is None:
-        return None
-    from ferry.monitoring.schedule import longest_pause  # noqa: PLC0415 - croniter is slow to load, and only flows with a schedule need it
-
-    return longest_pause(flow.schedule)
 
 
 def overdue_run(flow: Flow, last_ended: int) -> BrokenLimit | None:
@@ -178,8 +171,6 @@ def overdue_run(flow: Flow, last_ended: int) -> BrokenLimit | None:
     deadline = flow.alerts.deadline_seconds
     if deadline is None or flow.schedule is None:
         return None
-    from ferry.monitoring.schedule import last_due  # noqa: PLC0415 - croniter is slow to load, and only this judges a schedule
-
     moment = datetime.now(UTC)
     due = last_due(flow.schedule, deadline, moment)
     newest = last_ended if last_ended >= 0 else last_end(flow, DAYS_KEPT)

@@ -48,11 +48,10 @@ class PageFlow:
 
 
 def page_flow(flow: Flow, dag_id: str, verify_dag_id: str) -> PageFlow:
-    interval = longest_pause(flow.schedule) if flow.schedule else None
     starts = [flow.schedule, "when records arrive" if flow.watch_seconds and flow.copies else None]
     schedule = ", ".join(filter(None, starts)) or None
     names = (flow.name, flow.source.alias, flow.target.alias, dag_id, verify_dag_id)
-    return PageFlow(*names, schedule, interval, flow.copies, str(flow.source.path))
+    return PageFlow(*names, schedule, longest_pause(flow.schedule), flow.copies, str(flow.source.path))
 
 
 @dataclass(frozen=True)
