@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from unittest.mock import MagicMock
@@ -9,6 +10,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from ferry.ledger import runs_topic
+from ferry.ledger.run_report import Skipped
 from ferry.ledger.run_summary import RunState, RunSummary, encode_run_part
 from ferry.ledger.runs_topic import (
     RunOpened,
@@ -37,6 +39,17 @@ def test_runs_that_began_after_another() -> None:
     assert [*runs_after(runs, "a")] == ["b", "c"]
     assert runs_after(runs, "c") == {}
     assert runs_after(runs, "older than what was read") == {}
+
+
+def test_a_result_says_which_topics_were_expected_and_one_of_an_older_release_does_not() -> None:
+    skipped = Skipped("t", "not in topics, but it was copied before", True), Skipped("u", "not in topics", False), Skipped("flow", "why")
+    written = encode_run_record(RunResult("r", UNTIL, 1.0, 1.0, skipped=skipped))[1]
+    older = re.sub(rb',\s*"expected":\s*\w+', b"", written)
+    assert b"expected" not in older
+    for value, expected in ((written, skipped), (older, tuple(replace(entry, expected=None) for entry in skipped))):
+        result = fold_run_record(RunRecords(), value, "").result
+        assert result is not None
+        assert result.skipped == expected
 
 
 def test_the_newest_that_follows() -> None:

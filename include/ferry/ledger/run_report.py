@@ -99,7 +99,7 @@ class Skipped:
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> Self:
-        return read_as(cls, document, optional=("expected",))  # Ferry 0.1 has not written it
+        return read_as(cls, document, optional=("expected",))  # an older release did not write it
 
 
 @dataclass(frozen=True)
