@@ -46,9 +46,9 @@ def load_sample_topics(bootstrap: str, *, seed: int = 1, records: int = 2_000) -
     topics = {f"orders-{codec}": {"compression.type": "producer"} for codec in CODECS}
     topics |= {"accounts": {"cleanup.policy": "compact"}, "payments": {}, "clicks": {}}
     _create(bootstrap, topics)
-    added = {f"orders-{codec}": _plain(bootstrap, f"orders-{codec}", codec, records, randomness) for codec in CODECS}
-    added["clicks"] = _plain(bootstrap, "clicks", "lz4", records * 5, randomness)
-    added["accounts"] = _accounts(bootstrap, records, randomness)
+    added = {f"orders-{codec}": _plain(bootstrap, f"orders-{codec}", codec, _records(records, randomness)) for codec in CODECS}
+    added["clicks"] = _plain(bootstrap, "clicks", "lz4", _records(records * 5, randomness))
+    added["accounts"] = _plain(bootstrap, "accounts", "zstd", _accounts(records, randomness))
     added["payments"], aborted = _transactions(bootstrap, "payments", records, randomness)
     return SampleSummary(added, aborted)
 
@@ -76,21 +76,18 @@ def _records(count: int, randomness: random.Random) -> Iterator[Record]:
         yield key, value, headers[number % 3]
 
 
-def _plain(bootstrap: str, topic: str, codec: str, count: int, randomness: random.Random) -> int:
-    producer = Producer({"bootstrap.servers": bootstrap, **QUIET, "compression.type": codec, "linger.ms": 20, "enable.idempotence": True})
-    start = int(time.time() * 1000) - 3_600_000
-    for number, record in enumerate(_records(count, randomness)):
-        _produce(producer, topic, record, start + number)
-    _deliver(producer, topic)
-    return count
-
-
-def _accounts(bootstrap: str, count: int, randomness: random.Random) -> int:
-    producer = Producer({"bootstrap.servers": bootstrap, **QUIET, "compression.type": "zstd", "linger.ms": 20, "enable.idempotence": True})
+def _accounts(count: int, randomness: random.Random) -> Iterator[Record]:
     for number in range(count):
         key = f"account-{randomness.randrange(300)}".encode()
-        _produce(producer, "accounts", (key, None if number % 17 == 3 else str(randomness.random()).encode(), []))
-    _deliver(producer, "accounts")
+        yield key, None if number % 17 == 3 else str(randomness.random()).encode(), []
+
+
+def _plain(bootstrap: str, topic: str, codec: str, records: Iterator[Record]) -> int:
+    producer = Producer({"bootstrap.servers": bootstrap, **QUIET, "compression.type": codec, "linger.ms": 20, "enable.idempotence": True})
+    start, count = int(time.time() * 1000) - 3_600_000, 0
+    for count, record in enumerate(records, 1):
+        _produce(producer, topic, record, start + count)
+    _deliver(producer, topic)
     return count
 
 
