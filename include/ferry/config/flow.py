@@ -143,18 +143,14 @@ class Flow:
     @property
     def topic_filter(self) -> NameRule:
         """Decides which topics are copied. ConfigError for a custom class that cannot be made."""
-        custom = self.mirroring.topic_filter_class
-        if is_custom(custom):
-            return CustomFilter(custom, self.class_properties, "should_replicate_topic")
-        return IncludeExclude("topics", self.topics, self.topics_exclude)
+        custom = self._custom_filter(self.mirroring.topic_filter_class, "should_replicate_topic")
+        return custom or IncludeExclude("topics", self.topics, self.topics_exclude)
 
     @property
     def group_filter(self) -> NameRule:
         """Decides which groups are synced. ConfigError as in `topic_filter`."""
-        custom, sync = self.mirroring.group_filter_class, self.mirroring
-        if is_custom(custom):
-            return CustomFilter(custom, self.class_properties, "should_replicate_group")
-        return IncludeExclude("groups", sync.groups, sync.groups_exclude)
+        custom = self._custom_filter(self.mirroring.group_filter_class, "should_replicate_group")
+        return custom or IncludeExclude("groups", self.mirroring.groups, self.mirroring.groups_exclude)
 
     @property
     def groups_latest(self) -> re.Pattern[str]:
@@ -164,10 +160,12 @@ class Flow:
     @property
     def config_property_filter(self) -> ConfigPropertyRule:
         """Decides which topic configs are synced. ConfigError as in `topic_filter`."""
-        custom = self.mirroring.config_property_filter_class
-        if is_custom(custom):
-            return CustomFilter(custom, self.class_properties, "should_replicate_config_property", "should_replicate_source_default")
-        return DefaultConfigPropertyFilter(self.config_properties_exclude, self.use_defaults_from)
+        methods = "should_replicate_config_property", "should_replicate_source_default"
+        custom = self._custom_filter(self.mirroring.config_property_filter_class, *methods)
+        return custom or DefaultConfigPropertyFilter(self.config_properties_exclude, self.use_defaults_from)
+
+    def _custom_filter(self, path: str, *methods: str) -> CustomFilter | None:
+        return CustomFilter(path, self.class_properties, *methods) if is_custom(path) else None
 
     @property
     def topic_rules(self) -> TopicRules:
