@@ -91,8 +91,8 @@ def test_without_transactions_a_target_needs_none() -> None:
         (can(clock=Clock(-7_000, 10)), "clock", "warning", "7.000 s behind", "NTP"),
         (can(clock=Clock(6_000, 2_000)), "clock", "ok", "ahead of", ""),
         (can(clock=Clock(4_000_000, 10)), "clock", "failure", "ahead of", "NTP"),
-        (can(newest={**NEWEST, 55: 2}, clock=None, no_clock="it is shy"), "clock", "warning", "it is shy", "grant Describe on the cluster"),
-        (can(newest={**NEWEST, 55: 0}, clock=None, no_clock="only KRaft tells"), "clock", "ok", "keep NTP running", ""),
+        (can(newest={**NEWEST, 55: 2}, clock="it is shy"), "clock", "warning", "it is shy", "grant Describe on the cluster"),
+        (can(newest={**NEWEST, 55: 0}, clock="only KRaft tells"), "clock", "ok", "keep NTP running", ""),
         (can(newest={22: 2, 9: 6}), "release", "failure", "KIP-360", "2.5"),
         (can(newest={**NEWEST, 9: 6}), "release", "failure", "KIP-447", "provider"),
         (

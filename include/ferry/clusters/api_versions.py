@@ -124,12 +124,11 @@ class Clock:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """Requests that the brokers take (newest version by API key), finalized features by name, and the clock or why it is not known."""
+    """Requests that the brokers take (newest version by API key), finalized features by name, and the clock, or why it is not known."""
 
     newest: Mapping[int, int] = field(hash=False)
     features: Mapping[str, int] = field(default_factory=dict, hash=False)
-    clock: Clock | None = None
-    no_clock: str = ""
+    clock: Clock | str = ""
 
 
 def lacking(
@@ -213,11 +212,10 @@ def tells_time(offered: Mapping[int, int]) -> bool:
 async def _ask(connection: ClusterConnection) -> Capabilities:
     newest, features = await connection.newest(), await connection.features()
     if not tells_time(newest):
-        return Capabilities(newest, features, None, "only clusters with KRaft, from 3.3 on, tell it")
+        return Capabilities(newest, features, "only clusters with KRaft, from 3.3 on, tell it")
     readings = [await _read_clock(connection) for _ in range(CLOCK_READINGS)]
     clocks = [reading for reading in readings if isinstance(reading, Clock)]
-    quickest = min(clocks, key=lambda clock: clock.within_ms, default=None)
-    return Capabilities(newest, features, quickest, "" if clocks else str(readings[0]))
+    return Capabilities(newest, features, min(clocks, key=lambda clock: clock.within_ms) if clocks else readings[0])
 
 
 async def _read_clock(connection: ClusterConnection) -> Clock | str:

@@ -45,7 +45,7 @@ class Connected:
 
     def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         """Run to the end what asks over the connection; its result."""
-        found: T = self.result(self._start(coroutine, *arguments))
+        found: T = self.loop.result(self._start(coroutine, *arguments))
         return found
 
     def _start(self, coroutine: Callable[..., Coroutine[Any, Any, object]], *arguments: Any) -> Future:
@@ -54,10 +54,6 @@ class Connected:
             self.connection.disconnect()  # the other end may have done so already
         self._started.append(self.loop.start(coroutine, *arguments))
         return self._started[-1]
-
-    def result(self, started: Future) -> Any:
-        """The result of what was started."""
-        return self.loop.result(started)
 
     def round_trip(self) -> float:
         """Seconds of the shortest round trip that the kernel has seen on its connections; 0: no broker answers.
@@ -136,7 +132,7 @@ def begin_asking(
 
     def wait() -> T:
         with connected(cluster, role, milliseconds) as now:
-            found: T = now.result(started if now is client else now.start(ask, *arguments))
+            found: T = now.loop.result(started if now is client else now.start(ask, *arguments))
         return found
 
     return Asked(wait)
@@ -151,5 +147,5 @@ def ask_cluster(
 ) -> T:
     """The result of `ask(connection, *arguments)` over the shared connection. Raises what `connected` and `ask` raise."""
     with connected(cluster, role, milliseconds) as client:
-        found: T = client.result(client.start(ask, *arguments))
+        found: T = client.loop.result(client.start(ask, *arguments))
     return found

@@ -110,11 +110,11 @@ def _service(where: str, facts: ClusterFacts) -> Iterator[Finding]:
 
 def _clock(where: str, facts: ClusterFacts) -> Finding:
     clock = facts.capabilities.clock
-    if clock is None:
+    if isinstance(clock, str):
         if not tells_time(facts.capabilities.newest):
-            return ok(where, "clock", f"not known: {facts.capabilities.no_clock}; keep NTP running on this machine")
+            return ok(where, "clock", f"not known: {clock}; keep NTP running on this machine")
         fix = f"grant Describe on the cluster at cluster {facts.alias}, or let NTP (chrony, systemd-timesyncd) set the clock here"
-        return warning(where, "clock", f"not known: {facts.capabilities.no_clock}", fix)
+        return warning(where, "clock", f"not known: {clock}", fix)
     surely = max(0, abs(clock.ahead_ms) - clock.within_ms)
     where_to = "ahead of" if clock.ahead_ms > 0 else "behind"
     told = f"{abs(clock.ahead_ms) / 1000:.3f} s {where_to} this machine (to within {clock.within_ms} ms)"
