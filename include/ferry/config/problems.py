@@ -67,21 +67,20 @@ class Problems:
 
     path: Path
     words: Callable[[str], str] = str
-    # In the order of the files and their lines.
-    _problems: dict[Told, None] = field(default_factory=dict)
-    _warnings: dict[Told, None] = field(default_factory=dict)
+    _problems: set[Told] = field(default_factory=set)
+    _warnings: set[Told] = field(default_factory=set)
 
     def add(self, what: str, at: Place | None = None, *, key: str = "", line: int = NO_LINE, nearest: str | None = None) -> None:
         """Add what a person must correct, `at` an entry or at `key` and `line`. `nearest`: the key that this person may have meant."""
         text = f"{what}; did you mean {nearest}?" if nearest else what
-        self._problems[self._place(at, key, line, text)] = None
+        self._problems.add(self._place(at, key, line, text))
 
     def add_error(self, problem: PropertyError) -> None:
         self.add(problem.what, key=problem.key if problem.line else self.words(problem.key), line=problem.line)
 
     def warn(self, what: str, at: Place | None = None, *, key: str = "", line: int = NO_LINE) -> None:
         """Add a warning about something that Ferry ignores, or reads not as a person expects."""
-        self._warnings[self._place(at, key, line, what)] = None
+        self._warnings.add(self._place(at, key, line, what))
 
     def _place(self, at: Place | None, key: str, line: int, what: str) -> Told:
         key, line = (at.key, at.line) if at is not None else (key, line)
