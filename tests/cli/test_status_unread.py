@@ -30,7 +30,7 @@ def test_a_flow_that_cannot_be_read_is_named(away: set[str], tmp_path: Path, mon
     def flow_status(flow: Flow) -> FlowStatus:
         if flow.target.alias in away:
             raise ClusterUnreachable(f"cluster {flow.target.alias} does not answer")
-        return FlowStatus(flow.name, (), ())
+        return FlowStatus(flow.name, ())
 
     monkeypatch.setattr("ferry.monitoring.status.flow_status", flow_status)
     path = tmp_path / "mm2.properties"

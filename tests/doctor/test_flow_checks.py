@@ -42,7 +42,7 @@ CONFIGS = {
 OPEN = RightsFacts(False, None, None)
 A = ClusterFacts("A", "a:9092", "ANONYMOUS", None, "id-a", 3, 3, Capabilities({}), CONFIGS)
 B = replace(A, alias="B", bootstrap="b:9092", cluster_id="id-b")
-FACTS = FlowFacts(A, B, OPEN, OPEN, FlowStatus("A->B", (), ()), None, 2)
+FACTS = FlowFacts(A, B, OPEN, OPEN, FlowStatus("A->B", ()), None, 2)
 DAY = 86_400.0
 SHORT = ConfigDifference("orders", "A.orders", "retention.ms", "2", "1", "keeps records only for 1 s", "set it")
 STAMPED = replace(SHORT, name="message.timestamp.type", there="LogAppendTime", remedy="set CreateTime", refused=True)
@@ -60,7 +60,7 @@ def flow_of(tmp_path: Path) -> FlowOf:
 
 
 def status(headroom: float | None) -> FlowStatus:
-    return FlowStatus("A->B", (PartitionStatus("orders", 1, "A.orders", 5, 9, 4, 400, 20.0, headroom, None, 0),), ())
+    return FlowStatus("A->B", (PartitionStatus("orders", 1, "A.orders", 5, 9, 4, 400, 20.0, headroom, None, 0),))
 
 
 def bad(flow: Flow, facts: FlowFacts, pause: float | None = None) -> list[Finding]:

@@ -26,7 +26,7 @@ def behind(topic: str, records: int, seconds: float, headroom: float | None = No
     ],
 )
 def test_sums_without_heartbeats(partitions: tuple[PartitionStatus, ...], lag: RunLag) -> None:
-    status = FlowStatus("A->B", partitions, ())
+    status = FlowStatus("A->B", partitions)
     assert status.lag.of_run == lag
     totals = status.document()["totals"]
     assert (totals["lag_records"], totals["lag_seconds"]) == (lag.records, lag.seconds)

@@ -60,7 +60,7 @@ def test_headroom_is_the_whole_retention_again_once_nothing_is_uncopied() -> Non
     endless, unread = replace(copied, retention_seconds=None), replace(behind, lag_seconds=-1.0, headroom_seconds=None)
 
     def told(partition: PartitionStatus) -> list[float]:
-        found = status_measurements(FlowStatus("A->B", (partition,), ()), "A", "B")
+        found = status_measurements(FlowStatus("A->B", (partition,)), "A", "B")
         return [one.value for one in found if one.name == "headroom-seconds"]
 
     assert [told(partition) for partition in (behind, copied, endless, unread)] == [[10.0], [100.0], [], []]

@@ -39,11 +39,11 @@ GAP = Missing("orders", 0, 1, 1_000, first_time=1_000)
 NOW = 1_800_000_000.0
 UNREACHABLE = Problem("ClusterUnreachable", "cluster B (b:9092) does not answer", "check it")
 REFUSED = Problem("UnreadableRecord", "damaged", "look")
-HEALTHY = FlowStatus("A->B", (IDLE,), (), interval_seconds=600.0).signs
+HEALTHY = FlowStatus("A->B", (IDLE,), interval_seconds=600.0).signs
 
 
 def seen(*partitions: PartitionStatus, losses: tuple[LossReport, ...] = (), **more: Any) -> Signs:
-    return FlowStatus("A->B", partitions or (IDLE,), losses, **more).signs
+    return FlowStatus("A->B", partitions or (IDLE,), losses=losses, **more).signs
 
 
 def lagging(records: int = 10, seconds: float = 30.0, headroom: float | None = None) -> PartitionStatus:
@@ -334,7 +334,7 @@ def test_a_run_says_how_far_the_flow_is_and_never_that_it_is_healthy(signs: Sign
 
 
 def test_heartbeats_are_no_lag_and_a_status_says_its_health() -> None:
-    status = FlowStatus("A->B", (IDLE, replace(IDLE, topic="heartbeats", lag_records=1, lag_seconds=1e9, heartbeats=True)), ())
+    status = FlowStatus("A->B", (IDLE, replace(IDLE, topic="heartbeats", lag_records=1, lag_seconds=1e9, heartbeats=True)))
     assert str(status.verdict(NOW)) == "A->B is healthy, up to date"
     status = replace(status, missing=(GAP,), last_run=ENDED)
     assert status.verdict(NOW) == verdict_of(seen(missing=(GAP,), last_run=ENDED), NOW)
@@ -354,7 +354,7 @@ def test_a_new_flow_whose_dag_is_paused_is_not_healthy() -> None:
     assert str(found) == "A->B is paused: its DAG is paused, so no run starts; 33,780 records behind, the oldest 94 min old"
     assert found.next_step == "unpause the DAG in Airflow"
     assert found.exit_code == ExitCode.PARTLY_FAILED
-    status = FlowStatus("A->B", (IDLE, replace(BEHIND, lag_records=10)), (), ran=False)
+    status = FlowStatus("A->B", (IDLE, replace(BEHIND, lag_records=10)), ran=False)
     assert str(status.verdict(NOW)) == "A->B never ran: nothing was copied yet; 10 records behind, the oldest 30 s old"
     assert str(replace(status, partitions=()).verdict(NOW)) == "A->B never ran: nothing was copied yet"
     assert "ran" not in status.document()

@@ -27,7 +27,7 @@ def partition(topic: str, position: int, end: int, *, number: int = 0, age: floa
 
 
 def look(at: float, *partitions: PartitionStatus, losses: int = 0) -> Look:
-    return Look("A->B", at, FlowStatus("A->B", partitions, ()), losses=losses)
+    return Look("A->B", at, FlowStatus("A->B", partitions), losses=losses)
 
 
 def dead(at: float, problem: str = "gone") -> Look:
@@ -57,7 +57,7 @@ def test_heartbeats_do_not_count() -> None:
 
 def test_every_reason_of_the_verdict_is_told_and_none_twice() -> None:
     stopped = tuple(PartitionFailure("x", number, "SourceTruncated", "cut") for number in range(5))
-    status = FlowStatus("A->B", (partition("x", 5, 5),), (), stopped=stopped, broken=(BrokenLimit(DEADLINE_SECONDS, "", 90.0, 60.0),))
+    status = FlowStatus("A->B", (partition("x", 5, 5),), stopped=stopped, broken=(BrokenLimit(DEADLINE_SECONDS, "", 90.0, 60.0),))
     shown = frame(Look("A->B", 1.0, status))
     assert "5 partitions stopped (SourceTruncated): x-0, x-1, x-2, and 2 more: cut" in shown.verdict
     assert shown.warnings == (str(status.broken[0]),)
@@ -134,7 +134,7 @@ def hung(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
             raise RuntimeError("a defect")
         if flow.name == "dead":
             ended.wait(30.0)
-        return FlowStatus(flow.name, (), ())
+        return FlowStatus(flow.name, ())
 
     monkeypatch.setattr(watching, "flow_status", status)
     monkeypatch.setattr(watching, "status_after_run", status)
@@ -158,8 +158,8 @@ def test_a_flow_does_not_wait_for_another(hung: threading.Event) -> None:
 
 def test_a_missed_run_is_told_between_two_whole_looks_too(monkeypatch: pytest.MonkeyPatch) -> None:
     missed = BrokenLimit(DEADLINE_SECONDS, "", 7_200.0, 60.0)
-    monkeypatch.setattr(watching, "flow_status", lambda flow: FlowStatus(flow.name, (), (), broken=(missed,)))
-    monkeypatch.setattr(watching, "status_after_run", lambda flow: FlowStatus(flow.name, (), ()))
+    monkeypatch.setattr(watching, "flow_status", lambda flow: FlowStatus(flow.name, (), broken=(missed,)))
+    monkeypatch.setattr(watching, "status_after_run", lambda flow: FlowStatus(flow.name, ()))
     watcher = watching.FlowWatcher(flows("A->B")[0])
     assert [watcher.look().health for _ in range(2)] == ["lagging", "lagging"]
 

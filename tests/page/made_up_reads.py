@@ -73,7 +73,7 @@ def overview(topics: Iterable[str] = TOPICS, lag: int = 0, partitions: int = 3, 
 
 def overview_of(rows: Iterable[PartitionStatus], **more: Any) -> Overview:
     """`more`: fields of the status."""
-    status = FlowStatus("A->B", tuple(rows), (), **more)
+    status = FlowStatus("A->B", tuple(rows), **more)
     return Overview(status.partitions, status.signs)
 
 

@@ -5,7 +5,7 @@ A partition counts as stopped if the plan of a snapshot says that the next run w
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,17 +27,16 @@ from ferry.errors import AuthenticationFailed, ClusterUnreachable, PositionDisag
 from ferry.ledger.losses import read_losses, unacknowledged
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.recovery_record import Stage
-from ferry.ledger.run_report import LossReport, PartitionFailure, RunReport, Skipped, loss_report
+from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped, loss_report
 from ferry.ledger.run_summary import DAYS_KEPT
 from ferry.ledger.runs_topic import RunOpened, last_end
 from ferry.monitoring.lag import Lag, PartitionStatus, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit, broken_limits
-from ferry.monitoring.missing import Missing
 from ferry.monitoring.missing_reading import read_missing
 from ferry.monitoring.runs import copy_speed
 from ferry.monitoring.runs_reading import read_recent
 from ferry.monitoring.schedule import last_due, longest_pause
-from ferry.monitoring.verdict import Signs, Verdict, held_by, verdict_of
+from ferry.monitoring.verdict import Evidence, Signs, Verdict, held_by, verdict_of
 from ferry.pipeline.plan import RunPlan
 from ferry.pipeline.tables import left_out_lines
 from ferry.wire.ranges import NO_END, end_of_range_at, within
@@ -54,34 +53,22 @@ STATUS_VERSION = 1
 
 
 @dataclass(frozen=True)
-class FlowStatus:
-    """What is known of a flow; what is not explained here is as of `Signs`.
+class FlowStatus(Evidence):
+    """A flow as one look has found it.
 
-    `broken`: the limits of `ferry.alert.*` that it exceeds. `lacking`: what the releases of its clusters cannot do. In `stopped`, partition
-    -1 is a whole topic. `following`: the run that follows now. `gone`: one that should follow, but that proves no more that it goes on: it
-    was killed. A look after a run does not tell what is `missing`. `left_out`: topics that it does not copy. `stage`: a
-    ferry.ledger.recovery_record.Stage; `stage_since` (ms): when groups began to move, 0 while the flow replicates.
+    `lacking`: what the releases of its clusters cannot do. `following`: the run that follows now. `gone`: one that should follow, but that
+    proves no more that it goes on: it was killed. A look after a run does not tell what is `missing`. `left_out`: topics that it does not
+    copy. `stage`: a ferry.ledger.recovery_record.Stage; `stage_since` (ms): when groups began to move, 0 while the flow replicates.
     """
 
     flow: str
     partitions: tuple[PartitionStatus, ...]
-    losses: tuple[LossReport, ...]
     last_stable_lags: tuple[LastStableLag, ...] = ()
-    broken: tuple[BrokenLimit, ...] = ()
     lacking: tuple[Lack, ...] = ()
     stage: str = Stage.REPLICATING.value
     stage_since: int = 0
-    stopped: tuple[PartitionFailure, ...] = ()
     following: RunOpened | None = None
     gone: RunOpened | None = None
-    missing: tuple[Missing, ...] = ()
-    last_run: Mapping[str, Any] | None = field(default=None, hash=False)
-    newest_run: Mapping[str, Any] | None = field(default=None, hash=False)
-    last_verify: Mapping[str, Any] | None = field(default=None, hash=False)
-    ran: bool = True
-    records_per_second: float | None = None
-    interval_seconds: float | None = None
-    config: str = "mm2.properties"
     left_out: tuple[Skipped, ...] = ()
 
     @property
@@ -93,37 +80,27 @@ class FlowStatus:
         return lag_of(self.counted)
 
     def document(self) -> dict[str, Any]:
-        fields = asdict(self)
+        found = asdict(self)
         for name in ("last_stable_lags", "records_per_second", "interval_seconds", "last_verify", "newest_run", "ran", "config"):
-            del fields[name]
-        fields["lacking"] = [lack._asdict() for lack in self.lacking]
-        fields["open_transactions"] = [entry.document() for entry in self.last_stable_lags]
-        fields["left_out"] = list(left_out_lines(self.left_out))
-        fields["limits_broken"] = list(fields.pop("broken"))
+            del found[name]
+        found["lacking"] = [lack._asdict() for lack in self.lacking]
+        found["open_transactions"] = [entry.document() for entry in self.last_stable_lags]
+        found["left_out"] = list(left_out_lines(self.left_out))
+        found["limits_broken"] = list(found.pop("broken"))
         for name, run in (("following", self.following), ("gone", self.gone)):
-            fields[name] = None if run is None else {"run_id": run.run_id, "since": run.started, "until": run.follow_until}
-        return {"version": STATUS_VERSION, **fields, "totals": self.lag.totals, **self.verdict(time.time()).document()}
+            found[name] = None if run is None else {"run_id": run.run_id, "since": run.started, "until": run.follow_until}
+        return {"version": STATUS_VERSION, **found, "totals": self.lag.totals, **self.verdict(time.time()).document()}
 
     @property
     def signs(self) -> Signs:
         return Signs(
             self.flow,
-            self.config,
             self.lag,
-            losses=self.losses,
             losses_total=len(self.losses),
             lost_records=sum(loss.records for loss in self.losses),
-            missing=self.missing,
-            stopped=self.stopped,
             stopped_total=len(self.stopped),
             held=tuple(held_by(entry) for entry in self.last_stable_lags if entry.overdue),
-            broken=self.broken,
-            last_run=self.last_run,
-            newest_run=self.newest_run,
-            last_verify=self.last_verify,
-            ran=self.ran,
-            interval_seconds=self.interval_seconds,
-            records_per_second=self.records_per_second,
+            **{entry.name: getattr(self, entry.name) for entry in fields(Evidence)},
         )
 
     def verdict(self, now: float) -> Verdict:
@@ -226,8 +203,8 @@ def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple
     broken, stopped, record = broken_limits(flow.alerts, partitions), stopped_partitions(flow, seen), seen.state.recovery
     ran = known is not None or seen.state.flow is not None or not flow.copies
     stage = (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
-    status = FlowStatus(flow.name, partitions, (), behind, broken, seen.lacking, *stage, stopped, ran=ran, config=str(flow.source.path))
-    return seen, replace(status, left_out=seen.skipped)
+    status = FlowStatus(flow.name, partitions, behind, seen.lacking, *stage, left_out=seen.skipped, config=str(flow.source.path))
+    return seen, replace(status, broken=broken, stopped=stopped, ran=ran)
 
 
 def _configs(flow: Flow, source: ClusterAdmin, topics: set[str], *, for_a_run: bool) -> Mapping[str, Mapping[str, ConfigValue]]:

@@ -116,36 +116,45 @@ def held_by(entry: LastStableLag) -> Held:
     return Held(entry.topic, place, entry.high_watermark - entry.stable_end, entry.remedy, seconds)
 
 
-@dataclass(frozen=True)
-class Signs:
-    """What is known about a flow.
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What clusters, ledger and runs topic say of a flow's health.
 
-    `lag` None: nothing was read yet. `losses`: those that nobody acknowledged, with `lost_records` offsets. `stopped`: partitions that the
-    next run will not copy. `held`: transactions that have been open for too long. Lists may be cut; totals count all. `problem`: why the
-    last read failed. `last_run`: as of runs.last_ended; `newest_run` may go on; `last_verify`: the newest report. `ran`: the target knows
-    of a run. `paused`: the DAG is. `interval_seconds` of the schedule. `records_per_second`: how fast the last runs copied. `config`: the
-    path of the file.
+    `losses`: those that nobody acknowledged. `missing`: as of missing.py. `stopped`: partitions (-1: whole topics) that the next run will
+    not copy. `broken`: the limits of `ferry.alert.*` that it exceeds. `last_run`: as of runs.last_ended; `newest_run` may go on;
+    `last_verify`: the newest report. `ran`: the target knows of a run. `interval_seconds` of the schedule. `records_per_second`: how fast
+    the last runs copied. `config`: the path of the file.
     """
 
-    flow: str
-    config: str = "mm2.properties"
-    lag: Lag | None = None
     losses: tuple[LossReport, ...] = ()
-    losses_total: int = 0
-    lost_records: int = 0
     missing: tuple[Missing, ...] = ()
     stopped: tuple[PartitionFailure, ...] = ()
-    stopped_total: int = 0
-    held: tuple[Held, ...] = ()
     broken: tuple[BrokenLimit, ...] = ()
-    problem: Problem | None = None
     last_run: Mapping[str, Any] | None = field(default=None, hash=False)
     newest_run: Mapping[str, Any] | None = field(default=None, hash=False)
     last_verify: Mapping[str, Any] | None = field(default=None, hash=False)
     ran: bool = True
-    paused: bool = False
     interval_seconds: float | None = None
     records_per_second: float | None = None
+    config: str = "mm2.properties"
+
+
+@dataclass(frozen=True)
+class Signs(Evidence):
+    """What is known about a flow. The lists may be cut; totals count all.
+
+    `lag` None: nothing was read yet. The losses have `lost_records` offsets. `held`: transactions that have been open for too long.
+    `problem`: why the last read failed. `paused`: the DAG is.
+    """
+
+    flow: str
+    lag: Lag | None = None
+    losses_total: int = 0
+    lost_records: int = 0
+    stopped_total: int = 0
+    held: tuple[Held, ...] = ()
+    problem: Problem | None = None
+    paused: bool = False
 
 
 @dataclass(frozen=True)

@@ -182,7 +182,7 @@ class FlowWatcher:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._whole_at = float("-inf")
-        self._whole = FlowStatus(flow.name, (), ())
+        self._whole = FlowStatus(flow.name, ())
         self._earlier: Look | None = None
         self.frame: FlowFrame | None = None
 
