@@ -57,7 +57,7 @@ def test_a_run_that_follows_has_no_other_end(moment: datetime) -> None:
     ["", "null", "[]", "3", "{}", '{"flow": "A->B"}', json.dumps({"flow": "f", "run_id": "r", "until": "soon"})],
 )
 def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(ArgumentError, match=r"not a run request: ."):
+    with pytest.raises(ArgumentError, match=r"not a RunRequest: ."):
         RunRequest.from_json(text)
 
 

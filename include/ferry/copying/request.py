@@ -7,7 +7,7 @@ receipts and results are found in the ledger and the runs topic by it.
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import ClassVar, Self
 
 from ferry.errors import ArgumentError
 from ferry.wire.documents import read_as, read_document
@@ -17,7 +17,27 @@ LATEST = "latest"
 
 
 @dataclass(frozen=True)
-class RunRequest:
+class JobRequest:
+    """Work on one flow that can be sent as text. `optional`: fields that take their default if the text lacks them."""
+
+    flow: str
+    run_id: str
+    optional: ClassVar[tuple[str, ...]] = ()
+
+    def to_json(self) -> str:
+        return json.dumps(vars(self), default=datetime.isoformat)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inverse of `to_json`. ArgumentError for any other text."""
+        try:
+            return read_as(cls, read_document(text), optional=cls.optional)
+        except (ValueError, KeyError, TypeError, AttributeError) as problem:
+            raise ArgumentError(f"not a {cls.__name__}: {problem}") from problem
+
+
+@dataclass(frozen=True)
+class RunRequest(JobRequest):
     """One run of one flow.
 
     `until`: where the copy ends, by record time (None: at the source's last stable offset when the run is planned). With `backfill`, the
@@ -26,13 +46,12 @@ class RunRequest:
     takes the flow over (None: it does not follow).
     """
 
-    flow: str
-    run_id: str
     until: datetime | None = None
     since: datetime | None = None
     backfill: bool = False
     topics: tuple[str, ...] = ()
     follow_until: datetime | None = None
+    optional = ("until", "since", "backfill", "topics", "follow_until")
 
     def __post_init__(self) -> None:
         if self.backfill and (self.since is None or self.until is None):
@@ -51,17 +70,6 @@ class RunRequest:
         if self.follow_until is not None:
             return f"following until {self.follow_until.isoformat(timespec='seconds')}"
         return LATEST if self.until is None else self.until.isoformat()
-
-    def to_json(self) -> str:
-        return json.dumps(vars(self), default=datetime.isoformat)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The inverse of `to_json`. ArgumentError for any other text."""
-        try:
-            return read_as(cls, read_document(text), optional=("until", "since", "backfill", "topics", "follow_until"))
-        except (ValueError, KeyError, TypeError, AttributeError) as problem:
-            raise ArgumentError(f"not a run request: {problem}") from problem
 
 
 def epoch_milliseconds(moment: datetime) -> int:
