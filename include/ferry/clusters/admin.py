@@ -11,7 +11,7 @@ elected. A request may therefore be executed twice: Ferry does not treat "alread
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import TimeoutError as FutureTimeout
+from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from functools import cached_property, partial
 from typing import Any, Self, TypeVar
@@ -334,7 +334,7 @@ class ClusterAdmin:
         for seconds in self._attempts():
             left = {key: argument for key, argument in wanted.items() if key not in answers or is_passing(answers[key])}
             futures = getattr(self._clients.admin, method)(list(left.values()), request_timeout=seconds, **options) if left else {}
-            answers |= {key: _result_of(partial(future.result, seconds + 1.0)) for key, future in zip(left, futures.values(), strict=True)}
+            answers |= {key: _result_of(future, seconds + 1.0) for key, future in zip(left, futures.values(), strict=True)}
             if not any(is_passing(answer) for answer in answers.values()):
                 self._clients.answered = True
                 break
@@ -397,13 +397,13 @@ def require_contact(*clusters: Cluster) -> None:
             admin.cluster_id()
 
 
-def _result_of(ask: Callable[[], Any]) -> Any:
-    """What `ask` gives, or a KafkaError, also if the client itself does not end the request in time."""
+def _result_of(future: Future[Any], seconds: float) -> Any:
+    """The result, or a KafkaError, also if the client itself does not end the request in time."""
     try:
-        return ask()
+        return future.result(seconds)
     except KafkaException as problem:
         return problem.args[0]
-    except FutureTimeout:
+    except TimeoutError:
         return KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - librdkafka's public name for it
 
 
