@@ -21,7 +21,7 @@ from ferry.clusters.config_changes import ConfigAdmin
 from ferry.clusters.creation import create_topics
 from ferry.clusters.describe import WantedTopic
 from ferry.clusters.error_codes import CODES
-from ferry.clusters.replication import replicas_for, with_key
+from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
 from ferry.clusters.unreachable import PATIENCE_SECONDS
 from ferry.config import Flow
 from ferry.config.settings import WantedReplicas
@@ -153,6 +153,7 @@ def test_refused_configs_are_named_and_the_others_are_set(proxied: tuple[Sandbox
         would = create_topics(target, wanted, dry_run=True)
         assert not target.topics([plain, odd])
         done = create_topics(target, wanted)
+        wait_for_leaders(target, {plain: 1, odd: 2}, lambda _: "Describe")  # the broker learns of them after the controller
         assert set(target.topics([plain, odd, hopeless])) == {plain, odd}
     assert {name: set(reasons) for name, reasons in done.left_out.items()} == {odd: {"segment.bytes", "flush.ms"}}
     assert "cannot be set: flush.ms" in done.left_out[odd]["flush.ms"]
