@@ -65,14 +65,10 @@ class Overview:
             for name, rows in sorted(self.by_topic.items())
         )
 
-    @cached_property
-    def lag(self) -> Lag:
-        return lag_of(counted(self.partitions))
-
     @property
     def totals(self) -> dict[str, Any]:
         """As JSON: how many topics and partitions there are, and their lag."""
-        return {"topics": len(self.by_topic), "partitions": len(self.partitions), **_shown(self.lag)}
+        return {"topics": len(self.by_topic), "partitions": len(self.partitions), **_shown(lag_of(counted(self.partitions)))}
 
 
 def overview_from(document: Mapping[str, Any]) -> Overview:
