@@ -199,6 +199,23 @@ def test_lanes_that_follow_run_all_at_the_same_time_and_new_ones_join_them(monke
     assert lanes.cluster.opened == []
 
 
+def test_the_processor_time_of_a_lane_that_follows_is_all_told(monkeypatch: pytest.MonkeyPatch, loop: EventLoop) -> None:
+    monkeypatch.setattr(lane_runner, "LOOK_SECONDS", 0.01)
+    spent = 0.0
+    monkeypatch.setattr(lane_runner.time, "process_time", lambda: spent)
+
+    async def work(lane: LaneTask) -> LaneResult:
+        nonlocal spent
+        for _ in range(10):
+            spent += 1.0
+            await loop.sleep(0.02)
+        return LaneResult(lane.lane)
+
+    lanes = Lanes(monkeypatch, loop, work)
+    lanes.follow()
+    assert sum(result.cpu_seconds for result in run_lanes(lanes.job, lanes.tasks[:1])) == 10.0
+
+
 def test_lanes_that_follow_end_when_the_driver_raises(monkeypatch: pytest.MonkeyPatch, loop: EventLoop) -> None:
     signals: list[Any] = []
     monkeypatch.setattr(lane_runner, "StopSignals", lambda: signals.append(StopSignals()) or signals[0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -139,55 +139,44 @@ class _Lanes:
         """Results as lanes end; none after a signal."""
         running = dict[int, Future]()
         try:
-            if self.job.follow_until is None:
-                yield from self._run_all(deque(tasks), running)
-            else:
-                yield from self._follow(deque(tasks), running, more)
+            yield from self._run_all(deque(tasks), running, more)
         finally:
             if running:  # after an error of another lane, or of the caller: these would go on whenever the loop runs
                 self.stop_signals.stop()
                 self.source.loop.run(ended, running.values())
 
-    def _run_all(self, waiting: deque[LaneTask], running: dict[int, Future]) -> Generator[LaneResult]:
-        loop = self.source.loop
-        beside = lanes_beside(self.job.flow.memory_bytes, waiting, max(self.source.round_trip(), self.target.round_trip()))
+    def _run_all(self, waiting: deque[LaneTask], running: dict[int, Future], more: More) -> Generator[LaneResult]:
+        """If the run follows, all lanes at the same time, with those that `more` gives."""
+        follows, loop, wakeup = self.job.follow_until is not None, self.source.loop, Wakeup(self.source.loop)
+        beside = len(waiting)
+        if not follows:
+            beside = lanes_beside(self.job.flow.memory_bytes, waiting, max(self.source.round_trip(), self.target.round_trip()))
         while waiting or running:
-            while waiting and len(running) < beside and not self.outages:
+            while waiting and (follows or (len(running) < beside and not self.outages)):
                 task = waiting.popleft()
-                running[task.lane] = loop.start(self._lane if beside == 1 else self._lane_apart, task, beside)
+                running[task.lane] = loop.start(self._lane_apart if follows or beside > 1 else self._lane, task, beside)
+                running[task.lane].add_both(lambda _: wakeup.fire())
             if not running:
                 yield from (LaneResult(task.lane, failure=self.outages[0]) for task in waiting)
                 return
-            loop.run(any_done, loop, running.values())
+            loop.run(wakeup.wait, LOOK_SECONDS)
             yield from self._ended(running)
             if self.stop_signals.received:
                 waiting.clear()
-
-    def _follow(self, waiting: deque[LaneTask], running: dict[int, Future], more: More) -> Generator[LaneResult]:
-        """All lanes at the same time, until all have ended."""
-        beside, wakeup = len(waiting), Wakeup(self.source.loop)
-        while waiting or running:
-            while waiting:
-                task = waiting.popleft()
-                running[task.lane] = self.source.loop.start(self._lane_apart, task, beside)
-                running[task.lane].add_both(lambda _: wakeup.fire())
-            self.source.loop.run(wakeup.wait, LOOK_SECONDS)
-            yield from self._ended(running)
-            if not self.stop_signals.received:
+            elif follows:
                 waiting.extend(more())
 
     def _ended(self, running: dict[int, Future]) -> Generator[LaneResult]:
-        """The results of lanes that have ended; none after a signal. One of them has the CPU seconds since the last ones."""
-        now = time.process_time()
-        cpu_seconds, self.cpu[0] = now - self.cpu[0], now
+        """The results of lanes that have ended; none after a signal. The first of them has the CPU seconds since the last ones."""
         for lane in [lane for lane, future in running.items() if future.is_done]:
             future = running.pop(lane)
             if future.exception is not None:
                 raise future.exception
             if self.stop_signals.received:
                 continue  # the others abort their transactions too
+            now = time.process_time()
+            cpu_seconds, self.cpu[0] = now - self.cpu[0], now
             yield replace(future.value, cpu_seconds=cpu_seconds)
-            cpu_seconds = 0.0
 
     async def _lane_apart(self, task: LaneTask, beside: int) -> LaneResult:
         """Run a lane over connections of its own: it may drop them when it recovers."""
@@ -247,15 +236,6 @@ def lanes_beside(memory: int, tasks: Collection[LaneTask], round_trip: float) ->
         return 1
     largest = max([1, *(part.batch_limit for task in tasks for part in task.partitions)])
     return max(1, min(LANES_BESIDE, len(tasks), memory // (BATCHES_A_LANE * largest)))
-
-
-async def any_done(loop: EventLoop, futures: Iterable[Future]) -> None:
-    """Return when one of `futures` is done, also if it failed."""
-    wakeup, awaited = Wakeup(loop), list(futures)
-    for future in awaited:
-        future.add_both(lambda _: wakeup.fire())
-    while not any(future.is_done for future in awaited):
-        await wakeup.wait(LOOK_SECONDS)
 
 
 async def called_aside(loop: EventLoop, pool: Executor, act: Callable[[Sequence[Assignment]], object], about: Sequence[Assignment]) -> None:
