@@ -112,8 +112,13 @@ class Source:
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
 
-    def start(self, coroutine: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> asyncio.Task[None]:
-        return asyncio.ensure_future(coroutine(*arguments))
+    def start(self, coroutine: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> asyncio.Task[None] | None:
+        """Outside of asyncio.run: to its end."""
+        try:
+            return asyncio.get_running_loop().create_task(coroutine(*arguments))
+        except RuntimeError:
+            asyncio.run(coroutine(*arguments))
+            return None
 
     async def log_bounds(self, *where: object) -> tuple[int, int]:
         assert where[:3] == (self, self, "t")

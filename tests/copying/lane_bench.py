@@ -6,7 +6,8 @@ import asyncio
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -68,7 +69,7 @@ class LaneBench:
         self.stop: Any = SimpleNamespace(received=False)
         source: Any = self.source
         target: Any = self.target
-        loop: Any = SimpleNamespace()
+        loop: Any = SimpleNamespace(start=_at_once)
         lane = LaneTask(0, "lane-0", ProducerIdentity(1, 0), tuple(replace(task(number), follows=follows) for number in range(partitions)))
         free = RateLimiter(None, 0.0)
         self.lane = Lane(loop, source, target, job, lane, None, reading=free, writing=free, stop_signals=self.stop, beside=1)
@@ -120,6 +121,12 @@ class LaneBench:
         """The oldest batch of partition 0."""
         _, future = self.target.requests.pop(0)
         future.success(BatchesAnswer([PartitionAnswer("A.t", 0, 0, 7, None)], 0))
+
+
+def _at_once(coroutine: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
+    """Run what waits for nothing."""
+    with suppress(StopIteration):
+        coroutine(*arguments).send(None)
 
 
 def _lead(leaders: Leaders, topic: str, topic_id: UUID, partitions: int) -> None:

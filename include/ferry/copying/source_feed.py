@@ -235,43 +235,33 @@ class SourceFeed:
 
         def answered(_: Any) -> None:
             meter.reserved -= needed
-            passed = {} if future.exception or self._following.goes_on else self._ends.passed(wanted, future.value)
-            if passed:
-                self._loop.start(self._arrive_confirmed, passed, generation, node, wanted, future)
-            else:
-                self._arrive_caught_up(generation, node, wanted, future)
+            self._loop.start(self._arrive, generation, node, wanted, future)
 
         future.add_both(answered)
 
-    async def _arrive_confirmed(
-        self, passed: dict[tuple[str, int], int], generation: int, node: int, asked: list[FetchPosition], future: Future
-    ) -> None:
-        await self._ends.confirm(passed, node)
-        self._arrive_caught_up(generation, node, asked, future)
-
-    def _arrive_caught_up(self, generation: int, node: int, asked: list[FetchPosition], future: Future) -> None:
-        if future.exception is None and self._must_catch_up(asked, future.value):
-            self._loop.start(self._arrive_known, self._guard, generation, node, asked, future)
-        else:
-            self._arrive(generation, node, asked, future, known=False)
-
-    def _arrive(self, generation: int, node: int, asked: list[FetchPosition], future: Future, *, known: bool) -> None:
+    async def _arrive(self, generation: int, node: int, asked: list[FetchPosition], future: Future) -> None:
+        """Let the response arrive, when it is known which planned ends are right, and which of its records the other flow wrote."""
+        known = False
+        if future.exception is None:
+            passed = {} if self._following.goes_on else self._ends.passed(asked, future.value)
+            if passed:
+                await self._ends.confirm(passed, node)
+            if self._guard is not None and self._must_catch_up(self._guard, asked, future.value):
+                known = await self._caught_up(self._guard, generation, asked)
         if generation == self._generation:
             self._fetching.pop(node, None)
             self._arrived.append((asked, future, known))
             self._wakeup.fire()
 
-    def _must_catch_up(self, asked: Iterable[FetchPosition], answer: Any) -> bool:
+    def _must_catch_up(self, guard: GuardTail, asked: Iterable[FetchPosition], answer: Any) -> bool:
         """Whether the plan does not know what the other flow wrote among these records."""
-        if self._guard is None:
-            return False
         tasks = ((self._cursors[position.topic, position.partition].task, position.offset) for position in asked)
-        beyond = any(task.key in self._guard and offset >= task.planned_end for task, offset in tasks)
+        beyond = any(task.key in guard and offset >= task.planned_end for task, offset in tasks)
         has_records = any(part.records for topic in answer.responses or () for part in topic.partitions or ())
-        return beyond and (has_records or self._guard.is_old)
+        return beyond and (has_records or guard.is_old)
 
-    async def _arrive_known(self, guard: GuardTail, generation: int, node: int, asked: list[FetchPosition], future: Future) -> None:
-        """Let the response arrive when it is known which of its records the other flow wrote."""
+    async def _caught_up(self, guard: GuardTail, generation: int, asked: list[FetchPosition]) -> bool:
+        """Wait until it is known which records the other flow wrote. Whether it is: not if nobody wants the response any more."""
         cursors = [self._cursors[position.topic, position.partition] for position in asked]
         known = False
         while not known and generation == self._generation and any(cursor.failure is None for cursor in cursors):
@@ -289,7 +279,7 @@ class SourceFeed:
             if cursor.task.key in guard.declared:
                 said = "an operator said which records of it came from the target"
                 cursor.stop(PartitionUnavailable, f"{said}: Ferry plans it again when it next looks for new topics")
-        self._arrive(generation, node, asked, future, known=known)
+        return known
 
     def _take(self, cursor: PartitionCursor, fetched: Fetched, *, known: bool) -> list[ProduceBatch]:
         """`known`: whether the guard knows what the other flow wrote beyond what was planned."""
