@@ -15,7 +15,6 @@ themselves, unless transaction.partition.verification.enable was set to false.
 """
 
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from typing import NoReturn
 
 from ferry.clusters.connections import ClusterConnection
@@ -85,9 +84,3 @@ def stop_refused(problem: PositionsRefused, cursors: Mapping[TopicPartition, Par
         elif cursor is not None:
             cursor.stop(TargetRecreated, f"remote topic {topic} was deleted")
     raise OutcomeUnknown(str(problem)) from problem
-
-
-def stop_unpublished(cursors: Mapping[TopicPartition, PartitionCursor], target: ClusterConnection, problem: PositionsRefused) -> None:
-    """The same for positions after a flush: what it holds counts nevertheless."""
-    with suppress(OutcomeUnknown):
-        stop_refused(problem, cursors, target)

@@ -24,7 +24,7 @@ from ferry.clusters.event_loop import EventLoop, Wakeup, together
 from ferry.clusters.group_model import CommittedOffset
 from ferry.clusters.leaders import Leaders
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.abandoned_transactions import fence_zombie_requests, stop_hanging, stop_refused, stop_unpublished
+from ferry.copying.abandoned_transactions import fence_zombie_requests, stop_hanging, stop_refused
 from ferry.copying.appender import Accepted, Appender
 from ferry.copying.buffer_limits import RateLimiter, buffer_limits
 from ferry.copying.cursor import PartitionCursor
@@ -177,7 +177,7 @@ class Lane:
         transactions_v2, transactional_id = self._transactions_v2, self._coordinator.transactional_id
         shared = (self._target, self._target_leaders, self._wakeup)
         new_ledger = partial(InternalWriter, *shared, transactional_id, transactions_v2=transactions_v2)
-        stop = partial(stop_unpublished, self._cursors, self._target)
+        stop = partial(stop_refused, cursors=self._cursors, target=self._target)
         self._ending = segment_end(self._coordinator, new_ledger, None if transactions_v2 else self._register, stop)
         self._records = (partial(ReroutingAppender, tasks=self._task.partitions) if self._job.reroute else Appender)(
             *shared,

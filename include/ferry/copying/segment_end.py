@@ -8,8 +8,8 @@ again.
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
 
 from ferry.clusters.connections import RequestLost, RequestNotSent
 from ferry.clusters.coordination import Coordinator, OutcomeUnknown, PositionsRefused, ProducerIdentity
@@ -37,18 +37,6 @@ class Settled:
     positions: Mapping[TopicPartition, CommittedOffset]
 
 
-class SegmentEnd(Protocol):
-    def adopt(self, identity: ProducerIdentity) -> None:
-        """Write as this producer from now on."""
-
-    async def prepare(self, identity: ProducerIdentity, found: Settled) -> None:
-        """What can be given up afterwards: the segment does not count yet. PositionsRefused, OutcomeUnknown."""
-
-    async def end(self, identity: ProducerIdentity, found: Settled) -> ProducerIdentity:
-        """Make the segment count. The pair to continue with. OutcomeUnknown: it may count, and `found.positions` tell."""
-        ...
-
-
 class TransactionEnd:
     """`register`: adds partitions to the transaction; None with KIP-890, where brokers do it."""
 
@@ -59,7 +47,7 @@ class TransactionEnd:
         self._ledger.adopt(identity)
 
     async def prepare(self, identity: ProducerIdentity, found: Settled) -> None:
-        """Add everything to the transaction."""
+        """Add everything to the transaction, which can be given up afterwards. PositionsRefused, OutcomeUnknown."""
         records = {**found.receipts, **found.heads}
         if self._register is not None:
             await self._register(records)
@@ -68,8 +56,8 @@ class TransactionEnd:
             await self._coordinator.add_offsets(identity)
         await self._coordinator.commit_positions(identity, found.positions, transactions_v2=self._register is None)
 
-    async def end(self, identity: ProducerIdentity, found: Settled) -> ProducerIdentity:  # noqa: ARG002 - as of SegmentEnd
-        """EndTxn."""
+    async def end(self, identity: ProducerIdentity, found: Settled) -> ProducerIdentity:  # noqa: ARG002 - as of FlushEnd
+        """EndTxn. The pair to continue with. OutcomeUnknown: the segment may count, and `found.positions` tell."""
         return await self._coordinator.end(identity, committed=True, transactions_v2=self._register is None)
 
 
@@ -85,17 +73,18 @@ class FlushEnd:
     def adopt(self, identity: ProducerIdentity) -> None:
         self._ledger.adopt(identity)
 
-    async def prepare(self, identity: ProducerIdentity, found: Settled) -> None:  # noqa: ARG002 - as of SegmentEnd
-        """The receipts."""
+    async def prepare(self, identity: ProducerIdentity, found: Settled) -> None:  # noqa: ARG002 - as of TransactionEnd
+        """Append the receipts: the segment does not count yet."""
         await self._ledger.append(found.receipts)
 
     async def end(self, identity: ProducerIdentity, found: Settled) -> ProducerIdentity:
-        """The heads, and then the positions. A position that cannot be written stays behind its head, which counts."""
+        """Append the heads, then commit the positions. A position that cannot be written stays behind its head, which counts."""
         identity = await self._append(identity, found.heads)
         try:
             await self._coordinator.commit_positions(identity, found.positions, transactions_v2=True)
         except PositionsRefused as problem:
-            self._stop(problem)
+            with suppress(OutcomeUnknown):  # the flush counts nevertheless
+                self._stop(problem)
         except OutcomeUnknown as problem:
             log.warning("positions stay behind until the next flush: %s", problem)
         return identity
@@ -113,6 +102,9 @@ class FlushEnd:
             else:
                 return identity
         raise ClusterUnreachable(f"the state topic did not acknowledge heads in {ATTEMPTS} attempts")
+
+
+SegmentEnd = TransactionEnd | FlushEnd
 
 
 def segment_end(
