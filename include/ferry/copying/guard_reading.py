@@ -48,8 +48,8 @@ def guarded(
         _refuse_other_alias(flow, reader, pairs, source_topics)
         other = _state(flow, reader)
         two_way = both_ways(other.heads.values(), pairs)
-        _refuse_other_name(flow, other, two_way)
-        _refuse_at_least_once(flow, other, two_way)
+        if two_way:
+            _refuse_two_ways(flow, other, min(two_way))
         for record in reader.read(ledger):
             positions[record.partition] = record.offset + 1
             if told := concerned(record, pairs, drafts, where):
@@ -125,28 +125,23 @@ def _ledger_id(flow: Flow, reader: InternalTopicReader, source_topics: Mapping[s
     return named.pop() if len(named) == 1 and reader.partitions(name) else "none"
 
 
-def _refuse_at_least_once(flow: Flow, other: FlowState, two_way: Iterable[str]) -> None:
-    """ConfigError: records that a killed at-least-once run left behind have no receipt, and would be taken for local ones."""
-    topics = sorted(two_way)
-    if not topics:
-        return
+def _refuse_two_ways(flow: Flow, other: FlowState, topic: str) -> None:
+    """ConfigError if the other flow, which writes `topic` too, has another name here: it would not find this flow's ledger.
+
+    Or if one of the flows copies at least once: records that a killed run left behind have no receipt, and would be taken for local ones.
+    """
+    if other.flow is not None and other.flow.flow != flow.reverse_name:
+        raise ConfigError(
+            f"flow {flow.name}: topic {topic} is copied back by flow {other.flow.flow}, which should be called {flow.reverse_name}: "
+            "use one alias for each cluster everywhere, or records would go round"
+        )
     wrong = [] if flow.exactly_once else [flow.name]
     wrong += [flow.reverse_name] if other.flow is not None and not other.flow.exactly_once else []
     if wrong:
         raise ConfigError(
-            f"flow {flow.name}: {flow.reverse_name} writes to topic {topics[0]} too, and names stay as they are: both flows must copy "
+            f"flow {flow.name}: {flow.reverse_name} writes to topic {topic} too, and names stay as they are: both flows must copy "
             f"exactly once, or records would go round; set transaction.producer=true for {' and '.join(wrong)} (and run it), or leave the "
             "topic out of one"
-        )
-
-
-def _refuse_other_name(flow: Flow, other: FlowState, two_way: Iterable[str]) -> None:
-    """ConfigError if the flow from the target calls this flow's source otherwise: it would not find this flow's ledger."""
-    topics = sorted(two_way)
-    if topics and other.flow is not None and other.flow.flow != flow.reverse_name:
-        raise ConfigError(
-            f"flow {flow.name}: topic {topics[0]} is copied back by flow {other.flow.flow}, which should be called {flow.reverse_name}: "
-            "use one alias for each cluster everywhere, or records would go round"
         )
 
 
