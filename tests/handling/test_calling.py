@@ -16,6 +16,7 @@ from ferry.wire.handled import HandlingBuilder, decode_records
 pytestmark = pytest.mark.unit
 
 RECORD = Record("t", 1, 7, 1_000, b"private", b"private", (("private", b"private"),))
+LIMITS: dict[str, Any] = {"body_limit": 1_000, "excluded": (), "max_opened": 1_000, "codec": None}
 
 
 def generating(record: Record) -> Iterator[Record]:
@@ -71,7 +72,7 @@ def test_a_generator_that_raises_late() -> None:
 )
 def test_fields_of_the_wrong_type(kafka_batch: bytes, changes: dict[str, Any], problem: str) -> None:
     handling = PartitionHandling(lambda record: [replace(record, **changes)], "t", 1)
-    builder = HandlingBuilder(0, 100, 1_000, (), handling, 1_000)
+    builder = HandlingBuilder(0, 100, handling, **LIMITS)
     with pytest.raises(HandlerStopped, match=problem) as raised:
         builder.add(read_header(memoryview(kafka_batch)), memoryview(kafka_batch))
     assert "private" not in str(raised.value)
@@ -79,7 +80,7 @@ def test_fields_of_the_wrong_type(kafka_batch: bytes, changes: dict[str, Any], p
 
 def test_header_keys_that_are_no_utf_8_survive(kafka_batch: bytes) -> None:
     odd = (b"\xff\xfe".decode("utf-8", "surrogateescape"), None)
-    builder = HandlingBuilder(0, 100, 1_000, (), PartitionHandling(lambda record: [replace(record, headers=(odd,))], "t", 1), 1_000)
+    builder = HandlingBuilder(0, 100, PartitionHandling(lambda record: [replace(record, headers=(odd,))], "t", 1), **LIMITS)
     builder.add(read_header(memoryview(kafka_batch)), memoryview(kafka_batch))
     builder.finish()
     (unit,) = builder.batches(1)

@@ -15,7 +15,6 @@ from ferry.wire import compression, varint
 from ferry.wire.batch import BatchHeader, MalformedBatch
 from ferry.wire.legacy import opened
 from ferry.wire.produce_batch import BatchBuilder, Rerouted
-from ferry.wire.ranges import Ranges
 from ferry.wire.reframe import GROWTH_PER_RECORD, Reframer, assemble
 from ferry.wire.varint import Buffer
 
@@ -49,18 +48,9 @@ def decode_records(header: BatchHeader, records: Buffer, topic: str, partition: 
 class HandlingBuilder(BatchBuilder):
     """Gives the records of wanted batches to the handler, and makes batches of what it returns."""
 
-    def __init__(  # noqa: PLR0917 - where, then what
-        self,
-        position: int,
-        end: int,
-        body_limit: int,
-        excluded: Ranges,
-        handling: PartitionHandling,
-        max_opened: int,
-        codec: int | None = None,
-    ) -> None:
-        super().__init__(position, end, excluded, max_opened, codec)
-        self._body_limit = body_limit
+    def __init__(self, position: int, end: int, handling: PartitionHandling, **limits: Any) -> None:
+        """`limits`: as of BatchBuilder."""
+        super().__init__(position, end, **limits)
         self._handling = handling
         self._codec = compression.NONE
         self._chosen: tuple[str, int] | None = None

@@ -106,12 +106,13 @@ Finish = Callable[[int, int, int], ProduceBatch]
 class BatchBuilder:
     """Collects batches in upstream order from `position` on, and the leader epochs of all entries that were read.
 
-    `end`: exclusive upstream bound. `excluded`: upstream offsets that are not wanted. `max_opened`: most bytes of one batch's records when
-    they are decompressed. `codec`: of all batches (None: of those that they are made of).
+    `end`: exclusive upstream bound. `body_limit`: most bytes of a new batch's records, before compression. `excluded`: upstream offsets
+    that are not wanted. `max_opened`: most bytes of one batch's records when they are decompressed. `codec`: of all batches (None: of those
+    that they are made of).
     """
 
-    def __init__(self, position: int, end: int, excluded: Ranges, max_opened: int, codec: int | None = None) -> None:
-        self.position, self._end, self._excluded, self._max_opened = position, end, excluded, max_opened
+    def __init__(self, position: int, end: int, *, body_limit: int, excluded: Ranges, max_opened: int, codec: int | None) -> None:
+        self.position, self._end, self._body_limit, self._excluded, self._max_opened = position, end, body_limit, excluded, max_opened
         self._wanted_codec = codec
         # Bytes of the batches that are not as they were fetched.
         self.made = 0

@@ -20,6 +20,7 @@ is reframed.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from ferry.handling.calling import HandlerStopped, PartitionHandling
 from ferry.wire import compression
@@ -82,10 +83,9 @@ def transform(
     """
     # Recompressing can grow bytes that do not compress by less than 1/64.
     body_limit = min(MERGED_BYTES, max_batch_bytes - max_batch_bytes // 64) - HEADER_SIZE
+    limits: dict[str, Any] = {"body_limit": body_limit, "excluded": excluded, "max_opened": max_opened_bytes, "codec": codec}
     builder: _MergingBuilder | HandlingBuilder = (
-        _MergingBuilder(position, end, body_limit, excluded, max_opened_bytes, codec)
-        if handling is None
-        else HandlingBuilder(position, end, body_limit, excluded, handling, max_opened_bytes, codec)
+        _MergingBuilder(position, end, **limits) if handling is None else HandlingBuilder(position, end, handling, **limits)
     )
     tracker = AbortedTracker(aborted)
     at = 0
@@ -133,11 +133,9 @@ def _take(header: BatchHeader, view: memoryview, reached: int, builder: _Merging
 class _MergingBuilder(BatchBuilder):
     """Forwards or reframes wanted batches. It keeps small ones back until it is known what they can be merged with."""
 
-    def __init__(  # noqa: PLR0917 - where, then what
-        self, position: int, end: int, body_limit: int, excluded: Ranges, max_opened: int, codec: int | None
-    ) -> None:
-        super().__init__(position, end, excluded, max_opened, codec)
-        self._body_limit = body_limit
+    def __init__(self, position: int, end: int, *, body_limit: int, **limits: Any) -> None:
+        """`limits`: the others of BatchBuilder."""
+        super().__init__(position, end, body_limit=body_limit, **limits)
         # The group being merged: its records, whether it has any batch yet, their codec, and the last
         # batch as long as it is the only one and could be forwarded.
         self._group = Reframer()
