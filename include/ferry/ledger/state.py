@@ -232,6 +232,7 @@ class _Form(NamedTuple):
     """How one kind of record is written. `key`: the name in its key; `fields`: those of the key, in a list if they are several.
 
     `rare`: fields that are written only if they do not have their usual value. `optional`: fields that a record may lack, beside these.
+    `version`: of the format; of a flow record see `_version`.
     """
 
     kind: type[Any]
@@ -239,28 +240,25 @@ class _Form(NamedTuple):
     fields: tuple[str, ...]
     rare: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
+    version: int = FORMAT_VERSION
 
 
 _FORMS = (
     _Form(Head, "head", ("topic", "partition"), rare=("series", "record_bytes", "remote_end")),
     _Form(FlowRecord, "flow", ("flow",), rare=("receipts", "losses", "tells_start"), optional=("exactly_once",)),
-    _Form(Start, "start", ("topic",)),
-    _Form(Writer, "writer", ("writer", "producer_id")),
+    _Form(Start, "start", ("topic",), version=START_VERSION),
+    _Form(Writer, "writer", ("writer", "producer_id"), version=PLAIN_VERSION),
     _Form(Claim, "claim", ("remote_topic",)),
     _Form(SyncDone, "sync", ("sync",)),
     _Form(OwnedAcl, "acl", ("binding",)),
     _Form(LossAcknowledged, "ack", ("source_topic_id", "partition", "upstream_start"), rare=("topic",)),
-    _Form(RecoveryRecord, "recovery", ("flow",), optional=("run_id", "confirmed_by", "source_cluster")),
-    _Form(GroupTaken, "taken", ("group",)),
-    _Form(CutEnds, "cut", ("topic",), optional=("topic_id",)),
+    _Form(RecoveryRecord, "recovery", ("flow",), optional=("run_id", "confirmed_by", "source_cluster"), version=RECOVERY_VERSION),
+    _Form(GroupTaken, "taken", ("group",), version=RECOVERY_VERSION),
+    _Form(CutEnds, "cut", ("topic",), optional=("topic_id",), version=RECOVERY_VERSION),
 )
 _BY_KIND, _BY_KEY = {form.kind: form for form in _FORMS}, {form.key: form for form in _FORMS}
 _VALUES = {form.kind: tuple(known.name for known in fields(form.kind) if known.name not in form.fields) for form in _FORMS}
 _USUAL = {(form.kind, known.name): known.default for form in _FORMS for known in fields(form.kind) if known.name in form.rare}
-_VERSIONS = {form.key: RECOVERY_VERSION for form in _FORMS if issubclass(form.kind, RecoveryEntry)} | {
-    "writer": PLAIN_VERSION,
-    "start": START_VERSION,
-}
 # What JSON calls some fields.
 _NAMES = {
     "source_topic_id": "source_id",
@@ -275,7 +273,7 @@ _NAMES = {
 
 def _version(key: str, *, exactly_once: bool) -> int:
     """Of a kind of record; `exactly_once`: what it says, if it is a flow record."""
-    return PLAIN_VERSION if key == "flow" and not exactly_once else _VERSIONS.get(key, FORMAT_VERSION)
+    return PLAIN_VERSION if key == "flow" and not exactly_once else _BY_KEY[key].version if key in _BY_KEY else FORMAT_VERSION
 
 
 def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
