@@ -50,7 +50,7 @@ Log = Callable[[str], None]
 
 
 class CopyDriver:
-    """One try of one run."""
+    """One try of one run. `records`: what it writes about itself."""
 
     def __init__(  # noqa: PLR0917 - the run, who copies, then what is called
         self,
@@ -69,7 +69,7 @@ class CopyDriver:
         """
         self._flow, self._request, self._runner, self._say = flow, request, runner, say
         self._meanwhile, self._lagging = meanwhile, lagging
-        self._plans, self._records = FencedPlans(flow, request), TryRecords(flow, request, cpu_told)
+        self._plans, self.records = FencedPlans(flow, request), TryRecords(flow, request, cpu_told)
         self._skipped: tuple[Skipped, ...] = ()
         self._stopped_lanes: set[int] = set()
         self._unreachable = ""  # the problem of a lane that waited for a whole cluster in vain
@@ -82,16 +82,6 @@ class CopyDriver:
         self._again_at = self._silent_since = 0.0
         self._interrupt_at = 0.0  # when lanes that are to end are ended, if they have not by themselves
         self._upkeep: UpkeepBeside | None = None  # of a run that follows
-
-    @property
-    def ledger_ends(self) -> Mapping[int, int]:
-        """Where the ledger ended when the run began."""
-        return self._records.ledger_ends
-
-    @property
-    def gave_way_to(self) -> str:
-        """The run that has the flow now, if this one may take it again when that one has ended."""
-        return self._records.gave_way_to
 
     def run(self) -> None:
         """Copy, and write the outcome to the runs topic. Errors that end the run, like Superseded and ClusterUnreachable, are raised."""
@@ -106,7 +96,7 @@ class CopyDriver:
         lease = RunLease(self._flow)
         with named_when_slow(self._say, "reading what earlier runs left on the target"):
             lease.look_up()
-            newer = self._records.begin()
+            newer = self.records.begin()
         if newer is not None:  # to take the flow back would end a run that follows for longer
             self._give_way(newer)
             return
@@ -119,7 +109,7 @@ class CopyDriver:
         except FerryError as problem:
             superseded = str(problem) if isinstance(problem, Superseded) else None
             if superseded is not None and self._follows:
-                self._give_way(self._records.taker())
+                self._give_way(self.records.taker())
                 return
             if superseded is None:
                 self._plans.fail("", -1, type(problem).__name__, str(problem))
@@ -177,7 +167,7 @@ class CopyDriver:
         self._say(f"{count_of(progress.lanes_total, 'lane')}, {count_of(progress.offsets_total, 'offset')} to go")
         if self._follows:
             self._upkeep = UpkeepBeside(self._flow, job.ledger_topic_id, self._say)
-        observer = ProgressObserver(self._flow, self._request.run_id, self.ledger_ends, progress, self._say, follows=self._follows)
+        observer = ProgressObserver(self._flow, self._request.run_id, self.records.ledger_ends, progress, self._say, follows=self._follows)
         with beside("ferry-progress", observer.watch), beside("ferry-meanwhile", self._meanwhile):
             out = LanesOut()
             more = partial(self._taken_back, lease, held, ends, out)
@@ -442,8 +432,8 @@ class CopyDriver:
 
     def _end(self, **how: Any) -> None:
         """`how`: as of TryRecords.end."""
-        self._records.end(self._plans.failures.values(), self._skipped, self._cpu_seconds, **how)
+        self.records.end(self._plans.failures.values(), self._skipped, self._cpu_seconds, **how)
 
     def _give_way(self, to: RunOpened | None) -> None:
         self._end(taken_over="" if to is None else to.run_id)
-        self._records.give_way(to)
+        self.records.give_way(to)

@@ -145,17 +145,13 @@ def plan_partitions(facts: Iterable[PartitionFacts], rules: PlanRules) -> list[P
 
 def stopped_without_topic(plans: Iterable[PartitionPlan], why: Mapping[str, str]) -> list[PartitionPlan]:
     """The plans, where partitions without a remote topic fail. `why`: the reason, by source topic."""
-    return [
-        PartitionPlan(plan.facts, failure=_missing(plan.facts, why[plan.facts.topic]))
-        if plan.failure is None and plan.facts.remote_topic_id is None and plan.facts.topic in why
-        else plan
-        for plan in plans
-    ]
-
-
-def _missing(facts: PartitionFacts, why: str) -> PartitionFailure:
-    problem = f"remote topic {facts.remote_topic} does not exist, and cannot be created: {why}"
-    return PartitionFailure(*facts.key, TargetMissing.__name__, problem)
+    found = list(plans)
+    for index, plan in enumerate(found):
+        facts = plan.facts
+        if plan.failure is None and facts.remote_topic_id is None and facts.topic in why:
+            problem = f"remote topic {facts.remote_topic} does not exist, and cannot be created: {why[facts.topic]}"
+            found[index] = PartitionPlan(facts, failure=PartitionFailure(*facts.key, TargetMissing.__name__, problem))
+    return found
 
 
 def _plan(facts: PartitionFacts, rules: PlanRules) -> PartitionPlan:

@@ -73,10 +73,10 @@ class Progress:
         last = self._newest.get(receipt.key)
         self._newest[receipt.key] = receipt
         grown = last is not None and (last.kind, last.upstream_start) == (receipt.kind, receipt.upstream_start)
-        self.offsets += receipt.upstream_end - (last.upstream_end if last is not None and grown else receipt.upstream_start)
-        self.counters += receipt.counters.since(last.counters) if last is not None and grown else receipt.counters
-        before = last.counters.replication_latency_ms if last is not None and grown else None
-        for delay, sign in ((receipt.counters.replication_latency_ms, 1), (before, -1)):
+        start, before = (last.upstream_end, last.counters) if last is not None and grown else (receipt.upstream_start, ZERO)
+        self.offsets += receipt.upstream_end - start
+        self.counters += receipt.counters.since(before)
+        for delay, sign in ((receipt.counters.replication_latency_ms, 1), (before.replication_latency_ms, -1)):
             if delay is not None:
                 self._delays += sign * delay.mean * delay.count
                 self._delayed += sign * delay.count

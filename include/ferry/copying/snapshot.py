@@ -25,7 +25,7 @@ from ferry.copying.plan import PartitionFacts, PlanRules
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.reroute_topics import rerouted_topics
 from ferry.copying.truncation import Truncation, is_believed, truncation_of
-from ferry.errors import ArgumentError, ConfigError, FerryError, NotAuthorized, PartitionUnavailable
+from ferry.errors import ArgumentError, ConfigError, NotAuthorized, PartitionUnavailable
 from ferry.ledger.reading import ask_own_state, read_claims, read_coverage, read_receipts, read_state
 from ferry.ledger.receipts import declared_ends
 from ferry.ledger.run_report import PartitionFailure, Skipped
@@ -137,7 +137,12 @@ def take_snapshot(
     moving = {key.topic for key in places if key not in offsets.at_rest}
     truncations = _truncations(flow, [known[key] for key in places if key in known], offsets.stable_ends)
     explained_ends = _explained_ends(flow, places, state, ids, remote_ends, moving)
-    configs, unread = _configs(flow, target, {remote[topic] for topic in moving} & target_topics.keys(), beside & target_topics.keys())
+    # Ferry does not write to a remote topic whose limits are not known.
+    configs, unread = target.visible_configs(
+        (beside | {remote[topic] for topic in moving if not is_ferry_topic(remote[topic])}) & target_topics.keys(),
+        to_alter=flow.mirroring.sync_topic_configs_enabled,
+        keys=COMPARED,
+    )
     denied += [
         *refused,
         *(PartitionFailure(topic, -1, type(unread[name]).__name__, str(unread[name])) for topic, name in remote.items() if name in unread),
@@ -379,14 +384,6 @@ def _await_lagging(source: ClusterAdmin, ends: dict[TopicPartition, int], positi
             return
         time.sleep(LAG_PAUSE_SECONDS)
         ends.update(source.end_offsets(behind)[0])
-
-
-def _configs(
-    flow: Flow, target: ClusterAdmin, remote: Set[str], beside: Set[str]
-) -> tuple[Mapping[str, Entries], Mapping[str, FerryError]]:
-    """Configs by topic, and errors: Ferry does not write to a remote topic whose limits are not known."""
-    asked = beside | {name for name in remote if not is_ferry_topic(name)}
-    return target.visible_configs(asked, to_alter=flow.mirroring.sync_topic_configs_enabled, keys=COMPARED)
 
 
 def rules_of(flow: Flow, request: RunRequest) -> PlanRules:

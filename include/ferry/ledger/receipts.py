@@ -7,7 +7,6 @@ Runs map upstream to downstream offsets. They are delta-coded (ferry.wire.runs) 
 """
 
 import base64
-import binascii
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -172,7 +171,7 @@ def decode_receipt(key: bytes, value: bytes, where: str = "the ledger") -> Recei
             reason=text(what["reason"]),
             series=text(name.get("series", "")),
         )
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, binascii.Error) as problem:
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as problem:
         raise UnreadableRecord(f"{where}: record {key!r} is not a receipt: {problem}") from problem
 
 

@@ -114,8 +114,8 @@ class Run:
         while goes_on:
             driver = CopyDriver(self.flow, self.request, runner, log, meanwhile, self._lagging, cpu_told=cpu_told)
             driver.run()
-            self._ledger_ends, cpu_told = driver.ledger_ends, cpu_of_process()
-            goes_on = bool(driver.gave_way_to) and waited_for(self.flow, self.request, driver.gave_way_to, log)
+            self._ledger_ends, cpu_told, other = driver.records.ledger_ends, cpu_of_process(), driver.records.gave_way_to
+            goes_on = bool(other) and waited_for(self.flow, self.request, other, log)
 
     def move_records(self, copy: Callable[[], object], prepared: Callable[[TopicChanges], object]) -> None:
         """Prepare what the plan says and hand the changes to `prepared`; then call `copy`, if the plan has records to copy."""

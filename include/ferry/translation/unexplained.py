@@ -41,14 +41,10 @@ class ExternalRecords:
         repeated_to = max((end for _, end in self.repeated if end > self.begin), default=0)
         return max(repeated_to, *(end for start, end in self.ranges if self.doubted or start < declared_to), 0)
 
-    @cached_property
-    def _first(self) -> int:
-        """Where the first declared record may be."""
-        return max(self.begin, self.ranges[0][0]) if self.ranges else self.begin
-
     def places(self, offset: int) -> list[int]:
         """The downstream offset where external records of upstream `offset` or higher may begin; at most one."""
-        return [self._first] if self.declared(offset) else []
+        first = self.ranges[0][0] if self.ranges else self.begin
+        return [max(self.begin, first)] if self.declared(offset) else []
 
     def declared(self, offset: int) -> bool:
         """Whether records of upstream `offset` or higher were declared external."""

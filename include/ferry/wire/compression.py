@@ -44,7 +44,6 @@ _LZ4_CONTENT_SIZE_FLAG = 0x08
 _LZ4_DICTIONARY_FLAG = 0x01
 _LZ4_END = bytes(4)
 _LITTLE = struct.Struct("<I")
-_LZ4_MAGIC_NUMBER, _LZ4_SIZE = _LITTLE.unpack(_LZ4_MAGIC)[0], _LZ4_STORED - 1
 
 
 def codec_named(name: str) -> int | None:
@@ -152,13 +151,13 @@ def _compress_lz4(data: Buffer) -> Buffer:
 def all_read_lz4(data: Buffer) -> bool:
     """Whether these bytes are one LZ4 frame with independent blocks and no dictionary: what brokers and Java's clients read."""
     last = len(data) - 4
-    if last < len(_LZ4_HEADER) or _LITTLE.unpack_from(data)[0] != _LZ4_MAGIC_NUMBER or data[4] & 0xE3 != _LZ4_HEADER[4]:
+    if last < len(_LZ4_HEADER) or data[:4] != _LZ4_MAGIC or data[4] & 0xE3 != _LZ4_HEADER[4]:
         return False
     flags, at = data[4], len(_LZ4_HEADER)
     at += 8 if flags & _LZ4_CONTENT_SIZE_FLAG else 0
     behind_size = 8 if flags & _LZ4_BLOCK_CHECKSUM_FLAG else 4
     while at <= last:
-        size = _LITTLE.unpack_from(data, at)[0] & _LZ4_SIZE
+        size = _LITTLE.unpack_from(data, at)[0] & ~_LZ4_STORED
         if not size:
             return at + (4 if flags & _LZ4_CONTENT_CHECKSUM_FLAG else 0) == last
         at += size + behind_size
