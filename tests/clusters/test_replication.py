@@ -22,7 +22,7 @@ from ferry.doctor.cluster_facts import read_cluster_facts
 from ferry.doctor.flow_facts import read_flow_facts
 from ferry.errors import ExitCode, TooFewBrokers
 from ferry.ledger.run_report import RunReport
-from ferry.ledger.topics import ensure_internal_topics, internal_topics
+from ferry.ledger.topics import ensure_internal_topics, own_topics
 from ferry.pipeline.plan import plan_run
 
 
@@ -86,8 +86,8 @@ def test_brokers_that_are_down_count(
     assert run_flow(flow).exit_code is ExitCode.DONE
     remote = f"{flow.source.alias}.{topic}"
     with ClusterAdmin(flow.target) as target:
-        assert {name: found.replication_factor for name, found in target.topics([*internal_topics(flow), remote]).items()} == dict.fromkeys(
-            [*internal_topics(flow), remote], 3
+        assert {name: found.replication_factor for name, found in target.topics([*own_topics(flow), remote]).items()} == dict.fromkeys(
+            [*own_topics(flow), remote], 3
         )
     assert plan_run(flow, RunRequest(flow.name, "plan")).few_replicas == ()
     more = replace(flow, replication_factor=4)

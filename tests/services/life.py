@@ -16,7 +16,7 @@ from tools.kafka import compare_topics, read_all
 
 from ferry.clusters.services import ManagedService
 from ferry.config import load_config
-from ferry.ledger.topics import internal_topics
+from ferry.ledger.topics import own_topics
 
 # Replicas are those of the settings; the others are as in the matrix.
 OTHER_LINES = tuple(line for line in LINES if "replication.factor" not in line)
@@ -48,7 +48,7 @@ def create_beforehand(pair: Pair) -> None:
     alias, policy, (_, again) = flow.source.alias, flow.policy, pair.again()
     mm2 = {policy.heartbeats_topic(), policy.checkpoints_topic(alias), policy.offset_syncs_topic(alias)}
     compacted = {pair.topics()[f"{pair.name}.{COMPACTED}"], flow.ledger_topic, flow.state_topic, *mm2}
-    widths = dict.fromkeys({again, *mm2, *internal_topics(flow)}, 1) | dict.fromkeys(pair.topics().values(), PARTITIONS)
+    widths = dict.fromkeys({again, *mm2, *own_topics(flow)}, 1) | dict.fromkeys(pair.topics().values(), PARTITIONS)
     widths[flow.ledger_topic] = flow.ledger_partitions
     wanted = [NewTopic(name, width, 1, config={"cleanup.policy": "compact"} if name in compacted else {}) for name, width in widths.items()]
     admin = AdminClient(pair.target.client_settings())

@@ -48,7 +48,8 @@ def connectors_of(path: Path, document: Node) -> list[PropertiesFile]:
             return [one for each in document for one in connectors_of(path, each)]
         case {"config": dict() as config}:
             state = document.get("initial_state", "")
-            return [connector(path, _with_state(config, state))]
+            stopped = {Text("enabled", line_of(state)): Text("false", line_of(state))} if state in _STOPPED else {}
+            return [connector(path, config | stopped)]
         case dict() if document and all(isinstance(value, str) for value in document.values()):
             return [connector(path, document)]
         case dict():
@@ -67,10 +68,6 @@ def _expanded(answer: Fields) -> Fields:
     if isinstance(info, dict) and isinstance(state, dict) and "state" in state:
         return {**info, "initial_state": state["state"]}
     return dict(info) if isinstance(info, dict) else {}
-
-
-def _with_state(config: Fields, state: Node) -> Fields:
-    return {**config, Text("enabled", line_of(state)): Text("false", line_of(state))} if state in _STOPPED else config
 
 
 def connector(path: Path, config: Fields) -> PropertiesFile:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from operator import itemgetter
 from typing import Any
 
 from ferry.clusters.internal_producer import append_records
@@ -157,8 +156,8 @@ def runs_after(runs: Mapping[str, RunRecords], run_id: str) -> dict[str, RunReco
 
 def following(runs: Mapping[str, RunRecords], now: float) -> RunOpened | None:
     """Of `runs`, the one that follows now, in seconds since the epoch: the one whose last try is the newest (pure)."""
-    found = [(run.tried, run.opened) for run in reversed(list(runs.values())) if run.opened is not None and run.result is None]
-    return max(((tried, run) for tried, run in found if follows(run, now)), key=itemgetter(0), default=("", None))[1]
+    found = [run for run in reversed(list(runs.values())) if run.opened is not None and run.result is None and follows(run.opened, now)]
+    return max(found, key=lambda run: run.tried, default=RunRecords()).opened
 
 
 def follows(opened: RunOpened, now: float) -> bool:

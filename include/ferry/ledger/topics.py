@@ -47,10 +47,6 @@ def own_topics(flow: Flow) -> dict[str, OwnTopic]:
     }
 
 
-def internal_topics(flow: Flow) -> frozenset[str]:
-    return frozenset(own_topics(flow))
-
-
 def refuse_wrong_policy(flow: Flow, target: ClusterAdmin, existing: Collection[str]) -> None:
     """ConfigError if the ledger or state topic, where it exists, is not compacted."""
     needed = [name for name in (flow.ledger_topic, flow.state_topic) if name in existing]

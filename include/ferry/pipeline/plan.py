@@ -17,7 +17,7 @@ from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import ConfigError, FerryError, count_of
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.runs_topic import since_last_run
-from ferry.ledger.topics import internal_topics
+from ferry.ledger.topics import own_topics
 from ferry.syncs.config_differences import CLEANUP, COMPARED, ConfigDifference, config_differences, told, tombstones_kept, tombstones_lost
 from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
 from ferry.syncs.topics import TopicPlan, lasting, left_alone, plan_topics, without_refused
@@ -130,7 +130,7 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
         seen=seen,
         heartbeats=frozenset(filter(flow.is_heartbeats, seen.source_topics)),
         last_stable_lags=behind,
-        internal_topics_missing=not internal_topics(flow) <= set(seen.target_topics),
+        internal_topics_missing=not own_topics(flow).keys() <= seen.target_topics.keys(),
         follows=request.follow_until is not None and flow.copies,
         few_replicas=few,
         wrong_topics=wrong,

@@ -14,7 +14,7 @@ from ferry.config import Flow
 from ferry.config.mm2_topics import mm2_topics
 from ferry.config.settings import OWN_TOPICS, REMOTE_TOPICS, WantedReplicas
 from ferry.errors import count_of, some_of
-from ferry.ledger.topics import internal_topics
+from ferry.ledger.topics import own_topics
 
 # Keeps the command short enough to paste. With more partitions, run the doctor again after it.
 PARTITIONS_A_COMMAND = 20
@@ -36,7 +36,7 @@ class FewReplicas:
 def wanted_on_target(flow: Flow, remote_topics: Iterable[str]) -> dict[str, WantedReplicas]:
     """What the config wants for every topic of the target that the flow writes to, whether it exists or not."""
     wanted = dict.fromkeys(remote_topics, flow.wanted_replicas(REMOTE_TOPICS))
-    wanted |= dict.fromkeys(internal_topics(flow), flow.wanted_replicas(OWN_TOPICS))
+    wanted |= dict.fromkeys(own_topics(flow), flow.wanted_replicas(OWN_TOPICS))
     return wanted | {topic.name: topic.replicas for topic in mm2_topics(flow) if topic.cluster is flow.target}
 
 

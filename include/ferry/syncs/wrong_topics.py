@@ -10,7 +10,7 @@ from ferry.clusters.describe import ConfigValue, TopicDescription
 from ferry.config import Cluster, Flow
 from ferry.config.mm2_topics import mm2_topics
 from ferry.config.settings import HEARTBEATS
-from ferry.ledger.topics import internal_topics, own_topics, policy_command, wrong_policy
+from ferry.ledger.topics import own_topics, policy_command, wrong_policy
 
 Configs = Mapping[str, Mapping[str, ConfigValue]]
 
@@ -29,7 +29,7 @@ class WrongTopic:
 
 def names_on(flow: Flow, cluster: Cluster) -> frozenset[str]:
     """The flow's internal topics on one of its clusters, whether they exist or not."""
-    own = internal_topics(flow) if cluster is flow.target else frozenset()
+    own = frozenset(own_topics(flow) if cluster is flow.target else ())
     return own | {topic.name for topic in mm2_topics(flow) if topic.cluster is cluster}
 
 
