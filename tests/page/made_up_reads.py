@@ -23,8 +23,7 @@ from ferry.ledger.sync_outcome import Change, SyncOutcome
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.missing import COMPACTED
 from ferry.monitoring.runs_reading import recent_runs
-from ferry.monitoring.status import FlowStatus
-from ferry.monitoring.verdict import held_by
+from ferry.monitoring.status import FlowStatus, held_by
 from ferry.page.coverage_timeline import MissingRange, gaps, timeline
 from ferry.page.flow_reading import drift_of
 from ferry.page.groups_reading import _row

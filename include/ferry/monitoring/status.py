@@ -36,7 +36,7 @@ from ferry.monitoring.missing_reading import read_missing
 from ferry.monitoring.runs import copy_speed
 from ferry.monitoring.runs_reading import read_recent
 from ferry.monitoring.schedule import last_due, longest_pause
-from ferry.monitoring.verdict import Evidence, Signs, Verdict, held_by, verdict_of
+from ferry.monitoring.verdict import Evidence, Held, Signs, Verdict, verdict_of
 from ferry.pipeline.plan import RunPlan
 from ferry.pipeline.tables import left_out_lines
 from ferry.wire.ranges import NO_END, end_of_range_at, within
@@ -50,6 +50,12 @@ SECOND_LOOK_SECONDS = 2.0
 # For the first uncopied records: a slow broker must not hang the command.
 READ_SECONDS = 15.0
 STATUS_VERSION = 1
+
+
+def held_by(entry: LastStableLag) -> Held:
+    place = f"{entry.held.topic}-{entry.partition} on {entry.cluster}"
+    seconds = None if entry.age_ms is None else entry.age_ms / 1000
+    return Held(entry.topic, place, entry.high_watermark - entry.stable_end, entry.remedy, seconds)
 
 
 @dataclass(frozen=True)

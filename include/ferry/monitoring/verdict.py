@@ -17,7 +17,6 @@ from typing import Any, Protocol
 from ferry.clusters.partitions import grouped
 from ferry.config.flow import flow_command, with_commands
 from ferry.config.settings import HEADROOM_SECONDS, LAG_SECONDS
-from ferry.copying.last_stable_lag import LastStableLag
 from ferry.copying.request import LATEST
 from ferry.errors import (
     ClusterUnreachable,
@@ -108,12 +107,6 @@ class Held:
     def __str__(self) -> str:
         open_for = "" if self.seconds is None else f"open for {span(self.seconds)}, "
         return f"{self.place} ({open_for}{count_of(self.waiting, 'record')} {'waits' if self.waiting == 1 else 'wait'} behind it)"
-
-
-def held_by(entry: LastStableLag) -> Held:
-    place = f"{entry.held.topic}-{entry.partition} on {entry.cluster}"
-    seconds = None if entry.age_ms is None else entry.age_ms / 1000
-    return Held(entry.topic, place, entry.high_watermark - entry.stable_end, entry.remedy, seconds)
 
 
 @dataclass(frozen=True, kw_only=True)
