@@ -182,9 +182,10 @@ def test_topics_that_differ_alike_are_told_in_one_line_and_refused_ones_first(fl
 
 
 @pytest.mark.unit
-def test_tombstones_that_a_pause_outlives() -> None:
+def test_tombstones_that_a_pause_outlives(flow: Flow) -> None:
     compacted = USUAL | {"cleanup.policy": "compact,delete", "delete.retention.ms": "60000"}
-    kept = tombstones_kept({"t": entries(compacted), "d": entries(compacted | {"cleanup.policy": "delete"}), "hidden": {}})
+    other = entries(compacted | {"cleanup.policy": "delete"})
+    kept = tombstones_kept(flow, {"t": entries(compacted), "d": other, "hidden": {}, "heartbeats": entries(compacted)})
     assert kept == {"t": 60.0}
     assert tombstones_lost(kept, {"t": 59.9}) == ""
     assert tombstones_lost(kept, {"t": 3_600}).startswith(

@@ -63,7 +63,7 @@ def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: Cluste
         there, _ = target.visible_configs(existing, keys=COMPARED)
         pairs = [(topic, remote) for remote, topic in existing.items() if topic in here and remote in there]
         found = [entry for topic, remote in pairs for entry in config_differences(flow, topic, remote, here[topic], there[remote])]
-        kept = tombstones_kept({topic: here[topic] for topic, _ in pairs})
+        kept = tombstones_kept(flow, {topic: here[topic] for topic, _ in pairs})
         wanted = wanted_on_target(flow, existing)
         brokers = target.brokers()
         topics = target.topics(wanted.keys() & target_names)

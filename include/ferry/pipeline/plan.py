@@ -155,7 +155,8 @@ def _differences(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin) -> tuple[
     pairs = [(topic, remote) for topic, remote in seen.selection.selected if remote in seen.configs and not heartbeats(topic)]
     configs, _ = source.visible_configs([topic for topic, _ in pairs], keys=COMPARED) if pairs else ({}, {})
     compared = ((topic, remote, configs[topic], seen.configs[remote]) for topic, remote in pairs if topic in configs)
-    kept = tombstones_kept({facts.topic: configs[facts.topic] for facts in seen.facts if facts.head is not None and facts.topic in configs})
+    begun = {facts.topic for facts in seen.facts if facts.head is not None}
+    kept = tombstones_kept(flow, {topic: entries for topic, entries in configs.items() if topic in begun})
     found = [difference for entry in compared for difference in config_differences(flow, *entry)]
     return found, tombstones_lost(kept, since_last_run(flow, kept)) if kept else ""
 

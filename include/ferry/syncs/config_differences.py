@@ -87,9 +87,10 @@ def told(differences: Iterable[ConfigDifference]) -> tuple[str, ...]:
     return tuple(f"{found}; {kind.remedy}" for found, kind in by_kind(differences))
 
 
-def tombstones_kept(configs: Mapping[str, Entries]) -> dict[str, float]:
-    """For how many seconds compacted topics of the source keep tombstones at least."""
-    known = {topic: _told(entries) for topic, entries in configs.items()}
+def tombstones_kept(flow: Flow, configs: Mapping[str, Entries]) -> dict[str, float]:
+    """For how many seconds compacted topics of the source keep tombstones at least. Nobody deletes heartbeats."""
+    is_heartbeats = flow.is_heartbeats
+    known = {topic: _told(entries) for topic, entries in configs.items() if not is_heartbeats(topic)}
     return {
         topic: int(config[DELETE_RETENTION]) / 1000
         for topic, config in known.items()
