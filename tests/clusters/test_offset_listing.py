@@ -124,5 +124,7 @@ def test_a_deleted_or_new_record_is_not_an_overlooked_record(
         assert source.offsets_for_time([key], FIRST) == ({key: None}, {})
     producer.produce(topic, b"just come", timestamp=FIRST + HOUR)
     producer.flush(30)
+    with ClusterAdmin(flow_factory().source) as source:
+        assert [source.offsets_for_time([key], moment) for moment in (-1, -3, -5_000_000_000_000)] == [({key: 1}, {})] * 3, "before 1970"
     listing = OffsetListing(flow_factory().source, ClientRole.ADMIN)
     assert listing.overlooked([key], FIRST, committed=True) == {}, "the first question was asked before"

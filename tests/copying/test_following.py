@@ -144,7 +144,7 @@ def test_new_topics_and_partitions_are_copied_too(
     source_cluster: SandboxCluster,
     target_cluster: SandboxCluster,
 ) -> None:
-    config = config_file(f"A->B.topics = {topic}.*", "A->B.refresh.topics.interval.seconds = 1", *copy_only)
+    config = config_file(f"A->B.topics = {topic}, {topic}-new", "A->B.refresh.topics.interval.seconds = 1", *copy_only)
     flow = load_config(config).flows[0]
     fill(source_cluster, topic, [0], 10)
     with following(config, flow.name, "--master", master) as run:
@@ -159,6 +159,7 @@ def test_new_topics_and_partitions_are_copied_too(
         newer = last_run(config, flow.name)
         code, report = run.ended()
     assert (code, report["taken_over"]) == (0, newer["run_id"])
+    assert new not in [entry["what"] for entry in report["skipped"]], "it is there by now"
     pairs = {name: f"{flow.source.alias}.{name}" for name in (topic, new)}
     found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, pairs)
     assert (found.equal, found.records) == (True, 40), found.differences[:3]

@@ -278,8 +278,12 @@ class ClusterAdmin:
     ) -> tuple[dict[TopicPartition, int | None], dict[TopicPartition, str]]:
         """The first offset whose record is at or after the time (None: there is none), and the errors by partition.
 
-        Without `committed` records of open transactions count too.
+        Without `committed` records of open transactions count too. ListOffsets knows no time before 1970: its negative ones are signs for
+        ends of the log. Such a time means the log's start.
         """
+        if milliseconds < 0:
+            starts, problems = self.earliest_offsets(partitions)
+            return dict(starts), problems
         found, problems = self._list_offsets(partitions, milliseconds, committed=committed)
         overlooked = self._clients.offsets.overlooked(
             (key for key, offset in found.items() if offset < 0), milliseconds, committed=committed

@@ -35,7 +35,6 @@ from ferry.copying.try_records import TryRecords
 from ferry.copying.upkeep import UpkeepBeside, ask_held_ever, keep_up
 from ferry.copying.weights import bytes_an_offset, without_size
 from ferry.errors import ClusterUnreachable, FerryError, NoExecutors, PartitionUnavailable, RetryRule, Superseded, count_of
-from ferry.ledger.run_report import Skipped
 from ferry.ledger.runs_topic import RunOpened
 from ferry.ledger.state import Claim, encode_state
 from ferry.syncs.context import SyncContext
@@ -70,7 +69,6 @@ class CopyDriver:
         self._flow, self._request, self._runner, self._say = flow, request, runner, say
         self._meanwhile, self._lagging = meanwhile, lagging
         self._plans, self.records = FencedPlans(flow, request), TryRecords(flow, request, cpu_told)
-        self._skipped: tuple[Skipped, ...] = ()
         self._stopped_lanes: set[int] = set()
         self._unreachable = ""  # the problem of a lane that waited for a whole cluster in vain
         self._cpu_seconds = 0.0
@@ -158,7 +156,6 @@ class CopyDriver:
             held = self._take_over(lease)
         with named_when_slow(self._say, "planning the lanes"):
             seen, plans = self._plans.plan(lease, self._plans.decide, for_a_run=True)
-            self._skipped = seen.skipped
             held |= self._prepare(lease, seen, plans)
         ends = {plan.facts.key: plan.facts.end for plan in plans}
         pending = self._lane_tasks(plans, held)
@@ -206,7 +203,7 @@ class CopyDriver:
         if found is None:
             return []
         seen, plans = found
-        self._again_at, self._skipped = 0.0, seen.skipped
+        self._again_at = 0.0
         before = [out.tasks[lane] for lane in lost]
         self._plans.name_missing((part.key for task in before for part in task.partitions), plans)
         if waiting:
@@ -432,7 +429,7 @@ class CopyDriver:
 
     def _end(self, **how: Any) -> None:
         """`how`: as of TryRecords.end."""
-        self.records.end(self._plans.failures.values(), self._skipped, self._cpu_seconds, **how)
+        self.records.end(self._plans.failures.values(), self._plans.skipped, self._cpu_seconds, **how)
 
     def _give_way(self, to: RunOpened | None) -> None:
         self._end(taken_over="" if to is None else to.run_id)

@@ -16,7 +16,7 @@ from ferry.copying.plan import PartitionFacts, PartitionPlan, plan_partitions, s
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import SourceMissing
-from ferry.ledger.run_report import PartitionFailure
+from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.state import Start, encode_state
 from ferry.syncs.topics import lasting, plan_topics, without_refused
 
@@ -24,11 +24,12 @@ Decide = Callable[[FlowSnapshot], Iterable[PartitionPlan]]
 
 
 class FencedPlans:
-    """`failures`: by source partition (-1: of a whole topic; without a topic: of the run)."""
+    """`failures`: by source partition (-1: of a whole topic; without a topic: of the run). `skipped`: what the newest plan leaves out."""
 
     def __init__(self, flow: Flow, request: RunRequest) -> None:
         self._flow, self._request = flow, request
         self.failures: dict[tuple[str, int], PartitionFailure] = {}
+        self.skipped: tuple[Skipped, ...] = ()
         self._stopped: set[TopicPartition] = set()
 
     def decide(self, seen: FlowSnapshot) -> list[PartitionPlan]:
@@ -42,6 +43,7 @@ class FencedPlans:
         with ClusterAdmin(self._flow.source) as source, ClusterAdmin(self._flow.target) as target:
             seen = take_snapshot(self._flow, self._request, source, target, stable=True, **look)
             plans = self._without_topic(decide(seen), seen, source, target)
+        self.skipped = seen.skipped
         if seen.begins:
             starts = starts_of(seen.facts, seen.state.starts)[: -1 if self._request.topics else None]
             lease.write({TopicPartition(self._flow.state_topic, 0): [encode_state(start) for start in starts]})
