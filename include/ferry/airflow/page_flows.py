@@ -29,7 +29,6 @@ from ferry.page.problem import Problem, problem_of
 # Time after which a changed file, connection or secret is seen.
 FACTS_SECONDS = 10.0
 FLOWS_SECONDS = 30.0
-# DAGs that a message names.
 
 
 def server_connection(name: str) -> ConnectionFields:
