@@ -130,3 +130,16 @@ def test_a_run_that_follows_goes_on_as_long_as_it_tells_of_its_syncs(monkeypatch
     told = RunSync("b", "heartbeats", {})
     for opened, seconds in ((follows.opened, 100), (bounded.opened, 900)):
         assert seconds_since(monkeypatch, (900, summary("a")), (700, opened), (100, told)) == {"t": seconds, "u": seconds}
+
+
+@pytest.mark.parametrize("value", [b"no document", b"[]", b"{}", b'{"kind": "opened"}'])
+def test_a_record_that_cannot_be_read_hides_no_run(monkeypatch: pytest.MonkeyPatch, value: bytes) -> None:
+    """Plans and runs ask for this: one damaged record must not stop them."""
+    key, done = encode_run_part("a", summary("a"))
+    records = [
+        SimpleNamespace(key=name, value=entry, timestamp=(BEFORE - 300) * 1000)
+        for name, entry in ((key, done), (key, value), (b"x", value))
+    ]
+    monkeypatch.setattr(runs_topic, "recent_records", lambda _: records)
+    monkeypatch.setattr(runs_topic.time, "time", lambda: BEFORE)
+    assert since_last_run(MagicMock(), ("t",)) == {"t": 300}

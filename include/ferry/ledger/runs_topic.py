@@ -131,18 +131,22 @@ def last_end(flow: Flow, days: int) -> int:
 def since_last_run(flow: Flow, topics: Iterable[str]) -> dict[str, float]:
     """By topic, how many seconds ago a run was last done with it; RUN_DAYS if none has since.
 
-    One that failed as a whole has copied nothing. One that follows goes on as long as it tells how its syncs end.
+    One that failed as a whole has copied nothing. One that follows goes on as long as it tells how its syncs end. Records that cannot be
+    read are left out.
     """
     now, opened = time.time(), dict[bytes, RunOpened]()
     last = dict.fromkeys(topics, now - RUN_DAYS * 24 * 3600)
     for record in recent_records(flow):
         run_id = record.key.removeprefix(KEY_PREFIX)
-        document = read_document(record.value) if record.value and not record.key.startswith(VERIFY_PREFIX) else {}
-        if document.get("kind") == "opened":
-            opened[run_id] = read_as(RunOpened, document, optional=_OPTIONAL)
+        try:
+            document = read_document(record.value) if record.value and not record.key.startswith(VERIFY_PREFIX) else {}
+            if document.get("kind") == "opened":
+                opened[run_id] = read_as(RunOpened, document, optional=_OPTIONAL)
+            ended = record.key.startswith(KEY_PREFIX) and document["state"] != RunState.FAILED
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue  # damaged, or somebody else's
         run = opened.get(run_id)
         goes_on = document.get("kind") == "sync" and run is not None and run.follow_until is not None
-        ended = record.key.startswith(KEY_PREFIX) and document["state"] != RunState.FAILED
         if (goes_on or ended) and record.timestamp <= now * 1000:
             last |= {topic: record.timestamp / 1000 for topic in last if run is None or topic in (run.topics or last)}
     return {topic: now - moment for topic, moment in last.items()}
