@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from ferry.airflow import assets, recovering, steps, tasks, verifying
 from ferry.airflow.flows import FlowReference
-from ferry.airflow.recovering import RecoveryCopyOperator, RecoveryVerifyOperator
+from ferry.airflow.recovering import Movement, RecoveryCopyOperator, RecoveryVerifyOperator
 from ferry.airflow.recovery_params import FAILBACK, FAILOVER
 from ferry.airflow.run_note import FAILURE
 from ferry.airflow.spark_operators import CopyRecordsOperator, VerifyCopiesOperator
@@ -83,15 +83,15 @@ BODIES: dict[str, Callable[[Any], object]] = {
     "report_outcome": lambda _: steps.report(REFERENCE, PLANNED, {}),
     "compare_copies": lambda context: VerifyCopiesOperator(**SPARK).execute(context),
     "report_outcome of verify": lambda _: verifying.report(REFERENCE),
-    "check_clusters": lambda _: recovering.check_clusters(REFERENCE, FAILOVER),
-    "plan_copy": lambda _: recovering.plan_copy(REFERENCE, FAILOVER, "copy", CHECKED),
+    "check_clusters": lambda _: Movement(REFERENCE, FAILOVER).check_clusters(),
+    "plan_copy": lambda _: Movement(REFERENCE, FAILOVER).plan_copy("copy", CHECKED),
     "copy_back": lambda context: RecoveryCopyOperator(command=FAILBACK, what="back", planned=PLANNED, **SPARK).execute(context),
-    "begin_to_stop": lambda _: recovering.refuse_dry_run(REFERENCE, FAILBACK),
-    "drain": lambda _: recovering.drain_rest(REFERENCE, FAILBACK),
+    "begin_to_stop": lambda _: Movement(REFERENCE, FAILBACK).begin_to_stop(),
+    "drain": lambda _: Movement(REFERENCE, FAILBACK).drain(),
     "compare_sides": lambda context: RecoveryVerifyOperator(command=FAILBACK, **SPARK).execute(context),
-    "plan_groups": lambda _: recovering.plan_groups(REFERENCE, FAILOVER, CHECKED),
-    "write_groups": lambda _: recovering.write_groups(REFERENCE, FAILOVER, CHECKED, {"ahead": (), "away": ""}, {}),
-    "report_outcome of a failover": lambda _: recovering.report_outcome(REFERENCE, WRITTEN),
+    "plan_groups": lambda _: Movement(REFERENCE, FAILOVER).plan_groups(CHECKED),
+    "write_groups": lambda _: Movement(REFERENCE, FAILOVER).write_groups(CHECKED, {"ahead": (), "away": ""}, {}),
+    "report_outcome of a failover": lambda _: Movement(REFERENCE, FAILOVER).report_outcome(WRITTEN),
 }
 
 

@@ -5,6 +5,7 @@ that person agrees. Each task reads everything else anew, so it can be repeated 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from airflow.sdk import Context, get_current_context
@@ -58,108 +59,118 @@ class Asked:
         return self.switch.active if what == "back" else self.flow
 
 
-def check_clusters(flow: FlowReference, command: str) -> dict[str, Any]:
-    """What the tasks behind it need; nothing if the groups have moved before, so that none of them runs."""
-    with typed_retries(flow):
-        asked = Asked(flow, command, get_current_context())
-        if command == FAILOVER:
-            checked = failing_over.check_failover(asked.flow, asked.options, without_source=asked.given["without_source"])
-        else:
-            if (over := planned_move.report_of_ended(asked.switch, asked.options)) is not None:
-                say("; ".join(outcome_lines(over)))
-                return {}
-            checked = planned_move.check_switch_over(asked.switch, asked.options, rebuilt=asked.given.get("rebuilt", False))
-    for text in (*checked.notices, *checked.problems, checked.away):
-        if text:
-            say(text)
-    return {"away": checked.away, "source_cluster": checked.source_cluster, "notices": checked.notices, "problems": checked.problems}
+@dataclass(frozen=True)
+class Movement:
+    """A failover, failback or cut-over of a flow. The methods without an underscore are the bodies of its tasks, and have their names."""
 
+    flow: FlowReference
+    command: str
 
-def plan_copy(flow: FlowReference, command: str, what: str, checked: Mapping[str, Any]) -> dict[str, Any]:
-    """Plan one of the copies and create its topics. Returns what the copy task needs."""
-    with typed_retries(flow):
-        asked = Asked(flow, command, get_current_context())
-        options, settings = asked.options, asked.copied(what)
-        wanted = asked.given["last_copy"] if command == FAILOVER else what != "tail" or asked.given["tail"] == Tail.COPY
-        if checked["away"] or not wanted or not options.writes:
-            return {"needs_copy": False, "dry_run": not options.writes}
-        if what == "back":
-            for text in planned_move.settle_start(asked.switch, options):
+    def __str__(self) -> str:
+        return f"{self.flow.name}: {self.command}"
+
+    def _asked(self) -> Asked:
+        return Asked(self.flow, self.command, get_current_context())
+
+    def check_clusters(self) -> dict[str, Any]:
+        """What the tasks behind it need; nothing if the groups have moved before, so that none of them runs."""
+        with typed_retries(self.flow):
+            asked = self._asked()
+            if self.command == FAILOVER:
+                checked = failing_over.check_failover(asked.flow, asked.options, without_source=asked.given["without_source"])
+            else:
+                if (over := planned_move.report_of_ended(asked.switch, asked.options)) is not None:
+                    say("; ".join(outcome_lines(over)))
+                    return {}
+                checked = planned_move.check_switch_over(asked.switch, asked.options, rebuilt=asked.given.get("rebuilt", False))
+        for text in (*checked.notices, *checked.problems, checked.away):
+            if text:
                 say(text)
-        with Run(settings, RunRequest(settings.name, options.part(what))) as run:
-            run.move_records(lambda: None, lambda _: None)
-    return {"needs_copy": run.plan.needs_copy, "dry_run": False}
+        return {"away": checked.away, "source_cluster": checked.source_cluster, "notices": checked.notices, "problems": checked.problems}
 
+    def plan_copy(self, what: str, checked: Mapping[str, Any]) -> dict[str, Any]:
+        """Plan one of the copies and create its topics. Returns what the copy task needs."""
+        with typed_retries(self.flow):
+            asked = self._asked()
+            options, settings = asked.options, asked.copied(what)
+            wanted = asked.given["last_copy"] if self.command == FAILOVER else what != "tail" or asked.given["tail"] == Tail.COPY
+            if checked["away"] or not wanted or not options.writes:
+                return {"needs_copy": False, "dry_run": not options.writes}
+            if what == "back":
+                for text in planned_move.settle_start(asked.switch, options):
+                    say(text)
+            with Run(settings, RunRequest(settings.name, options.part(what))) as run:
+                run.move_records(lambda: None, lambda _: None)
+        return {"needs_copy": run.plan.needs_copy, "dry_run": False}
 
-def refuse_dry_run(flow: FlowReference, command: str) -> None:
-    """Skip the task in a dry run."""
-    with typed_retries(flow):
-        writes = options_of(command, get_current_context()).writes
-    if not writes:
-        raise AirflowSkipException(f"dry run of {flow.name}: nothing is touched")
+    def begin_to_stop(self) -> None:
+        """Skip the task in a dry run."""
+        with typed_retries(self.flow):
+            writes = options_of(self.command, get_current_context()).writes
+        if not writes:
+            raise AirflowSkipException(f"dry run of {self.flow.name}: nothing is touched")
 
+    def drain(self) -> dict[str, Any]:
+        """Check that producers have stopped, then copy the rest in this process until nothing is left."""
+        with typed_retries(self.flow):
+            asked = self._asked()
+            active = asked.switch.active
+            refuse_active_producers(active, float(asked.given["quiet_seconds"]))
+            return {"records": drain(active, asked.options, _copy, say)}
 
-def drain_rest(flow: FlowReference, command: str) -> dict[str, Any]:
-    """Check that producers have stopped, then copy the rest in this process until nothing is left."""
-    with typed_retries(flow):
-        asked = Asked(flow, command, get_current_context())
-        active = asked.switch.active
-        refuse_active_producers(active, float(asked.given["quiet_seconds"]))
-        return {"records": drain(active, asked.options, _copy, say)}
+    def plan_groups(self, checked: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Plan where every group continues, as a table in the log and in the question. In a dry run the tasks after it are skipped."""
+        if checked is None:
+            raise EarlierTaskFailed("check_clusters failed: its log names the reason")
+        context = get_current_context()
+        with typed_retries(self.flow):
+            asked = self._asked()
+            plan = _known(asked, checked)
+            if self.command == FAILOVER:
+                plan = failing_over.plan_failover(asked.flow, asked.reverse, plan)
+            else:
+                plan = planned_move.plan_switch_over(asked.switch, plan)
+        body = markdown(plan)
+        say(body)
+        found = {
+            "body": body,
+            "away": plan.away,
+            "document": shortened(plan.document()),
+            "ahead": plan.ahead if plan.options.backwards else (),
+        }
+        if not plan.options.writes:
+            context["ti"].xcom_push(key="return_value", value=found)
+            raise AirflowSkipException("dry run: the plan is in the log above")
+        return found
 
+    def write_groups(self, checked: Mapping[str, Any], planned: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
+        """Write the groups as a person confirmed. A repeated task does not touch groups that are done."""
+        back = tuple((group, topic, partition, present) for group, topic, partition, present in planned["ahead"])
+        confirmed = Confirmation(who(answer), back)
+        with typed_retries(self.flow):
+            asked = self._asked()
+            plan = _known(asked, {**checked, "away": planned["away"]})
+            if self.command == FAILOVER:
+                outcome = failing_over.carry_out_failover(asked.flow, asked.reverse, plan, confirmed)
+            else:
+                proven = _proven(asked) if asked.given["verify"] else "not asked for"
+                outcome = planned_move.carry_out_switch_over(asked.switch, plan, confirmed, proven)
+        for text in (*outcome_lines(outcome), *outcome.undone, *outcome.problems):
+            say(text)
+        found = shortened(outcome.document())
+        as_planned = ("missing", "missing_offsets", "known_until", "losses", "positions_from", "checkpoints_as_of")
+        return {**found, **{name: planned["document"][name] for name in as_planned}}
 
-def plan_groups(flow: FlowReference, command: str, checked: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Plan where every group continues, as a table in the log and in the question. In a dry run the tasks after it are skipped."""
-    if checked is None:
-        raise EarlierTaskFailed("check_clusters failed: its log names the reason")
-    context = get_current_context()
-    with typed_retries(flow):
-        asked = Asked(flow, command, context)
-        plan = _known(asked, checked)
-        if command == FAILOVER:
-            plan = failing_over.plan_failover(asked.flow, asked.reverse, plan)
-        else:
-            plan = planned_move.plan_switch_over(asked.switch, plan)
-    body = markdown(plan)
-    say(body)
-    found = {"body": body, "away": plan.away, "document": shortened(plan.document()), "ahead": plan.ahead if plan.options.backwards else ()}
-    if not plan.options.writes:
-        context["ti"].xcom_push(key="return_value", value=found)
-        raise AirflowSkipException("dry run: the plan is in the log above")
-    return found
-
-
-def write_groups(
-    flow: FlowReference, command: str, checked: Mapping[str, Any], planned: Mapping[str, Any], answer: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Write the groups as a person confirmed. A repeated task does not touch groups that are done."""
-    back = tuple((group, topic, partition, present) for group, topic, partition, present in planned["ahead"])
-    confirmed = Confirmation(who(answer), back)
-    with typed_retries(flow):
-        asked = Asked(flow, command, get_current_context())
-        plan = _known(asked, {**checked, "away": planned["away"]})
-        if command == FAILOVER:
-            outcome = failing_over.carry_out_failover(asked.flow, asked.reverse, plan, confirmed)
-        else:
-            proven = _proven(asked) if asked.given["verify"] else "not asked for"
-            outcome = planned_move.carry_out_switch_over(asked.switch, plan, confirmed, proven)
-    for text in (*outcome_lines(outcome), *outcome.undone, *outcome.problems):
-        say(text)
-    found = shortened(outcome.document())
-    as_planned = ("missing", "missing_offsets", "known_until", "losses", "positions_from", "checkpoints_as_of")
-    return {**found, **{name: planned["document"][name] for name in as_planned}}
-
-
-def report_outcome(flow: FlowReference, written: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The whole document. RecoveryStopped if a group was not written."""
-    if written is None:
-        raise EarlierTaskFailed("write_groups failed: its log names the reason")
-    with typed_retries(flow):
-        left = [*written["undone"], *written["problems"]]
-        say(f"{flow.name} is {written['stage']}; confirmed by {written['confirmed_by']}")
-        if written["exit_code"]:
-            raise RecoveryStopped(f"{flow.name}: not everything is done: {'; '.join(left[:LISTED])}")
-    return dict(written)
+    def report_outcome(self, written: Mapping[str, Any] | None) -> dict[str, Any]:
+        """The whole document. RecoveryStopped if a group was not written."""
+        if written is None:
+            raise EarlierTaskFailed("write_groups failed: its log names the reason")
+        with typed_retries(self.flow):
+            left = [*written["undone"], *written["problems"]]
+            say(f"{self.flow.name} is {written['stage']}; confirmed by {written['confirmed_by']}")
+            if written["exit_code"]:
+                raise RecoveryStopped(f"{self.flow.name}: not everything is done: {'; '.join(left[:LISTED])}")
+        return dict(written)
 
 
 def markdown(plan: RecoveryPlan) -> str:

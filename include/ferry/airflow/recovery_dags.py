@@ -9,10 +9,9 @@ from typing import Any
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, dag, task
 
-from ferry.airflow import recovering
 from ferry.airflow.dag_options import DagOptions
 from ferry.airflow.flows import FlowReference
-from ferry.airflow.recovering import RecoveryCopyOperator, RecoveryVerifyOperator
+from ferry.airflow.recovering import Movement, RecoveryCopyOperator, RecoveryVerifyOperator
 from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, recovery_dag_id, recovery_params, recovery_runbook
 from ferry.config import Flow
 
@@ -40,25 +39,13 @@ def _settings(flow: Flow, reference: FlowReference, options: DagOptions, command
     }
 
 
-def _groups_moved(flow: FlowReference, command: str, checked: Any, before: Any, trigger_rule: str) -> None:
+def _groups_moved(movement: Movement, checked: Any, before: Any, trigger_rule: str) -> None:
     """The second half of each: the table, the person, the groups, the report. `before`: the task that it waits for."""
-
-    @task(trigger_rule=trigger_rule)
-    def plan_groups(checked: dict[str, Any]) -> dict[str, Any]:
-        return recovering.plan_groups(flow, command, checked)
-
-    @task
-    def write_groups(checked: dict[str, Any], planned: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-        return recovering.write_groups(flow, command, checked, planned, answer)
-
-    @task(retries=0)
-    def report_outcome(written: dict[str, Any]) -> dict[str, Any]:
-        return recovering.report_outcome(flow, written)
-
-    planned = plan_groups(checked)
-    confirm = ApprovalOperator(task_id="confirm", subject=f"{flow.name}: {command}: write these groups?", body=PLAN, **ASKING)
+    planned = task(trigger_rule=trigger_rule)(movement.plan_groups)(checked)
+    confirm = ApprovalOperator(task_id="confirm", subject=f"{movement}: write these groups?", body=PLAN, **ASKING)
     before >> planned >> confirm
-    report_outcome(write_groups(checked, planned, confirm.output))
+    written = task(movement.write_groups)(checked, planned, confirm.output)
+    task(retries=0)(movement.report_outcome)(written)
 
 
 def _failover(flow: Flow, reference: FlowReference, options: DagOptions) -> DAG:
@@ -66,16 +53,9 @@ def _failover(flow: Flow, reference: FlowReference, options: DagOptions) -> DAG:
 
     @dag(schedule=None, **_settings(flow, reference, options, FAILOVER))
     def fail_over() -> None:
-        @task
-        def check_clusters() -> dict[str, Any]:
-            return recovering.check_clusters(reference, FAILOVER)
-
-        @task(retries=0)
-        def plan_copy(checked: dict[str, Any]) -> dict[str, Any]:
-            return recovering.plan_copy(reference, FAILOVER, "copy", checked)
-
-        checked = check_clusters()
-        planned = plan_copy(checked)
+        movement = Movement(reference, FAILOVER)
+        checked = task(movement.check_clusters)()
+        planned = task(retries=0)(movement.plan_copy)("copy", checked)
         # One try: a failover does not wait for it.
         copied = RecoveryCopyOperator(
             task_id="copy_once_more",
@@ -86,7 +66,7 @@ def _failover(flow: Flow, reference: FlowReference, options: DagOptions) -> DAG:
             **options.of_spark_task(flow, reference),
         )
         planned >> copied
-        _groups_moved(reference, FAILOVER, checked, copied, "all_done")
+        _groups_moved(movement, checked, copied, "all_done")
 
     return fail_over()
 
@@ -97,40 +77,26 @@ def _planned_move(flow: Flow, reference: FlowReference, options: DagOptions, com
 
     @dag(schedule=None, **_settings(flow, reference, options, command))
     def move() -> None:
-        @task.short_circuit
-        def check_clusters() -> dict[str, Any]:
-            return recovering.check_clusters(reference, command)
-
-        @task(trigger_rule="none_failed")
-        def plan_copy(what: str, checked: dict[str, Any]) -> dict[str, Any]:
-            return recovering.plan_copy(reference, command, what, checked)
-
-        @task(trigger_rule="none_failed")
-        def begin_to_stop() -> None:
-            recovering.refuse_dry_run(reference, command)
-
-        @task
-        def drain() -> dict[str, Any]:
-            return recovering.drain_rest(reference, command)
-
-        checked = check_clusters()
+        movement = Movement(reference, command)
+        checked = task.short_circuit(movement.check_clusters)()
         last: Any = checked
         spark = options.of_spark_task(flow, reference)
         for what in copies:
-            planned = plan_copy.override(task_id=f"plan_copy_{what}")(what, checked)
+            planned = task(task_id=f"plan_copy_{what}", trigger_rule="none_failed")(movement.plan_copy)(what, checked)
             copied = RecoveryCopyOperator(task_id=f"copy_{what}", command=command, what=what, planned=planned, **spark)
             last >> planned >> copied
             last = copied
         origin = flow.target.alias if command == FAILBACK else flow.source.alias
         confirm_stopped = ApprovalOperator(
             task_id="confirm_stopped",
-            subject=f"{flow.name}: {command}: have all producers on {origin}, and all consumers of the groups there, been stopped?",
+            subject=f"{movement}: have all producers on {origin}, and all consumers of the groups there, been stopped?",
             # Whoever rejects ends it: by its trigger rule plan_groups would go on behind tasks that were skipped.
             ignore_downstream_trigger_rules=True,
             **ASKING,
         )
         compared = RecoveryVerifyOperator(task_id="compare_sides", command=command, **spark)
-        last >> begin_to_stop() >> confirm_stopped >> drain() >> compared
-        _groups_moved(reference, command, checked, compared, "none_failed")
+        begun = task(trigger_rule="none_failed")(movement.begin_to_stop)()
+        last >> begun >> confirm_stopped >> task(movement.drain)() >> compared
+        _groups_moved(movement, checked, compared, "none_failed")
 
     return move()
