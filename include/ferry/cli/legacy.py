@@ -21,10 +21,10 @@ from ferry.errors import ArgumentError, ConfigError
 
 def legacy(
     consumer_config: Annotated[
-        Path, typer.Option("--consumer.config", "--consumer", help="Properties file of the consumer, on the source.")
+        Path, typer.Option("--consumer.config", "--consumer", resolve_path=True, help="Properties file of the consumer, on the source.")
     ],
     producer_config: Annotated[
-        Path, typer.Option("--producer.config", "--producer", help="Properties file of the producer, on the target.")
+        Path, typer.Option("--producer.config", "--producer", resolve_path=True, help="Properties file of the producer, on the target.")
     ],
     include: Annotated[str | None, typer.Option("--include", help="Regular expression of the topics to copy.")] = None,
     whitelist: Annotated[str | None, typer.Option("--whitelist", help="Older name of --include.")] = None,
@@ -38,7 +38,7 @@ def legacy(
     ] = None,
     message_handler: Annotated[str | None, typer.Option("--message.handler", help="package.module:Class, in Python.")] = None,
     message_handler_args: Annotated[str | None, typer.Option("--message.handler.args", help="Text for the handler's class.")] = None,
-    rebalance_listener: Annotated[
+    consumer_rebalance_listener: Annotated[
         str | None, typer.Option("--consumer.rebalance.listener", help="package.module:Class of an assignment listener, in Python.")
     ] = None,
     rebalance_listener_args: Annotated[str | None, typer.Option("--rebalance.listener.args", help="Text for the listener's class.")] = None,
@@ -53,7 +53,10 @@ def legacy(
     as_json: AsJson = False,
 ) -> None:
     """Do one whole run with MirrorMaker 1's command line. Topics keep their names, and Ferry copies only records."""
+    options = dict(locals())
     import javaproperties
+
+    from ferry.config.legacy_file import KNOWN, PREFIX
 
     for option, given, why in (
         ("--new.consumer", new_consumer, "there is one kind of consumer"),
@@ -62,24 +65,9 @@ def legacy(
     ):
         if given:
             notice(f"warning: {option} has no effect: {why}")
-    options = {
-        "consumer.config": str(consumer_config.resolve()),
-        "producer.config": str(producer_config.resolve()),
-        "include": include,
-        "whitelist": whitelist,
-        "blacklist": blacklist,
-        "num.streams": num_streams,
-        "offset.commit.interval.ms": offset_commit_interval,
-        "abort.on.send.failure": abort_on_send_failure,
-        "message.handler": message_handler,
-        "message.handler.args": message_handler_args,
-        "consumer.rebalance.listener": rebalance_listener,
-        "rebalance.listener.args": rebalance_listener_args,
-        "source.alias": source_alias,
-        "target.alias": target_alias,
-    }
-    # Escaped by the rules of Java properties.
-    lines = [javaproperties.join_key_value(f"legacy.{name}", value, " = ") for name, value in options.items() if value is not None]
+    # The file has every option under its name, escaped by the rules of Java properties.
+    named = [(f"{PREFIX}{name.replace('_', '.')}", value) for name, value in options.items()]
+    lines = [javaproperties.join_key_value(key, str(value), " = ") for key, value in named if key in KNOWN and value is not None]
     text = "".join(f"{line}{os.linesep}" for line in lines)
     with temporary_directory("ferry-legacy-") as directory:
         config = directory / "legacy.properties"
