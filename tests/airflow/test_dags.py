@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import ParamValidationError
 
 from ferry.airflow.flows import FlowReference
 from ferry.airflow.spark_operators import FerrySparkOperator
-from ferry.airflow.verifying import verify_request_of
+from ferry.airflow.verify_dag import verify_request_of
 from ferry.errors import ArgumentError
 from ferry.verify.request import VerifyRequest
 

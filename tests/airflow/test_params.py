@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from ferry.airflow import steps
 from ferry.airflow.flows import FlowReference
 from ferry.airflow.params import run_params, trigger_params
-from ferry.airflow.verifying import verify_params, verify_request_of
+from ferry.airflow.verify_dag import verify_params, verify_request_of
 from ferry.config import load_config
 from ferry.errors import ArgumentError
 

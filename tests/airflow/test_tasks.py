@@ -12,13 +12,14 @@ from unittest.mock import Mock
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from ferry.airflow import assets, recovering, steps, tasks, verifying
+from ferry.airflow import assets, recovering, steps, tasks, verify_dag
 from ferry.airflow.flows import FlowReference
 from ferry.airflow.recovering import Movement, RecoveryCopyOperator, RecoveryVerifyOperator
 from ferry.airflow.recovery_params import FAILBACK, FAILOVER
 from ferry.airflow.run_note import FAILURE
-from ferry.airflow.spark_operators import CopyRecordsOperator, VerifyCopiesOperator
+from ferry.airflow.spark_operators import CopyRecordsOperator
 from ferry.airflow.tasks import failure_of_job, typed_retries
+from ferry.airflow.verify_dag import VerifyCopiesOperator
 from ferry.clusters.kept import shared
 from ferry.errors import ClusterUnreachable, ConfigError, ExitCode, FerryError, SourceDataLost, Superseded
 
@@ -82,7 +83,7 @@ BODIES: dict[str, Callable[[Any], object]] = {
     "check_limits": lambda _: steps.check_limits(REFERENCE, PLANNED),
     "report_outcome": lambda _: steps.report(REFERENCE, PLANNED, {}),
     "compare_copies": lambda context: VerifyCopiesOperator(**SPARK).execute(context),
-    "report_outcome of verify": lambda _: verifying.report(REFERENCE),
+    "report_outcome of verify": lambda _: verify_dag.report(REFERENCE),
     "check_clusters": lambda _: Movement(REFERENCE, FAILOVER).check_clusters(),
     "plan_copy": lambda _: Movement(REFERENCE, FAILOVER).plan_copy("copy", CHECKED),
     "copy_back": lambda context: RecoveryCopyOperator(command=FAILBACK, what="back", planned=PLANNED, **SPARK).execute(context),
@@ -107,7 +108,7 @@ def test_no_error_of_ferry_leaves_a_task_as_it_is(monkeypatch: pytest.MonkeyPatc
     ti = SimpleNamespace(task_id=task, log_url="", try_number=1, xcom_push=left.__setitem__, xcom_pull=lambda **_: None)
     run = SimpleNamespace(run_id="manual__1", run_type="manual", start_date=None)
     context = {"ti": ti, "dag_run": run, "params": {"topics": "no list", "groups": "(", "dry_run": False} if wrong == "parameters" else {}}
-    for module in (assets, recovering, steps, tasks, verifying):
+    for module in (assets, recovering, steps, tasks, verify_dag):
         monkeypatch.setattr(module, "get_current_context", lambda: context)
     with pytest.raises(AirflowException):
         BODIES[task](context)

@@ -21,11 +21,10 @@ from airflow.sdk import Connection, Context
 from ferry.airflow.flows import FlowReference
 from ferry.airflow.steps import request_of, skip_unless_needed
 from ferry.airflow.tasks import failure_of_job, typed_retries
-from ferry.airflow.verifying import verify_request_of
 from ferry.airflow.versions import AirflowException, AirflowNotFoundException, is_there
 from ferry.errors import SparkMissing
 from ferry.spark.settings import ClassArchive, spark_conf, spark_environment
-from ferry.spark.submit import COPY_JOB, VERIFY_JOB, job_file, spark_home
+from ferry.spark.submit import COPY_JOB, job_file, spark_home
 
 if TYPE_CHECKING:
     from ferry.airflow.lineage import Lineage  # imports the OpenLineage provider, an extra
@@ -113,13 +112,3 @@ class CopyRecordsOperator(FerrySparkOperator):
         from ferry.airflow import lineage  # noqa: PLC0415 - see above
 
         return lineage.ended(self.flow, self.planned, task_instance.run_id)
-
-
-class VerifyCopiesOperator(FerrySparkOperator):
-    """Compares both sides. The report is in the runs topic."""
-
-    job = VERIFY_JOB
-
-    def request(self, context: Context) -> str:
-        """The request by the params. Another try has the same run id, so it continues where the last one ended."""
-        return verify_request_of(self.flow.name, context).to_json()
