@@ -107,13 +107,7 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         records_per_second=copy_speed(kept),
     )
     return {
-        "flow": facts.flow,
-        "source": facts.source,
-        "target": facts.target,
-        "dag_id": facts.dag_id,
-        "verify_dag_id": facts.verify_dag_id,
-        "schedule": facts.schedule,
-        "copies": facts.copies,
+        **{name: getattr(facts, name) for name in ("flow", "source", "target", "dag_id", "verify_dag_id", "schedule", "copies")},
         "may_trigger": view.may_trigger,
         "may_verify": view.may_verify,
         **verdict_of(signs, now).document(),

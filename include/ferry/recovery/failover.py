@@ -6,7 +6,6 @@ be repeated: a failover that was killed goes on where it stopped. While the flow
 runs may go on, because a copy never loses or doubles a record: late records of the source are appended on the target.
 """
 
-import time
 from dataclasses import replace
 from functools import partial
 
@@ -21,10 +20,9 @@ from ferry.ledger.recovery_record import DONE, Event, Stage, advance, current_re
 from ferry.ledger.run_report import loss_report
 from ferry.pipeline.plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
-from ferry.recovery.moving import plan_moves, refused_groups
 from ferry.recovery.not_copied import Copy, NotCopied, not_copied, perhaps_not_copied
 from ferry.recovery.options import Mode, RecoveryOptions
-from ferry.recovery.readings import age_notices, cluster_id_of, groups_to_move, is_away
+from ferry.recovery.readings import cluster_id_of, groups_planned, groups_to_move, is_away
 from ferry.recovery.report import Confirmation, RecoveryPlan, RecoveryReport, Stopwatch
 from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, seed_reverse
 
@@ -80,29 +78,19 @@ def plan_failover(flow: Flow, reverse: Flow | None, checked: RecoveryPlan) -> Re
     if away and options.writes:
         with watch.step("end a run that was cut off"):
             end_cut_off_run(flow)
-    with watch.step("translate groups"):
-        reading = groups_to_move(flow, options, away=bool(away))
-    with watch.step("look at groups on the target"):
-        moves, unread = plan_moves(flow.target, reading.positions, None if away else flow.source)
-    if options.mode is Mode.REHEARSAL:
-        with watch.step("ask for the right to write groups"):
-            unread = (*unread, *refused_groups(flow.target, reading.positions))
+    checked = groups_planned(flow, flow, checked, watch, away=bool(away))
     with watch.step("what is not copied"):
         missing, known_until, problems = count_missing(flow, options, away=bool(away))
     with watch.step("losses and the way back"):
         losses = tuple(loss_report(entry).where for entry in open_losses(flow))
-        notices = (*reading.notices, *_way_back(flow, reverse, away))
+        way_back = _way_back(flow, reverse, away)
     return replace(
         checked,
         away=away,
-        moves=moves,
-        unread=(*reading.unread, *unread),
-        left_out=reading.left_out,
-        checkpoints_as_of=reading.checkpoints_as_of,
         missing=missing,
         known_until=known_until,
         losses=losses,
-        notices=(*checked.notices, *age_notices(reading.checkpoints_as_of, time.time()), *notices),
+        notices=(*checked.notices, *way_back),
         problems=(*checked.problems, *problems),
         steps=watch.steps,
     )

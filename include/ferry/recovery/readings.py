@@ -13,6 +13,7 @@ answered.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -27,7 +28,9 @@ from ferry.ledger.recovery_record import Stage, current_record, done_groups, rea
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.state import FlowState, Head
 from ferry.policy.naming import is_ferry_group
-from ferry.recovery.options import RecoveryOptions
+from ferry.recovery.moving import plan_moves, refused_groups
+from ferry.recovery.options import Mode, RecoveryOptions
+from ferry.recovery.report import RecoveryPlan, Stopwatch
 from ferry.syncs.checkpoints import newest_checkpoints
 from ferry.syncs.group_placing import Positions
 from ferry.syncs.mm2_topics import read_mm2_topic
@@ -83,6 +86,27 @@ def is_away(cluster: Cluster) -> str:
     except ClusterUnreachable as problem:
         return str(problem)
     return ""
+
+
+def groups_planned(
+    flow: Flow, active: Flow, checked: RecoveryPlan, watch: Stopwatch, *, away: bool = False, back: bool = False
+) -> RecoveryPlan:
+    """`checked` with what would be written for every group. `active`: the flow in the direction of the groups; others as groups_to_move."""
+    with watch.step("translate groups"):
+        reading = groups_to_move(flow, checked.options, away=away, back=back)
+    with watch.step("look at groups on the other side"):
+        moves, unread = plan_moves(active.target, reading.positions, None if away else active.source)
+    if checked.options.mode is Mode.REHEARSAL:
+        with watch.step("ask for the right to write groups"):
+            unread = (*unread, *refused_groups(active.target, reading.positions))
+    return replace(
+        checked,
+        moves=moves,
+        unread=(*reading.unread, *unread),
+        left_out=reading.left_out,
+        checkpoints_as_of=reading.checkpoints_as_of,
+        notices=(*checked.notices, *age_notices(reading.checkpoints_as_of, time.time()), *reading.notices),
+    )
 
 
 def groups_to_move(flow: Flow, options: RecoveryOptions, *, away: bool = False, back: bool = False) -> GroupReading:

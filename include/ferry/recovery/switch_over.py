@@ -17,10 +17,10 @@ from ferry.errors import FerryError, RecoveryStopped, count_of
 from ferry.ledger.recovery_record import DONE, Event, advance, current_record, has_ended, not_home, read_recovery, stage_of
 from ferry.pipeline.plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
-from ferry.recovery.moving import GroupMove, GroupOutcome, members_of, plan_moves, refused_groups
+from ferry.recovery.moving import GroupMove, GroupOutcome, members_of
 from ferry.recovery.not_copied import Copy, NotCopied, drain, not_copied, refuse_rest
-from ferry.recovery.options import Mode, RecoveryOptions
-from ferry.recovery.readings import GroupReading, cluster_id_of, groups_to_move
+from ferry.recovery.options import RecoveryOptions
+from ferry.recovery.readings import GroupReading, cluster_id_of, groups_planned, groups_to_move
 from ferry.recovery.report import Confirmation, RecoveryPlan, RecoveryReport, Stopwatch
 from ferry.recovery.reverse import cut_ends, refuse_another_source, refuse_other_way, require_reverse, seed_reverse, start_positions
 from ferry.verify.range_runner import verify_inline
@@ -116,25 +116,16 @@ def verified(outcome: VerifyReport) -> str:
 def plan_switch_over(switch: SwitchOver, checked: RecoveryPlan) -> RecoveryPlan:
     """What would be written for every group, and what is not copied yet. Reads only."""
     options, watch = checked.options, Stopwatch(checked.steps)
-    with watch.step("translate groups"):
-        reading = groups_to_move(switch.flow, options, back=switch.back)
-    with watch.step("look at groups"):
-        moves, unread = plan_moves(switch.active.target, reading.positions, switch.active.source)
-    if options.mode is Mode.REHEARSAL:
-        with watch.step("ask for the right to write groups"):
-            unread = (*unread, *refused_groups(switch.active.target, reading.positions))
+    checked = groups_planned(switch.flow, switch.active, checked, watch, back=switch.back)
     with watch.step("what is not copied"):
         missing, problems = _missing(switch, options)
     return replace(
         checked,
         moves=tuple(
             replace(move, obstacle=_why(move.members_at_origin, switch)) if move.members_at_origin and not move.obstacle else move
-            for move in moves
+            for move in checked.moves
         ),
-        unread=(*reading.unread, *unread),
-        left_out=reading.left_out,
         missing=missing,
-        notices=(*checked.notices, *reading.notices),
         problems=(*checked.problems, *problems),
         steps=watch.steps,
     )
