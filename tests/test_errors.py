@@ -112,7 +112,8 @@ def test_the_name_of_an_error_leads_to_its_class() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(0.4, "0 s"), (119, "119 s"), (120, "2 min"), (7199, "120 min"), (7200, "2 h"), (200_000, "2 days")]
+    ("seconds", "words"),
+    [(0, "0 s"), (0.1, "100 ms"), (119, "119 s"), (120, "2 min"), (7199, "120 min"), (7200, "2 h"), (200_000, "2 days")],
 )
 def test_spans(seconds: float, words: str) -> None:
     assert span(seconds) == words

@@ -58,7 +58,9 @@ def count_of(number: int, what: str, several: str = "") -> str:
 
 
 def span(seconds: float) -> str:
-    """A duration for people, in the largest unit that fits at least twice: `7 days`, `36 h`, `90 min`, `100 s`."""
+    """A duration for people, in the largest unit that fits at least twice: `7 days`, `36 h`, `90 min`, `100 s`; below 1 s `100 ms`."""
+    if 0 < seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
     units = ((86_400, "days"), (3_600, "h"), (60, "min"))
     size, unit = next((pair for pair in units if seconds >= 2 * pair[0]), (1, "s"))
     return f"{seconds / size:.0f} {unit}"

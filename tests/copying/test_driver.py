@@ -155,7 +155,7 @@ def test_a_run_without_free_cores_takes_the_flow_so_that_the_old_one_leaves_its_
     made.runner.warm_up = warm_up
     monkeypatch.setattr(driver, "RunLease", lambda _: Lease())
     made.driver.records = SimpleNamespace(begin=lambda: None, end=lambda *_, **__: None)  # type: ignore[assignment]
-    made.driver._under_the_fence(acted.append)
+    made.driver.under_the_fence(acted.append)
     assert (asked, len(acted)) == ([FEWEST_LANES], 1)
 
 

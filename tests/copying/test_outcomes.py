@@ -18,7 +18,8 @@ from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.ledger.losses import acknowledge_losses
-from ferry.ledger.run_report import RunReport
+from ferry.ledger.run_report import EXPIRED, LossReport, RunReport
+from ferry.monitoring.status import flow_status
 from ferry.policy.naming import ledger_topic, state_topic
 from ferry.recovery.positions import read_seed_file
 from ferry.recovery.seeding import seed
@@ -205,6 +206,7 @@ def test_a_recreated_source_topic_waits_for_a_decision(
     source.produce(f"{topic}-b", 20)
     report = run_flow(flow)
     assert (errors(report), report.records) == ({"SourceRecreated"}, 20)
+    assert flow_status(flow).lag.records == 30
     again = flow_factory(f"A->B.topics = {topic}.*", "A->B.ferry.on.recreate = restart")
     assert run_flow(again).records == 30
     assert count(target, remote(again, topic)) == 130
@@ -216,8 +218,11 @@ def test_expired_records_are_a_named_loss_once(flow: Flow, topic: str, source: S
     run_flow(flow)
     source.produce(topic, 100)
     source.drop_records(topic, 0, 80)
+    said = flow_status(flow)
+    assert (said.expired, said.verdict(0).exit_code) == ((LossReport(topic, 0, 50, 80, EXPIRED.format(80)),), ExitCode.DATA_LOST)
     report = run_flow(flow)
-    assert report.exit_code is ExitCode.DATA_LOST
+    assert (report.exit_code, report.losses) == (ExitCode.DATA_LOST, said.expired)
+    assert flow_status(flow).expired == ()
     assert [(loss.topic, loss.partition, loss.upstream_start, loss.upstream_end) for loss in report.losses] == [(topic, 0, 50, 80)]
     assert report.records == 70
     assert run_flow(flow).exit_code is ExitCode.DONE

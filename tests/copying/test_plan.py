@@ -27,6 +27,7 @@ from ferry.errors import (
     TargetTooNarrow,
 )
 from ferry.ledger.receipts import Receipt, ReceiptKind
+from ferry.ledger.run_report import EXPIRED, LossReport
 from ferry.ledger.state import Head
 
 pytestmark = pytest.mark.unit
@@ -112,6 +113,11 @@ def test_expired_records_are_noted() -> None:
     found = plan(replace(KNOWN, log_start=70))
     assert found.segments == (Segment(COPIED, 50, 100),)
     assert found.notes == ("the source deleted offsets 50 to 69 before Ferry copied them",)
+    assert found.expired == LossReport("t", 0, 50, 70, EXPIRED.format(70))
+    returned = replace(KNOWN, log_start=70, guard=PartitionGuard(excluded=((40, 60),)))
+    assert (rest := plan(returned).expired) is not None
+    assert (rest.upstream_start, rest.upstream_end) == (60, 70)
+    assert plan(replace(returned, guard=PartitionGuard(excluded=((40, 80),)))).expired is None
     assert plan(replace(KNOWN, log_start=50)).notes == ()
 
 

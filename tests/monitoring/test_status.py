@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 
 
 def facts(position: int, log_start: int, end: int, record_bytes: int = 0) -> PartitionFacts:
-    head = Head("t", 0, position, "s", "A.t", "r", record_bytes=record_bytes)
+    head = Head("t", 0, position, str(UUID(int=1)), "A.t", "r", record_bytes=record_bytes)
     return PartitionFacts("t", 0, UUID(int=1), "A.t", UUID(int=2), 1, 0, log_start, end, end, log_start, head=head)
 
 
@@ -37,6 +37,13 @@ def test_records_that_came_from_the_target_are_no_lag() -> None:
     assert first_uncopied(returning) == 90
     status = partition_status(returning, open_at=None, age=3.0, retention=10.0)
     assert (status.lag_records, status.lag_seconds, status.headroom_seconds) == (6, 3.0, 7.0)
+
+
+def test_everything_in_a_topic_that_was_created_again_is_behind() -> None:
+    """Its position counts the records of the topic before it."""
+    again = replace(facts(50, 0, 20), topic_id=UUID(int=3))
+    status = partition_status(again, open_at=None, age=3.0, retention=None)
+    assert (status.position, status.lag_records, status.lag_seconds) == (0, 20, 3.0)
 
 
 def test_an_open_source_transaction_is_named() -> None:

@@ -86,7 +86,18 @@ GROUP_FAILED = {"failed": 1, "why": {"error": "GroupFailed", "problem": "group b
         ),
         (replace(HEALTHY, last_run=run("done")), Health.HEALTHY, None),
         (replace(HEALTHY, last_run=run("superseded")), Health.HEALTHY, None),
-        (replace(HEALTHY, last_run=run("failed")), Health.FAILING, "the last run failed"),
+        (replace(HEALTHY, last_run={**run("failed"), "finished": ENDED["finished"]}), Health.FAILING, "the last run failed 2 min ago"),
+        (
+            replace(HEALTHY, last_run={**run("failed"), "started": ENDED["finished"]}),
+            Health.FAILING,
+            "the last run began 2 min ago and left no result: it died",
+        ),
+        (
+            seen(expired=(LOSS,)),
+            Health.LOSS,
+            "the source deleted 4 records that Ferry had not copied: orders-0 offsets 5 to 8",
+        ),
+        (seen(expired=(LOSS,), newest_run=run("running")), Health.HEALTHY, None),
         (
             replace(HEALTHY, last_run=run("partly failed", failed=[STOPPED], syncs={"acls": {"failed": 1}, "groups": {"failed": 0}})),
             Health.FAILING,
@@ -240,6 +251,14 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         (replace(HEALTHY, last_run=ENDED), "A->B is healthy, up to date; last run 2 min ago copied 4,999 records"),
         (replace(HEALTHY, last_run={**ENDED, "records": 1}), "A->B is healthy, up to date; last run 2 min ago copied 1 record"),
         (
+            replace(HEALTHY, last_run=ENDED, newest_run={**run("running"), "started": ENDED["finished"]}),
+            ("A->B is healthy, up to date; last run 2 min ago copied 4,999 records; run r1 began 2 min ago and has not ended"),
+        ),
+        (
+            seen(BEHIND, ran=False, newest_run={**run("running"), "started": ENDED["finished"]}),
+            "A->B is healthy, 10 records behind, the oldest 30 s old; run r1 began 2 min ago and has not ended",
+        ),
+        (
             replace(HEALTHY, last_run={**ENDED, "superseded": "r0"}),
             (
                 "A->B is healthy, up to date; last run 2 min ago copied 4,999 records; "
@@ -358,6 +377,13 @@ def test_a_new_flow_whose_dag_is_paused_is_not_healthy() -> None:
     assert str(status.verdict(NOW)) == "A->B never ran: nothing was copied yet; 10 records behind, the oldest 30 s old"
     assert str(replace(status, partitions=()).verdict(NOW)) == "A->B never ran: nothing was copied yet"
     assert "ran" not in status.document()
+
+
+def test_a_first_run_that_has_not_taken_the_flow_for_long_does_not_hide_that_it_never_ran() -> None:
+    """It was killed: the runs topic holds only that it began."""
+    killed = {**run("running"), "started": datetime.fromtimestamp(NOW - 7_200, UTC).isoformat()}
+    line = "A->B never ran: nothing was copied yet; 10 records behind, the oldest 30 s old; run r1 began 2 h ago and has not ended"
+    assert str(verdict_of(seen(BEHIND, ran=False, newest_run=killed), NOW)) == line
 
 
 @pytest.mark.parametrize("error", sorted(kind.__name__ for kind in all_errors() if is_error(kind.__name__) and "message" in kind.next_step))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from itertools import count
 
@@ -20,7 +21,7 @@ from ferry.translation.model import Translation
 from ferry.translation.offset_map import LogBounds, OffsetMap
 from ferry.verify.evidence import read_evidence
 from ferry.verify.request import VerifyRequest
-from ferry.verify.undeleted import write_tombstones
+from ferry.verify.undeleted import Written, write_tombstones
 
 pytestmark = [pytest.mark.brokers, pytest.mark.long]
 
@@ -110,7 +111,7 @@ def test_a_key_whose_tombstone_was_dropped_before_it_was_copied_is_named(pair: P
     arguments = (str(flow.source.path), "--flow", flow.name)
     for command in ("plan", "doctor"):
         said = ferry(command, *arguments, environment={"COLUMNS": "300"})
-        assert f"{topic}: the source drops tombstones after 0 s (delete.retention.ms), and" in said.stdout + said.stderr, said
+        assert f"{topic}: the source drops tombstones after 100 ms (delete.retention.ms), and" in said.stdout + said.stderr, said
     for _ in range(2):  # before and after the rest is copied
         report = pair.prove(flow)
         (found,) = report.differences
@@ -127,8 +128,9 @@ def test_a_key_whose_tombstone_was_dropped_before_it_was_copied_is_named(pair: P
         b"same": b"v1",
     } | {b"tick": keys_of(pair.source, topic)[b"tick"]}
 
-    told = ferry("verify", *arguments, "--write-tombstones")
+    told = ferry("verify", *arguments, "--write-tombstones", "--json")
     assert (told.returncode, f"{flow.source.alias}.{topic}-0: 1 tombstone written" in told.stderr) == (ExitCode.PARTLY_FAILED, True), told
+    assert [entry["tombstones"] for entry in json.loads(told.stdout)["tombstones"]] == [1]
     assert keys_of(pair.target, pair.remote(flow, topic))[b"bob\x00\xff"] is None
     end = explained(flow, topic)
     put(pair.source, topic, (b"new", b"v1"), (b"bob\x00\xff", b"v3"))
@@ -162,7 +164,9 @@ def test_tombstones_are_written_in_partitions_that_the_report_does_not_name(pair
     report = pair.prove(flow)
     assert (dict(report.counts), len(report.differences)) == ({"undeleted": 2}, 1)
     remote = pair.remote(flow, topic)
-    assert list(write_tombstones(flow, report)) == [f"{remote}-{number}: 1 tombstone written" for number in range(2)]
+    written: list[Written] = []
+    write_tombstones(flow, report, "tombstones", written.append)
+    assert list(map(str, written)) == [f"{remote}-{number}: 1 tombstone written" for number in range(2)]
     assert pair.prove(flow).equal
 
 

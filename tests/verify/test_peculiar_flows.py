@@ -111,7 +111,7 @@ def test_a_source_topic_that_began_anew(pair: Pair) -> None:
     fill(pair.source, topic, 20, first=500)
     before = pair.prove(flow)  # the next run has not seen it yet
     assert (before.differences, before.records, before.failed) == ((), 0, ())
-    assert told(before)[reasons.NOT_COPIED, "source"] == (0, 20)
+    assert told(before)[reasons.NOT_COPIED_SINCE, "source"] == (0, 20)
     pair.run(flow, expected=None)
     after = pair.prove(flow)
     assert (after.equal, after.records) == (True, 20), (after.differences, after.failed)

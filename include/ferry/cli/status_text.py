@@ -88,7 +88,7 @@ def _notes(found: FlowStatus, *, every: bool) -> Iterator[str]:
     yield from (f"STOPPED: {failure}" for failure in found.stopped)
     yield from (f"{'HANGS' if held.overdue else 'open'}: {held.what}; {held.remedy}" for held in found.last_stable_lags)
     yield from (f"{lack.what}: {lack.reason}" for lack in found.lacking)
-    yield from (f"lost: {loss.where}: {loss.reason}" for loss in found.losses)
+    yield from (f"lost: {loss.where}: {loss.reason}" for loss in (*found.losses, *found.expired))
 
 
 def _told(missing: Missing) -> str:

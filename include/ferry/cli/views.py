@@ -161,7 +161,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Compare both sides record by record. The report names every difference, and everything that could not be compared."""
-    from ferry.verify.undeleted import check_tombstones, write_tombstones
+    from ferry.verify.undeleted import Written, check_tombstones, write_tombstones
 
     settings = load_flow(config, flow)
     check_report_file(report)
@@ -177,10 +177,15 @@ def verify(
     if tombstones:
         check_tombstones(settings, request)
     outcome = _carried_out(config, settings, request, master)
-    answer(outcome.document(), outcome.lines(ROWS_SHOWN), as_json=as_json, report=report)
-    if tombstones:
-        for told in write_tombstones(settings, outcome):
-            notice(told)
+    written: list[Written] = []
+    try:
+        if tombstones:
+            write_tombstones(settings, outcome, run_id("tombstones"), written.append)
+    finally:  # also of an error: what was found, and what was written
+        more = {"tombstones": [asdict(entry) for entry in written]} if tombstones else {}
+        answer(outcome.document() | more, outcome.lines(ROWS_SHOWN), as_json=as_json, report=report)
+        for entry in written:
+            notice(str(entry))
     for problem in outcome.problems():
         notice(complaint(problem.named))
     raise typer.Exit(outcome.exit_code)

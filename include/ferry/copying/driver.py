@@ -83,14 +83,15 @@ class CopyDriver:
 
     def run(self) -> None:
         """Copy, and write the outcome to the runs topic. Errors that end the run, like Superseded and ClusterUnreachable, are raised."""
-        self._under_the_fence(self._copy)
+        self.under_the_fence(self._copy)
 
     def seed(self, decide: Decide) -> None:
         """Instead of copying, write the seeds that `decide` plans from a snapshot after fencing. Outcome and errors as in `run`."""
-        self._under_the_fence(lambda lease: self._seed(lease, decide))
+        self.under_the_fence(lambda lease: self._seed(lease, decide))
 
     @kept_clients()
-    def _under_the_fence(self, act: Callable[[RunLease], None]) -> None:
+    def under_the_fence(self, act: Callable[[RunLease], None]) -> None:
+        """As another run does: `act`, which takes the lanes, with the flow. A run that follows may come back. Errors as in `run`."""
         lease = RunLease(self._flow)
         with named_when_slow(self._say, "reading what earlier runs left on the target"):
             lease.look_up()

@@ -30,7 +30,7 @@ from ferry.errors import (
     offsets_of,
 )
 from ferry.ledger.receipts import BY_START_POLICY, CREATED_AGAIN, Receipt, ReceiptKind
-from ferry.ledger.run_report import PartitionFailure
+from ferry.ledger.run_report import EXPIRED, LossReport, PartitionFailure
 from ferry.ledger.state import Head
 from ferry.ledger.topic_ids import NO_ID, PartitionPair
 from ferry.wire.batch import DEFAULT_BATCH_LIMIT
@@ -73,7 +73,8 @@ class PartitionFacts(PartitionPair):
     def position(self) -> int:
         """The next upstream offset to copy, as far as a plan that may fail does not change it."""
         if self.head is not None:
-            return self.head.position
+            again = self.head.source_topic_id not in {NO_ID, self.topic_ids.source}
+            return self.log_start if again else self.head.position
         return self.committed if self.committed is not None else self.start
 
     @property
@@ -105,7 +106,7 @@ class PartitionPlan:
     """What the run does with one partition. If there is a `failure`, nothing.
 
     `from_target`: how many upstream offsets of the segments are left out, because their records came from the target. `series`: as in
-    Receipt.series.
+    Receipt.series. `expired`: what the source has deleted uncopied; the run will write it down as a loss.
     """
 
     facts: PartitionFacts
@@ -118,6 +119,7 @@ class PartitionPlan:
     failure: PartitionFailure | None = None
     from_target: int = 0
     series: str = ""
+    expired: LossReport | None = None
 
     @property
     def has_work(self) -> bool:
@@ -164,8 +166,10 @@ def _plan(facts: PartitionFacts, rules: PlanRules) -> PartitionPlan:
         return PartitionPlan(facts, failure=PartitionFailure.of(problem))
     seed = _seed(facts, decided.position, rules.run_id, decided.seed_reason) if decided.seed_reason else None
     notes = []
-    if facts.log_start > decided.position:
-        notes.append(f"the source deleted {offsets_of(decided.position, facts.log_start)} before Ferry copied them")
+    lost = outside(facts.guard.excluded, decided.position, facts.log_start)
+    expired = LossReport(*facts.key, lost[0][0], lost[-1][1], EXPIRED.format(facts.log_start)) if lost else None
+    if expired is not None:
+        notes.append(f"the source deleted {offsets_of(expired.upstream_start, expired.upstream_end)} before Ferry copied them")
     elif facts.head is None and facts.log_start < decided.position:
         notes.append(f"the start of the flow leaves out {offsets_of(facts.log_start, decided.position)}")
     returning = sum(size(within(facts.guard.excluded, segment.start, segment.end)) for segment in segments)
@@ -173,9 +177,8 @@ def _plan(facts: PartitionFacts, rules: PlanRules) -> PartitionPlan:
         notes.append(f"{count_of(returning, 'offset')} with records that came from the target: left out")
     known = "" if facts.head is None else facts.head.series
     series = rules.run_id if seed is not None and facts.head is not None else known
-    return PartitionPlan(
-        facts, decided.position, segments, seed, last_epoch=decided.epoch, notes=tuple(notes), from_target=returning, series=series
-    )
+    plan = PartitionPlan(facts, decided.position, segments, seed, last_epoch=decided.epoch, notes=tuple(notes))
+    return replace(plan, from_target=returning, series=series, expired=expired)
 
 
 def _check_target(facts: PartitionFacts, rules: PlanRules) -> None:

@@ -14,6 +14,9 @@ from ferry.wire.documents import read_as, read_document
 
 # The bound of a run that copies all that the source has when it begins.
 LATEST = "latest"
+# A run that copies commits at least once a minute, and plans in less than this. One that writes nothing for so long was killed, and a run
+# that follows would wait for it until its own time is over.
+SILENT_SECONDS = 600.0
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,7 @@ from ferry.errors import (
 )
 from ferry.handling.calling import HandlerStopped, PartitionHandling
 from ferry.handling.loading import Handle
+from ferry.ledger.run_report import EXPIRED
 from ferry.wire.batch import MalformedBatch, OversizedBatch
 from ferry.wire.compression import LARGEST_BYTES
 from ferry.wire.produce_batch import ProduceBatch
@@ -409,7 +410,7 @@ class SourceFeed:
         cursor.doubted = False
         if cursor.fetched < start:
             written = self._guard.ever_written(key) if self._guard is not None else ()
-            cursor.lose(start, f"deleted at the source before it was copied: its log starts at {start}", written)
+            cursor.lose(start, EXPIRED.format(start), written)
         elif diverged is not None and diverged.proven:
             text = f"the source log was truncated to offset {diverged.end}; copied up to {cursor.fetched}"
             cursor.stop(SourceTruncated, f"{text}; {WHERE_A_RESTART_GOES_ON}")

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from ferry.clusters.internal_reader import InternalTopicReader
 from ferry.config import Flow
-from ferry.copying.request import RunRequest
+from ferry.copying.request import SILENT_SECONDS, RunRequest
 from ferry.copying.run_proof import FOLLOW_LOOK_SECONDS, RunProof
 from ferry.errors import FerryError
 from ferry.ledger.reading import ask_syncs_done
@@ -29,10 +29,6 @@ from ferry.ledger.runs_topic import (
     runs_after,
     write_run_record,
 )
-
-# A run that copies commits at least once a minute, and plans in less than this. One that writes nothing for so long was killed, and a run
-# that follows would wait for it until its own time is over.
-SILENT_SECONDS = 600.0
 
 
 class TryRecords:

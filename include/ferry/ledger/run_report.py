@@ -47,6 +47,10 @@ class PartitionReport:
     last_replication_latency_ms: int | None = None
 
 
+# Why records are lost; {}: where the source's log starts.
+EXPIRED = "deleted at the source before it was copied: its log starts at {}"
+
+
 @dataclass(frozen=True)
 class LossReport:
     """Records `[upstream_start, upstream_end)` that are not on the target: `kind` is `loss` if the source had dropped them before they were

@@ -6,10 +6,11 @@ Only the runs topic knows runs by `ferry run`.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import zip_longest
 from typing import Any
 
-from ferry.errors import ArgumentError
+from ferry.errors import ArgumentError, ClusterUnreachable, span
 from ferry.ledger.run_summary import RunState
 
 # States of runs that go on.
@@ -126,6 +127,35 @@ def empty_run(run_id: str) -> dict[str, Any]:
         "lag_seconds": None,
         "headroom_seconds": None,
     }
+
+
+def failed_syncs(run: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The error and the first problem of each sync that failed; an older Ferry has kept neither."""
+    failed = {name: counts for name, counts in run["syncs"].items() if counts["failed"]}
+    whys = {name: counts.get("why") or {"error": "", "problem": ""} for name, counts in failed.items()}
+    return [(why["error"], f"sync {name}{why['problem'] and ': '}{why['problem']}") for name, why in whys.items()]
+
+
+def seconds_since(run: Mapping[str, Any], now: float) -> float:
+    """Since it ended or, if it has not, since it began; -1: not known."""
+    at = run.get("finished") or run.get("started")
+    return max(0.0, now - datetime.fromisoformat(at).timestamp()) if at else -1.0
+
+
+def ago(run: Mapping[str, Any], now: float) -> str:
+    seconds = seconds_since(run, now)
+    return f" {span(seconds)} ago" if seconds >= 0 else ""
+
+
+def whole_problem(failure: Mapping[str, Any]) -> str:
+    """A failure of a run with its problem: its next step speaks of it. Places have one problem each, so of these only the topic is told."""
+    told = failure["problem"] if could_not_reach(failure) else f"{failure['error']}: {failure['problem']}"
+    return f"{failure['topic']}: {told}" if failure["topic"] else told
+
+
+def could_not_reach(failure: Mapping[str, Any]) -> bool:
+    """Whether only Airflow knows the failure, because a cluster did not answer."""
+    return bool(failure.get("cause") == ClusterUnreachable.__name__)
 
 
 def history_points(kept: Iterable[Mapping[str, Any]], since: str) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ A partition counts as stopped if the plan of a snapshot says that the next run w
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +19,7 @@ from ferry.clusters.shared_connection import first_contact
 from ferry.config import Flow
 from ferry.config.settings import DEADLINE_SECONDS
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags
-from ferry.copying.plan import PartitionFacts, plan_partitions
+from ferry.copying.plan import PartitionFacts, PartitionPlan, plan_partitions
 from ferry.copying.request import RunRequest
 from ferry.copying.run_proof import RunProof
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
@@ -206,11 +206,12 @@ def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple
         )
         for facts in seen.facts
     )
-    broken, stopped, record = broken_limits(flow.alerts, partitions), stopped_partitions(flow, seen), seen.state.recovery
+    broken, plans, record = broken_limits(flow.alerts, partitions), _plans(flow, seen), seen.state.recovery
+    stopped, expired = _stopped(flow, seen, plans), tuple(plan.expired for plan in plans if plan.expired is not None)
     ran = known is not None or seen.state.flow is not None or not flow.copies
     stage = (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
     status = FlowStatus(flow.name, partitions, behind, seen.lacking, *stage, left_out=seen.skipped, config=str(flow.source.path))
-    return seen, replace(status, broken=broken, stopped=stopped, ran=ran)
+    return seen, replace(status, broken=broken, stopped=stopped, expired=expired, ran=ran)
 
 
 def _configs(flow: Flow, source: ClusterAdmin, topics: set[str], *, for_a_run: bool) -> Mapping[str, Mapping[str, ConfigValue]]:
@@ -277,21 +278,24 @@ def retention_seconds(config: Mapping[str, ConfigValue]) -> float | None:
     return int(entry.value) / 1000
 
 
-def stopped_partitions(flow: Flow, seen: FlowSnapshot) -> tuple[PartitionFailure, ...]:
+def _plans(flow: Flow, seen: FlowSnapshot) -> list[PartitionPlan]:
+    return plan_partitions(seen.facts, rules_of(flow, RunRequest(flow.name, "look")))
+
+
+def _stopped(flow: Flow, seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> tuple[PartitionFailure, ...]:
     """The stopped partitions of `seen`; only those that a second snapshot shows too, where a committing run may be the cause: while a run
     commits, the head and the group of a partition differ for a moment."""
-    found = _failures(flow, seen)
+    found = _failures(seen, plans)
     if not any(failure.error in _SEEMS_SO_WHILE_A_RUN_COMMITS for failure in found):
         return found
     time.sleep(SECOND_LOOK_SECONDS)
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         later = take_snapshot(flow, RunRequest(flow.name, "look"), source, target, stable=False)
     # The text does not identify a failure: it may name the end of a log that grows.
-    again = {(failure.topic, failure.partition, failure.error) for failure in _failures(flow, later)}
+    again = {(failure.topic, failure.partition, failure.error) for failure in _failures(later, _plans(flow, later))}
     return tuple(failure for failure in found if (failure.topic, failure.partition, failure.error) in again)
 
 
-def _failures(flow: Flow, seen: FlowSnapshot) -> tuple[PartitionFailure, ...]:
-    plans = plan_partitions(seen.facts, rules_of(flow, RunRequest(flow.name, "look")))
+def _failures(seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> tuple[PartitionFailure, ...]:
     found = [plan.failure for plan in plans if plan.failure is not None and plan.failure.error != _MENDED_BY_A_RUN]
     return (*found, *seen.denied, *seen.unavailable)

@@ -9,7 +9,6 @@ is paused or queued.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from enum import StrEnum
 from itertools import groupby
 from typing import Any, Protocol
@@ -17,9 +16,8 @@ from typing import Any, Protocol
 from ferry.clusters.partitions import grouped
 from ferry.config.flow import flow_command, with_commands
 from ferry.config.settings import HEADROOM_SECONDS, LAG_SECONDS
-from ferry.copying.request import LATEST
+from ferry.copying.request import LATEST, SILENT_SECONDS
 from ferry.errors import (
-    ClusterUnreachable,
     CopiesDiffer,
     ExitCode,
     PartitionUnavailable,
@@ -34,7 +32,7 @@ from ferry.ledger.run_summary import RunState
 from ferry.monitoring.lag import Lag
 from ferry.monitoring.limits import RUN_NOW, BrokenLimit, step_of
 from ferry.monitoring.missing import Missing, backfill_command, missing_by_topic
-from ferry.monitoring.runs import UNDER_WAY
+from ferry.monitoring.runs import UNDER_WAY, ago, could_not_reach, failed_syncs, seconds_since, whole_problem
 
 # The lag of a flow that runs on time stays below this many intervals of its schedule.
 INTERVALS_BEHIND = 2
@@ -113,13 +111,14 @@ class Held:
 class Evidence:
     """What clusters, ledger and runs topic say of a flow's health.
 
-    `losses`: those that nobody acknowledged. `missing`: as of missing.py. `stopped`: partitions (-1: whole topics) that the next run will
-    not copy. `broken`: the limits of `ferry.alert.*` that it exceeds. `last_run`: as of runs.last_ended; `newest_run` may go on;
-    `last_verify`: the newest report. `ran`: the target knows of a run. `interval_seconds` of the schedule. `records_per_second`: how fast
-    the last runs copied. `config`: the path of the file.
+    `losses`: those that nobody acknowledged. `expired`: those that no run has written down yet. `missing`: as of missing.py. `stopped`:
+    partitions (-1: whole topics) that the next run will not copy. `broken`: the limits of `ferry.alert.*` that it exceeds. `last_run`: as
+    of runs.last_ended; `newest_run` may go on; `last_verify`: the newest report. `ran`: the target knows of a run. `interval_seconds` of
+    the schedule. `records_per_second`: how fast the last runs copied. `config`: the path of the file.
     """
 
     losses: tuple[LossReport, ...] = ()
+    expired: tuple[LossReport, ...] = ()
     missing: tuple[Missing, ...] = ()
     stopped: tuple[PartitionFailure, ...] = ()
     broken: tuple[BrokenLimit, ...] = ()
@@ -232,29 +231,30 @@ def told_run(run: Mapping[str, Any] | None, now: float) -> str:
     """What the last run did, in words; empty without one."""
     if run is None:
         return ""
-    ago, records = _ago(run, now), run.get("records")
+    since, records = ago(run, now), run.get("records")
     copied = "" if records is None else count_of(records, "record")
     if run["state"] in {RunState.DONE, RunState.NOTHING_NEW}:
-        return f"last run{ago}" + (f" copied {copied}" if copied else "")
-    return f"last run{ago}: {run['state']}" + (f", {copied} copied" if copied else "")
+        return f"last run{since}" + (f" copied {copied}" if copied else "")
+    return f"last run{since}: {run['state']}" + (f", {copied} copied" if copied else "")
 
 
 def _last_run(signs: Signs, now: float, lags: bool) -> str:
-    """As told_run; for a flow that lags also what that run left and how the lag has grown, and which run before it was superseded.
+    """As told_run; for a flow that lags also what that run left and how the lag has grown; which run was superseded, and which goes on.
 
     Only a run up to `latest` says something about the lag: others do not copy all that is there when they begin.
     """
-    told, run, lag = told_run(signs.last_run, now), signs.last_run, signs.lag
+    told, run, lag, newest = told_run(signs.last_run, now), signs.last_run, signs.lag, signs.newest_run
+    running = newest is not None and newest["state"] == RunState.RUNNING
+    goes_on = f"run {newest['run_id']} began{ago(newest, now)} and has not ended" if newest is not None and running else ""
     if run is None:
-        return told
+        return goes_on
     counts = run["newest"] and run["state"] == RunState.DONE and run["bound"] == LATEST
     left = run["lag_records"] if counts else None
     if lags and lag is not None and left is not None and 0 <= left <= lag.records:
         told += f" and left {left:,} behind (it copies what is there when it begins)"
         told += f"; the lag has grown by {lag.records - left:,} since" if left < lag.records else ""
-    return (
-        f"{told}; run {run['superseded']} ended early, because a newer run, or a command, took the flow over" if run["superseded"] else told
-    )
+    early = f"run {run['superseded']} ended early, because a newer run, or a command, took the flow over" if run["superseded"] else ""
+    return "; ".join(filter(None, (told, early, goes_on)))
 
 
 def not_counted(signs: Signs) -> list[str]:
@@ -280,6 +280,10 @@ def _losses(signs: Signs, _: float) -> Iterator[Reason]:
         again = f"{' and '.join(step for _, step in told)}, so that it does not happen again"
         steps = f"note what is lost; {again}; then end this warning: ferry ack-loss"
         yield Reason(Health.LOSS, f"{what}: {_named([loss.where for loss in signs.losses], total)}", steps)
+    if signs.expired and not _goes_on(signs.newest_run):  # a run may have read these records before they were deleted
+        what = _LOST["loss"].format(count_of(sum(loss.records for loss in signs.expired), "record"))
+        step = f"{_RUN}: it copies what is left, and the ledger names the loss"
+        yield Reason(Health.LOSS, f"{what}: {_named([loss.where for loss in signs.expired], len(signs.expired))}", step)
 
 
 def _failing(signs: Signs, now: float) -> Iterator[Reason]:
@@ -312,7 +316,7 @@ def _stopped(signs: Signs) -> Iterator[Reason]:
 def _failed_run(signs: Signs, now: float) -> Iterator[Reason]:
     """The last run, unless all that failed in it is stopped or held back: that is told already. Syncs of a run that follows, at once."""
     newest, run = signs.newest_run, signs.last_run
-    if newest is not None and newest["state"] in UNDER_WAY and (broken := _failed_syncs(newest)):
+    if newest is not None and _goes_on(newest) and (broken := failed_syncs(newest)):
         named = [problem for _, problem in broken]
         yield Reason(
             Health.FAILING, f"run {newest['run_id']}, which goes on: {_named(named, len(named))}", error_named(broken[0][0]).next_step
@@ -321,23 +325,18 @@ def _failed_run(signs: Signs, now: float) -> Iterator[Reason]:
         return
     told = {(failure.topic, failure.error) for failure in signs.stopped} | {(held.topic, TransactionHangs.__name__) for held in signs.held}
     failed = [entry for entry in run["failed"] if (entry["topic"], entry["error"]) not in told]
-    found = [(entry["error"], _whole(entry)) for entry in failed] + _failed_syncs(run)
+    found = [(entry["error"], whole_problem(entry)) for entry in failed] + failed_syncs(run)
     named = list(dict.fromkeys(problem for _, problem in found))
     if run["failed"] and not named:
         return
     of_airflow = bool(failed) and failed[0]["error"].startswith("task ")  # as joined_runs names it
-    over = bool(failed) and signs.problem is None and _could_not_reach(failed[0])
-    text = f"{_LAST_RUN}{run['state']}{_ago(run, now)}" + (f": {_named(named, len(named))}" if named else "")
+    over = bool(failed) and signs.problem is None and could_not_reach(failed[0])
+    died = not named and not run["finished"]
+    text = f"{_LAST_RUN}{run['state']}{ago(run, now)}" + (f": {_named(named, len(named))}" if named else "")
+    text = f"{_LAST_RUN}began{ago(run, now)} and left no result: it died" if died else text
     text += "; now both clusters answer" if over else ""
-    step = _RUN if over else _READ_LOG if of_airflow else error_named(found[0][0] if found else "").next_step
+    step = _RUN if over or died else _READ_LOG if of_airflow else error_named(found[0][0] if found else "").next_step
     yield Reason(Health.FAILING, text, step)
-
-
-def _failed_syncs(run: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The error and the first problem of each sync that failed; an older Ferry has kept neither."""
-    failed = {name: counts for name, counts in run["syncs"].items() if counts["failed"]}
-    whys = {name: counts.get("why") or {"error": "", "problem": ""} for name, counts in failed.items()}
-    return [(why["error"], f"sync {name}{why['problem'] and ': '}{why['problem']}") for name, why in whys.items()]
 
 
 def _missing(signs: Signs, now: float) -> Iterator[Reason]:
@@ -350,12 +349,13 @@ def _missing(signs: Signs, now: float) -> Iterator[Reason]:
     yield Reason(Health.MISSING, f"{text}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED})", step)
 
 
-def _idle(signs: Signs, _: float) -> Iterator[Reason]:
+def _idle(signs: Signs, now: float) -> Iterator[Reason]:
     """No run comes, or none ever came."""
     newest = signs.newest_run
     if signs.paused:
         yield Reason(Health.PAUSED, "its DAG is paused, so no run starts", "unpause the DAG in Airflow")
-    if not signs.ran and signs.last_run is None and (newest is None or newest["state"] not in UNDER_WAY):
+    begins = newest is not None and _goes_on(newest) and seconds_since(newest, now) < SILENT_SECONDS
+    if not (signs.ran or signs.last_run is not None or begins):
         yield Reason(Health.NEVER_RAN, "nothing was copied yet", _RUN)
 
 
@@ -363,7 +363,7 @@ def _queued(signs: Signs, now: float) -> Iterator[Reason]:
     run = signs.newest_run
     if run is not None and run["state"] == RunState.QUEUED:
         step = "wait; if the run stays queued, see whether the DAG is paused, the scheduler is up, and a slot is free"
-        yield Reason(Health.QUEUED, f"run {run['run_id']} was queued{_ago(run, now)}", step)
+        yield Reason(Health.QUEUED, f"run {run['run_id']} was queued{ago(run, now)}", step)
 
 
 def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
@@ -403,25 +403,13 @@ _LOST = {"loss": "the source deleted {} that Ferry had not copied", "skipped": "
 _LOST_IN_ANY_WAY = "lost for good: {}"
 
 
+def _goes_on(run: Mapping[str, Any] | None) -> bool:
+    return run is not None and run["state"] in UNDER_WAY
+
+
 def _is_unread(failure: PartitionFailure) -> bool:
     """Whether the lag leaves it out: a whole topic, or a partition whose end nobody could read."""
     return failure.partition < 0 or failure.error == PartitionUnavailable.__name__
-
-
-def _ago(run: Mapping[str, Any], now: float) -> str:
-    at = run.get("finished") or run.get("started")
-    return f" {span(max(0.0, now - datetime.fromisoformat(at).timestamp()))} ago" if at else ""
-
-
-def _whole(failure: Mapping[str, Any]) -> str:
-    """A failure of a run with its problem: its next step speaks of it. Places have one problem each, so of these only the topic is told."""
-    told = failure["problem"] if _could_not_reach(failure) else f"{failure['error']}: {failure['problem']}"
-    return f"{failure['topic']}: {told}" if failure["topic"] else told
-
-
-def _could_not_reach(failure: Mapping[str, Any]) -> bool:
-    """Whether only Airflow knows the failure, because a cluster did not answer."""
-    return bool(failure.get("cause") == ClusterUnreachable.__name__)
 
 
 def _beyond(broken: Sequence[BrokenLimit]) -> str:

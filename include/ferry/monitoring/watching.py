@@ -204,6 +204,7 @@ class FlowWatcher:
                 deadline = (entry for entry in self._whole.broken if not entry.topic)  # only a whole look asks for the runs
                 broken = (*deadline, *quick.broken)
                 status = replace(self._whole, partitions=quick.partitions, stopped=quick.stopped, broken=broken, stage=quick.stage)
+                status = replace(status, expired=quick.expired)
                 status = replace(status, last_stable_lags=quick.last_stable_lags, stage_since=quick.stage_since, ran=quick.ran)
             problem = ""
         except FerryError as refusal:

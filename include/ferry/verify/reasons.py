@@ -11,6 +11,7 @@ from ferry.wire.ranges import NO_END, Range, Ranges, outside, size, union, withi
 from ferry.wire.runs import DOWNSTREAM, end_of, offsets_of
 
 NOT_COPIED = "not copied yet"
+NOT_COPIED_SINCE = "not copied since the source topic was created again"
 NO_REMOTE_TOPIC = "not copied yet: there is no remote partition"
 SEEDED_OVER, BEFORE_START = "never copied: somebody set the position after it", "never copied: before the start of the flow"
 EXPIRED_SOURCE = "expired at the source after it was copied"
@@ -61,10 +62,11 @@ def not_covered(evidence: PartitionEvidence, planned: Iterable[tuple[Slice, Slic
             found.append((why, (entry.upstream_start, entry.upstream_end)))
         elif entry.kind in COPIES and has_expired(entry, evidence):
             found.append((EXPIRED_TARGET, (entry.upstream_start, entry.upstream_end)))
+    rest = NOT_COPIED_SINCE if evidence.receipts and not own else NOT_COPIED
     for start, end in outside(covered(own), *bounds.upstream):
         middle = min(end, max(start, evidence.position))
         seeded = min(middle, max(start, _last_seed(own)))
-        found += [(_seed_reason(own, seeded), (start, seeded)), (NOT_COPIED, (middle, end))]
+        found += [(_seed_reason(own, seeded), (start, seeded)), (rest, (middle, end))]
     entries = _joined(evidence, found, asked, Side.SOURCE)
     returning = within(evidence.excluded, *bounds.upstream)
     if returning:

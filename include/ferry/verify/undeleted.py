@@ -13,17 +13,19 @@ more than fit in memory, both logs are read several times, for a share of the ke
 """
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ferry.clusters.admin import ClusterAdmin
 from ferry.clusters.internal_batches import KeyValue
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.kept import kept_clients
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
+from ferry.copying.driver import CopyDriver
 from ferry.copying.fencing import RunLease
+from ferry.copying.lane_runner import InlineLaneRunner
+from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, FerryError, LogChanged, count_of
 from ferry.ledger.counters import ZERO
 from ferry.ledger.receipts import BY_OPERATOR, ReceiptKind, encode_receipt
@@ -41,6 +43,7 @@ KEYS_NAMED = 100
 KEY_SHOWN = 60
 # Of one transaction.
 KEYS_TOGETHER = 1_000
+LOCAL = "applications may write there too: delete the keys at the source, and let a run copy that"
 TOMBSTONES = f"{BY_OPERATOR}: tombstones of keys that the source deleted"
 
 
@@ -80,27 +83,46 @@ def check_tombstones(flow: Flow, request: VerifyRequest) -> None:
         raise ArgumentError("--write-tombstones goes by the newest record of each key: leave out --from and --until")
 
 
-def write_tombstones(flow: Flow, report: VerifyReport) -> Iterator[str]:
-    """Write what is due now where a verify has found such keys; says what it did. Supersedes an active run. ArgumentError, Superseded."""
+@dataclass(frozen=True)
+class Written:
+    """What became of the keys of one remote partition. `problem`: why no tombstone was written."""
+
+    remote_topic: str
+    partition: int
+    tombstones: int
+    problem: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.remote_topic}-{self.partition}: {self.problem or count_of(self.tombstones, 'tombstone') + ' written'}"
+
+
+def write_tombstones(flow: Flow, report: VerifyReport, run_id: str, tell: Callable[[Written], None]) -> None:
+    """Write what is due now where a verify has found such keys, and `tell` each partition. ArgumentError, Superseded.
+
+    It is a run of its own, `run_id`, of the topics concerned: so a run that follows gives way, and comes back.
+    """
     if not report.counts.get(DifferenceKind.UNDELETED):
         return
     # The report lists only the first differences, but every partition of which the source was compacted.
     partitions = {TopicPartition(entry.topic, entry.partition) for entry in report.not_covered if entry.reason.startswith(COMPACTION)}
-    with kept_clients(), RunLease(flow) as lease, InternalTopicReader(flow.target) as reader:
+    request = RunRequest(flow.name, run_id, topics=tuple(sorted({key.topic for key in partitions})))
+
+    def write(lease: RunLease) -> None:
         lease.take_lanes()
-        evidence = read_evidence(flow, VerifyRequest(flow.name, report.run_id, topics=tuple({key.topic for key in partitions})))
-        ledgers = len(reader.partitions(flow.ledger_topic))
-        for entry in (found for found in evidence.partitions if found.key in partitions):
-            where, due = f"{entry.remote_topic}-{entry.partition}", list(undeleted_keys(flow, entry))
-            if due and entry.topic == entry.remote_topic:
-                yield f"{where}: applications may write there too: delete the keys at the source, and let a run copy that"
-                continue
-            for places in (due[at : at + KEYS_TOGETHER] for at in range(0, len(due), KEYS_TOGETHER)):
-                keys = [record.key for record in reader.records_at(entry.remote_topic, {entry.partition: places})]
-                place = TopicPartition(flow.ledger_topic, entry.key.share(ledgers))
-                lease.write({entry.remote: [(key, None) for key in keys]}, partial(_explained, entry, report.run_id, place))
-            if due:
-                yield f"{where}: {count_of(len(due), 'tombstone')} written"
+        evidence = read_evidence(flow, VerifyRequest(flow.name, run_id, topics=request.topics))
+        with InternalTopicReader(flow.target) as reader:
+            ledgers = len(reader.partitions(flow.ledger_topic))
+            for entry in (found for found in evidence.partitions if found.key in partitions):
+                due = list(undeleted_keys(flow, entry))
+                local = entry.topic == entry.remote_topic
+                for places in (due[at : at + KEYS_TOGETHER] for at in range(0, 0 if local else len(due), KEYS_TOGETHER)):
+                    keys = [record.key for record in reader.records_at(entry.remote_topic, {entry.partition: places})]
+                    place = TopicPartition(flow.ledger_topic, entry.key.share(ledgers))
+                    lease.write({entry.remote: [(key, None) for key in keys]}, partial(_explained, entry, run_id, place))
+                if due:
+                    tell(Written(*entry.remote, 0 if local else len(due), LOCAL if local else ""))
+
+    CopyDriver(flow, request, InlineLaneRunner(), lambda _: None).under_the_fence(write)
 
 
 def _explained(
