@@ -21,7 +21,7 @@ ROOM ?= wire
 EXTRAS := --extra airflow --extra spark --extra otel
 MINUTES ?= 5
 
-.PHONY: help setup browser demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix services spark-drill yarn airflow-releases airflow-production exactness endings faults bounces soak hours page situations pictures coverage mutants bench latency quiet scale width tiered distance docs how-tos lock pythons dist spark-environment clean
+.PHONY: help setup browser prometheus demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix services spark-drill yarn airflow-releases airflow-production exactness endings faults bounces soak hours page situations pictures coverage mutants bench latency quiet scale width tiered distance docs how-tos lock pythons dist spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -39,7 +39,10 @@ demo-stop: setup ## Stop the demo and remove what it made
 browser: setup
 	@setup/browser.sh
 
-test: browser lint types ## Format, lint, types and all tests that do not take long; some use brokers, Spark, Airflow, a browser, kills
+prometheus: setup
+	@setup/prometheus.sh
+
+test: browser prometheus lint types ## Format, lint, types and all tests that do not take long; some use brokers, Spark, Airflow, a browser, kills
 	pytest -m "$(ALL) and not long" $(PARALLEL) --durations 15
 
 test-long: browser ## The tests that take long and are left out of test; those with a target of their own apart
@@ -131,7 +134,7 @@ pictures: browser ## The pictures in docs/images, anew, of the demo that runs (m
 	python -m tests.situations.pictures
 	python -m tests.situations.recording
 
-coverage: browser ## As test-all, and which lines no test reached
+coverage: browser prometheus ## As test-all, and which lines no test reached
 	pytest -m "$(ALL)" $(PARALLEL) --cov --cov-report=term:skip-covered
 
 mutants: setup ## One change at a time that a unit test must notice: make mutants ROOM=wire

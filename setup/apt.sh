@@ -9,3 +9,14 @@ apt_install() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq || true
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
 }
+
+# apt_unpack PACKAGE DIRECTORY: the package's files, without those of other packages, and without installing it. Needs no root, unless the
+# lists of packages are missing or old.
+apt_unpack() {
+    command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 127
+    local here=$PWD
+    cd "$2"
+    apt-get download -qq "$1" 2>/dev/null || { as_root apt-get update -qq && apt-get download -qq "$1"; } || { cd "$here"; return 1; }
+    cd "$here"
+    dpkg-deb -x "$2/$1"_*.deb "$2"
+}
