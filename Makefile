@@ -21,7 +21,7 @@ ROOM ?= wire
 EXTRAS := --extra airflow --extra spark --extra otel
 MINUTES ?= 5
 
-.PHONY: help setup browser prometheus demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix services spark-drill yarn airflow-releases airflow-production exactness endings faults bounces soak hours page situations pictures coverage mutants bench latency quiet scale width tiered distance docs how-tos lock pythons dist spark-environment clean
+.PHONY: help setup browser prometheus demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix services spark-drill yarn airflow-releases airflow-production exactness endings faults bounces soak hours page situations pictures coverage mutants bench spark-connector latency quiet scale width tiered distance docs how-tos lock pythons dist spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -143,6 +143,9 @@ mutants: setup ## One change at a time that a unit test must notice: make mutant
 bench: setup ## Side by side with MirrorMaker 2
 	python -m benchmarks.run
 	python -m benchmarks.idle
+
+spark-connector: setup ## Spark's own Kafka source and sink beside Ferry, in situations that a copy meets: a table
+	python -m benchmarks.spark_connector
 
 latency: setup ## How old records are on the target while runs follow, beside MirrorMaker 2: a table
 	python -m benchmarks.latency
