@@ -16,6 +16,8 @@ RUN pip install --no-cache-dir --no-deps --require-hashes -r requirements.txt
 COPY --chown=50000:0 pyproject.toml README.md LICENSE ./
 COPY --chown=50000:0 include ./include
 COPY --chown=50000:0 spark_jobs ./spark_jobs
+# Task logs and the page link to them.
+COPY --chown=50000:0 docs ./docs
 RUN pip install --no-cache-dir --no-deps -e .
 COPY --chown=50000:0 dags /opt/airflow/dags
 

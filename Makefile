@@ -8,7 +8,7 @@ export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 unexport PYTHONDONTWRITEBYTECODE
 PYTHON_DIRECTORIES := include demo tools tests dags spark_jobs benchmarks docs/examples
 # What has a target of its own is not among the tests.
-ALL := not parity and not migration and not bounces and not rights and not matrix and not services and not drill and not spark_drill and not installing and not production
+ALL := not parity and not migration and not bounces and not rights and not matrix and not services and not drill and not spark_drill and not installing and not production and not image
 # Of tests at a time: a third of the time a worker waits for brokers, so three keep two cores busy.
 WORKERS ?= 3
 # A file stays on one worker, with its clusters; tests/conftest.py puts the files that take longest first.
@@ -21,7 +21,7 @@ ROOM ?= wire
 EXTRAS := --extra airflow --extra spark --extra otel
 MINUTES ?= 5
 
-.PHONY: help setup browser prometheus demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix services spark-drill yarn airflow-releases airflow-production exactness endings faults bounces soak hours page situations pictures coverage mutants bench spark-connector latency quiet scale width tiered distance docs how-tos lock pythons dist spark-environment clean
+.PHONY: help setup browser prometheus demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix services spark-drill yarn airflow-releases airflow-production image exactness endings faults bounces soak hours page situations pictures coverage mutants bench spark-connector latency quiet scale width tiered distance docs how-tos lock pythons dist spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -119,6 +119,9 @@ airflow-releases: setup ## Ferry installed by pip into every minor release of Ai
 
 airflow-production: setup ## PostgreSQL with CeleryExecutor over Redis and with LocalExecutor, also killed workers and schedulers
 	FERRY_PRODUCTION=1 pytest -m production --durations 20
+
+image: setup ## Every step of the Dockerfile, without Docker: in a bare Debian, and a run there; needs root and debootstrap
+	pytest -m image --timeout 3600 --durations 5
 
 exactness: setup ## Translated offsets of 500 groups beside MirrorMaker 2's: make exactness SEED=7
 	python -m tests.exactness.run --seed $(SEED)

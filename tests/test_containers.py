@@ -51,6 +51,9 @@ def test_the_base_image_is_the_airflow_of_the_lock() -> None:
 def test_everything_that_is_copied_is_there_and_not_ignored() -> None:
     copied = [Path(source) for line in instructions("COPY") for source in line.split()[1:-1]]
     assert {Path("requirements.txt"), Path("include"), Path("spark_jobs"), Path("dags")} <= set(copied)
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
+    for part in map(Path, wheel["only-include"]):
+        assert {part, *part.parents} & set(copied), f"the wheel has {part}, the image does not"
     for source in copied:
         assert (ROOT / source).exists(), source
         files = [source] if (ROOT / source).is_file() else [file.relative_to(ROOT) for file in (ROOT / source).rglob("*.py")]
