@@ -64,7 +64,7 @@ class Root:
         """What the line prints, run as RUN does: as the user, in the directory, with the variables and the image's shell."""
         user, group = self.user.split(":")
         (home,) = re.findall(rf"^\w+:[^:]*:{user}:.*:(/[^:]*):", self.inside("/etc/passwd").read_text(), re.MULTILINE)
-        names = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--root", self.place, "--wd", self.directory, "--mount-proc"]
+        names = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--root", str(self.place), "--wd", self.directory, "--mount-proc"]
         machine = {name: value for name, value in os.environ.items() if REGISTRIES.fullmatch(name)}
         done = subprocess.run(
             [*names, "--setuid", user, "--setgid", group, *SHELL, line],
