@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import socket
 from datetime import timedelta
 from pathlib import Path
@@ -86,6 +87,14 @@ def test_the_tasks_and_their_order(bag: DagBag) -> None:
     assert (report.retries, report.trigger_rule) == (0, "all_done")
     assert all(dag.get_task(name).retries == 3 for name in TASKS[:3])
     assert [asset.name for asset in report.outlets] == ["ferry.A.B"]
+
+
+def test_the_bodies_of_tasks_can_be_copied(bag: DagBag) -> None:
+    """Airflow 3.0 copies them for `airflow dags test`."""
+    bodies = [task.python_callable for dag in bag.dags.values() for task in dag.tasks if hasattr(task, "python_callable")]
+    assert len(bodies) > 10
+    for body in bodies:
+        assert callable(copy.copy(body))
 
 
 def test_each_enabled_sync_is_a_task_of_its_own_after_the_copy(bag: DagBag) -> None:

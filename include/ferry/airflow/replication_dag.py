@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import MethodType
 from typing import Any
 
 from airflow.sdk import DAG, dag, task
@@ -12,6 +11,7 @@ from ferry.airflow import alerts, assets, flows, params, steps
 from ferry.airflow.dag_options import DagOptions
 from ferry.airflow.flows import FlowReference
 from ferry.airflow.spark_operators import CopyRecordsOperator
+from ferry.airflow.tasks import of_flow
 from ferry.config import Flow
 from ferry.monitoring.runs import COPY_TASK, REPORT_TASK
 
@@ -33,7 +33,7 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
     def replicate() -> None:
         def body(function: Callable[..., dict[str, Any]], task_id: str, **options: Any) -> Any:
             # One XCom a task: each value of a document would be another one, and Airflow 3.0 takes no null as one.
-            return task(task_id=task_id, multiple_outputs=False, **options)(MethodType(function, reference))
+            return task(task_id=task_id, multiple_outputs=False, **options)(of_flow(function, reference))
 
         late = {"trigger_rule": "all_done"}
         planned = body(steps.plan, "plan_run")()

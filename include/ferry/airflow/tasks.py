@@ -48,6 +48,15 @@ class JobFailedForGood(AirflowFailException, JobFailed):
     """A Spark job ended with an `exit_code` with which every other try would end too."""
 
 
+def of_flow(function: Callable[..., dict[str, Any]], flow: FlowReference) -> Callable[..., dict[str, Any]]:
+    """The body of a task: `function` with the flow as its first argument. A function of its own, because Airflow 3.0 copies bodies."""
+
+    def body(*arguments: Any) -> dict[str, Any]:
+        return function(flow, *arguments)
+
+    return body
+
+
 def leave(key: str, value: Callable[[Any], object]) -> None:
     """Leave `value(task instance)` as an XCom: to the report of the run, and for its note. Never raises: no task fails because of it."""
     try:

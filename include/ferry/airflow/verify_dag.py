@@ -1,7 +1,6 @@
 """The DAG that proves the copies of one flow: its form, its runbook, its two tasks."""
 
 from collections.abc import Mapping
-from types import MethodType
 from typing import Any
 
 from airflow.sdk import DAG, Context, Param, dag, get_current_context, task
@@ -10,7 +9,7 @@ from ferry.airflow.dag_options import DagOptions
 from ferry.airflow.flows import FlowReference, flow_for_running, verify_dag_id
 from ferry.airflow.params import checked_time, checked_topics, given_params, time_param, topics_param
 from ferry.airflow.spark_operators import FerrySparkOperator
-from ferry.airflow.tasks import EarlierTaskFailed, emit, say, typed_retries
+from ferry.airflow.tasks import EarlierTaskFailed, emit, of_flow, say, typed_retries
 from ferry.config import Flow
 from ferry.monitoring.measurements import verify_measurements
 from ferry.spark.submit import VERIFY_JOB
@@ -32,7 +31,7 @@ def verify_dag(flow: Flow, reference: FlowReference, options: DagOptions) -> DAG
         **options.of_dag_for_people(flow, reference, RETRY_SECONDS, "verify"),
     )
     def verify() -> None:
-        reported = task(task_id="report_outcome", multiple_outputs=False, retries=0)(MethodType(report, reference))
+        reported = task(task_id="report_outcome", multiple_outputs=False, retries=0)(of_flow(report, reference))
         VerifyCopiesOperator(task_id="compare_copies", **options.of_spark_task(flow, reference)) >> reported()
 
     return verify()
