@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 import yaml
 from tests.airflow.collector import Points
 from tests.waiting import NEVER_SECONDS, until
@@ -30,7 +31,8 @@ def program(name: str) -> str:
     """The path of `prometheus` or `promtool`: where setup/prometheus.sh looks for it."""
     own = os.environ.get("FERRY_PROMETHEUS")
     found = Path(own, name) if own else Path(shutil.which(name) or cache_directory() / "prometheus" / name)
-    assert os.access(found, os.X_OK), f"there is no {name}: run setup/prometheus.sh"
+    if not os.access(found, os.X_OK):
+        pytest.skip(f"there is no {name}: run setup/prometheus.sh")
     return str(found)
 
 
