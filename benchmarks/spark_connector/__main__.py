@@ -1,6 +1,6 @@
 """`python -m benchmarks.spark_connector`: Spark's own Kafka source and sink beside Ferry, one situation after the other.
 
-Prints a Markdown table; `--docs` puts it into docs/why-not-sparks-connector.md. Ends with 1 if Ferry was not exact where it should be.
+Prints a Markdown table; `--docs` puts it into docs/why-not-sparks-connector.md.
 """
 
 from __future__ import annotations

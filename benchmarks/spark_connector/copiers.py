@@ -20,7 +20,7 @@ from benchmarks.flow import Clusters, Flow
 from ferry.sandbox.jars import resolve_jars
 from ferry.spark.submit import spark_home
 
-# Spark starts in some seconds, and no situation has many records.
+# Spark starts in some seconds, and no situation has more than 300,000 records.
 RUN_SECONDS = 600.0
 # A failed task is tried again, as on a cluster.
 MASTER = "local[2,4]"

@@ -33,12 +33,11 @@ ONE_WAY_SECONDS = 0.025
 
 @dataclass
 class Stage:
-    """Both clusters and the copier of one situation. `far`: it reaches the source through the proxy."""
+    """Both clusters, the copier of one situation, and the directory of its files."""
 
     both: ProxiedClusters
     copier: Copier
     directory: Path
-    said: list[str] = field(default_factory=list)
 
     @property
     def source(self) -> str:
@@ -214,7 +213,7 @@ def delay(stage: Stage) -> str:
 
 @dataclass(frozen=True)
 class Situation:
-    """A row. `options`, `columns`: of Spark's job. `properties`: of Ferry's flow, FLOW stands for its name."""
+    """A row. `options`, `columns`, `hiccup`: of Spark's job. `far`: the source is reached through the proxy. `follows`: see the copiers."""
 
     title: str
     play: Callable[[Stage], str]
