@@ -9,9 +9,6 @@ from typing import Any
 
 from airflow.sdk import get_current_context
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
 
 from ferry.airflow.flows import FlowReference, flow_asset, flow_for_running, settings_of, sync_tasks
 from ferry.airflow.params import run_params
@@ -26,10 +23,10 @@ from ferry.monitoring.limits import limits_broken
 from ferry.monitoring.measurements import run_measurements, status_measurements
 from ferry.monitoring.runs import COPY_TASK
 from ferry.monitoring.status import status_after_run
+from ferry.pipeline.drawn_tables import draw
 from ferry.pipeline.report import UNFINISHED, keep_lag, keep_run
 from ferry.pipeline.run import Run
-from ferry.pipeline.tables import Table as ShownTable
-from ferry.pipeline.tables import plan_parts, report_parts, sync_line, sync_parts
+from ferry.pipeline.tables import Table, plan_parts, report_parts, sync_line, sync_parts
 from ferry.syncs.names import SyncName
 
 LOG_WIDTH = 160
@@ -196,14 +193,11 @@ def with_unended_syncs(found: RunReport, tasks: Mapping[str, str]) -> RunReport:
     return replace(found, failed=(*found.failed, *failures))
 
 
-def _show(parts: Iterable[str | ShownTable]) -> None:
+def _show(parts: Iterable[str | Table]) -> None:
     for part in parts:
         if isinstance(part, str):
             say(part)
         elif not part.rows:
             say(f"{part.title}: nothing")
         else:
-            table = Table(*part.columns, title=escape(part.title), title_justify="left")
-            for row in part.texts:
-                table.add_row(*map(Text, row))
-            Console(width=LOG_WIDTH, highlight=False, no_color=True).print(table)
+            draw(part, Console(width=LOG_WIDTH, no_color=True))

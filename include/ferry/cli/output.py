@@ -9,16 +9,14 @@ from shutil import get_terminal_size
 from textwrap import fill
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as DrawnTable
-from rich.text import Text
 
 from ferry.errors import ArgumentError
+from ferry.pipeline.drawn_tables import draw
 from ferry.pipeline.tables import Table
 
-# The width of tables in a pipe: narrow columns would break topic names.
+# The width of tables in a pipe.
 PIPED_WIDTH = 180
 # Of documents that have no version of their own.
 DOCUMENT_VERSION = 1
@@ -96,22 +94,6 @@ def show(parts: Iterable[Part]) -> None:
                 line(fill(part, get_terminal_size().columns, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
             case str():
                 line(part)
-            case Table():
-                _draw(_drawn(part))
             case _:
-                _draw(part)
-
-
-def _drawn(table: Table) -> DrawnTable:
-    """The table as rich draws it, with numbers aligned to the right."""
-    drawn = DrawnTable(title=escape(table.title) or None, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
-    for index, column in enumerate(table.columns):
-        numeric = bool(table.rows) and all(row[index] in (None, "") or isinstance(row[index], int | float) for row in table.rows)
-        drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
-    for row in table.texts:
-        drawn.add_row(*map(Text, row))
-    return drawn
-
-
-def _draw(drawn: DrawnTable) -> None:
-    Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH).print(drawn)
+                console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
+                draw(part, console) if isinstance(part, Table) else console.print(part)

@@ -1,0 +1,57 @@
+"""Draws tables as wide as a console, and breaks no word: people copy names from them.
+
+If the words of a table do not fit side by side, each row is a block instead: its first cell, and below it a line for each other cell.
+"""
+
+from collections.abc import Iterator, Sequence
+from textwrap import fill
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as DrawnTable
+from rich.text import Text
+
+from ferry.pipeline.tables import Table
+
+# Blanks around each column, and at the end of the line.
+AROUND, AT_END = 3, 1
+
+
+def draw(table: Table, console: Console) -> None:
+    """Print it; numbers are aligned to the right."""
+    texts = table.texts
+    columns = list(zip(table.columns, *texts, strict=True))
+    least = [max(len(word) for text in column for word in (text.split() or [""])) for column in columns]
+    room = console.width - AROUND * len(columns) - AT_END
+    if sum(least) > room:
+        console.out("\n".join(_blocks(table, texts, console.width)), highlight=False)
+        return
+    most = [max(len(line) for text in column for line in (text.splitlines() or [""])) for column in columns]
+    shown = DrawnTable(title=escape(table.title) or None, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
+    for index, (column, size) in enumerate(zip(table.columns, _widths(least, most, room), strict=True)):
+        numeric = bool(table.rows) and all(row[index] in (None, "") or isinstance(row[index], int | float) for row in table.rows)
+        shown.add_column(column, justify="right" if numeric else "left", width=size)
+    for row in texts:
+        shown.add_row(*map(Text, row))
+    console.print(shown)
+
+
+def _widths(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
+    """Each column gets what its words need. What is left goes to those that need little more, and the rest get equal shares."""
+    widths, left = list(least), room - sum(least)
+    order = sorted(range(len(widths)), key=lambda index: most[index] - least[index])
+    for place, index in enumerate(order):
+        more = min(most[index] - least[index], left // (len(order) - place))
+        widths[index] += more
+        left -= more
+    return widths
+
+
+def _blocks(table: Table, texts: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    if table.title:
+        yield table.title
+    for first, *others in texts:
+        cells = [("", first), *((f"  {column}: ", cell) for column, cell in zip(table.columns[1:], others, strict=True) if cell)]
+        for name, cell in cells:
+            yield fill(name + cell, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
