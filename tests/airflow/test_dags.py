@@ -242,6 +242,12 @@ def test_one_line_of_a_users_file_makes_the_dags(airflow_database: None, tmp_pat
     assert all(f" {tmp_path / 'mm2.properties'} --flow" in (dag.doc_md or "") for dag in bag.dags.values())
 
 
+def test_the_dags_of_failovers_can_be_left_out(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mm2.properties").write_text(CONFIG)
+    bag = users_dags(monkeypatch, tmp_path, ours='flows("mm2.properties", recovery=False)')
+    assert set(bag.dags) == {"ferry.A.B", "ferry.A.B.verify", "ferry.B.A", "ferry.B.A.verify"}
+
+
 def test_files_side_by_side(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "one").write_text(CONFIG.replace("B->A.enabled = true", "B->A.enabled = false"))
     (tmp_path / "two").write_text(CONFIG.replace("B", "C"))

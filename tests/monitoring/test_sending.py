@@ -108,3 +108,13 @@ def test_a_run_sends_what_mirror_maker_measures_under_its_names(
     done = ferry("run", path, "--flow", flow, "--master", "inline", environment=away)
     assert done.returncode == 0
     assert "warning: the metrics were not sent" in done.stderr
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(("environment", "expected"), [({}, None), ({"OTEL_RESOURCE_ATTRIBUTES": "service.instance.id=mine"}, "mine")])
+def test_runs_are_one_instance(environment: dict[str, str], expected: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an instance of its own, each run would begin new series beside the old ones."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    (resource,) = metrics_data([Measurement("records", 1.0)], 0, 1, environment).resource_metrics
+    assert resource.resource.attributes.get("service.instance.id") == expected

@@ -42,12 +42,14 @@ def flows(
     queue: str | None = None,
     executor_config: Mapping[str, Any] | None = None,
     default_args: Mapping[str, Any] | None = None,
+    recovery: bool = True,
 ) -> tuple[DAG, ...]:
     """The DAGs of each enabled flow of `config`: replication, verify, failover, failback and cut-over.
 
     `config`: an mm2.properties; a relative path is looked up beside the DAG file that calls. Without it, the files that the environment
     variable FERRY_CONFIG names; none if it is not set.
     `pool`, `queue`, `executor_config`: of the tasks that start Spark. `default_args`: of all tasks. `tags`: in addition to Ferry's.
+    `recovery`: also the DAGs of failover, failback and cut-over.
 
     ConfigError if a file cannot be read or is wrong: Airflow shows it as an import error.
     """
@@ -55,15 +57,15 @@ def flows(
     given = {name: value for name, value in spark_tasks.items() if value is not None}
     options = DagOptions(tuple(tags), dict(default_args or {}), given)
     paths = named_configs() if config is None else (_directory_of_the_caller() / Path(config).expanduser(),)
-    return tuple(dag for reference, flow in flows_for_parsing(paths) for dag in _dags_of(flow, reference, options))
+    return tuple(dag for reference, flow in flows_for_parsing(paths) for dag in _dags_of(flow, reference, options, recovery=recovery))
 
 
-def _dags_of(flow: Flow, reference: FlowReference, options: DagOptions) -> Iterable[DAG]:
+def _dags_of(flow: Flow, reference: FlowReference, options: DagOptions, *, recovery: bool) -> Iterable[DAG]:
     yield replication_dag(flow, reference, options)
     if not flow.copies:
         return
     yield verify_dag(flow, reference, options)
-    if HAS_APPROVALS:
+    if recovery and HAS_APPROVALS:
         from ferry.airflow.recovery_dags import recovery_dags  # noqa: PLC0415 - needs approvals
 
         yield from recovery_dags(flow, reference, options)

@@ -22,6 +22,7 @@ _PROTOCOLS = ("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCO
 _TIMEOUTS = ("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT")
 _TEMPORALITY = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"
 MISSING = "the metrics were not sent, because OpenTelemetry is not installed: pip install 'kafka-ferry[otel]'"
+INSTANCE = "service.instance.id"
 # So long a command that is done waits for a collector that does not answer, unless a variable says otherwise.
 SEND_SECONDS = 5.0
 
@@ -64,7 +65,10 @@ def metrics_data(found: Iterable[Measurement], began: int, now: int, environment
 
     by_name = grouped((one.name, one) for one in found)
     metrics = [_metric(name, ones, began, now, environment) for name, ones in by_name.items()]
-    resource = Resource.create({} if environment.get("OTEL_SERVICE_NAME") else {"service.name": "ferry"})
+    named = Resource.create({} if environment.get("OTEL_SERVICE_NAME") else {"service.name": "ferry"})
+    # The SDK draws one in each process, and each run would begin series of its own; one that the environment names stays.
+    drawn = INSTANCE if INSTANCE not in environment.get("OTEL_RESOURCE_ATTRIBUTES", "") else ""
+    resource = Resource({name: value for name, value in named.attributes.items() if name != drawn})
     return MetricsData([ResourceMetrics(resource, [ScopeMetrics(InstrumentationScope("ferry"), metrics, "")], "")])
 
 
