@@ -398,6 +398,7 @@ def test_the_documentation_can_be_read_where_no_checkout_is(page: Page) -> None:
         for name, anchor in re.findall(r'href="([a-z-]*\.md|)#([^"]+)"', answer.text):
             target = page.client.get(f"/ferry/docs/{name or path.name}", headers=headers).text
             assert f'id="{anchor}"' in target, f"{path.name} names {name}#{anchor}"
+    assert page.client.get("/ferry/docs/", headers=headers).text == page.client.get("/ferry/docs/index.md", headers=headers).text
     assert page.client.get("/ferry/docs/images/overview.png", headers=headers).headers["content-type"] == "image/png"
     for wrong in ("nothing.md", "../README.md", "..%2fREADME.md", "%2e%2e/pyproject.toml", "images"):
         assert page.client.get(f"/ferry/docs/{wrong}", headers=headers).status_code == 404, wrong

@@ -89,7 +89,8 @@ def test_the_first_look_says_how_each_flow_is(visit: Visit, scenario: str) -> No
     expect(card(page, FLOW)).to_contain_text(word)
     for text in texts:
         expect(page.locator("body")).to_contain_text(text)
-    expect(page.locator("footer")).to_have_text(f"Ferry {__version__}")
+    expect(page.locator("footer")).to_have_text(f"Ferry {__version__}, documentation")
+    expect(page.locator("footer a")).to_have_attribute("href", re.compile("/ferry/docs/$"))
     if scenario == "unreachable":
         expect(card(page, "B->C")).to_contain_text("Healthy")
         expect(card(page, FLOW).get_by_text("did not answer within 10 s")).to_have_count(1)

@@ -209,7 +209,8 @@ async def static(request: Request, path: str) -> Response:
 
 @files.get("/docs/{path:path}")
 async def documentation(request: Request, path: str) -> Response:
-    """The pages of the documentation, which logs and the page name, and their pictures."""
+    """The pages of the documentation, which logs and the page name, and their pictures. Without a name: where it starts."""
+    path = path or "index.md"
     if not path.endswith(".md"):
         return await _docs.get_response(path, request.scope)
     place, _ = await run_in_threadpool(_docs.lookup_path, path)

@@ -78,7 +78,7 @@ function Page() {
     ${ready
       ? html`<${Trouble} failure=${failure} document=${document.problem ? document : null} /><${Loaded} document=${document} place=${place} go=${go} again=${answer.again} />`
       : html`<${Read} answer=${answer} what="the flows">${() => null}<//>`}
-    ${document && html`<footer class="muted">Ferry ${document.release}</footer>`}
+    ${document && html`<footer class="muted">Ferry ${document.release}, <a href=${new URL("ferry/docs/", BASE)} target="_blank">documentation</a></footer>`}
   </div>`;
 }
 
