@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException
+from tests.airflow.variables import Variables
 from tests.alerting import callbacks
 
-from ferry.airflow import assets
+from ferry.airflow import assets, open_alerts
 from ferry.airflow.flows import FlowReference
 from ferry.config import load_config
 from ferry.config.settings import AlertSettings
@@ -34,13 +35,17 @@ class Events(dict[str, list[str]]):
 
 @pytest.fixture
 def announced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    variables = Variables()
+
     def announce(planned: dict[str, Any], *, most: int = 9, try_number: int = 1, read: tuple[RefreshedTopic, ...] = REFRESHED) -> list[str]:
         settings = AlertSettings(assets_max=most, callbacks=("tests.alerting.callbacks:tell",))
         config = tmp_path / "mm2.properties"
         config.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
         flow = replace(load_config(config).flow("A->B"), alerts=settings)
         events = Events()
-        context = {"ti": SimpleNamespace(try_number=try_number, log_url="http://x/log"), "outlet_events": events}
+        task = SimpleNamespace(try_number=try_number, log_url="http://x/log", dag_id="ferry.A.B", task_id="announce_topics")
+        context = {"ti": task, "outlet_events": events}
+        monkeypatch.setattr(open_alerts, "Variable", variables)
         monkeypatch.setattr(assets, "get_current_context", lambda: context)
         monkeypatch.setattr(assets, "flow_for_running", lambda _: flow)
         monkeypatch.setattr(assets, "request_of", lambda *_: SimpleNamespace(run_id="r1"))
@@ -61,6 +66,11 @@ def test_topics_beyond_the_limit_raise_an_alert(announced: Any) -> None:
     assert announced(COPIED, most=2) == ["ferry://B/topics/A.heartbeats 5", "ferry://B/topics/A.orders 5"]
     ((_, alert),) = callbacks.TOLD
     assert "not announced: 1 refreshed topic, A.payments" in str(alert)
+    announced(COPIED)
+    ((_, over),) = callbacks.TOLD
+    assert (over["key"], over["resolved"]) == (alert["key"], True)
+    announced(COPIED)
+    assert not callbacks.TOLD, "once"
 
 
 def test_zero_switches_the_events_off_and_is_no_limit(announced: Any) -> None:

@@ -173,3 +173,14 @@ def test_a_run_tells_downstream_dags_collectors_and_people(stage: Stage) -> None
     assert sum(value for _, value in found["record-count"]) == 30
     assert [value for tags, value in found["run-records"]] == [30]
     assert max(value for _, value in found["lag-records"]) == 7
+
+    again = {"logical_date": None, "conf": {}}
+    runs = []
+    for _ in range(2):
+        runs.append(stage.call("POST", f"/dags/{stage.dag}/dagRuns", again)["dag_run_id"])
+        stage.wait(lambda: stage.api.run_state(stage.dag, runs[-1]).finished, "the run never ended")
+    assert [stage.api.run_state(stage.dag, entry).state for entry in runs] == ["success", "success"]
+    over = [alert for alert in stage.told() if alert["resolved"]]
+    assert [(alert["key"], alert["run_id"]) for alert in over if alert["kind"] == "limit"] == [(limit["key"], runs[0])], "once"
+    assert {alert["run_id"] for alert in over if alert["kind"] == "deadline"} == {run, *runs}
+    assert not stage.call("GET", "/variables")["variables"]

@@ -14,17 +14,27 @@ from rich.console import Console
 
 from ferry.cli.watch import _single_keys
 from ferry.cli.watch_screen import GRACE_SECONDS, screen
-from ferry.monitoring.watching import FlowFrame
+from ferry.monitoring.watching import FlowFrame, TopicLag
 
 pytestmark = pytest.mark.unit
 
 VALUES = 6
 
 
-def drawn(entry: FlowFrame, now: float) -> str:
-    console = Console(width=120, record=True, file=StringIO())
-    console.print(screen([entry], 10.0, now))
+def drawn(entry: FlowFrame, now: float, width: int = 120) -> str:
+    console = Console(width=width, record=True, file=StringIO())
+    console.print(screen([entry], 10.0, now, width))
     return console.export_text()
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"), [(60, "a" * 9 + "…" + "a" * 6 + "-12"), (80, "a" * 19 + "…" + "a" * 16 + "-12"), (320, "a" * 246 + "-12")]
+)
+def test_a_long_name_is_shortened_in_its_middle_and_stays_on_its_line(width: int, shown: str) -> None:
+    lags = (TopicLag("a" * 246 + "-12", 1_234_567, 3600.0, 7200.0), TopicLag("orders", 1, 2.0, None))
+    entry = FlowFrame("A->B", 1000.0, "behind", 900.0, topics=lags, lagging_topics=2)
+    (line,) = [line for line in drawn(entry, 1000.0, width).splitlines() if "1,234,567" in line]
+    assert line.split()[1:] == [shown, "1,234,567", "60", "min", "2", "h", "│"], line
 
 
 def test_an_old_panel_tells_its_age() -> None:
@@ -39,7 +49,7 @@ def test_an_old_panel_tells_its_age() -> None:
 )
 def test_the_title_of_a_panel_says_what_its_verdict_says(health: str, told: str) -> None:
     entry = FlowFrame("A->B", 1000.0, "up to date", 900.0, health=health, verdict="A->B is …", run={"run_id": "r", "state": "refused"})
-    (panel,) = screen([entry], 10.0, 1000.0).renderables[1:]  # type: ignore[union-attr]
+    (panel,) = screen([entry], 10.0, 1000.0, 120).renderables[1:]  # type: ignore[union-attr]
     assert (panel.border_style == "green") is (health == "healthy")
     assert f"A->B: {told} for 100 s" in drawn(entry, 1000.0)
     assert "last run refused (r)" in drawn(entry, 1000.0)

@@ -1,4 +1,5 @@
-"""Alerts from Airflow: about tasks that failed for good, about first tries that failed, and about runs that did not end in time.
+"""Alerts from Airflow: about tasks that failed for good, about first tries that failed, and about runs that did not end in time. When a
+task no longer finds what it has alerted of, an alert says that this is resolved.
 
 The failure callback of a task runs in the task's own process after Airflow knows the task's state, so nothing here can change that state.
 These failures raise no alert, because another alert or another try covers them: a try that will be repeated (a flow may ask for a warning
@@ -9,14 +10,15 @@ failure of the copy.
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from ferry.airflow.flows import FlowReference, settings_of
+from ferry.airflow.open_alerts import resolved, tell
 from ferry.airflow.tasks import EarlierTaskFailed, JobFailed
-from ferry.airflow.versions import with_deadline
+from ferry.airflow.versions import AIRFLOW, FIRST_WITH_DEADLINES, with_deadline
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
@@ -24,7 +26,7 @@ from ferry.config.flow import with_commands
 from ferry.config.settings import DEADLINE_SECONDS, AlertSettings
 from ferry.errors import ExitCode, FerryError, LimitsBroken, PartitionsFailed, Superseded
 from ferry.monitoring.limits import limit_alerts
-from ferry.monitoring.runs import COPY_TASK, REPORT_TASK, SYNC_TASKS
+from ferry.monitoring.runs import ANNOUNCE_TASK, COPY_TASK, REPORT_TASK, SYNC_TASKS
 
 TASK_DIED = "TaskDied"
 ENDED = frozenset({"success", "failed"})
@@ -38,30 +40,52 @@ Callback = Callable[[Mapping[str, Any]], None]
 
 def on_failure(flow: FlowReference) -> Callback:
     """The callback for a task of the flow that failed for good."""
-    return _callback(flow, lambda _, context: [] if _told_elsewhere(context) else failure_alerts(flow, context))
+
+    def for_good(settings: AlertSettings, context: Mapping[str, Any]) -> None:
+        found = [] if _told_elsewhere(context) else failure_alerts(flow, context)
+        # A task that failed in the middle has not seen the rest. Limits are measured together.
+        measured = bool(found) and all(alert.kind is AlertKind.LIMIT for alert in found)
+        tell(settings, context["ti"], str(context["run_id"]), found, is_all=measured)
+        _tell_late_end(flow, settings, context)
+
+    return _callback(flow, for_good)
+
+
+def on_success(flow: FlowReference) -> Callback:
+    """The callback for a task of the flow that succeeded. If the report finds nothing wrong, neither is anything wrong with the copy."""
+
+    def nothing_found(settings: AlertSettings, context: Mapping[str, Any]) -> None:
+        task, run_id = context["ti"], str(context["run_id"])
+        if task.task_id != ANNOUNCE_TASK:  # it tells by itself what it found, and succeeds
+            tell(settings, task, run_id, (), is_all=True)
+        if task.task_id == REPORT_TASK:
+            tell(settings, task, run_id, (), is_all=True, task_id=COPY_TASK)
+        _tell_late_end(flow, settings, context)
+
+    return _callback(flow, nothing_found)
 
 
 def on_retry(flow: FlowReference) -> Callback:
     """The callback for a task of the flow that failed and will be tried again."""
 
-    def first_failure(settings: AlertSettings, context: Mapping[str, Any]) -> list[Alert]:
+    def first_failure(settings: AlertSettings, context: Mapping[str, Any]) -> None:
         if not settings.on_first_failure or context["ti"].try_number != 1 or _told_elsewhere(context):
-            return []
+            return
         found = failure_alerts(flow, context)
-        return [replace(alert, severity=Severity.WARNING, message=f"{alert.message}; Airflow will try it again") for alert in found]
+        warnings = (replace(alert, severity=Severity.WARNING, message=f"{alert.message}; Airflow will try it again") for alert in found)
+        tell(settings, context["ti"], str(context["run_id"]), warnings, is_all=False)
 
     return _callback(flow, first_failure)
 
 
-def _callback(flow: FlowReference, alerts: Callable[[AlertSettings, Mapping[str, Any]], list[Alert]]) -> Callback:
-    def tell(context: Mapping[str, Any]) -> None:
+def _callback(flow: FlowReference, act: Callable[[AlertSettings, Mapping[str, Any]], None]) -> Callback:
+    def ended(context: Mapping[str, Any]) -> None:
         try:
-            settings = settings_of(flow).alerts
-            deliver(settings, alerts(settings, context))
+            act(settings_of(flow).alerts, context)
         except Exception as problem:  # noqa: BLE001 - a task that has failed must not fail in another way
             log.warning("the alert could not be made: %s", type(problem).__name__)
 
-    return tell
+    return ended
 
 
 def failure_alerts(reference: FlowReference, context: Mapping[str, Any]) -> list[Alert]:
@@ -128,7 +152,12 @@ def deadline_missed(config: str, flow: str, context: Mapping[str, Any]) -> None:
     if run.get("state") in ENDED:  # Airflow keeps the deadline of a failed run
         return
     run_id, dag = str(run.get("dag_run_id", "")), str(run.get("dag_id", ""))
-    alert = Alert(
+    url = f"{conf.get('api', 'base_url', fallback='').rstrip('/')}/dags/{dag}/runs/{quote(run_id, safe='')}"
+    deliver(settings, [_late(flow, settings, run_id, url)])
+
+
+def _late(flow: str, settings: AlertSettings, run_id: str, url: str) -> Alert:
+    return Alert(
         flow=flow,
         kind=AlertKind.DEADLINE,
         severity=Severity.ERROR,
@@ -137,6 +166,19 @@ def deadline_missed(config: str, flow: str, context: Mapping[str, Any]) -> None:
         next_step="look at the run in Airflow: is a task running, waiting for a slot, or being tried again? ferry status shows the lag",
         limit=settings.deadline_seconds,
         run_id=run_id,
-        url=f"{conf.get('api', 'base_url', fallback='').rstrip('/')}/dags/{dag}/runs/{quote(run_id, safe='')}",
+        url=url,
     )
-    deliver(settings, [alert])
+
+
+def _tell_late_end(flow: FlowReference, settings: AlertSettings, context: Mapping[str, Any]) -> None:
+    """With the report a run ends. If that is after its deadline, deadline_missed has sent an alert.
+
+    A task does not learn when its run was queued. People queue one when they trigger it; Airflow starts the others at once, as a rule.
+    """
+    task, run, run_id = context["ti"], context["dag_run"], str(context["run_id"])
+    if task.task_id != REPORT_TASK or settings.deadline_seconds is None or AIRFLOW < FIRST_WITH_DEADLINES:
+        return
+    queued = run.run_after if run.run_type == "manual" else run.start_date
+    if datetime.now(UTC) - queued > timedelta(seconds=settings.deadline_seconds):
+        url = str(task.log_url)
+        deliver(settings, [resolved(_late(flow.name, settings, run_id, url), run_id, url)])

@@ -10,11 +10,11 @@ from typing import Any
 from airflow.sdk import Asset, AssetAlias, get_current_context
 
 from ferry.airflow.flows import FlowReference, dag_id, flow_for_running
+from ferry.airflow.open_alerts import tell
 from ferry.airflow.steps import request_of
 from ferry.airflow.tasks import NOT_PLANNED, say, typed_retries
 from ferry.airflow.versions import AirflowSkipException
 from ferry.alerting.alert import Alert, AlertKind, Severity
-from ferry.alerting.delivering import deliver
 from ferry.config import Flow
 from ferry.config.settings import ASSETS_MAX
 from ferry.errors import count_of
@@ -51,16 +51,16 @@ def announce(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict[str
         asset = Asset(f"ferry://{settings.target.alias}/topics/{topic.remote_topic}", group="ferry")
         events.add(asset, extra=topic.facts(flow.name, run_id))
         say(f"{topic.remote_topic}: {count_of(topic.records, 'record')} in {count_of(len(topic.partitions), 'partition')}")
-    if left_out:
-        _tell_left_out(settings, run_id, left_out, str(context["ti"].log_url))
+    task = context["ti"]
+    tell(settings.alerts, task, run_id, [_left_out(settings, run_id, left_out, str(task.log_url))] if left_out else (), is_all=True)
     return {"announced": len(told), "left_out": len(left_out)}
 
 
-def _tell_left_out(flow: Flow, run_id: str, left_out: tuple[RefreshedTopic, ...], url: str) -> None:
+def _left_out(flow: Flow, run_id: str, left_out: tuple[RefreshedTopic, ...], url: str) -> Alert:
     for topic in left_out:
         say(f"{topic.remote_topic}: refreshed, but not announced: {ASSETS_MAX} = {flow.alerts.assets_max}")
     message = f"{flow.name}: not announced: {count_of(len(left_out), 'refreshed topic')}, {left_out[0].remote_topic} the first of them"
-    alert = Alert(
+    return Alert(
         flow.name,
         AlertKind.ASSETS,
         Severity.WARNING,
@@ -72,4 +72,3 @@ def _tell_left_out(flow: Flow, run_id: str, left_out: tuple[RefreshedTopic, ...]
         run_id=run_id,
         url=url,
     )
-    deliver(flow.alerts, [alert])

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from ferry.airflow.alerts import on_failure, on_retry
+from ferry.airflow.alerts import on_failure, on_retry, on_success
 from ferry.airflow.flows import START_DATE, TAG, FlowReference
 from ferry.config import Flow
 
-ALERTS = {"on_failure_callback": on_failure, "on_retry_callback": on_retry}
+ALERTS = {"on_failure_callback": on_failure, "on_retry_callback": on_retry, "on_success_callback": on_success}
 
 
 @dataclass(frozen=True)

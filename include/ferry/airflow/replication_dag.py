@@ -13,7 +13,7 @@ from ferry.airflow.flows import FlowReference
 from ferry.airflow.spark_operators import CopyRecordsOperator
 from ferry.airflow.tasks import of_flow
 from ferry.config import Flow
-from ferry.monitoring.runs import COPY_TASK, REPORT_TASK
+from ferry.monitoring.runs import ANNOUNCE_TASK, COPY_TASK, REPORT_TASK
 
 RETRY_SECONDS = 30
 
@@ -45,7 +45,7 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
             **options.of_spark_task(flow, reference),
         )
         synced = [body(steps.sync, task_id, **late)(name, planned) for task_id, name in flows.sync_tasks(flow).items()]
-        announced = body(assets.announce, "announce_topics", outlets=[assets.topics_alias(flow)], **late)(planned)
+        announced = body(assets.announce, ANNOUNCE_TASK, outlets=[assets.topics_alias(flow)], **late)(planned)
         limits = body(steps.check_limits, "check_limits", **late)(planned)
         reported = body(steps.report, REPORT_TASK, outlets=[flows.flow_asset(flow)], retries=0, **late)(planned, prepared)
         # A flow may have no syncs: the report waits for the copy all the same.

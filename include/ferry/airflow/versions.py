@@ -50,14 +50,15 @@ def is_there(module: str) -> bool:
 
 
 AIRFLOW = tuple(map(int, version("apache-airflow-core").split(".")[:2]))
+FIRST_WITH_DEADLINES = (3, 2)  # 3.1 has some, but calls no synchronous callback
 SPARK_PROVIDER = "apache-airflow-providers-apache-spark"
 # A person can confirm a task since 3.1, with a standard provider that has the operator.
 HAS_APPROVALS = AIRFLOW >= (3, 1) and is_there("airflow.providers.standard.operators.hitl")
 
 
 def with_deadline(interval: timedelta, callback: str, arguments: dict[str, str], name: str) -> dict[str, Any]:
-    """Arguments of a DAG whose runs must end `interval` after they are queued. None before 3.2, which calls no synchronous callback."""
-    if AIRFLOW < (3, 2):
+    """Arguments of a DAG whose runs must end `interval` after they are queued. None before FIRST_WITH_DEADLINES."""
+    if AIRFLOW < FIRST_WITH_DEADLINES:
         return {}
     from airflow.sdk.definitions.callback import SyncCallback  # noqa: PLC0415 - no such module before 3.2
     from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference  # noqa: PLC0415 - likewise

@@ -29,7 +29,7 @@ class Severity(StrEnum):
 class Alert:
     """One alert. `what`: a limit's key or the class of an error; `value` and `limit`: in the unit of the limit's key, if it is a limit.
 
-    `url`: of the task's log in Airflow, or empty.
+    `url`: of the task's log in Airflow, or empty. `resolved`: the problem is over.
     """
 
     flow: str
@@ -42,6 +42,7 @@ class Alert:
     limit: float | None = None
     run_id: str = ""
     url: str = ""
+    resolved: bool = False
 
     @property
     def key(self) -> str:

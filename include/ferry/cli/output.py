@@ -10,7 +10,6 @@ from textwrap import fill
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table as DrawnTable
 
 from ferry.errors import ArgumentError
 from ferry.pipeline.drawn_tables import draw
@@ -34,7 +33,7 @@ class Aside(str):
     __slots__ = ()
 
 
-Part = str | Table | DrawnTable
+Part = str | Table
 
 
 def complaint(problem: object) -> Aside:
@@ -95,5 +94,4 @@ def show(parts: Iterable[Part]) -> None:
             case str():
                 line(part)
             case _:
-                console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
-                draw(part, console) if isinstance(part, Table) else console.print(part)
+                draw(part, Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH))

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table as DrawnTable
-from rich.text import Text
 
 from ferry.cli.options import AnyFlow, AsJson, Config, FlowName, load_flow
 from ferry.cli.output import Aside, Part, answer, complaint, notice
 from ferry.cli.prompts import Asker
+from ferry.clusters.partitions import grouped
 from ferry.doctor.finding import Finding, Verdict, exit_code
 from ferry.ending import interrupted_by_signals
 from ferry.errors import ArgumentError, count_of
@@ -121,18 +119,9 @@ def doctor(config: OptionalConfig = None, flow: AnyFlow = None, as_json: AsJson 
 def _doctor_parts(findings: list[Finding], counts: dict[str, int], config: Path | None, flow: str | None) -> Iterator[Part]:
     from ferry.config import load_config
 
-    colours = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.FAILURE: "bold red"}
-    for where in dict.fromkeys(entry.where for entry in findings):
-        drawn = DrawnTable(title=where, title_justify="left", header_style="bold", box=SIMPLE_HEAD, expand=False)
-        drawn.add_column("")
-        drawn.add_column("check", no_wrap=True)
-        drawn.add_column("found; what to do", overflow="fold")
-        for entry in (entry for entry in findings if entry.where == where):
-            told = Text(entry.found)
-            if entry.fix:
-                told.append(f"\n→ {entry.fix}", style="cyan")
-            drawn.add_row(Text(entry.verdict.value, style=colours[entry.verdict]), entry.check, told)
-        yield drawn
+    for where, entries in grouped((entry.where, entry) for entry in findings).items():
+        rows = [(entry.verdict, entry.check, f"{entry.found}\n→ {entry.fix}" if entry.fix else entry.found) for entry in entries]
+        yield Table(where, ("", "check", "found; what to do"), rows)
     yield f"{counts['ok']} ok, {count_of(counts['warning'], 'warning')}, {count_of(counts['failure'], 'failure')}"
     failed = [entry for entry in findings if entry.verdict is Verdict.FAILURE]
     if failed:

@@ -65,7 +65,7 @@ def _draw(watcher: Watcher, interval: float) -> None:
 
     with _single_keys() as keys, Live(console=Console(highlight=False), screen=True, auto_refresh=False) as live:
         while watcher.problem is None:
-            live.update(screen(watcher.frames, interval, time.time()), refresh=True)
+            live.update(screen(watcher.frames, interval, time.time(), live.console.width), refresh=True)
             if keys is None:
                 time.sleep(TICK_SECONDS)
             elif select.select([keys], [], [], TICK_SECONDS)[0] and os.read(keys, 64)[:1] in {b"q", b"Q", b"\x03", b""}:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from ferry.errors import count_of, span
 from ferry.monitoring.watching import UNREACHABLE, FlowFrame
+from ferry.pipeline.drawn_tables import shortened
 
 _COLOURS = {"up to date": "green", "following": "green", "copying": "cyan", "behind": "yellow", UNREACHABLE: "bold red"}
 
@@ -18,11 +19,16 @@ _COLOURS = {"up to date": "green", "following": "green", "copying": "cyan", "beh
 _ILL = dict.fromkeys(("loss", "failing"), "bold red") | dict.fromkeys(("missing", "paused", "never_ran", "lagging"), "yellow")
 # A panel counts as old when its look began more than two intervals and this time ago.
 GRACE_SECONDS = 5.0
+# Of the table of topics: its numbers, what stands around its columns, and the least that is left of a name.
+COLUMNS = ("records", "oldest", "headroom")
+AROUND_COLUMNS = 17
+LEAST_NAME = 12
 
 
-def screen(frames: Iterable[FlowFrame], interval: float, now: float) -> RenderableType:
+def screen(frames: Iterable[FlowFrame], interval: float, now: float, width: int) -> RenderableType:
+    """`width`: of the terminal, in cells."""
     head = Text(f"ferry watch   {_clock(now)}   every {interval:g} s   q or Ctrl-C: leave", style="dim")
-    panels: list[RenderableType] = [*(_panel(entry, now, interval) for entry in frames)] or [Text("looking for the first time …")]
+    panels: list[RenderableType] = [*(_panel(entry, now, interval, width) for entry in frames)] or [Text("looking for the first time …")]
     return Group(head, *panels)
 
 
@@ -37,7 +43,7 @@ def one_line(entry: FlowFrame) -> str:
     return f"{_clock(entry.at)} {'; '.join([*parts, *entry.warnings])}"
 
 
-def _panel(entry: FlowFrame, now: float, interval: float) -> Panel:
+def _panel(entry: FlowFrame, now: float, interval: float, width: int) -> Panel:
     colour, age = _ILL.get(entry.health, _COLOURS[entry.state]), now - entry.at
     ill = f"{entry.health.replace('_', ' ')}, " if entry.health in _ILL else ""
     # While a look hangs, the panel is old: nobody knows whether the state lasts.
@@ -52,7 +58,7 @@ def _panel(entry: FlowFrame, now: float, interval: float) -> Panel:
         body = [
             Text(entry.verdict),
             _facts(entry),
-            *([_topics(entry)] if entry.topics else ()),
+            *([_topics(entry, width)] if entry.topics else ()),
             *(Text(text, "yellow") for text in entry.warnings),
         ]
         if entry.next_step:
@@ -76,13 +82,16 @@ def _facts(entry: FlowFrame) -> Table:
     return grid
 
 
-def _topics(entry: FlowFrame) -> Table:
+def _topics(entry: FlowFrame, width: int) -> Table:
+    numbers = [(f"{topic.records:,}", _span(topic.seconds), _span(topic.headroom_seconds)) for topic in entry.topics]
+    taken = sum(max(map(len, column)) for column in zip(COLUMNS, *numbers, strict=True))
+    left = max(LEAST_NAME, width - taken - AROUND_COLUMNS)
     drawn = Table(box=SIMPLE_HEAD, header_style="bold", title_justify="left")
-    drawn.add_column(f"biggest of {count_of(entry.lagging_topics, 'topic')} with lag", overflow="fold")
-    for name in ("records", "oldest", "headroom"):
-        drawn.add_column(name, justify="right")
-    for topic in entry.topics:
-        drawn.add_row(Text(topic.topic), f"{topic.records:,}", _span(topic.seconds), _span(topic.headroom_seconds))
+    drawn.add_column(f"biggest of {count_of(entry.lagging_topics, 'topic')} with lag")
+    for name in COLUMNS:
+        drawn.add_column(name, justify="right", no_wrap=True)
+    for topic, cells in zip(entry.topics, numbers, strict=True):
+        drawn.add_row(Text(shortened(topic.topic, left), no_wrap=True), *cells)
     return drawn
 
 

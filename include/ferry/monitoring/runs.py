@@ -22,7 +22,8 @@ _WELL = frozenset({RunState.DONE, RunState.NOTHING_NEW})
 # What the runs topic says of a run without a result; "": it does not know the run.
 _WITHOUT_RESULT = frozenset({RunState.RUNNING, RunState.FOLLOWING, ""})
 # Ids of tasks of a flow's DAG; the ids of syncs begin with SYNC_TASKS.
-COPY_TASK, LIMITS_TASK, REPORT_TASK, SYNC_TASKS = "copy_records", "check_limits", "report_outcome", "sync_"
+COPY_TASK, ANNOUNCE_TASK, LIMITS_TASK = "copy_records", "announce_topics", "check_limits"
+REPORT_TASK, SYNC_TASKS = "report_outcome", "sync_"
 _AIRFLOW_RUNS, _AIRFLOW_FAILED = frozenset({"queued", "running"}), "failed"
 
 

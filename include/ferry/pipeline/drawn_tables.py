@@ -16,6 +16,8 @@ from ferry.pipeline.tables import Table
 
 # Blanks around each column, and at the end of the line.
 AROUND, AT_END = 3, 1
+# Of cells that say how something stands.
+COLOURS = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 
 
 def draw(table: Table, console: Console) -> None:
@@ -33,8 +35,14 @@ def draw(table: Table, console: Console) -> None:
         numeric = bool(table.rows) and all(row[index] in (None, "") or isinstance(row[index], int | float) for row in table.rows)
         shown.add_column(column, justify="right" if numeric else "left", width=size)
     for row in texts:
-        shown.add_row(*map(Text, row))
+        shown.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row))
     console.print(shown)
+
+
+def shortened(name: str, width: int) -> str:
+    """The name, or its beginning and its end: the end tells similar names apart."""
+    begin = (width - 1) // 2
+    return name if len(name) <= width else f"{name[:begin]}…{name[len(name) - (width - 1 - begin) :]}"
 
 
 def _widths(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:

@@ -1,0 +1,60 @@
+"""Which alerts a task has sent that are not resolved yet. So Ferry says once that an alert is over.
+
+A Variable of Airflow remembers them, because it outlives the run, and also Airflow's DAG processor can write it, which tells the alert of a
+task that died. It is there only while an alert is open. If it cannot be read or written, alerts are sent all the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, replace
+from typing import Any
+
+from airflow.sdk import Variable
+
+from ferry.alerting.alert import Alert
+from ferry.alerting.delivering import deliver
+from ferry.config.settings import AlertSettings
+from ferry.wire.documents import read_as
+
+PREFIX = "ferry_open_alerts"
+
+log = logging.getLogger(__name__)
+
+
+def tell(settings: AlertSettings, task: Any, run_id: str, found: Iterable[Alert], *, is_all: bool, task_id: str = "") -> None:
+    """Send the alerts that the task has `found`. `is_all`: nothing else is wrong, so what it sent before and did not find now is resolved.
+
+    `task`: the task instance; `task_id`: of another task of its run, whose alerts these are.
+    """
+    if not settings.callbacks:
+        return
+    place = f"{PREFIX}.{task.dag_id}.{task_id or task.task_id}"
+    new = {alert.key: alert for alert in found}
+    before = _tried(lambda: _read(place)) or {}
+    over = [alert for key, alert in before.items() if key not in new] if is_all else []
+    deliver(settings, [*(resolved(alert, run_id, str(task.log_url)) for alert in over), *new.values()])
+    left = new if is_all else {**before, **new}
+    if left:
+        _tried(lambda: Variable.set(place, list(map(asdict, left.values())), serialize_json=True))
+    elif before:
+        _tried(lambda: Variable.delete(place))
+
+
+def resolved(alert: Alert, run_id: str, url: str) -> Alert:
+    """That the alert is over, as the run with this id found."""
+    return replace(alert, resolved=True, message=f"resolved: {alert.message}", next_step="", run_id=run_id, url=url)
+
+
+def _read(place: str) -> dict[str, Alert]:
+    written = Variable.get(place, default=None, deserialize_json=True) or ()
+    return {alert.key: alert for alert in (read_as(Alert, document) for document in written)}
+
+
+def _tried(act: Callable[[], Any]) -> Any:
+    try:
+        return act()
+    except Exception as trouble:  # noqa: BLE001 - Airflow's, a secrets backend's, or a value that somebody else wrote
+        log.warning("open alerts could not be remembered: %s", type(trouble).__name__)
+        return None
