@@ -130,7 +130,7 @@ page: browser ## The page in a browser; pictures of every view and state in .fer
 	rm -rf .ferry/page-screenshots
 	FERRY_PAGE_SCREENSHOTS=$(CURDIR)/.ferry/page-screenshots pytest -m browser --durations 5
 
-situations: browser ## What page, status, Airflow and alerts say in eleven situations on real clusters, for a person to read: about 15 minutes
+situations: browser ## What page, status, Airflow and alerts say in sixteen situations on real clusters, for a person to read: about 25 minutes
 	python -m tests.situations.run
 
 pictures: browser ## The pictures in docs/images, anew, of the demo that runs (make demo), and the recording of a killed run

@@ -42,9 +42,10 @@ class Keeper:
         for look, options in LOOKS.items():
             with self._context(options) as context:
                 self._picture(context, f"{stage.airflow.url}/plugin/ferry", directory / f"{look}.png", page_of_ferry=True)
-        with self._context(LOOKS["page-light"]) as context:
-            address = f"{stage.airflow.url}/dags/{stage.dag}/runs/{stage.last_run}"
-            self._picture(context, address, directory / "airflow-run.png", page_of_ferry=False)
+        if stage.last_run:
+            with self._context(LOOKS["page-light"]) as context:
+                address = f"{stage.airflow.url}/dags/{stage.dag}/runs/{stage.last_run}"
+                self._picture(context, address, directory / "airflow-run.png", page_of_ferry=False)
         status = stage.ferry("status").splitlines(keepends=True)
         (directory / "status.txt").write_text("".join(status[:STATUS_LINES]), encoding="utf-8")
         (directory / "airflow.txt").write_text("\n".join(told_by_airflow(stage)) + "\n", encoding="utf-8")
@@ -98,6 +99,9 @@ def logged_in(browser: Browser, stage_url: str, user: str, password: str) -> Any
 
 def told_by_airflow(stage: Stage) -> Iterator[str]:
     """The last run as Airflow shows it: its state and its note, each task's state, and of tasks that failed the error in their log."""
+    if not stage.last_run:
+        yield "no run yet"
+        return
     path = f"/dags/{stage.dag}/dagRuns/{stage.last_run}"
     run = stage.api._call("GET", path)
     yield f"run {stage.last_run}: {run['state']}; note: {run['note'] or 'none'}"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from tests.permissions.landscape import READER, USERS, WRITER, Side
 from tests.permissions.variants import MODULE
@@ -14,6 +14,7 @@ from tests.situations.keeping import Keeper, pause
 from tests.situations.stage import TOPICS, Stage
 from tests.waiting import until
 from tools.kafka import SandboxCluster
+from tools.kafka.groups import commit_offsets
 from tools.kafka.topics import delete_topics
 
 from ferry.airflow.page_flows import FLOWS_SECONDS
@@ -23,6 +24,10 @@ from ferry.permissions.required import required_rights
 WARN_MS = 5_000
 HALF_AN_HOUR = 30.0
 LARGE = 20_000
+# Until the page has looked twice at a run that copies.
+SOME_PROGRESS = 20.0
+GROUP = "billing"
+SLOWLY = "ferry.max.rate.mb = 0.2"
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,59 @@ def up_to_date(stage: Stage, keeper: Keeper) -> None:
     stage.fill()
     stage.run()
     keeper.keep(stage, "up-to-date")
+
+
+def never_ran(stage: Stage, keeper: Keeper) -> None:
+    """Nobody has switched the DAG on."""
+    stage.fill()
+    keeper.keep(stage, "never-ran")
+
+
+def running(stage: Stage, keeper: Keeper) -> None:
+    stage.fill(1_000, size=LARGE)
+    stage.start()
+    until_copying(stage)
+    pause(SOME_PROGRESS)
+    keeper.keep(stage, "running")
+    stage.end()
+
+
+def following(stage: Stage, keeper: Keeper) -> None:
+    stage.fill()
+    stage.start()
+    with stage.busy(minutes_ago=0):
+        until_copying(stage)
+        pause(SOME_PROGRESS)
+        keeper.keep(stage, "following")
+    stage.end()
+
+
+def group_on_target(stage: Stage, keeper: Keeper) -> None:
+    """An application reads the remote topics while its group is to be synced: it was moved too early, or runs twice."""
+    stage.fill()
+    stage.copy()
+    commit_offsets(stage.source.client_settings(), GROUP, {("orders", 0): 20, ("payments", 0): 30})
+    member = Consumer({**stage.target.client_settings(), "group.id": GROUP, "auto.offset.reset": "earliest"})
+    remote = [f"{stage.aliases[0]}.{topic}" for topic in TOPICS]
+    member.subscribe(remote)
+    until(lambda: member.poll(1) is not None, lambda: "the member never got a record")
+    try:
+        stage.fill()
+        stage.run()
+        keeper.keep(stage, "group-on-target")
+    finally:
+        member.close()
+
+
+def topic_dropped(stage: Stage, keeper: Keeper) -> None:
+    """Somebody takes payments out of the config; applications go on to write there."""
+    stage.fill()
+    stage.run()
+    stage.configure(*stage.lines, topics="orders")
+    stage.fill()
+    stage.run()
+    pause(FLOWS_SECONDS)  # after it the page uses what was changed
+    keeper.keep(stage, "topic-dropped")
 
 
 def lagging(stage: Stage, keeper: Keeper) -> None:
@@ -154,6 +212,13 @@ def superseded(stage: Stage, keeper: Keeper) -> None:
     fast = stage.configure(path=stage.directory / "fast.properties")
     stage.fill(size=LARGE)
     stage.start()
+    until_copying(stage)
+    stage.copy(config=fast)
+    stage.end()
+    keeper.keep(stage, "superseded")
+
+
+def until_copying(stage: Stage) -> None:
     client = AdminClient(stage.target.client_settings())
     remote = f"{stage.aliases[0]}.orders"
 
@@ -163,9 +228,6 @@ def superseded(stage: Stage, keeper: Keeper) -> None:
         return False
 
     until(copied, lambda: "nothing was copied")
-    stage.copy(config=fast)
-    stage.end()
-    keeper.keep(stage, "superseded")
 
 
 def ends(cluster: SandboxCluster, topic: str) -> dict[int, int]:
@@ -197,6 +259,11 @@ LOGINS = tuple(
 )
 LIMITS = ("$A->$B.ferry.alert.lag.records = 500", "$A->$B.ferry.alert.lag.seconds = 900")
 SITUATIONS = (
+    Situation("never-ran", never_ran),
+    Situation("running", running, (SLOWLY,)),
+    Situation("following", following, ("$A->$B.ferry.follow.seconds = 150",)),
+    Situation("group-on-target", group_on_target, ("sync.group.offsets.enabled = true",)),
+    Situation("topic-dropped", topic_dropped),
     Situation("up-to-date", up_to_date),
     Situation("lagging", lagging, LIMITS),
     Situation("gap", gap),
@@ -207,5 +274,5 @@ SITUATIONS = (
     Situation("login-refused", login_refused, LOGINS, guarded=True),
     Situation("right-missing", right_missing, LOGINS, guarded=True),
     Situation("open-transaction", open_transaction, (f"ferry.open.transaction.warn.ms = {WARN_MS}",)),
-    Situation("superseded", superseded, ("ferry.max.rate.mb = 0.2",)),
+    Situation("superseded", superseded, (SLOWLY,)),
 )

@@ -1,4 +1,4 @@
-"""`make situations`: how Ferry looks to somebody who was called out of bed, in eleven situations on real clusters and a real Airflow.
+"""`make situations`: how Ferry looks to somebody who was called out of bed, in sixteen situations on real clusters and a real Airflow.
 
 Each situation leaves its files in .ferry/situations: the first screen of the page (light, dark, and on a phone), the first lines of
 `ferry status`, Airflow's page of the last run and what the run's tasks say, and the alerts. A person reads them: is the flow healthy, how

@@ -32,7 +32,7 @@ clusters = $A, $B
 $A.bootstrap.servers = $source
 $B.bootstrap.servers = $target
 $A->$B.enabled = true
-$A->$B.topics = orders, payments
+$A->$B.topics = $topics
 $A->$B.ferry.schedule = 0 3 * * *
 $A->$B.ferry.alert.callback = tests.situations.paging:page
 $A->$B.ferry.alert.callback.args = {"tests.situations.paging:page": {"path": "$alerts"}}
@@ -76,10 +76,11 @@ class Stage:
     def alerts(self) -> Path:
         return self.directory / "alerts"
 
-    def configure(self, *lines: str, path: Path | None = None) -> Path:
+    def configure(self, *lines: str, path: Path | None = None, topics: str = ", ".join(TOPICS)) -> Path:
         """Write the config with these lines at its end."""
         source, target = self.aliases
-        names = {"A": source, "B": target, "source": self.source.bootstrap, "target": self.target.bootstrap, "alerts": str(self.alerts)}
+        servers = {"source": self.source.bootstrap, "target": self.target.bootstrap}
+        names = {"A": source, "B": target, **servers, "topics": topics, "alerts": str(self.alerts)}
         text = Template(CONFIG + "\n".join(lines) + "\n").substitute(names)
         path = path or self.config
         scratch = path.with_suffix(".new")  # Airflow reads it all the time
