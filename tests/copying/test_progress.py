@@ -5,15 +5,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
+from tests.waiting import until
 
 from ferry.clusters.internal_reader import InternalRecord
-from ferry.copying.progress import Progress, ProgressObserver, beside, named_when_slow
+from ferry.clusters.partitions import TopicPartition
+from ferry.copying.committed import Committed
+from ferry.copying.progress import ProgressObserver, beside, named_when_slow
+from ferry.copying.request import RunRequest
 from ferry.errors import ClusterUnreachable
-from ferry.ledger.counters import Counters, MinMeanMax
+from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 
 pytestmark = pytest.mark.unit
@@ -54,11 +59,15 @@ class Ledger:
 FLOW: Any = SimpleNamespace(ledger_topic="mm2-ferry-ledger.A.internal", target=SimpleNamespace(alias="B"))
 
 
-def observed(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> tuple[ProgressObserver, list[str]]:
+def observed(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, *, follow_until: datetime | None = None, watched: bool = False
+) -> tuple[ProgressObserver, list[str]]:
     monkeypatch.setattr("ferry.copying.progress.InternalTopicReader", ledger)
     monkeypatch.setattr("ferry.copying.progress.INTERVAL_SECONDS", 0.001)
     said: list[str] = []
-    return ProgressObserver(FLOW, "run-1", {0: 10, 1: 4}, Progress(offsets_total=100, lanes_total=1), said.append), said
+    request = RunRequest("A->B", "run-1", follow_until=follow_until, watched=watched)
+    committed = Committed(follows=True) if follow_until else Committed({TopicPartition("t", 0): 100})
+    return ProgressObserver(FLOW, request, {0: 10, 1: 4}, committed, said.append), said
 
 
 def test_what_this_run_copied_is_counted_once_and_said_when_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,11 +80,9 @@ def test_what_this_run_copied_is_counted_once_and_said_when_it_changes(monkeypat
     assert ledger.closed.is_set(), "the end waits for the last look"
     topic = "mm2-ferry-ledger.A.internal"
     assert ledger.asked[:2] == [(topic, {0: 10, 1: 4}, False), (topic, {0: 13, 1: 6}, False)]
-    assert (observer.progress.offsets, observer.progress.counters.records, ledger.cluster) == (50, 40, FLOW.target)
+    assert (observer.committed.records, ledger.cluster) == (50, FLOW.target)
     (line,) = said
-    assert line.startswith("40 records, 1.0 MB, ")
-    assert "50% of the offsets, about" in line
-    assert ", 0.0 MB/s, " not in line
+    assert line.startswith("50 of 100 records (50%)")
 
 
 def test_a_look_that_hangs_holds_up_neither_the_run_nor_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,27 +119,9 @@ def test_a_ledger_that_cannot_be_read_is_told_once_and_read_again(problem: Excep
     told, line, *again = said
     assert "the copy goes on" in told
     assert why in told
-    assert line.startswith("40 records, 1.0 MB, ")
+    assert line.startswith("50 of 100 records (50%)")
     assert again == ([told] if problem else []), "trouble that comes back is told again"
-    assert observer.progress.counters.records == 40
-
-
-def test_a_line_tells_what_was_copied_and_how_long_the_rest_takes() -> None:
-    progress = Progress(offsets_total=4_000, lanes_total=3)
-    assert progress.line(0.0) == "0 records, 0.0 MB, 0.0 MB/s, 0 of 3 lanes done, 0% of the offsets"
-    progress.add(receipt(5, 505, 400, 1_000_000_000))
-    progress.add(receipt(0, 500, 800, 234_500_000))
-    progress.lanes_done += 1
-    assert (progress.offsets, progress.counters.records, progress.counters.bytes) == (1_000, 1_200, 1_234_500_000)
-    assert progress.line(20.0) == "1,200 records, 1,234.5 MB, 61.7 MB/s, 1 of 3 lanes done, 25% of the offsets, about 60 s left"
-    assert ", 1,234,500.0 MB/s, " in progress.line(0.0), "not even a millisecond"
-
-
-def test_at_the_end_nothing_is_left() -> None:
-    progress = Progress(offsets_total=1_000, lanes_total=1, offsets=1_500)
-    assert progress.line(1.0).endswith("0 of 1 lanes done, 100% of the offsets")
-    assert Progress(offsets_total=0, lanes_total=0).line(1.0).endswith("100% of the offsets")
-    assert Progress(offsets_total=1, lanes_total=1).line(1.0).endswith(" 0% of the offsets")
+    assert observer.committed.records == 50
 
 
 def test_a_slow_step_is_named_until_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,29 +150,6 @@ def test_a_quick_step_is_not_named_and_its_error_passes() -> None:
     assert said == []
 
 
-def test_a_receipt_that_grows_is_counted_once() -> None:
-    progress = Progress(offsets_total=100, lanes_total=1)
-    for entry in (receipt(0, 10, 9, 900), receipt(0, 30, 28, 2_800), receipt(0, 31, 29, 2_900), receipt(31, 40, 9, 900)):
-        progress.add(entry)
-    assert (progress.offsets, progress.counters.records, progress.counters.bytes) == (40, 38, 3_800)
-
-
-def test_a_run_that_follows_says_how_old_the_newest_records_were() -> None:
-    """Not those of the catch-up at its beginning, which are in the same receipt."""
-    progress = Progress(offsets_total=0, lanes_total=1)
-    assert progress.following(61.0) == "following for 61 s: 0 records, 0.0 MB"
-    caught_up = MinMeanMax(20, 600_000.0, 3_600_000, 1_000)
-    whole = receipt(0, 1_000, 1_000, 2_000_000)
-    progress.add(replace(whole, counters=whole.counters._replace(replication_latency_ms=caught_up)))
-    assert progress.following(61.0).endswith("1,000 records, 2.0 MB, the newest ones on average 600.0 s after their timestamps")
-    for new in range(1, 4):
-        delays = caught_up + MinMeanMax(100, 200.0, 400, new * 10)
-        more = receipt(0, 1_000 + new * 10, 1_000 + new * 10, 2_000_000)
-        progress.add(replace(more, counters=more.counters._replace(replication_latency_ms=delays)))
-    assert progress.following(121.0).endswith("1,030 records, 2.0 MB, the newest ones on average 0.2 s after their timestamps")
-    assert progress.following(181.0) == "following for 181 s: 1,030 records, 2.0 MB", "nothing has come since"
-
-
 def test_a_receipt_that_has_grown_since_the_last_look_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[bytes] = []
 
@@ -199,4 +165,16 @@ def test_a_receipt_that_has_grown_since_the_last_look_is_decoded_once(monkeypatc
     with beside("ferry-progress", observer.watch):
         assert ledger.idle.wait(30)
     assert decoded == [grown[0][0], after[0]]
-    assert (observer.progress.offsets, observer.progress.counters.records) == (60, 60)
+    assert observer.committed.records == 60
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_log_hears_once_a_minute_of_a_run_that_follows_and_a_terminal_at_each_look(
+    watched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger()
+    observer, said = observed(ledger, monkeypatch, follow_until=datetime.now(UTC), watched=watched)
+    with beside("ferry-progress", observer.watch):
+        until(lambda: len(ledger.asked) > 5)
+    assert set(said) == {"following: 0 records"}
+    assert (len(said) > 1) is watched

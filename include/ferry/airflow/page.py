@@ -162,6 +162,13 @@ async def runs(request: Request, user: User, facts: ReadableFlow, limit: Limit =
     return await run_in_threadpool(lambda: documents.runs(_view(request, user, facts, limit), time.time(), limit))
 
 
+@api.get("/progress")
+async def progress(request: Request, user: User, facts: ReadableFlow) -> dict[str, Any]:
+    """How far the run is that is under way."""
+    snapshot = await _read(request, facts, ReadName.PROGRESS)
+    return await run_in_threadpool(lambda: documents.progress(_view(request, user, facts, NEWEST_RUNS), snapshot, time.time()))
+
+
 @api.get("/losses")
 async def losses(request: Request, facts: ReadableFlow) -> dict[str, Any]:
     return documents.losses(await _read(request, facts, ReadName.OVERVIEW), time.time(), facts)

@@ -19,10 +19,10 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import Connection, Context
 
 from ferry.airflow.flows import FlowReference
-from ferry.airflow.steps import request_of, skip_unless_needed
-from ferry.airflow.tasks import failure_of_job, typed_retries
+from ferry.airflow.steps import request_of, say_sum, skip_unless_needed
+from ferry.airflow.tasks import JobFailed, failure_of_job, typed_retries
 from ferry.airflow.versions import AirflowException, AirflowNotFoundException, is_there
-from ferry.errors import SparkMissing
+from ferry.errors import ExitCode, SparkMissing
 from ferry.spark.settings import ClassArchive, spark_conf, spark_environment
 from ferry.spark.submit import COPY_JOB, job_file, spark_home
 
@@ -100,6 +100,15 @@ class CopyRecordsOperator(FerrySparkOperator):
     def request(self, context: Context) -> str:
         skip_unless_needed(self.planned)
         return request_of(self.flow, context).to_json()
+
+    def execute(self, context: Context) -> None:
+        try:
+            super().execute(context)
+        except JobFailed as failure:
+            if failure.exit_code is not ExitCode.UNREACHABLE:
+                say_sum(self.flow, context)
+            raise
+        say_sum(self.flow, context)
 
     # Only the OpenLineage provider calls these two. It is an extra, which their module imports.
     def get_openlineage_facets_on_start(self) -> Lineage | None:

@@ -16,7 +16,7 @@ from ferry.airflow.run_note import VERDICT
 from ferry.airflow.tasks import NOT_PLANNED, EarlierTaskFailed, emit, first_failure, leave, say, typed_retries
 from ferry.airflow.versions import AirflowFailException, AirflowSkipException
 from ferry.copying.request import RunRequest
-from ferry.errors import FerryError
+from ferry.errors import FerryError, count_of
 from ferry.ledger.run_report import PartitionFailure, RunReport, time_now
 from ferry.ledger.sync_outcome import LISTED
 from ferry.monitoring.limits import limits_broken
@@ -26,7 +26,7 @@ from ferry.monitoring.status import status_after_run
 from ferry.pipeline.drawn_tables import draw
 from ferry.pipeline.report import UNFINISHED, keep_lag, keep_run
 from ferry.pipeline.run import Run
-from ferry.pipeline.tables import Table, plan_parts, report_parts, sync_line, sync_parts
+from ferry.pipeline.tables import Table, plan_parts, report_parts, sum_line, sync_line, sync_parts
 from ferry.syncs.names import SyncName
 
 LOG_WIDTH = 160
@@ -135,6 +135,18 @@ def report(flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Map
         found.raise_for_outcome()
     context["outlet_events"][flow_asset(settings)].extra = {"records": found.records, "bytes": found.bytes, "run_id": found.run_id}
     return found.document()
+
+
+def say_sum(flow: FlowReference, context: Mapping[str, Any]) -> None:
+    """The last line of the copy's log: what was copied and, if something failed, what is left."""
+    try:
+        settings = flow_for_running(flow)
+        with Run(settings, request_of(flow, context)) as run:
+            found = run.report(idle=False)
+            left = status_after_run(settings, found).lag.records if found.problems() else 0
+        say(sum_line(found) + (f"; {count_of(left, 'record')} left" if left else ""))
+    except FerryError as problem:
+        say(f"what was copied cannot be read: {problem.named}")
 
 
 def _stopped_early(flow: FlowReference) -> EarlierTaskFailed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ferry.cli.bar import drawn, is_watched
 from ferry.cli.options import INLINE, AsJson, Config, FlowName, Follow, Master, ReportFile, Topics, follow_until, load_flow, moment, run_id
 from ferry.cli.output import Aside, Part, answer, check_report_file, complaint, notice
 from ferry.copying.request import RunRequest
@@ -127,14 +129,14 @@ def carry_out(
     codes: list[ExitCode] = []
     measured: list[Measurement] = []
     began = time_ns()
-    with Run(flow, request) as run:
+    with Run(flow, replace(request, watched=is_watched() and not as_json)) as run:
         master = master or f"local[{'*' if flow.tasks_max is None else flow.tasks_max}]"
         if run.plan.needs_copy and master != INLINE:
             from ferry.spark.submit import check_master
 
             check_master(master)  # before anything is created
         _warn(run)
-        run.move_records(lambda: codes.append(copy_records(config, run, master)), show_changes)
+        run.move_records(lambda: codes.append(copy_records(config, run, master, as_json=as_json)), show_changes)
         # Syncs and limits are the newer run's, if there is one; if a cluster is away, there are none.
         goes_on = syncs and not {ExitCode.SUPERSEDED, ExitCode.UNREACHABLE} & set(codes) and not run.was_taken_over()
         if goes_on:
@@ -222,12 +224,13 @@ def _tell_limits(flow: Flow, outcome: RunReport, broken: tuple[BrokenLimit, ...]
     return problem.exit_code
 
 
-def copy_records(config: Path, run: Run, master: str) -> ExitCode:
-    if master == INLINE:
-        from ferry.copying.lane_runner import InlineLaneRunner
+def copy_records(config: Path, run: Run, master: str, *, as_json: bool = False) -> ExitCode:
+    with drawn("nothing is copied yet", as_json=as_json) as say:
+        if master == INLINE:
+            from ferry.copying.lane_runner import InlineLaneRunner
 
-        run.copy(InlineLaneRunner(), notice)
-        return ExitCode.DONE
-    from ferry.spark.submit import COPY_JOB, submit_job
+            run.copy(InlineLaneRunner(), say)
+            return ExitCode.DONE
+        from ferry.spark.submit import COPY_JOB, submit_job
 
-    return ExitCode(submit_job(COPY_JOB, config, run.request, master, notice))
+        return ExitCode(submit_job(COPY_JOB, config, run.request, master, say))

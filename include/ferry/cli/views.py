@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ferry.cli.bar import drawn
 from ferry.cli.options import INLINE, AnyFlow, AsJson, Config, FlowName, OneTopic, ReportFile, Topics, load_flow, moment, run_id
 from ferry.cli.output import Prose, answer, check_report_file, complaint, notice
 from ferry.errors import ArgumentError, ExitCode, FerryError, PartitionsFailed, UnreadableRecord, time_text, worst_exit_code
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 Decode = Callable[[Any, Any], Any]
 # Rows on the screen; --json and --report hold more.
 ROWS_SHOWN = 50
+NOTHING_COMPARED = "nothing is compared yet"
 
 Every = Annotated[bool, typer.Option("--all", help="Show every partition, not only those that are behind or in trouble.")]
 Digest = Annotated[DigestKind, typer.Option(help="What the digests cover: batches as stored, or single records (slower).")]
@@ -176,7 +178,7 @@ def verify(
     )
     if tombstones:
         check_tombstones(settings, request)
-    outcome = _carried_out(config, settings, request, master)
+    outcome = _carried_out(config, settings, request, master, as_json=as_json)
     written: list[Written] = []
     try:
         if tombstones:
@@ -191,16 +193,18 @@ def verify(
     raise typer.Exit(outcome.exit_code)
 
 
-def _carried_out(config: Path, flow: Flow, request: VerifyRequest, master: str) -> VerifyReport:
+def _carried_out(config: Path, flow: Flow, request: VerifyRequest, master: str, *, as_json: bool) -> VerifyReport:
     from ferry.verify.range_runner import verify_inline
     from ferry.verify.verifying import verify as compare
 
     if master == INLINE:
-        return compare(flow, request, verify_inline, notice)
+        with drawn(NOTHING_COMPARED, as_json=as_json) as say:
+            return compare(flow, request, verify_inline, say)
     from ferry.spark.submit import VERIFY_JOB, submit_job
     from ferry.verify.results_topic import read_report
 
-    code = submit_job(VERIFY_JOB, config, request, master, notice)
+    with drawn(NOTHING_COMPARED, as_json=as_json) as say:
+        code = submit_job(VERIFY_JOB, config, request, master, say)
     if code:
         raise typer.Exit(ExitCode(code))
     found = read_report(flow, request.run_id)

@@ -18,6 +18,7 @@ from ferry.clusters.log_sizes import log_sizes
 from ferry.clusters.partitions import TopicPartition
 from ferry.clusters.shared_connection import ask_cluster, connected
 from ferry.config import ClientRole, Flow
+from ferry.copying.committed import Committed
 from ferry.copying.fenced_plans import Decide, FencedPlans
 from ferry.copying.fencing import RunLease
 from ferry.copying.lane_assignment import LaneAssignment, partition_task
@@ -27,7 +28,7 @@ from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut
 from ferry.copying.last_stable_lag import hanging
 from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.plan import PartitionPlan
-from ferry.copying.progress import Progress, ProgressObserver, beside, named_when_slow
+from ferry.copying.progress import ProgressObserver, beside, named_when_slow
 from ferry.copying.request import RunRequest
 from ferry.copying.run_proof import FOLLOW_LOOK_SECONDS
 from ferry.copying.snapshot import FlowSnapshot
@@ -148,7 +149,7 @@ class CopyDriver:
             for task in self._lane_tasks(plans, held)
         ]
         out = LanesOut()
-        self._run_lanes(self._job(seen, held), tasks, out, Progress(0, len(tasks)))
+        self._run_lanes(self._job(seen, held), tasks, out)
         self._end_if_unreachable(lease)
         self._give_up([(out.tasks[lane], why) for lane, why in out.lost.items()], "1 attempt")
 
@@ -161,17 +162,18 @@ class CopyDriver:
         ends = {plan.facts.key: plan.facts.end for plan in plans}
         pending = self._lane_tasks(plans, held)
         job = self._job(seen, held)
-        progress = Progress(sum(plan.offsets for plan in plans), len(pending))
-        self._say(f"{count_of(progress.lanes_total, 'lane')}, {count_of(progress.offsets_total, 'offset')} to go")
+        left = {plan.facts.key: plan.offsets for plan in plans}
+        self._say(f"{count_of(len(pending), 'lane')}, {count_of(sum(left.values()), 'offset')} to go")
         if self._follows:
             self._upkeep = UpkeepBeside(self._flow, job.ledger_topic_id, self._say)
-        observer = ProgressObserver(self._flow, self._request.run_id, self.records.ledger_ends, progress, self._say, follows=self._follows)
+        committed = Committed(None if self._follows else left, self._follows)
+        observer = ProgressObserver(self._flow, self._request, self.records.ends_of_try, committed, self._say)
         with beside("ferry-progress", observer.watch), beside("ferry-meanwhile", self._meanwhile):
             out = LanesOut()
             more = partial(self._taken_back, lease, held, ends, out)
             while pending or out.lost or self._time_is_left:
                 if pending:
-                    self._run_lanes(job, pending, out, progress, more)
+                    self._run_lanes(job, pending, out, more)
                 pending = more()
                 if not pending and (out.lost or self._time_is_left):  # what failed is tried again later
                     time.sleep(FIRST_PAUSE_SECONDS)
@@ -212,7 +214,8 @@ class CopyDriver:
             self._assignment.left -= waiting
         tasks, given_up = out.give_again(self._lane_tasks(plans, {**held, **again}, lane=takes_more))
         self._give_up(given_up, f"{LANE_ATTEMPTS} attempts in a row that committed nothing")
-        self._say(f"trying {count_of(len(tasks), 'lane')} again: {'; '.join(sorted(set(lost.values())))}")
+        others = count_of(len(out.tasks) - len(tasks), "other")
+        self._say(f"trying {count_of(len(tasks), 'lane')} again, beside {others}: {'; '.join(sorted(set(lost.values())))}")
         if self._follows:
             again_in_lanes = {part.key for task in tasks for part in task.partitions}
             self._assignment.drop(part.key for task in before for part in task.partitions if part.key not in again_in_lanes)
@@ -376,9 +379,7 @@ class CopyDriver:
         run_id, rate = self._request.run_id, flow.max_bytes_per_second
         return CopyJob(flow, run_id, ledger.topic_id or "", ledger.partitions, rate, producers, until, seen.reroute)
 
-    def _run_lanes(
-        self, job: CopyJob, tasks: list[LaneTask], out: LanesOut, progress: Progress, more: Callable[[], list[LaneTask]] = list
-    ) -> None:
+    def _run_lanes(self, job: CopyJob, tasks: list[LaneTask], out: LanesOut, more: Callable[[], list[LaneTask]] = list) -> None:
         """Run `tasks`, and lanes that `more` gives meanwhile. `out` knows which were lost."""
         out.give(tasks)
         self._assignment.used |= {task.lane for task in tasks}
@@ -389,7 +390,6 @@ class CopyDriver:
                 if self._follows and lost is None and result.failure is not None:
                     self._assignment.drop_lane(result.lane)
                 out.take(result.lane, lost)
-                progress.lanes_done += lost is None
         out.lose_the_rest()
 
     def _take_result(self, result: LaneResult, task: LaneTask) -> str | None:

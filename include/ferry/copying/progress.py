@@ -9,15 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 
-from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
 from ferry.config import Flow
-from ferry.errors import FerryError, count_of
-from ferry.ledger.counters import ZERO, Counters
+from ferry.copying.committed import Committed
+from ferry.copying.request import RunRequest
+from ferry.errors import FerryError
 from ferry.ledger.formats import place_of
-from ferry.ledger.receipts import Receipt, decode_receipt
+from ferry.ledger.receipts import decode_receipt
 
 INTERVAL_SECONDS = 2.0
 # A run that follows says once a minute how it is: the log of an Airflow task is read by people.
@@ -55,68 +54,18 @@ def named_when_slow(say: Callable[[str], None], doing: str) -> AbstractContextMa
     return beside("ferry-slow-step", tell)
 
 
-@dataclass
-class Progress:
-    """Sums over the receipts of a run so far, and the totals to copy. Receipts of a run that follows grow: the newest of a key counts."""
-
-    offsets_total: int
-    lanes_total: int
-    offsets: int = 0
-    counters: Counters = ZERO
-    lanes_done: int = 0
-    _newest: dict[TopicPartition, Receipt] = field(default_factory=dict)
-    # Of the records since the last line of a run that follows: how old they were when they were committed, in ms, and how many these are.
-    _delays: float = 0.0
-    _delayed: int = 0
-
-    def add(self, receipt: Receipt) -> None:
-        last = self._newest.get(receipt.key)
-        self._newest[receipt.key] = receipt
-        grown = last is not None and (last.kind, last.upstream_start) == (receipt.kind, receipt.upstream_start)
-        start, before = (last.upstream_end, last.counters) if last is not None and grown else (receipt.upstream_start, ZERO)
-        self.offsets += receipt.upstream_end - start
-        self.counters += receipt.counters.since(before)
-        for delay, sign in ((receipt.counters.replication_latency_ms, 1), (before.replication_latency_ms, -1)):
-            if delay is not None:
-                self._delays += sign * delay.mean * delay.count
-                self._delayed += sign * delay.count
-
-    def line(self, seconds: float) -> str:
-        """One line for the log after `seconds` of copying."""
-        share = min(1.0, self.offsets / self.offsets_total) if self.offsets_total else 1.0
-        megabytes = self.counters.bytes / 1e6
-        left = f", about {seconds * (1 - share) / share:.0f} s left" if 0 < share < 1 else ""
-        return (
-            f"{count_of(self.counters.records, 'record')}, {megabytes:,.1f} MB, {megabytes / max(seconds, 0.001):,.1f} MB/s, "
-            f"{self.lanes_done} of {self.lanes_total} lanes done, {share:.0%} of the offsets{left}"
-        )
-
-    def following(self, seconds: float) -> str:
-        """One line for the log of a run that has followed for `seconds`. The delay is that of the records since the last line."""
-        megabytes = self.counters.bytes / 1e6
-        said = f"following for {seconds:,.0f} s: {count_of(self.counters.records, 'record')}, {megabytes:,.1f} MB"
-        delays, delayed, self._delays, self._delayed = self._delays, self._delayed, 0.0, 0
-        return f"{said}, the newest ones on average {max(0.0, delays / delayed) / 1000:,.1f} s after their timestamps" if delayed else said
-
-
 class ProgressObserver:
     def __init__(
-        self,
-        flow: Flow,
-        run_id: str,
-        ledger_ends: Mapping[int, int],
-        progress: Progress,
-        say: Callable[[str], None],
-        *,
-        follows: bool = False,
+        self, flow: Flow, request: RunRequest, ledger_ends: Mapping[int, int], committed: Committed, say: Callable[[str], None]
     ) -> None:
-        self._flow, self._run_id, self._say, self._follows = flow, run_id, say, follows
-        self._told_at = 0.0
+        """`ledger_ends`: where the ledger ended when this try began."""
+        self._flow, self._request, self._say = flow, request, say
+        rarely = request.follow_until is not None and not request.watched
+        self._pause, self._told_at = (FOLLOW_INTERVAL_SECONDS if rarely else INTERVAL_SECONDS), 0.0
         self._positions = dict(ledger_ends)
-        self._came: dict[bytes, bytes] = {}  # read, not decoded: of a receipt that has grown, only the newest counts
-        self.progress = progress
+        self._came: dict[bytes, InternalRecord] = {}  # read, not decoded: of a receipt that has grown, only the newest counts
+        self.committed = committed
         self._readable = True
-        self._started = time.monotonic()
 
     def watch(self, over: threading.Event) -> None:
         while not over.is_set():
@@ -131,25 +80,23 @@ class ProgressObserver:
 
     def _poll(self, reader: InternalTopicReader, over: threading.Event) -> None:
         while not over.wait(INTERVAL_SECONDS):
-            before = self.progress.counters.records, self.progress.lanes_done
+            before = self.committed.records
             self._read(reader)
             self._readable = True
-            now = time.monotonic()
-            if self._follows:
-                if now - self._told_at >= FOLLOW_INTERVAL_SECONDS:
-                    self._say(self.progress.following(now - self._started))
-                    self._told_at = now
-            elif (self.progress.counters.records, self.progress.lanes_done) != before:
-                self._say(self.progress.line(now - self._started))
+            news = self.committed.follows or self.committed.records != before
+            if news and time.monotonic() - self._told_at >= self._pause:
+                self._say(self.committed.progress(time.time()).text)
+                self._told_at = time.monotonic()
 
     def _read(self, reader: InternalTopicReader) -> None:
         topic = self._flow.ledger_topic
         for record in reader.read(topic, self._positions, complete=False):
             self._positions[record.partition] = record.offset + 1
             if record.value is not None:
-                self._came[record.key] = record.value
+                self._came[record.key] = record
         while self._came:
             key = next(iter(self._came))
-            receipt = decode_receipt(key, self._came.pop(key), place_of(self._flow.target, topic))
-            if receipt.run_id == self._run_id:
-                self.progress.add(receipt)
+            record = self._came.pop(key)
+            receipt = decode_receipt(key, record.value or b"", place_of(self._flow.target, topic))
+            if receipt.run_id == self._request.run_id:
+                self.committed.add(receipt, record.timestamp / 1000)

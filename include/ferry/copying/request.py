@@ -46,7 +46,7 @@ class RunRequest(JobRequest):
     `until`: where the copy ends, by record time (None: at the source's last stable offset when the run is planned). With `backfill`, the
     run also copies the ranges of `[since, until)` below the position that the ledger does not cover. `topics`: copy only these of the
     flow's topics; empty: all. `follow_until`: the run does not end there, but copies what arrives until this moment, or until another run
-    takes the flow over (None: it does not follow).
+    takes the flow over (None: it does not follow). `watched`: somebody sees in a terminal how far it is.
     """
 
     until: datetime | None = None
@@ -54,7 +54,8 @@ class RunRequest(JobRequest):
     backfill: bool = False
     topics: tuple[str, ...] = ()
     follow_until: datetime | None = None
-    optional = ("until", "since", "backfill", "topics", "follow_until")
+    watched: bool = False
+    optional = ("until", "since", "backfill", "topics", "follow_until", "watched")
 
     def __post_init__(self) -> None:
         if self.backfill and (self.since is None or self.until is None):

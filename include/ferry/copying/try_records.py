@@ -32,12 +32,14 @@ from ferry.ledger.runs_topic import (
 
 
 class TryRecords:
-    """`ledger_ends`: where the ledger ended when the run began. `gave_way_to`: the run that has the flow now, if this one may come back."""
+    """`ledger_ends`: where the ledger ended when the run began; `ends_of_try`: when this try did. `gave_way_to`: the run that has the flow
+    now, if this one may come back."""
 
     def __init__(self, flow: Flow, request: RunRequest, cpu_told: float) -> None:
         """`cpu_told`: the CPU seconds of this process that the results of earlier tries have."""
         self._flow, self._request, self._cpu_told = flow, request, cpu_told
         self.ledger_ends: Mapping[int, int] = {}
+        self.ends_of_try: Mapping[int, int] = {}
         self.gave_way_to = ""
         self._known: Collection[str] = ()  # runs that began later than this one, and before this try
         self._started, self._began = time.monotonic(), ""
@@ -61,7 +63,7 @@ class TryRecords:
         now = RunOpened(run_id, time_now(), self._request.bound, ends, until, self._request.topics)
         write_run_record(self._flow, now)  # in each try: it says that the run goes on
         self._began = now.started
-        self.ledger_ends = (opened or now).ledger_ends
+        self.ledger_ends, self.ends_of_try = (opened or now).ledger_ends, ends
         return None
 
     def taker(self) -> RunOpened | None:

@@ -7,7 +7,7 @@ of `ferry run --json`, `--report` and the XCom.
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from ferry.errors import (
@@ -25,7 +25,7 @@ from ferry.errors import (
 )
 from ferry.ledger.counters import ZERO, Counters
 from ferry.ledger.receipts import Receipt
-from ferry.wire.documents import read_as
+from ferry.wire.documents import parse_time, read_as
 
 REPORT_VERSION = 1
 
@@ -164,6 +164,12 @@ class RunReport:
     @property
     def from_target(self) -> int:
         return sum(partition.counters.from_target for partition in self.partitions)
+
+    @property
+    def took(self) -> float:
+        """Seconds from the beginning of the first try to the end of the last one; `seconds` is of the last one alone."""
+        tries = parse_time(self.finished) - parse_time(self.started) if self.started and self.finished else timedelta()
+        return max(self.seconds, tries.total_seconds())
 
     @property
     def exit_code(self) -> ExitCode:

@@ -12,14 +12,18 @@ from shlex import quote
 from typing import Any
 
 from ferry import __version__
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.config.flow import flow_command
-from ferry.monitoring.runs import DagRunFacts, copy_speed, history_points, joined_runs, last_ended
+from ferry.copying.committed import Progress, most_left
+from ferry.monitoring.lag import PartitionStatus, counted
+from ferry.monitoring.runs import UNDER_WAY, DagRunFacts, copy_speed, history_points, joined_runs, last_ended
 from ferry.monitoring.schedule import longest_pause
 from ferry.monitoring.verdict import Signs, not_counted, verdict_of
 from ferry.page.overview import SHOWN, Overview, page_of_topics
 from ferry.page.problem import Problem
 from ferry.page.snapshots import Snapshot
+from ferry.wire.documents import read_as
 
 VERSION = 1
 # A card names so many topics.
@@ -153,6 +157,31 @@ def transactions(snapshot: Snapshot[Overview], now: float) -> dict[str, Any]:
 
 def runs(view: FlowView, now: float, limit: int) -> dict[str, Any]:
     return envelope(view.runs, now, {"runs": _joined(view, limit), "unreadable": (view.runs.data or {}).get("unreadable", 0)})
+
+
+def progress(view: FlowView, snapshot: Snapshot[Mapping[str, Any]], now: float) -> dict[str, Any]:
+    """The run under way: its `run_id` (null: none is), how far it is in words (`text`), and its `share`, from 0 to 1 (null: not known)."""
+    under_way = [run["run_id"] for run in _joined(view, 2) if run["state"] in UNDER_WAY]
+    data = snapshot.data or {"run_id": None, "over": True}
+    run_id, told, share = next(iter(under_way), None), "", None
+    if data["run_id"] in under_way and not data["over"]:
+        found = _progress(data, (view.overview.data or NOT_READ).partitions)
+        run_id, told, share = data["run_id"], found.text, found.share
+    elif run_id is not None and snapshot.data is not None:
+        told, share = ("the copy has ended", 1.0) if data["run_id"] == run_id else ("nothing is copied yet", None)
+    return envelope(snapshot, now, {"run_id": run_id, "text": told, "share": share})
+
+
+def _progress(data: Mapping[str, Any], partitions: Iterable[PartitionStatus]) -> Progress:
+    """With what is left by the last read of all partitions. It is not known of a run with another end than that of the source."""
+    found = read_as(Progress, data["progress"])
+    reached = {(topic, partition): end for topic, partition, end in data["reached"]}
+    left = {
+        TopicPartition(row.topic, row.partition): max(0, min(row.lag_records, row.end - reached.get((row.topic, row.partition), 0)))
+        for row in counted(partitions)
+        if not data["topics"] or row.topic in data["topics"]
+    }
+    return replace(found, **most_left(left)) if data["whole"] and left else found
 
 
 def history(snapshot: Snapshot[Mapping[str, Any]], now: float, days: int) -> dict[str, Any]:

@@ -29,6 +29,7 @@ CHUNK_BYTES = 1 << 16
 class ReadName(StrEnum):
     OVERVIEW = "overview"
     RUNS = "runs"
+    PROGRESS = "progress"
     COVERAGE = "coverage"
     GROUPS = "groups"
     GROUP = "group"
@@ -51,6 +52,7 @@ class ReadEntry:
 READS: Mapping[ReadName, ReadEntry] = {
     ReadName.OVERVIEW: ReadEntry("ferry.page.flow_reading:read_overview", 15.0, 180.0),
     ReadName.RUNS: ReadEntry("ferry.monitoring.runs_reading:read_runs", 10.0, 60.0),
+    ReadName.PROGRESS: ReadEntry("ferry.page.progress_reading:read_progress", 2.0, 60.0),
     ReadName.COVERAGE: ReadEntry("ferry.page.coverage_reading:read_coverage_of", 10.0, 60.0),
     ReadName.GROUPS: ReadEntry("ferry.page.groups_reading:read_groups", 30.0, 120.0),
     ReadName.GROUP: ReadEntry("ferry.page.groups_reading:read_group", 10.0, 60.0),

@@ -106,7 +106,17 @@ def report_parts(report: RunReport) -> Iterator[str | Table]:
         yield f"copied once more, so the target may have these records twice: {'; '.join(map(str, report.repeated))}"
     if report.from_target:
         yield f"{count_of(report.from_target, 'record')} had come from the target: not sent back"
-    yield f"{count_of(report.records, 'record')}, {report.bytes:,} bytes in {report.seconds:.1f} s (CPU {report.cpu_seconds:.1f} s)"
+    yield sum_line(report)
+
+
+def sum_line(report: RunReport) -> str:
+    """What a run copied, and what failed or was lost, in one line."""
+    speed = f"{report.bytes / 1e6 / report.took:,.1f} MB/s, " if report.took else ""
+    copied = f"{count_of(report.records, 'record')}, {report.bytes:,} bytes in {report.took:.1f} s ({speed}CPU {report.cpu_seconds:.1f} s)"
+    told = [f"{copied}, {count_of(len(report.partitions), 'partition')}"]
+    for what, places in (("failed", [one.where for one in report.failed]), ("lost", [loss.where for loss in report.losses])):
+        told += [f"{what}: {some_of(places)}"] if places else []
+    return "; ".join(told)
 
 
 def sync_parts(outcome: SyncOutcome, listed: int | None = None) -> Iterator[str | Table]:

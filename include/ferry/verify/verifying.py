@@ -2,14 +2,18 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
+from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
+from ferry.copying.committed import Committed
+from ferry.copying.progress import INTERVAL_SECONDS
 from ferry.errors import PartitionUnavailable, count_of
 from ferry.ledger.run_report import time_now
 from ferry.verify.evidence import read_evidence
-from ferry.verify.model import RangeResult
+from ferry.verify.model import RangeResult, VerifyRange
 from ferry.verify.plan import plan_partition
 from ferry.verify.range_runner import CompareRanges
 from ferry.verify.report import VerifyReport, summed
@@ -45,7 +49,7 @@ def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Call
             break
         if attempt:
             say(f"no result of {count_of(len(todo), 'range')} yet: Ferry compares again")
-        for result in compare(flow, request.run_id, todo):
+        for result in _told(compare(flow, request.run_id, todo), todo, say):
             results[result.key] = result
             elsewhere += result.cpu_seconds
     cleaned = {(result.topic, result.partition) for result in results.values() if result.only_target}
@@ -63,3 +67,18 @@ def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Call
         cpu_seconds=round(here + elsewhere, 3),
         **summed([*results.values(), *filter(None, keys), *lost], not_covered, evidence.failed),
     )
+
+
+def _told(results: Iterable[RangeResult], todo: Collection[VerifyRange], say: Callable[[str], None]) -> Iterator[RangeResult]:
+    """The `results`. Says meanwhile how far the comparison of `todo` is."""
+    sizes = {wanted.identity: wanted.upstream[1] - wanted.upstream[0] for wanted in todo}
+    left = Counter[TopicPartition]()
+    for wanted in todo:
+        left[TopicPartition(*wanted.key)] += sizes[wanted.identity]
+    compared, told_at = Committed(left), time.monotonic()
+    for result in results:
+        compared.count(TopicPartition(result.topic, result.partition), sizes[result.key], result.bytes, time.time())
+        if time.monotonic() - told_at > INTERVAL_SECONDS:
+            say(compared.progress(time.time()).text)
+            told_at = time.monotonic()
+        yield result

@@ -2,6 +2,7 @@
 import { html } from "./vendor/preact-htm.js";
 import { bytes, count, duration, exact, headroom, oldest, plural, records } from "./format.js";
 import { Clock, Health, Next, ReadAt, Tile, Trouble, When } from "./elements.js";
+import { Live } from "./live.js";
 import { BASE } from "./reading.js";
 import { Start } from "./starting.js";
 
@@ -97,6 +98,7 @@ function Card({ flow, go, again }) {
   return html`<article class="card" aria-label=${`Flow ${flow.flow}`}>
     <div class="card-head"><h2><a href=${address(flow, "runs")} onClick=${open("runs")}>${flow.flow}</a></h2><${Health} state=${flow.health} /></div>
     <${Trouble} document=${flow.problem ? flow : null} again=${again} />
+    <${Live} flow=${flow} again=${again} />
     ${totals?.topics === 0 && html`<p class="banner">No topic of ${flow.source} matches the flow's topics yet.</p>`}
     ${reasons.length > 0 && html`<ul class="reasons">${reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`}
     ${missing.length > 0 && html`<p>Missing: ${missing.map(([topic, records], index) => html`${index ? ", " : ""}<a href=${address(flow, "coverage", topic)} onClick=${open("coverage", topic)}>${topic}</a> (${exact(records)})`)}</p>`}

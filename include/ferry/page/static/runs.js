@@ -3,6 +3,7 @@ import { html, useMemo, useState } from "./vendor/preact-htm.js";
 import { Chart } from "./chart.js";
 import { Command, Empty, Next, Read, ReadAt, Table, When } from "./elements.js";
 import { bytes, count, duration, exact, known, moment, offsets, plural, records, roughly } from "./format.js";
+import { Live } from "./live.js";
 import { BASE, useDocument } from "./reading.js";
 import { Start } from "./starting.js";
 
@@ -108,7 +109,7 @@ function Transactions({ flow }) {
 }
 
 export function Runs({ flow }) {
-  return html`${flow.reasons.length > 0 && html`<ul class="reasons">${flow.reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`}
+  return html`<${Live} flow=${flow} />${flow.reasons.length > 0 && html`<ul class="reasons">${flow.reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`}
     ${flow.reasons.length > 0 && html`<${Next} step=${flow.next_step} />`}
     <${Losses} flow=${flow.flow} /><${Transactions} flow=${flow.flow} /><${Charts} flow=${flow.flow} /><${LastRuns} flow=${flow} />`;
 }

@@ -1,0 +1,151 @@
+"""How far a run is, by what it has committed (pure). The log, the terminal and the page say it in the same words.
+
+Source offsets count as records, so control records count too, as in the lag. The speed is that of the last minute. It counts from the first
+commit on: the seconds that Spark and its workers took to start say nothing about the rest of the copy.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from heapq import nlargest
+from operator import itemgetter
+from typing import Any
+
+from ferry.clusters.partitions import TopicPartition
+from ferry.errors import count_of, span
+from ferry.ledger.counters import ZERO
+from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind
+
+# Transactions are commits of up to ten seconds of work: in less time than a minute, few of them would make the speed jump.
+RATE_SECONDS = 60
+# Between so close commits there is no speed.
+LEAST_SECONDS = 2
+# Of a run that follows: commits of so many seconds say how far it is behind.
+BEHIND_SECONDS = 10
+PARTITIONS_NAMED = 3
+# A topic may have 249; what the text says comes first.
+NAME_CHARACTERS = 40
+
+_SETTLED = frozenset({*COPIES, ReceiptKind.LOSS, ReceiptKind.SKIPPED})
+_SAID = re.compile(r"(?:following:|([\d,]+) of ([\d,]+) records? \(\d+%\))")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """`records`: that are done; None: not counted. `left`: still to copy; None: not known. `last`: the partitions with the most left.
+
+    `rate`, `bytes_rate`: a second; None: not known yet. `since`: s since the newest commit; None: there is none. Of a run that `follows`,
+    `behind`: how old the newest record of a partition was when it was committed, in s, the most of all partitions; None: not known.
+    """
+
+    records: int | None
+    left: int | None = None
+    last: tuple[tuple[str, int], ...] = ()
+    rate: float | None = None
+    bytes_rate: float | None = None
+    since: float | None = None
+    follows: bool = False
+    behind: float | None = None
+
+    @property
+    def share(self) -> float | None:
+        """From 0 to 1; None: not known."""
+        if self.records is None or self.left is None:
+            return None
+        return self.records / total if (total := self.records + self.left) else 1.0
+
+    @property
+    def text(self) -> str:
+        speed = "" if self.bytes_rate is None else f", {self.bytes_rate / 1e6:,.1f} MB/s"
+        done = "" if self.records is None else count_of(self.records, "record")
+        if self.follows:
+            return ": ".join(filter(None, ["following", "; ".join(filter(None, [done + speed, *self._following()]))]))
+        if self.records is not None and self.left is not None and self.share is not None:
+            done = f"{self.records:,} of {count_of(self.records + self.left, 'record')} ({int(100 * self.share)}%)"
+        soon = f", about {span(max(1.0, self.left / self.rate))} left" if self.left and self.rate else ""
+        told = [done + speed + soon]
+        told += [f"the last commit was {span(self.since)} ago"] if self.since is not None and self.since > RATE_SECONDS else []
+        told += [f"last: {', '.join(f'{_shortened(name)} ({left:,} left)' for name, left in self.last)}"] if self.last else []
+        return "; ".join(told)
+
+    def _following(self) -> list[str]:
+        behind = [] if self.behind is None else [f"{_seconds(self.behind)} behind"]
+        return [*behind, *([] if self.since is None else [f"the newest records were committed {_seconds(self.since)} ago"])]
+
+
+def progress_in(line: str) -> tuple[int, int | None] | None:
+    """How many records are done, and of how many (None: not known), if the line is the text of a Progress that goes on."""
+    found = _SAID.match(line)
+    if found is None:
+        return None
+    done, total = found.groups()
+    return (0, None) if done is None else (int(done.replace(",", "")), int(total.replace(",", "")))
+
+
+def most_left(left: Mapping[TopicPartition, int]) -> dict[str, Any]:
+    """`left` and `last` of a Progress."""
+    last = nlargest(PARTITIONS_NAMED, left.items(), itemgetter(1))
+    return {"left": sum(left.values()), "last": tuple((f"{topic}-{number}", count) for (topic, number), count in last if count)}
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 100 else span(seconds)
+
+
+def _shortened(name: str) -> str:
+    half = NAME_CHARACTERS // 2
+    return name if len(name) <= NAME_CHARACTERS else f"{name[: half - 1]}…{name[-half:]}"
+
+
+@dataclass
+class Committed:
+    """Sums over the receipts of a run so far. Receipts of a run that follows grow: the newest of a key counts.
+
+    `left`: by partition, what is to be copied; None: not known.
+    """
+
+    left: dict[TopicPartition, int] | None = None
+    follows: bool = False
+    records: int = 0
+    newest: dict[TopicPartition, Receipt] = field(default_factory=dict)
+    _newest_at: float = 0.0
+    # By second of the clock: records and bytes that were committed then.
+    _amounts: dict[int, tuple[int, int]] = field(default_factory=dict)
+    # By partition: when its newest records were committed, and how old the newest of them was then.
+    _delays: dict[TopicPartition, tuple[float, float]] = field(default_factory=dict)
+
+    def add(self, receipt: Receipt, at: float) -> None:
+        """`at`: when it was committed, in s since the epoch."""
+        if receipt.kind not in _SETTLED:
+            return
+        last = self.newest.get(receipt.key)
+        self.newest[receipt.key] = receipt
+        grown = last is not None and (last.kind, last.upstream_start) == (receipt.kind, receipt.upstream_start)
+        start, before = (last.upstream_end, last.counters) if last is not None and grown else (receipt.upstream_start, ZERO)
+        more = receipt.counters.since(before)
+        self.count(receipt.key, receipt.upstream_end - start - more.from_target, more.bytes, at)
+        if more.records and receipt.max_timestamp >= 0:
+            self._delays[receipt.key] = at, max(0.0, at - receipt.max_timestamp / 1000)
+
+    def count(self, key: TopicPartition, records: int, size: int, at: float) -> None:
+        self.records, self._newest_at = self.records + records, max(self._newest_at, at)
+        if self.left is not None:
+            self.left[key] = max(0, self.left.get(key, 0) - records)
+        before = self._amounts.get(int(at), (0, 0))
+        self._amounts[int(at)] = before[0] + records, before[1] + size
+
+    def progress(self, now: float) -> Progress:
+        """`now` in s since the epoch. While nothing is committed, the speed of the last minute stays for a minute, and then falls."""
+        left = {} if self.left is None else most_left(self.left)
+        if not self._amounts:
+            return Progress(0, follows=self.follows, **left)
+        newest = max(self._amounts)
+        self._amounts = {second: amount for second, amount in self._amounts.items() if second >= newest - RATE_SECONDS}
+        first = min(self._amounts)
+        took = max(newest, now - RATE_SECONDS) - first
+        rate = bytes_rate = None
+        if took >= LEAST_SECONDS:  # what was committed first was copied before
+            rate, bytes_rate = (sum(amount[part] for second, amount in self._amounts.items() if second > first) / took for part in (0, 1))
+        behind = max((delay for at, delay in self._delays.values() if at > newest - BEHIND_SECONDS), default=None)
+        since = max(0.0, now - self._newest_at)
+        return Progress(self.records, rate=rate, bytes_rate=bytes_rate, since=since, follows=self.follows, behind=behind, **left)
