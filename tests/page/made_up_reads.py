@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -15,7 +16,7 @@ from ferry.clusters.partitions import TopicPartition
 from ferry.copying.last_stable_lag import LastStableLag
 from ferry.copying.plan import PartitionFacts
 from ferry.ledger.counters import ONE_TRANSACTION, Counters
-from ferry.ledger.receipts import REFUSED, Receipt, ReceiptKind
+from ferry.ledger.receipts import REFUSED, Receipt, ReceiptKind, encode_receipt
 from ferry.ledger.run_report import LossReport, PartitionFailure, Skipped
 from ferry.ledger.run_summary import RunLag, RunSummary, encode_run_part
 from ferry.ledger.runs_topic import RunOpened, encode_run_record
@@ -28,6 +29,7 @@ from ferry.page.coverage_timeline import MissingRange, gaps, timeline
 from ferry.page.flow_reading import drift_of
 from ferry.page.groups_reading import _row
 from ferry.page.overview import Overview
+from ferry.page.progress_reading import progress_of
 from ferry.syncs.group_explanation import ExplainedPartition, GroupExplanation, GroupSide
 from ferry.verify.model import Difference, DifferenceKind, NotCovered
 from ferry.verify.report import VerifyReport
@@ -35,6 +37,7 @@ from ferry.verify.results_topic import report_records
 
 TOPICS = ("audit.log", "clicks", "inventory", "invoices", "orders", "payments", "shipments", "users")
 HOSTILE = "<img src=x onerror=window.hacked='1'>"
+LONGEST = f"{'a' * 120}.{'b' * 128}"
 END = 9_000
 MISSING_END = {0: 2_500, 1: 1_200}
 HOUR_MS, DAY_SECONDS = 3_600_000, 86_400
@@ -142,6 +145,18 @@ def runs(summaries: Iterable[RunSummary], verifies: Iterable[VerifyReport] = (),
     ]
     records += [InternalRecord(0, 0, now, *encode_run_record(run)) for run in opened]
     return recent_runs(records, "cluster B: topic runs", time.time()).document
+
+
+def progress(run: RunOpened, commits: Iterable[Receipt] = (), *, over: bool = False) -> dict[str, Any]:
+    """How far it is, if these receipts came two seconds apart, the last one just now."""
+    commits, now = list(commits), time.time()
+    moments = [round((now - 2.0 * number) * 1000) for number in reversed(range(len(commits)))]
+    records = [
+        InternalRecord(0, number, at, *encode_receipt(replace(entry, run_id=run.run_id)))
+        for number, (at, entry) in enumerate(zip(moments, commits, strict=True))
+    ]
+    found: dict[str, Any] = json.loads(json.dumps(progress_of(run.run_id, run, records, "cluster B: topic ledger", now, over=over)))
+    return found
 
 
 def verify(run_id: str, differences: int = 0, topic: str = "orders") -> VerifyReport:

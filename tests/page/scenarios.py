@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from ferry.monitoring.missing import COMPACTED, Missing
 from ferry.monitoring.runs import DagRunFacts
 from ferry.page.documents import PageFlow
 from ferry.page.problem import Problem
+from ferry.page.progress_reading import NEVER_RAN
 from ferry.page.readers import Outcome
 from ferry.page.reads import ReadName
 from ferry.page.snapshots import Snapshot
@@ -45,6 +47,7 @@ def reads(**changed: Any) -> Reads:
     found: dict[str, Any] = {
         "overview": made_up.overview(),
         "runs": made_up.runs(hourly, [made_up.verify("verify__1")]),
+        "progress": dict(NEVER_RAN),
         "coverage": made_up.coverage,
         "groups": made_up.groups(),
         "group": made_up.group,
@@ -127,7 +130,39 @@ def following() -> Stage:
     """The newest run follows, less than a second behind."""
     run = RunOpened("scheduled__follows", made_up.iso(1_200), "follows", follow_until=made_up.iso(-600))
     rows = [made_up.partition_row("orders", number, 40 * number, seconds_a_record=0.01) for number in range(2)]
-    found = {"overview": made_up.overview_of(rows), "runs": made_up.runs([made_up.run_summary(1)], opened=[run])}
+
+    def progress(_: str) -> dict[str, Any]:
+        newest = made_up.receipt("orders", 0, 8_000, made_up.END)
+        return made_up.progress(run, [replace(newest, max_timestamp=round((time.time() - 1.2) * 1000))])
+
+    found = {"overview": made_up.overview_of(rows), "runs": made_up.runs([made_up.run_summary(1)], opened=[run]), "progress": progress}
+    return Stage(Known((facts(),)), {"A->B": reads(**found)})
+
+
+def copying() -> Stage:
+    """A run copies: it has taken 4,000 of 9,000 records of each of three partitions when the page looks first, and goes on."""
+    run = RunOpened("manual__copies", made_up.iso(30), "latest")
+    rows = [made_up.partition_row(name, 3, made_up.END) for name in ("orders", "clicks", made_up.LONGEST)]
+    looks = itertools.count(4)
+
+    def progress(_: str) -> dict[str, Any]:
+        return made_up.progress(
+            run,
+            [
+                made_up.receipt(row.topic, row.partition, 1_000 * number, 1_000 * (number + 1))
+                for number in range(min(8, next(looks)))
+                for row in rows
+            ],
+        )
+
+    found = {"overview": made_up.overview_of(rows), "runs": made_up.runs([made_up.run_summary(1)], opened=[run]), "progress": progress}
+    return Stage(Known((facts(),)), {"A->B": reads(**found)})
+
+
+def ending() -> Stage:
+    """The copy of a run has ended; its syncs go on."""
+    run = RunOpened("manual__ends", made_up.iso(30), "latest")
+    found = {"runs": made_up.runs([made_up.run_summary(1)], opened=[run]), "progress": made_up.progress(run, over=True)}
     return Stage(Known((facts(),)), {"A->B": reads(**found)})
 
 
@@ -252,6 +287,8 @@ SCENARIOS: dict[str, Callable[[], Stage]] = {
         healthy,
         lagging,
         following,
+        copying,
+        ending,
         loss,
         paused,
         new,

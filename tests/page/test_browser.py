@@ -36,7 +36,12 @@ SEEN = {
             "k records copied; Airflow shows it as failed, because task check_limits failed",
         ),
     ),
-    "following": ("Healthy", ("Following since", "ago, 0.4 s behind", "40 records")),
+    "following": (
+        "Healthy",
+        ("Following since", "ago, 0.4 s behind", "40 records", "following: 1.2 s behind; the newest records were committed 0.0 s ago"),
+    ),
+    "copying": ("", ("of 27,000 records (", "MB/s, about", "last: orders-3 (", "…")),
+    "ending": ("Healthy", ("the copy has ended", "8 topics")),
     "loss": ("Data lost", ("the source deleted 120 records that Ferry had not copied: payments-0 offsets 3,000 to 3,119", "1 loss")),
     "paused": (
         "Paused",
@@ -108,6 +113,33 @@ def test_without_flows_the_page_says_why(visit: Visit, scenario: str, text: str)
     visit.picture(f"overview-{scenario}")
     assert too_faint(page) == []
     expect(page.get_by_text("The data below")).to_have_count(0)
+
+
+@pytest.mark.parametrize("view", ["overview", "runs"])
+def test_a_bar_shows_how_far_a_run_is_and_moves(visit: Visit, view: str) -> None:
+    page = visit.open("copying", flow=FLOW, view=view)
+    bar = page.get_by_role("progressbar", name="Run manual__copies")
+    expect(bar).to_have_attribute(
+        "aria-valuetext", re.compile(r"^\d+,000 of 27,000 records [(]\d+%[)], .* left; last: orders-3 [(].* left[)]")
+    )
+    assert (bar.get_attribute("aria-valuemin"), bar.get_attribute("aria-valuemax")) == ("0", "100")
+    expect(bar).to_have_attribute("aria-valuenow", "88")  # 8,000 of 9,000: it moved there
+    assert page.evaluate("document.querySelector('.live-bar > div').offsetWidth / document.querySelector('.live-bar').offsetWidth") > 0.8
+    for width, theme in ((1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")):
+        page.set_viewport_size({"width": width, "height": 900})
+        visit.theme(theme)
+        visit.picture(f"{view}-copying-{width}-{theme}")
+        assert too_faint(page) == []
+        assert page.evaluate(CUT) == []
+
+
+def test_a_run_without_a_known_end_has_no_bar_that_says_how_far_it_is(visit: Visit) -> None:
+    page = visit.open("following", flow=FLOW, view="runs")
+    expect(page.get_by_text("following: 1.2 s behind")).to_be_visible()
+    expect(page.get_by_role("progressbar")).to_have_count(0)
+    page = visit.open("healthy", flow=FLOW)
+    settled(page)
+    expect(page.get_by_role("progressbar")).to_have_count(0)
 
 
 # In a scenario where the view has something to tell.

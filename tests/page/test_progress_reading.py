@@ -1,0 +1,110 @@
+"""How far the run is that is under way, from the runs topic and the ledger, and what the page says of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.page import made_up_reads as made_up
+
+from ferry.ledger.runs_topic import RunOpened, RunRecords, RunResult
+from ferry.monitoring.runs import DagRunFacts
+from ferry.page import documents
+from ferry.page.documents import FlowView, PageFlow
+from ferry.page.progress_reading import NEVER_RAN, newest_run
+from ferry.page.snapshots import NEVER_READ, Snapshot
+
+pytestmark = pytest.mark.unit
+
+FLOW = PageFlow("A->B", "A", "B", "ferry.A.B", "ferry.A.B.verify", None, None, True, "mm2.properties")
+RUN = RunOpened("manual__1", made_up.iso(30), "latest")
+FOLLOWS = RunOpened("scheduled__1", made_up.iso(600), "following until …", follow_until=made_up.iso(-600))
+ENDED = RunResult("", made_up.iso(1), 1.0, 1.0)
+COMMITS = [made_up.receipt("orders", 0, start, start + 1_000) for start in range(0, 4_000, 1_000)]
+
+
+def shown(
+    found: dict[str, Any] | None,
+    opened: RunOpened | None = RUN,
+    *,
+    dag_runs: tuple[DagRunFacts, ...] = (),
+    topics: tuple[str, ...] = ("orders",),
+) -> tuple[str | None, str, float | None]:
+    """Run, text and share of what was read of a flow with 9,000 records in each partition."""
+    rows = [made_up.partition_row(topic, number, made_up.END) for topic in topics for number in range(2)]
+    runs = made_up.runs([made_up.run_summary(1)], opened=[opened] if opened else [])
+    seen = Snapshot(made_up.overview_of(rows), time.time())
+    view = FlowView(FLOW, seen, Snapshot(runs, time.time()), dag_runs)
+    document = documents.progress(view, NEVER_READ if found is None else Snapshot(found, time.time()), time.time())
+    return document["run_id"], document["text"], document["share"]
+
+
+def test_a_run_has_done_what_its_receipts_say_and_the_rest_is_left() -> None:
+    run_id, text, share = shown(made_up.progress(RUN, COMMITS))
+    assert (run_id, share) == ("manual__1", 4_000 / 18_000)
+    assert text.startswith("4,000 of 18,000 records (22%), 0.2 MB/s, about 28 s left; last: orders-1 (9,000 left), orders-0 (5,000 left)")
+
+
+def test_a_partition_that_the_run_has_passed_since_the_last_read_has_nothing_left() -> None:
+    _, text, _ = shown(made_up.progress(RUN, [made_up.receipt("orders", 0, 0, made_up.END + 500)]))
+    assert text == "9,500 of 18,500 records (51%); last: orders-1 (9,000 left)"
+
+
+def test_only_the_topics_of_the_run_are_left() -> None:
+    only = replace(RUN, topics=("orders",))
+    assert " of 18,000 records" in shown(made_up.progress(only, COMMITS), only, topics=("orders", "clicks"))[1]
+    assert " of 36,000 records" in shown(made_up.progress(RUN, COMMITS), topics=("orders", "clicks"))[1]
+
+
+@pytest.mark.parametrize("bound", ["2026-01-01T00:00:00+00:00", "2026-01-01"])
+def test_what_is_left_up_to_another_end_is_not_known(bound: str) -> None:
+    run = replace(RUN, bound=bound)
+    assert shown(made_up.progress(run, COMMITS), run) == ("manual__1", "4,000 records, 0.2 MB/s", None)
+
+
+def test_records_of_other_runs_do_not_count() -> None:
+    others = made_up.progress(replace(RUN, run_id="manual__0"), COMMITS)
+    assert others["progress"]["records"] == 4_000
+    assert shown(others) == ("manual__1", "nothing is copied yet", None)
+
+
+def test_a_run_that_follows_says_how_far_it_is_behind() -> None:
+    commit = replace(COMMITS[0], max_timestamp=round((time.time() - 1.2) * 1000))
+    run_id, text, share = shown(made_up.progress(FOLLOWS, [commit]), FOLLOWS)
+    assert (run_id, share) == ("scheduled__1", None)
+    assert text.startswith("following: 1.2 s behind; the newest records were committed 0.")
+
+
+def test_a_run_that_follows_is_shown_until_the_next_one_has_taken_over() -> None:
+    starts = DagRunFacts("scheduled__2", "running", made_up.iso(3), None, "/dags/d/runs/2")
+    run_id, text, _ = shown(made_up.progress(FOLLOWS, COMMITS[:1]), FOLLOWS, dag_runs=(starts,))
+    assert run_id == "scheduled__1"
+    assert text.startswith("following: ")
+
+
+def test_before_and_after_the_copy_the_page_says_so() -> None:
+    starts = DagRunFacts("manual__2", "running", made_up.iso(3), None, "/dags/d/runs/2")
+    assert shown(dict(NEVER_RAN), None, dag_runs=(starts,)) == ("manual__2", "nothing is copied yet", None)
+    assert shown(made_up.progress(RUN, COMMITS, over=True)) == ("manual__1", "the copy has ended", 1.0)
+    assert shown(made_up.progress(RUN, COMMITS, over=True), None) == (None, "", None)
+    assert shown(None) == ("manual__1", "", None)
+
+
+def test_the_newest_run_is_that_which_copies_or_followed_before_one_that_has_ended() -> None:
+    going, done = RunRecords(opened=RUN), RunRecords(opened=RUN, result=ENDED)
+    following = RunRecords(opened=FOLLOWS)
+    late = RunRecords(opened=replace(FOLLOWS, follow_until=made_up.iso(1)))
+    now = time.time()
+    for runs, name in (
+        ({}, ""),
+        ({"a": done}, "a"),
+        ({"a": done, "b": going}, "b"),
+        ({"a": going, "b": done}, "b"),
+        ({"a": following, "b": done}, "a"),
+        ({"a": following, "b": going}, "b"),
+        ({"a": late, "b": done}, "b"),
+        ({"a": following, "b": done, "c": done}, "c"),
+    ):
+        assert newest_run(runs, now)[0] == name, runs
