@@ -54,7 +54,7 @@ def test_a_run_copies(
     airflow_database: None, config: Path, topic: str, source_cluster: SandboxCluster, target_cluster: SandboxCluster
 ) -> None:
     said = run_dag(config)
-    assert "600 records" in said, said[-4000:]
+    assert re.search(r"600 records, [\d,]+ bytes in \d+\.\d s \(\d+\.\d MB/s, CPU \d+\.\d s\), 3 partitions", said), said[-4000:]
     assert "successful" in said
     assert re.search(r"configs: \d+ changed", said), said[-4000:]
     remote = f"{load_config(config).flows[0].source.alias}.{topic}"

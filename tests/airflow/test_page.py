@@ -294,6 +294,8 @@ def test_the_views_tell_what_the_flow_did(page: Page) -> None:
     losses = page.get("losses", flow="A->B")
     assert (losses["losses"], losses["command"]) == ([], f"ferry ack-loss {page.flow.source.path} --flow 'A->B'")
     assert page.get("transactions", flow="A->B")["open_transactions"] == []
+    progress = page.get("progress", flow="A->B")
+    assert (progress["run_id"], progress["text"], progress["share"], progress["problem"]) == (None, "", None, None)
 
 
 @pytest.mark.parametrize(

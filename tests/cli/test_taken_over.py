@@ -53,7 +53,7 @@ def test_only_a_run_that_has_the_flow_judges_limits_and_syncs(monkeypatch: pytes
     monkeypatch.setattr(Played, "taken_over", taken_over)
     monkeypatch.setattr(pipeline, "Run", Played)
     flow: Any = SimpleNamespace(tasks_max=None)
-    monkeypatch.setattr(copies, "copy_records", lambda *_: ExitCode.DONE)
+    monkeypatch.setattr(copies, "copy_records", lambda *_, **__: ExitCode.DONE)
     monkeypatch.setattr(copies, "_sync", lambda _: done.append("synced") or [])
     monkeypatch.setattr(copies, "_look_back", look_back)
     for name in ("_warn", "answer", "report_parts"):

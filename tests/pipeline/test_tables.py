@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from ferry.ledger.counters import Counters
-from ferry.ledger.run_report import PartitionReport, RepeatedReport, RunReport, Skipped
+from ferry.ledger.run_report import LossReport, PartitionFailure, PartitionReport, RepeatedReport, RunReport, Skipped
 from ferry.ledger.sync_outcome import Change, SyncOutcome
-from ferry.pipeline.tables import LISTED_PARTITIONS, Table, left_out_lines, report_parts, sync_line
+from ferry.pipeline.tables import LISTED_PARTITIONS, Table, left_out_lines, report_parts, sum_line, sync_line
 
 pytestmark = pytest.mark.unit
 
@@ -33,6 +33,17 @@ def test_the_partitions_with_most_bytes_are_listed_in_order(partitions: int, lef
 def test_who_took_the_flow_over(taken_over: str, line: str) -> None:
     assert line in list(report_parts(replace(report(1), taken_over=taken_over)))
     assert line in list(report_parts(replace(report(0), taken_over=taken_over))), "also of a run that had copied nothing yet"
+
+
+def test_a_run_in_one_line() -> None:
+    copied = replace(report(3), seconds=0.5, cpu_seconds=0.2, partitions=report(1_500_001).partitions[-2:])
+    assert sum_line(copied) == "2 records, 2,999,999 bytes in 0.5 s (6.0 MB/s, CPU 0.2 s), 2 partitions"
+    assert sum_line(report(0)) == "0 records, 0 bytes in 0.0 s (CPU 0.0 s), 0 partitions"
+    failed = (PartitionFailure("orders", 3, "TopicMissing", "gone"), *(PartitionFailure(f"t{number}", -1, "E", "p") for number in range(6)))
+    ill = replace(report(1), failed=failed, losses=(LossReport("t", 0, 5, 9, "deleted"),))
+    told = "failed: orders-3, topic t0, topic t1, topic t2, topic t3 and 2 more; lost: t-0 offsets 5 to 8"
+    assert sum_line(ill) == f"1 record, 0 bytes in 0.0 s (CPU 0.0 s), 1 partition; {told}"
+    assert list(report_parts(copied))[-1] == sum_line(copied)
 
 
 def test_what_the_target_may_have_twice() -> None:

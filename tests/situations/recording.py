@@ -31,7 +31,7 @@ WAITS = r"[\r\n]\$ \Z"
 # What is typed, and what must be shown then: the prompt, or a text.
 SCENES: tuple[tuple[str, str], ...] = (
     ("# Copy two million records, and kill the run in the middle of its transactions.", WAITS),
-    ("ferry run mm2.properties --flow 'A->B' --master inline &", "[0-9]% of the offsets"),
+    ("ferry run mm2.properties --flow 'A->B' --master inline &", r"of [\d,]+ records \(\d+%\)"),
     ("kill -9 %1", WAITS),
     ("# Where is the flow now?", WAITS),
     ("ferry status mm2.properties | head -1", WAITS),

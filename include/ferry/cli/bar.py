@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ferry.cli.output import notice
-from ferry.copying.committed import progress_in
 
 BAR_WIDTH = 20
 
@@ -30,6 +29,8 @@ def drawn(doing: str, *, as_json: bool) -> Iterator[Callable[[str], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
     from rich.table import Column
+
+    from ferry.copying.committed import progress_in
 
     # Words that do not fit go to the next line, whole.
     text = TextColumn("{task.description}", markup=False, table_column=Column(ratio=1))

@@ -14,9 +14,11 @@ export function Live({ flow, again }) {
     if (ended) again?.();
   }, [ended]);
   if (!document?.run_id || !document.text) return null;
-  if (state === "following") return html`<p class="live">${document.text}</p>`;
+  // Words that do not fit go to the next line whole: browsers break names at their hyphens.
+  const words = document.text.split(" ").map((word) => html`<span>${word}</span> `);
+  if (state === "following") return html`<p class="live">${words}</p>`;
   const whole = document.share === null ? {} : { "aria-valuenow": Math.floor(100 * document.share), "aria-valuemin": 0, "aria-valuemax": 100 };
   return html`<div class="live"><div class=${`live-bar ${document.share === null ? "open" : ""}`} role="progressbar" aria-label=${`Run ${document.run_id}`} aria-valuetext=${document.text} ...${whole}>
       <div style=${document.share === null ? null : { width: `${100 * document.share}%` }}></div></div>
-    <p>${document.text}</p></div>`;
+    <p>${words}</p></div>`;
 }
