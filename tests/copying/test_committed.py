@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.clusters.partitions import TopicPartition
-from ferry.copying.committed import Committed, Progress, progress_in
+from ferry.copying.committed import Committed, Progress, progress_in, shortened
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
 
@@ -103,17 +103,27 @@ def test_long_names_are_cut_in_the_middle() -> None:
     assert max(map(len, text.split())) == 40
 
 
+@given(st.text("abc.-", max_size=249), st.integers(3, 50))
+def test_a_shortened_name_keeps_its_ends(name: str, width: int) -> None:
+    found = shortened(name, width)
+    assert len(found) == min(len(name), width)
+    begin, _, end = found.partition("…")
+    assert name.startswith(begin)
+    assert name.endswith(end)
+
+
 def test_a_run_that_follows_says_how_far_it_is_behind() -> None:
     found = Committed(follows=True)
     assert found.progress(NOW).text == "following: 0 records"
     found.add(replace(receipt(0, 900, 0, partition=1), max_timestamp=round((NOW - 700) * 1000)), NOW - 120)
-    old = "following: 900 records, 0.0 MB/s; 10 min behind; the newest records were committed 2 min ago"
+    old = "following: 900 records, 0.0 MB/s; 580.0 s behind; the newest records were committed 120.0 s ago"
     assert found.progress(NOW).text == old
     found.add(replace(receipt(0, 1_000, 500_000), max_timestamp=round((NOW - 1.5) * 1000)), NOW - 0.3)
     found.add(replace(receipt(0, 1_100, 600_000), max_timestamp=round((NOW - 1.3) * 1000)), NOW - 0.1)
     assert found.progress(NOW).text == "following: 2,000 records; 1.2 s behind; the newest records were committed 0.1 s ago"
     assert replace(found.progress(NOW), records=None).text == "following: 1.2 s behind; the newest records were committed 0.1 s ago"
-    assert replace(Committed(follows=True).progress(NOW), records=None).text == "following"
+    silent = replace(Committed(follows=True).progress(NOW), records=None)
+    assert silent.text == "following: nothing was committed in the last minute"
 
 
 @given(st.integers(0, 10**15), st.integers(0, 10**15))

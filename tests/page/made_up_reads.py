@@ -155,7 +155,7 @@ def progress(run: RunOpened, commits: Iterable[Receipt] = (), *, over: bool = Fa
         InternalRecord(0, number, at, *encode_receipt(replace(entry, run_id=run.run_id)))
         for number, (at, entry) in enumerate(zip(moments, commits, strict=True))
     ]
-    found: dict[str, Any] = json.loads(json.dumps(progress_of(run.run_id, run, records, "cluster B: topic ledger", now, over=over)))
+    found: dict[str, Any] = json.loads(json.dumps(progress_of(run, records, "cluster B: topic ledger", now, over=over)))
     return found
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.page import made_up_reads as made_up
 
+from ferry.clusters.internal_reader import InternalRecord
 from ferry.ledger.runs_topic import RunOpened, RunRecords, RunResult
 from ferry.monitoring.runs import DagRunFacts
-from ferry.page import documents
+from ferry.page import documents, progress_reading
 from ferry.page.documents import FlowView, PageFlow
-from ferry.page.progress_reading import NEVER_RAN, newest_run
+from ferry.page.progress_reading import read_progress
 from ferry.page.snapshots import NEVER_READ, Snapshot
 
 pytestmark = pytest.mark.unit
@@ -86,25 +88,50 @@ def test_a_run_that_follows_is_shown_until_the_next_one_has_taken_over() -> None
 
 def test_before_and_after_the_copy_the_page_says_so() -> None:
     starts = DagRunFacts("manual__2", "running", made_up.iso(3), None, "/dags/d/runs/2")
-    assert shown(dict(NEVER_RAN), None, dag_runs=(starts,)) == ("manual__2", "nothing is copied yet", None)
+    assert shown({}, None, dag_runs=(starts,)) == ("manual__2", "nothing is copied yet", None)
     assert shown(made_up.progress(RUN, COMMITS, over=True)) == ("manual__1", "the copy has ended", 1.0)
     assert shown(made_up.progress(RUN, COMMITS, over=True), None) == (None, "", None)
     assert shown(None) == ("manual__1", "", None)
 
 
-def test_the_newest_run_is_that_which_copies_or_followed_before_one_that_has_ended() -> None:
-    going, done = RunRecords(opened=RUN), RunRecords(opened=RUN, result=ENDED)
-    following = RunRecords(opened=FOLLOWS)
-    late = RunRecords(opened=replace(FOLLOWS, follow_until=made_up.iso(1)))
-    now = time.time()
-    for runs, name in (
-        ({}, ""),
-        ({"a": done}, "a"),
-        ({"a": done, "b": going}, "b"),
-        ({"a": going, "b": done}, "b"),
-        ({"a": following, "b": done}, "a"),
-        ({"a": following, "b": going}, "b"),
-        ({"a": late, "b": done}, "b"),
-        ({"a": following, "b": done, "c": done}, "c"),
+def test_the_newest_run_is_read_or_one_that_follows_again_after_one_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    going, done = RunRecords(opened=named("a", RUN)), RunRecords(opened=named("b", RUN), result=ENDED)
+    follower, late = RunRecords(opened=named("c", FOLLOWS)), RunRecords(opened=named("d", FOLLOWS, follow_until=made_up.iso(1)))
+
+    class Ledger:
+        def __init__(self, _: object) -> None: ...
+
+        def __enter__(self) -> Ledger:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def offsets_at(self, *_: object) -> str:
+            return "the last minute"
+
+        def read(self, _: str, since: object, *, complete: bool) -> list[InternalRecord]:
+            assert not complete
+            reads.append(since)
+            return []
+
+    reads: list[object] = []
+    flow: Any = SimpleNamespace(ledger_topic="ledger", target=SimpleNamespace(alias="B"))
+    monkeypatch.setattr(progress_reading, "InternalTopicReader", Ledger)
+    for runs, found in (
+        ([], None),
+        ([done], ("b", True)),
+        ([done, going], ("a", False)),
+        ([going, done], ("b", True)),
+        ([follower, done], ("c", False)),
+        ([follower, going], ("a", False)),
+        ([late, done], ("b", True)),
     ):
-        assert newest_run(runs, now)[0] == name, runs
+        known = {run.opened.run_id: run for run in runs if run.opened is not None}
+        monkeypatch.setattr(progress_reading, "read_recent_runs", lambda _, known=known: known)
+        document = read_progress(flow)
+        assert (document and (document["run_id"], document["over"])) == (found or {}), known
+    assert reads == [{0: 7}, {0: 7}, {0: 7}, "the last minute", {0: 7}, {0: 7}], "nothing of a flow that never ran"
+
+
+def named(run_id: str, run: RunOpened, **more: Any) -> RunOpened:
+    return replace(run, run_id=run_id, ledger_ends={0: 7}, **more)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from ferry.pipeline.drawn_tables import draw, shortened
+from ferry.pipeline.drawn_tables import draw
 from ferry.pipeline.tables import Table
 
 pytestmark = pytest.mark.unit
@@ -46,12 +46,3 @@ def test_no_word_is_cut(rows: list[tuple[object, ...]], width: int) -> None:
     assert missing == []
     longest = max(map(len, words), default=0)
     assert max(map(len, lines), default=0) <= max(width, longest + len("  column9: "))
-
-
-@given(WORDS, st.integers(3, 50))
-def test_a_shortened_name_keeps_its_ends(name: str, width: int) -> None:
-    found = shortened(name, width)
-    assert len(found) == min(len(name), width)
-    begin, _, end = found.partition("…")
-    assert name.startswith(begin)
-    assert name.endswith(end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from ferry.cli.output import notice
 
@@ -14,10 +14,9 @@ BAR_WIDTH = 20
 
 def is_watched() -> bool:
     """Whether somebody sees stderr change. A command in the background would draw over what is typed."""
-    try:
+    with suppress(OSError):  # it is not the terminal of this process
         return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and os.tcgetpgrp(sys.stderr.fileno()) == os.getpgrp()
-    except OSError:  # it is not the terminal of this process
-        return False
+    return False
 
 
 @contextmanager

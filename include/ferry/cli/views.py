@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 Decode = Callable[[Any, Any], Any]
 # Rows on the screen; --json and --report hold more.
 ROWS_SHOWN = 50
-NOTHING_COMPARED = "nothing is compared yet"
 
 Every = Annotated[bool, typer.Option("--all", help="Show every partition, not only those that are behind or in trouble.")]
 Digest = Annotated[DigestKind, typer.Option(help="What the digests cover: batches as stored, or single records (slower).")]
@@ -197,13 +196,12 @@ def _carried_out(config: Path, flow: Flow, request: VerifyRequest, master: str, 
     from ferry.verify.range_runner import verify_inline
     from ferry.verify.verifying import verify as compare
 
-    if master == INLINE:
-        with drawn(NOTHING_COMPARED, as_json=as_json) as say:
+    with drawn("nothing is compared yet", as_json=as_json) as say:
+        if master == INLINE:
             return compare(flow, request, verify_inline, say)
-    from ferry.spark.submit import VERIFY_JOB, submit_job
-    from ferry.verify.results_topic import read_report
+        from ferry.spark.submit import VERIFY_JOB, submit_job
+        from ferry.verify.results_topic import read_report
 
-    with drawn(NOTHING_COMPARED, as_json=as_json) as say:
         code = submit_job(VERIFY_JOB, config, request, master, say)
     if code:
         raise typer.Exit(ExitCode(code))

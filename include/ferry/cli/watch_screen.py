@@ -9,9 +9,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from ferry.copying.committed import shortened
 from ferry.errors import count_of, span
 from ferry.monitoring.watching import UNREACHABLE, FlowFrame
-from ferry.pipeline.drawn_tables import shortened
 
 _COLOURS = {"up to date": "green", "following": "green", "copying": "cyan", "behind": "yellow", UNREACHABLE: "bold red"}
 

@@ -16,18 +16,14 @@ from ferry.errors import count_of, span
 from ferry.ledger.counters import ZERO
 from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind
 
-# Transactions are commits of up to ten seconds of work: in less time than a minute, few of them would make the speed jump.
-RATE_SECONDS = 60
-# Between so close commits there is no speed.
-LEAST_SECONDS = 2
-# Of a run that follows: commits of so many seconds say how far it is behind.
+# Transactions are up to ten seconds of work: of less than a minute there would be few, and the speed would jump.
+RATE_SECONDS, LEAST_SECONDS = 60, 2
+# Of a run that follows, the commits of so many seconds say how far it is behind.
 BEHIND_SECONDS = 10
-PARTITIONS_NAMED = 3
-# A topic may have 249; what the text says comes first.
-NAME_CHARACTERS = 40
+PARTITIONS_NAMED, NAME_CHARACTERS = 3, 40
 
 _SETTLED = frozenset({*COPIES, ReceiptKind.LOSS, ReceiptKind.SKIPPED})
-_SAID = re.compile(r"(?:following:|([\d,]+) of ([\d,]+) records? \(\d+%\))")
+_SAID = re.compile(r"following:|([\d,]+) of ([\d,]+) records? \(")
 
 
 @dataclass(frozen=True)
@@ -52,34 +48,29 @@ class Progress:
         """From 0 to 1; None: not known."""
         if self.records is None or self.left is None:
             return None
-        return self.records / total if (total := self.records + self.left) else 1.0
+        return self.records / (self.records + self.left) if self.left else 1.0
 
     @property
     def text(self) -> str:
-        speed = "" if self.bytes_rate is None else f", {self.bytes_rate / 1e6:,.1f} MB/s"
         done = "" if self.records is None else count_of(self.records, "record")
-        if self.follows:
-            return ": ".join(filter(None, ["following", "; ".join(filter(None, [done + speed, *self._following()]))]))
         if self.records is not None and self.left is not None and self.share is not None:
             done = f"{self.records:,} of {count_of(self.records + self.left, 'record')} ({int(100 * self.share)}%)"
-        soon = f", about {span(max(1.0, self.left / self.rate))} left" if self.left and self.rate else ""
-        told = [done + speed + soon]
+        done += "" if self.bytes_rate is None else f", {self.bytes_rate / 1e6:,.1f} MB/s"
+        if self.follows:
+            told = [done, *([] if self.behind is None else [f"{self.behind:,.1f} s behind"])]
+            told += [] if self.since is None else [f"the newest records were committed {self.since:,.1f} s ago"]
+            return f"following: {'; '.join(filter(None, told)) or 'nothing was committed in the last minute'}"
+        told = [done + (f", about {span(max(1.0, self.left / self.rate))} left" if self.left and self.rate else "")]
         told += [f"the last commit was {span(self.since)} ago"] if self.since is not None and self.since > RATE_SECONDS else []
-        told += [f"last: {', '.join(f'{_shortened(name)} ({left:,} left)' for name, left in self.last)}"] if self.last else []
-        return "; ".join(told)
-
-    def _following(self) -> list[str]:
-        behind = [] if self.behind is None else [f"{_seconds(self.behind)} behind"]
-        return [*behind, *([] if self.since is None else [f"the newest records were committed {_seconds(self.since)} ago"])]
+        last = (f"{shortened(name, NAME_CHARACTERS)} ({left:,} left)" for name, left in self.last)
+        return "; ".join([*told, *([f"last: {', '.join(last)}"] if self.last else [])])
 
 
 def progress_in(line: str) -> tuple[int, int | None] | None:
-    """How many records are done, and of how many (None: not known), if the line is the text of a Progress that goes on."""
+    """How many records are done, and of how many (None: not known), if the line is the text of a Progress that has an end or follows."""
     found = _SAID.match(line)
-    if found is None:
-        return None
-    done, total = found.groups()
-    return (0, None) if done is None else (int(done.replace(",", "")), int(total.replace(",", "")))
+    done, total = [int(number.replace(",", "")) for number in found.groups("0")] if found is not None else (0, 0)
+    return None if found is None else (done, total if found[2] else None)
 
 
 def most_left(left: Mapping[TopicPartition, int]) -> dict[str, Any]:
@@ -88,18 +79,15 @@ def most_left(left: Mapping[TopicPartition, int]) -> dict[str, Any]:
     return {"left": sum(left.values()), "last": tuple((f"{topic}-{number}", count) for (topic, number), count in last if count)}
 
 
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 100 else span(seconds)
-
-
-def _shortened(name: str) -> str:
-    half = NAME_CHARACTERS // 2
-    return name if len(name) <= NAME_CHARACTERS else f"{name[: half - 1]}…{name[-half:]}"
+def shortened(name: str, width: int) -> str:
+    """The name, or its beginning and its end: the end tells similar names apart."""
+    begin = (width - 1) // 2
+    return name if len(name) <= width else f"{name[:begin]}…{name[len(name) - (width - 1 - begin) :]}"
 
 
 @dataclass
 class Committed:
-    """Sums over the receipts of a run so far. Receipts of a run that follows grow: the newest of a key counts.
+    """Sums over the receipts of a run so far, of which `newest` has the last of each partition.
 
     `left`: by partition, what is to be copied; None: not known.
     """
@@ -115,7 +103,7 @@ class Committed:
     _delays: dict[TopicPartition, tuple[float, float]] = field(default_factory=dict)
 
     def add(self, receipt: Receipt, at: float) -> None:
-        """`at`: when it was committed, in s since the epoch."""
+        """`at`: when it was committed, in s since the epoch. A receipt of a run that follows may be an earlier one that has grown."""
         if receipt.kind not in _SETTLED:
             return
         last = self.newest.get(receipt.key)
@@ -142,8 +130,7 @@ class Committed:
         newest = max(self._amounts)
         self._amounts = {second: amount for second, amount in self._amounts.items() if second >= newest - RATE_SECONDS}
         first = min(self._amounts)
-        took = max(newest, now - RATE_SECONDS) - first
-        rate = bytes_rate = None
+        took, rate, bytes_rate = max(newest, now - RATE_SECONDS) - first, None, None
         if took >= LEAST_SECONDS:  # what was committed first was copied before
             rate, bytes_rate = (sum(amount[part] for second, amount in self._amounts.items() if second > first) / took for part in (0, 1))
         behind = max((delay for at, delay in self._delays.values() if at > newest - BEHIND_SECONDS), default=None)

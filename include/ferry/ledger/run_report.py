@@ -7,7 +7,7 @@ of `ferry run --json`, `--report` and the XCom.
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Self
 
 from ferry.errors import (
@@ -168,8 +168,8 @@ class RunReport:
     @property
     def took(self) -> float:
         """Seconds from the beginning of the first try to the end of the last one; `seconds` is of the last one alone."""
-        tries = parse_time(self.finished) - parse_time(self.started) if self.started and self.finished else timedelta()
-        return max(self.seconds, tries.total_seconds())
+        began = parse_time(self.started) if self.started else None
+        return self.seconds if began is None else max(self.seconds, (parse_time(self.finished) - began).total_seconds())
 
     @property
     def exit_code(self) -> ExitCode:

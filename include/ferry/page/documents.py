@@ -162,13 +162,12 @@ def runs(view: FlowView, now: float, limit: int) -> dict[str, Any]:
 def progress(view: FlowView, snapshot: Snapshot[Mapping[str, Any]], now: float) -> dict[str, Any]:
     """The run under way: its `run_id` (null: none is), how far it is in words (`text`), and its `share`, from 0 to 1 (null: not known)."""
     under_way = [run["run_id"] for run in _joined(view, 2) if run["state"] in UNDER_WAY]
-    data = snapshot.data or {"run_id": None, "over": True}
-    run_id, told, share = next(iter(under_way), None), "", None
-    if data["run_id"] in under_way and not data["over"]:
+    run_id, data, told, share = next(iter(under_way), None), snapshot.data or {}, "", None
+    if data.get("run_id") in under_way and not data["over"]:
         found = _progress(data, (view.overview.data or NOT_READ).partitions)
         run_id, told, share = data["run_id"], found.text, found.share
     elif run_id is not None and snapshot.data is not None:
-        told, share = ("the copy has ended", 1.0) if data["run_id"] == run_id else ("nothing is copied yet", None)
+        told, share = ("the copy has ended", 1.0) if data.get("run_id") == run_id else ("nothing is copied yet", None)
     return envelope(snapshot, now, {"run_id": run_id, "text": told, "share": share})
 
 

@@ -39,12 +39,6 @@ def draw(table: Table, console: Console) -> None:
     console.print(shown)
 
 
-def shortened(name: str, width: int) -> str:
-    """The name, or its beginning and its end: the end tells similar names apart."""
-    begin = (width - 1) // 2
-    return name if len(name) <= width else f"{name[:begin]}…{name[len(name) - (width - 1 - begin) :]}"
-
-
 def _widths(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
     """Each column gets what its words need. What is left goes to those that need little more, and the rest get equal shares."""
     widths, left = list(least), room - sum(least)

@@ -113,9 +113,11 @@ def sum_line(report: RunReport) -> str:
     """What a run copied, and what failed or was lost, in one line."""
     speed = f"{report.bytes / 1e6 / report.took:,.1f} MB/s, " if report.took else ""
     copied = f"{count_of(report.records, 'record')}, {report.bytes:,} bytes in {report.took:.1f} s ({speed}CPU {report.cpu_seconds:.1f} s)"
-    told = [f"{copied}, {count_of(len(report.partitions), 'partition')}"]
-    for what, places in (("failed", [one.where for one in report.failed]), ("lost", [loss.where for loss in report.losses])):
-        told += [f"{what}: {some_of(places)}"] if places else []
+    places = {"failed": [one.where for one in report.failed], "lost": [loss.where for loss in report.losses]}
+    told = [
+        f"{copied}, {count_of(len(report.partitions), 'partition')}",
+        *(f"{name}: {some_of(ill)}" for name, ill in places.items() if ill),
+    ]
     return "; ".join(told)
 
 
