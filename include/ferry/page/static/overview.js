@@ -1,6 +1,6 @@
 // The map of clusters and flows, and a card for each flow: its health, the reasons, and what to do.
 import { html } from "./vendor/preact-htm.js";
-import { bytes, count, duration, exact, headroom, oldest, plural, records } from "./format.js";
+import { bytes, count, exact, headroom, oldest, plural, records } from "./format.js";
 import { Clock, Health, Next, ReadAt, Tile, Trouble, When } from "./elements.js";
 import { Live } from "./live.js";
 import { BASE } from "./reading.js";
@@ -77,11 +77,6 @@ function waits(flow, waiting) {
 /** Why Airflow shows a run as failed whose copy did not fail: the reasons of the card are what was broken. */
 const alsoFailed = (run) => run.airflow_state === "failed" && ["done", "nothing new"].includes(run.state) && `; Airflow shows it as failed, because ${run.failed.map((one) => one.error).join(", ")}`;
 
-function behind(totals) {
-  if (!totals?.lag_records) return "up to date";
-  return totals.lag_seconds < 0 ? `${records(totals.lag_records)} behind` : `${duration(totals.lag_seconds)} behind`;
-}
-
 // With the path, because Airflow's <base> would resolve a bare query to its home page.
 const address = (flow, view, topic) => `${location.pathname}?${new URLSearchParams({ flow: flow.flow, view, ...(topic ? { topic } : {}) })}`;
 
@@ -112,7 +107,7 @@ function Card({ flow, go, again }) {
     </dl>
     ${totals.lag_records > 0 && flow.not_counted.length > 0 && html`<p>Not counted: ${flow.not_counted.join(", ")}.</p>`}
     <p class="muted">${plural(totals.topics, "topic")}, ${plural(totals.partitions, "partition")}${flow.schedule ? html`, runs <code>${flow.schedule}</code>` : ", no schedule"}</p>`}
-    <p>${run?.state === "following" ? html`Following since <${When} at=${run.started} />, ${behind(totals)}.` : run ? html`Last run <${When} at=${run.finished || run.started} />: ${run.dag_run_url ? html`<a href=${new URL(run.dag_run_url.replace(/^\//, ""), BASE)} target="_top">${run.state}</a>` : run.state}${run.records ? `, ${records(run.records)} copied` : ""}${alsoFailed(run)}` : flow.read_at ? "No run yet." : ""}
+    <p>${run?.state === "following" ? html`Following since <${When} at=${run.started} />.` : run ? html`Last run <${When} at=${run.finished || run.started} />: ${run.dag_run_url ? html`<a href=${new URL(run.dag_run_url.replace(/^\//, ""), BASE)} target="_top">${run.state}</a>` : run.state}${run.records ? `, ${records(run.records)} copied` : ""}${alsoFailed(run)}` : flow.read_at ? "No run yet." : ""}
       ${flow.losses > 0 && html`; see <a href=${address(flow, "runs")} onClick=${open("runs")}>${plural(flow.losses, "loss", "losses")}</a>`}</p>
     ${(flow.left_out ?? []).map((text) => html`<p class="muted">${text}</p>`)}
     ${flow.superseded && html`<p>Run ${flow.superseded} ended early, because a newer run, or a command, took the flow over. If two schedulers run the flow, stop one of them.</p>`}
