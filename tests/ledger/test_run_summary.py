@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ferry.errors import NewerFormat, UnreadableRecord
-from ferry.ledger.counters import Counters
+from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.run_report import LossReport, PartitionFailure, PartitionReport, RunReport
 from ferry.ledger.run_summary import RunLag, RunSummary, decode_run_part, encode_run_part, state_of, summary_of
 
@@ -51,6 +51,18 @@ def test_a_summary_survives_its_record_unchanged() -> None:
     assert found.topics == (("a", 11, 110), ("b", 9, 90))
     assert found.syncs == {"acls": {"changes": 9, "skipped": 2, "failed": 0, "left_out": ""}}
     assert (found.records, found.bytes, found.state, found.lag.records) == (20, 200, "data lost", 4)
+
+
+def test_a_summary_tells_how_old_records_were_when_they_were_copied() -> None:
+    old = Counters(3, 30, replication_latency_ms=MinMeanMax(1_000, 4_000.0, 9_000, 3))
+    young = Counters(1, 10, replication_latency_ms=MinMeanMax(0, 0.0, 0, 1))
+    partitions = tuple(PartitionReport("a", number, "A.a", 0, 4, one) for number, one in enumerate((old, young, Counters(5, 50))))
+    assert summary_of(report(partitions=partitions), RunLag()).delay_seconds == 3.0
+    found = summary_of(report(partitions=(copied("a", 5),)), RunLag())
+    assert found.delay_seconds is None
+    _, value = encode_run_part("r", found)
+    before = {name: value for name, value in json.loads(value).items() if name != "delay_seconds"}  # as an older Ferry wrote it
+    assert decode_run_part(RunSummary, json.dumps(before).encode(), "here") == found
 
 
 def test_a_summary_is_small_whatever_the_run_was() -> None:

@@ -13,7 +13,7 @@ from ferry.clusters.internal_reader import InternalRecord
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.run_summary import RunLag, RunSummary, encode_run_part
 from ferry.ledger.runs_topic import RECORD_VERSION, RunOpened, RunResult, RunSync
-from ferry.monitoring.runs import DagRunFacts, copy_speed, empty_run, history_points, joined_runs, last_ended
+from ferry.monitoring.runs import DagRunFacts, copy_speed, empty_run, history_of, joined_runs, last_ended
 from ferry.monitoring.runs_reading import VERIFIES_KEPT, recent_runs
 from ferry.monitoring.verdict import Signs
 from ferry.page.documents import FlowView, PageFlow, overview
@@ -223,17 +223,29 @@ def test_runs_by_command_and_by_airflow_are_listed_together_newest_first() -> No
     assert [run["run_id"] for run in joined_runs([by_hand], dag_runs, 2)] == ["waiting", "late"]
 
 
-def test_history_has_points_of_summaries_only_oldest_first() -> None:
+def test_history_has_points_of_summaries_and_of_failed_runs_oldest_first() -> None:
+    topics = tuple((f"t{number}", number, 10 * number) for number in range(1, 7))
     records = [
-        summary("b", finished="2026-11-21T10:02:00.000+00:00", records=50, seconds=10.0),
-        summary("a", finished="2026-11-21T10:01:00.000+00:00", records=0, seconds=0.0),
+        summary("b", finished="2026-11-21T10:02:00.000+00:00", records=21, seconds=10.0, topics=topics, delay_seconds=1.5),
+        summary("a", finished="2026-11-21T10:01:00.000+00:00", records=0, seconds=0.0, topics=(("t1", 3, 1_000),)),
         summary("old", finished="2026-11-01T10:01:00.000+00:00"),
         kept("opened", RunOpened("running", BEGIN, "latest")),
     ]
     runs = recent_runs(records, "", NOW).document["runs"]
-    points = history_points(runs, "2026-11-20T00:00:00.000+00:00")
-    assert [(point["run_id"], point["records_per_second"]) for point in points] == [("a", 0.0), ("b", 5.0)]
-    assert copy_speed(runs) == 5.0
+    died = {**empty_run("died"), "started": "2026-11-21T10:01:30.000+00:00", "state": "failed"}
+    found = history_of([*runs, died, {**died, "run_id": "never began", "started": None}], "2026-11-20T00:00:00.000+00:00")
+    assert [(point["run_id"], point["records"], point["delay_seconds"]) for point in found["points"]] == [
+        ("a", 0, None),
+        ("died", None, None),
+        ("b", 21, 1.5),
+    ]
+    assert found["topics"] == ["t1", "t6", "t5", "t4", "t3"], "those of which most bytes were copied"
+    assert [point["by_topic"] for point in found["points"]] == [
+        [[3, 1_000], None, None, None, None],
+        [None] * 5,
+        [[1, 10], [6, 60], [5, 50], [4, 40], [3, 30]],
+    ]
+    assert copy_speed(runs) == 2.1
     assert copy_speed([]) is None
 
 

@@ -22,7 +22,7 @@ from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.missing import COMPACTED, LAST_MOMENT, Missing
 from ferry.monitoring.runs import empty_run
 from ferry.monitoring.status import FlowStatus
-from ferry.monitoring.verdict import Health, Signs, not_counted, verdict_of
+from ferry.monitoring.verdict import Health, Signs, Step, not_counted, verdict_of
 from ferry.page.problem import Problem
 
 pytestmark = pytest.mark.unit
@@ -214,6 +214,33 @@ def test_the_word_and_the_reason(signs: Signs, health: Health, reason: str | Non
     verdict = verdict_of(signs, NOW)
     assert (verdict.health, [found.text for found in verdict.reasons]) == (health, [] if reason is None else [reason])
     assert all(found.next_step for found in verdict.reasons if health is not Health.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("signs", "step"),
+    [
+        (HEALTHY, None),
+        (replace(HEALTHY, problem=UNREACHABLE), None),
+        (seen(losses=(LOSS,)), Step.ACK_LOSS),
+        (seen(missing=(GAP,)), Step.BACKFILL),
+        (seen(missing=(replace(GAP, obstacle=COMPACTED),)), None),
+        (seen(missing=(replace(GAP, first_time=-1),)), None),
+        (seen(ran=False), Step.RUN),
+        (replace(HEALTHY, paused=True), Step.UNPAUSE),
+        (seen(lagging(headroom=-3.0)), Step.RUN),
+        (replace(HEALTHY, last_verify={"differences_total": 1}), Step.VERIFY),
+        (replace(HEALTHY, last_run={**run("failed"), "finished": None}), Step.RUN),
+        (seen(stopped=(STOP,)), None),
+    ],
+)
+def test_a_next_step_says_of_what_kind_it_is(signs: Signs, step: Step | None) -> None:
+    assert verdict_of(signs, NOW).step is step
+
+
+def test_the_page_has_a_way_for_every_kind_of_step() -> None:
+    script = (Path(ferry.page.__file__).parent / "static" / "next_step.js").read_text()
+    table = script.partition("const WAYS = {")[2].partition("\n};")[0]
+    assert set(re.findall(r'^  "?([\w-]+)"?: ', table, re.MULTILINE)) == set(Step)
 
 
 def test_the_worst_names_the_flow_and_every_reason_is_told() -> None:

@@ -37,7 +37,9 @@ asked: ContextVar[str] = ContextVar("asked", default=NO_STAGE)
 def stage() -> Stage:
     """The world of whoever asks."""
     name = asked.get()
-    return STAGES.setdefault(name, SCENARIOS[name.split(".")[0]]())
+    if name not in STAGES:
+        STAGES[name] = SCENARIOS[name.split(".")[0]]()
+    return STAGES[name]
 
 
 def role() -> str:

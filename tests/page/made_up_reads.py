@@ -126,9 +126,12 @@ def run_summary(number: int, state: str = "done", *, interval: float = 3_600.0, 
         "bytes": records * 400,
         "seconds": 9.0 + number % 5,
         "cpu_seconds": 4.0,
-        "topics": tuple((topic, records // len(TOPICS), records // len(TOPICS) * 400) for topic in TOPICS) if records else (),
+        "topics": tuple((topic, records * place // 36, records * place // 36 * 400) for place, topic in enumerate(TOPICS, 1))
+        if records
+        else (),
         "topics_total": len(TOPICS) if records else 0,
         "syncs": {"groups": {"changes": 3, "skipped": 1, "failed": 0, "left_out": ""}},
+        "delay_seconds": 1_500.0 + 200 * (number % 5) if records else None,
         "lag": RunLag(records // 9, 30.0 + 15 * (number % 4), 6.0 * DAY_SECONDS),
     }
     return RunSummary(

@@ -12,6 +12,7 @@ from tests.page import made_up_reads as made_up
 
 from ferry.airflow.page_flows import Known
 from ferry.config.settings import AlertSettings
+from ferry.ledger.run_summary import RunLag
 from ferry.ledger.runs_topic import RunOpened
 from ferry.monitoring.limits import broken_limits
 from ferry.monitoring.missing import COMPACTED, Missing
@@ -32,12 +33,14 @@ CONFIG = Problem("ConfigError", "FERRY_CONFIG is not set", "set FERRY_CONFIG to 
 # A run of the fixture's Airflow needs so long; the page asks several times.
 RUN_SECONDS = 1.5
 MANY = 2_000
+FLOWS = 40
+FLOW = "A->B"
 
 
 def facts(source: str = "A", target: str = "B") -> PageFlow:
     """An hourly flow."""
     dag = f"ferry.{source}.{target}"
-    return PageFlow(f"{source}->{target}", source, target, dag, f"{dag}.verify", "0 * * * *", 3600.0, True, "/etc/ferry/mm2.properties")
+    return PageFlow(f"{source}->{target}", source, target, dag, f"{dag}.verify", "0 * * * *", 3600.0, True, "mm2.properties")
 
 
 def reads(**changed: Any) -> Reads:
@@ -251,6 +254,34 @@ def many() -> Stage:
     return Stage(Known((facts(),)), {"A->B": reads(overview=rows, groups=made_up.groups([f"group-{n:04}" for n in range(MANY)]))})
 
 
+def broken() -> Stage:
+    """Two runs failed: one copied nothing, the other left no summary."""
+    nothing = {"records": 0, "bytes": 0, "topics": (), "topics_total": 0, "delay_seconds": None, "lag": RunLag()}
+    why = {"topic": "", "partition": -1, "error": "ClusterUnreachable", "problem": "cluster B does not answer"}
+    runs = [made_up.run_summary(n) if n != 5 else made_up.run_summary(n, "failed", failed=(why,), **nothing) for n in range(40)]
+    return Stage(Known((facts(),)), {FLOW: reads(runs=made_up.runs(runs, opened=[RunOpened("died", made_up.iso(36_500), "latest")]))})
+
+
+def quiet() -> Stage:
+    """No run had anything to copy."""
+    runs = [made_up.run_summary(n, "nothing new", lag=RunLag(0, 0.0)) for n in range(5)]
+    return Stage(Known((facts(),)), {FLOW: reads(runs=made_up.runs(runs))})
+
+
+def forty() -> Stage:
+    """Forty flows; some are ill in different ways, and one alias is long."""
+    known, found, problems, ages = [], {}, {}, {}
+    ill = {5: lagging, 11: loss, 17: missing, 23: failing, 29: new}
+    for number in range(FLOWS):
+        alias = "a-very-long-alias-of-a-cluster" if number == 2 else f"store-{number:02}"
+        fact = facts(alias, "hub")
+        known.append(fact)
+        found[fact.flow] = ill[number]().reads[FLOW] if number in ill else reads(runs=made_up.runs([made_up.run_summary(1)]))
+    gone = known[31].flow
+    problems[gone], ages[gone] = UNREACHABLE, 1_200.0
+    return Stage(Known(tuple(known)), found, problems, ages)
+
+
 def hostile() -> Stage:
     """Names and reasons that are HTML."""
     name = made_up.HOSTILE
@@ -300,6 +331,9 @@ SCENARIOS: dict[str, Callable[[], Stage]] = {
         idle,
         config,
         many,
+        broken,
+        quiet,
+        forty,
         hostile,
         slow,
         filling,

@@ -205,6 +205,133 @@ def test_an_error_goes_when_it_is_read_again(visit: Visit, view: str) -> None:
     expect(page.get_by_role("button", name="Read again").first).to_be_visible()
 
 
+def test_the_next_step_of_a_gap_is_the_button_that_closes_it(visit: Visit) -> None:
+    page = visit.open("missing")
+    card = page.get_by_role("article", name=f"Flow {FLOW}")
+    expect(card.get_by_text("3,707 records")).to_have_count(1)
+    expect(card.get_by_text("ferry backfill mm2.properties")).to_be_hidden()
+    reach(page, "as command")
+    page.keyboard.press("Enter")
+    expect(card.get_by_text("ferry backfill mm2.properties --flow 'A->B' --topic orders")).to_be_visible()
+    assert too_faint(page) == []
+    page.keyboard.press("Shift+Tab")
+    expect(card.get_by_role("button", name="Backfill orders…")).to_be_focused()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Backfill orders")
+    expect(dialog).to_contain_text("3,700 offsets")
+    page.reload()
+    expect(dialog).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog")).to_have_count(0)
+    expect(page).to_have_url(re.compile("view=coverage&topic=orders$"))
+    page.go_back()
+    expect(dialog).to_be_visible()
+    dialog.get_by_role("button", name="Start the run").click()
+    expect(dialog).to_contain_text("has succeeded.")
+    dialog.get_by_role("button", name="Close").click()
+    expect(page.get_by_text("Nothing is missing")).to_be_visible()
+    expect(page.locator("dialog")).to_have_count(0)
+    (run,) = visit.posted()
+    assert run["conf"] == {"bound": "interval", "topics": ["orders"]}
+
+
+def test_who_may_start_no_run_is_told_whom_to_ask(visit: Visit) -> None:
+    page = visit.open("missing", "viewer")
+    expect(page.get_by_text("Next: ask somebody who may start runs of ferry.A.B for a backfill of orders")).to_be_visible()
+    expect(page.get_by_role("button", name="Backfill")).to_have_count(0)
+    page.get_by_role("link", name="orders", exact=True).click()
+    expect(page.get_by_role("img", name="missing 0 to 2,499")).to_be_visible()
+
+
+def test_a_copied_command_is_called_copied_and_another_one_is_selected(visit: Visit) -> None:
+    visit.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = visit.open("new")
+    page.get_by_text("as command").click()
+    button = page.get_by_role("button", name="Copy", exact=True)
+    button.click()
+    expect(page.get_by_role("button", name="Copied", exact=True)).to_be_visible()
+    command = "ferry run mm2.properties --flow 'A->B'"
+    assert page.evaluate("navigator.clipboard.readText()") == command
+    expect(button).to_be_visible()
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")  # as without TLS
+    button.click()
+    expect(page.get_by_role("button", name="Selected: now copy it")).to_be_visible()
+    assert page.evaluate("getSelection().toString()") == command
+    visit.picture("overview-selected")
+
+
+def rows(page: Page) -> list[str]:
+    return page.get_by_role("table", name="Flows").locator("tbody tr:not(.detail) td:first-child").all_inner_texts()
+
+
+def test_many_flows_are_rows_with_the_ill_ones_first(visit: Visit) -> None:
+    page = visit.open("forty")
+    table = page.get_by_role("table", name="Flows")
+    expect(table.locator("tbody tr:not(.detail)")).to_have_count(40)
+    expect(page.get_by_role("status").first).to_have_text("6 of 40 flows need attention.")
+    ill = ["store-31", "store-11", "store-23", "store-17", "store-29", "store-05"]
+    assert rows(page)[:7] == [f"{name}->hub" for name in (*ill, "store-00")]
+    expect(table.locator(".why")).to_have_count(6)
+    expect(table.locator(".why").first).to_contain_text("cluster A (a.example:9092) did not answer within 10 s")
+    assert too_faint(page) == []
+    visit.theme("dark")
+    visit.picture("overview-forty-dark")
+    assert too_faint(page) == []
+
+    reach(page, "Behind")
+    page.keyboard.press("Enter")
+    expect(table.get_by_role("columnheader", name="Behind")).to_have_attribute("aria-sort", "descending")
+    assert rows(page)[:4] == ["store-05->hub", "store-29->hub", "store-23->hub", "store-11->hub"]
+    assert rows(page)[-1] == "store-31->hub", "nobody knows how far it is behind"
+    reach(page, "store-05->hub")
+    page.keyboard.press("Enter")
+    expect(tab(page, "Runs")).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_label("Flow")).to_have_value("store-05->hub")
+    page.go_back()
+    table.get_by_role("button", name="Run now").first.click()
+    expect(page.get_by_role("link", name="manual__0")).to_be_visible()
+
+
+def test_runs_stand_before_charts(visit: Visit) -> None:
+    page = visit.open("healthy", flow=FLOW, view="runs")
+    drawn(page)
+    table = page.get_by_role("table", name="Last runs")
+    places = [found.bounding_box() for found in (page.get_by_role("button", name="Run now"), table, page.locator("canvas").first)]
+    assert [box["y"] for box in places if box] == sorted(box["y"] for box in places if box)
+    expect(table.locator("tbody tr")).to_have_count(8)
+    page.get_by_role("button", name="Show 50 runs").click()
+    expect(table.locator("tbody tr")).to_have_count(50)
+
+
+def test_charts_draw_speed_by_topic_and_no_run_at_zero(visit: Visit) -> None:
+    page = visit.open("broken", flow=FLOW, view="runs")
+    drawn(page)
+    speed = page.get_by_role("figure", name="Records per second")
+    expect(speed).to_have_attribute("aria-label", re.compile("^Records per second: from 1,080 to 3,560, last "))
+    expect(page.get_by_role("list", name="Marks in the charts")).to_have_text("a run failed")
+    expect(page.get_by_role("figure", name="Age of records when they were copied")).to_have_attribute(
+        "aria-label", re.compile("from 25 min")
+    )
+    page.get_by_label("Speed by").select_option("topic")
+    for topic in ("users", "shipments", "payments", "orders", "invoices", "other topics"):
+        expect(speed.locator(".u-label", has_text=topic)).to_be_visible()
+    expect(page.get_by_role("figure", name="Bytes per second")).to_have_attribute(
+        "aria-label", re.compile("users from .*kB to .*; shipments from")
+    )
+    visit.picture("runs-by-topic")
+    assert too_faint(page) == []
+
+
+def test_a_chart_without_a_number_says_why(visit: Visit) -> None:
+    page = visit.open("quiet", flow=FLOW, view="runs")
+    expect(page.get_by_text("No run has copied records in this time.")).to_have_count(2)
+    expect(page.get_by_text("No run in this time has copied records whose age is known.")).to_be_visible()
+    expect(page.get_by_text("No run in this time has left records that the source will delete.")).to_be_visible()
+    drawn(page, charts=2)
+    visit.picture("runs-quiet")
+    assert too_faint(page) == []
+
+
 def test_charts_mark_failures_and_losses(visit: Visit) -> None:
     page = visit.open("loss", flow=FLOW, view="runs")
     marks = page.get_by_role("list", name="Marks in the charts")

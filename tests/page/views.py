@@ -28,7 +28,7 @@ def turn_to(page: Page, view: str) -> None:
     settled(page)
 
 
-def drawn(page: Page, charts: int = 4) -> None:
+def drawn(page: Page, charts: int = 6) -> None:
     """The charts are there, and not blank."""
     expect(page.locator(".ferry canvas")).to_have_count(charts)
     page.wait_for_function("""() => [...document.querySelectorAll(".ferry canvas")].every((canvas) =>

@@ -63,7 +63,8 @@ class RunLag:
 class RunSummary:
     """One run. `topics`: (source topic, records, bytes) of the biggest. `losses`, `failed`: documents of LossReport and PartitionFailure.
 
-    `syncs`: counts by sync. Texts are cut after CHARACTERS_NAMED.
+    `syncs`: counts by sync. `delay_seconds`: how old the records were, on average, when their transaction was committed; None: not known,
+    because no record has a time, or a release before this field wrote the summary. Texts are cut after CHARACTERS_NAMED.
     """
 
     run_id: str
@@ -83,6 +84,7 @@ class RunSummary:
     failed_total: int = 0
     syncs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     lag: RunLag = field(default_factory=RunLag)
+    delay_seconds: float | None = None
 
 
 _KINDS: Mapping[type[Any], str] = {RunSummary: "summary", RunLag: "lag"}
@@ -92,6 +94,7 @@ def summary_of(report: RunReport, lag: RunLag) -> RunSummary:
     topics: dict[str, Counters] = {}
     for partition in report.partitions:
         topics[partition.topic] = topics.get(partition.topic, ZERO) + partition.counters
+    delay = sum(topics.values(), ZERO).replication_latency_ms
     biggest = sorted(topics, key=lambda topic: (-topics[topic].bytes, -topics[topic].records, topic))[:TOPICS_NAMED]
     return RunSummary(
         run_id=report.run_id,
@@ -111,6 +114,7 @@ def summary_of(report: RunReport, lag: RunLag) -> RunSummary:
         failed_total=len(report.failed),
         syncs={name: sync_counts(outcome) for name, outcome in report.syncs.items()},
         lag=lag,
+        delay_seconds=None if delay is None else round(delay.mean / 1000, 3),
     )
 
 
@@ -147,7 +151,7 @@ def decode_run_part(kind: type[T], value: bytes, where: str) -> T:
     try:
         document = read_document(value)
         require_version(document, where, SUMMARY_VERSION)
-        return read_as(kind, document)
+        return read_as(kind, document, optional={"delay_seconds"})
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise UnreadableRecord(f"{where}: a run's {_KINDS[kind]} is not readable: {problem}") from problem
 

@@ -28,6 +28,11 @@ class Missing:
     obstacle: str = ""
 
     @property
+    def closable(self) -> bool:
+        """Whether a backfill copies it."""
+        return not self.obstacle and self.first_time >= 0
+
+    @property
     def records(self) -> int:
         """Offsets, so control records count too."""
         return self.end - self.start
@@ -39,7 +44,7 @@ def backfill_command(command: str, missing: Sequence[Missing], now: float) -> st
     It ends now, or behind a first record that is younger: the ledger covers everything else of the interval, and a backfill copies nothing
     twice.
     """
-    closable = [entry for entry in missing if not entry.obstacle and entry.first_time >= 0]
+    closable = [entry for entry in missing if entry.closable]
     if not closable:
         return ""
     topics = dict.fromkeys(entry.topic for entry in closable)

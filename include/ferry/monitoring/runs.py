@@ -4,6 +4,7 @@ A run that died before its report left only an `opened` record, and a run that c
 Only the runs topic knows runs by `ferry run`.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -127,6 +128,7 @@ def empty_run(run_id: str) -> dict[str, Any]:
         "lag_records": None,
         "lag_seconds": None,
         "headroom_seconds": None,
+        "delay_seconds": None,
     }
 
 
@@ -159,19 +161,32 @@ def could_not_reach(failure: Mapping[str, Any]) -> bool:
     return bool(failure.get("cause") == ClusterUnreachable.__name__)
 
 
-def history_points(kept: Iterable[Mapping[str, Any]], since: str) -> list[dict[str, Any]]:
-    """A point for each run that ended at or after `since` (ISO) and left a summary, oldest first."""
-    ended = [run for run in kept if run["records"] is not None and run["finished"] and run["finished"] >= since]
-    return [
-        {
-            **{
-                name: run[name]
-                for name in ("run_id", "finished", "state", "records", "bytes", "seconds", "lag_records", "lag_seconds", "headroom_seconds")
-            },
-            "records_per_second": round(run["records"] / run["seconds"], 1) if run["seconds"] else 0.0,
-        }
-        for run in sorted(ended, key=lambda run: run["finished"])
+# What the history keeps of a run, besides `at`.
+_OF_RUN = ("run_id", "state", "bound", "records", "bytes", "seconds", "lag_records", "lag_seconds", "headroom_seconds", "delay_seconds")
+# More lines in a chart could not be told apart.
+TOPICS_DRAWN = 5
+
+
+def history_of(runs: Iterable[Mapping[str, Any]], since: str) -> dict[str, Any]:
+    """`points`: one for each run that ended at or after `since` (ISO), oldest first. `topics`: of which most bytes were copied.
+
+    `at`: when the run ended; of one that died, when it began. `by_topic`: records and bytes of each of `topics`; null: not known. A run
+    without a summary is here only if it failed: all that is known is that.
+    """
+    ended = [
+        {**run, "at": run["finished"] or run["started"]} for run in runs if run["records"] is not None or run["state"] == RunState.FAILED
     ]
+    ended = sorted((run for run in ended if run["at"] and run["at"] >= since), key=lambda run: run["at"])
+    sizes: Counter[str] = Counter()
+    for run in ended:
+        sizes.update({one["topic"]: one["bytes"] for one in run["topics"]})
+    topics = [topic for topic, _ in sizes.most_common(TOPICS_DRAWN)]
+    return {"topics": topics, "points": [{name: run[name] for name in ("at", *_OF_RUN)} | _by_topic(run, topics) for run in ended]}
+
+
+def _by_topic(run: Mapping[str, Any], topics: Sequence[str]) -> dict[str, Any]:
+    copied = {one["topic"]: [one["records"], one["bytes"]] for one in run["topics"]}
+    return {"by_topic": [copied.get(topic) for topic in topics]}
 
 
 # Enough to even out one slow run, and few enough that the figure is of today.

@@ -75,6 +75,16 @@ _WORDS = {
 }
 
 
+class Step(StrEnum):
+    """What a next step is, where the Ferry page has a button or a place for it. All but `unpause` are names of commands."""
+
+    RUN = "run"
+    BACKFILL = "backfill"
+    VERIFY = "verify"
+    ACK_LOSS = "ack-loss"
+    UNPAUSE = "unpause"
+
+
 class Problem(Protocol):
     """Why the flow could not be read."""
 
@@ -151,11 +161,12 @@ class Signs(Evidence):
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a flow is not healthy, and what to do about it."""
+    """Why a flow is not healthy, and what to do about it. `step`: None: only a person can do it."""
 
     health: Health
     text: str
     next_step: str
+    step: Step | None = None
 
 
 @dataclass(frozen=True)
@@ -171,6 +182,10 @@ class Verdict:
     @property
     def next_step(self) -> str:
         return self.reasons[0].next_step if self.reasons else ""
+
+    @property
+    def step(self) -> Step | None:
+        return self.reasons[0].step if self.reasons else None
 
     @property
     def exit_code(self) -> ExitCode:
@@ -279,11 +294,11 @@ def _losses(signs: Signs, _: float) -> Iterator[Reason]:
         what = (told[0][0] if len(told) == 1 else _LOST_IN_ANY_WAY).format(count_of(signs.lost_records, "record"))
         again = f"{' and '.join(step for _, step in told)}, so that it does not happen again"
         steps = f"note what is lost; {again}; then end this warning: ferry ack-loss"
-        yield Reason(Health.LOSS, f"{what}: {_named([loss.where for loss in signs.losses], total)}", steps)
+        yield Reason(Health.LOSS, f"{what}: {_named([loss.where for loss in signs.losses], total)}", steps, Step.ACK_LOSS)
     if signs.expired and not _goes_on(signs.newest_run):  # a run may have read these records before they were deleted
         what = _LOST["loss"].format(count_of(sum(loss.records for loss in signs.expired), "record"))
         step = f"{_RUN}: it copies what is left, and the ledger names the loss"
-        yield Reason(Health.LOSS, f"{what}: {_named([loss.where for loss in signs.expired], len(signs.expired))}", step)
+        yield Reason(Health.LOSS, f"{what}: {_named([loss.where for loss in signs.expired], len(signs.expired))}", step, Step.RUN)
 
 
 def _failing(signs: Signs, now: float) -> Iterator[Reason]:
@@ -296,7 +311,7 @@ def _failing(signs: Signs, now: float) -> Iterator[Reason]:
         yield Reason(Health.FAILING, text, signs.held[0].remedy)
     yield from _failed_run(signs, now)
     if signs.last_verify is not None and (found := signs.last_verify["differences_total"]):
-        yield Reason(Health.FAILING, f"the last verify found {count_of(found, 'difference')}", CopiesDiffer.next_step)
+        yield Reason(Health.FAILING, f"the last verify found {count_of(found, 'difference')}", CopiesDiffer.next_step, Step.VERIFY)
 
 
 def _stopped(signs: Signs) -> Iterator[Reason]:
@@ -336,7 +351,7 @@ def _failed_run(signs: Signs, now: float) -> Iterator[Reason]:
     text = f"{_LAST_RUN}began{ago(run, now)} and left no result: it died" if died else text
     text += "; now both clusters answer" if over else ""
     step = _RUN if over or died else _READ_LOG if of_airflow else error_named(found[0][0] if found else "").next_step
-    yield Reason(Health.FAILING, text, step)
+    yield Reason(Health.FAILING, text, step, Step.RUN if step == _RUN else None)
 
 
 def _missing(signs: Signs, now: float) -> Iterator[Reason]:
@@ -345,18 +360,19 @@ def _missing(signs: Signs, now: float) -> Iterator[Reason]:
     topics = missing_by_topic(signs.missing)
     text = f"{count_of(sum(topics.values()), 'record')} missing in {count_of(len(topics), 'topic')}"
     obstacle = next((entry.obstacle for entry in signs.missing if entry.obstacle), "their times could not be read: try again")
-    step = backfill_command(flow_command("backfill", signs.flow, signs.config), signs.missing, now) or obstacle
-    yield Reason(Health.MISSING, f"{text}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED})", step)
+    command = backfill_command(flow_command("backfill", signs.flow, signs.config), signs.missing, now)
+    text = f"{text}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED})"
+    yield Reason(Health.MISSING, text, command or obstacle, Step.BACKFILL if command else None)
 
 
 def _idle(signs: Signs, now: float) -> Iterator[Reason]:
     """No run comes, or none ever came."""
     newest = signs.newest_run
     if signs.paused:
-        yield Reason(Health.PAUSED, "its DAG is paused, so no run starts", "unpause the DAG in Airflow")
+        yield Reason(Health.PAUSED, "its DAG is paused, so no run starts", "unpause the DAG in Airflow", Step.UNPAUSE)
     begins = newest is not None and _goes_on(newest) and seconds_since(newest, now) < SILENT_SECONDS
     if not (signs.ran or signs.last_run is not None or begins):
-        yield Reason(Health.NEVER_RAN, "nothing was copied yet", _RUN)
+        yield Reason(Health.NEVER_RAN, "nothing was copied yet", _RUN, Step.RUN)
 
 
 def _queued(signs: Signs, now: float) -> Iterator[Reason]:
@@ -373,7 +389,7 @@ def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
         if not names:  # the deadline
             yield Reason(Health.LAGGING, str(broken[0]), "look whether the DAG is paused, or the scheduler is down")
             continue
-        yield Reason(Health.LAGGING, f"{_beyond(broken)} ({key}): {_named(names, len(names), ', ')}", step_of(key))
+        yield Reason(Health.LAGGING, f"{_beyond(broken)} ({key}): {_named(names, len(names), ', ')}", step_of(key), Step.RUN)
     lag, interval = signs.lag, signs.interval_seconds
     if lag is None:
         return
@@ -385,10 +401,10 @@ def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
     # The next run may begin a whole interval from now.
     needs = (interval or 0.0) + (lag.records / signs.records_per_second if signs.records_per_second else 0.0)
     if lag.headroom_seconds <= 0:
-        yield Reason(Health.LAGGING, "the source may drop the oldest uncopied records at any moment", RUN_NOW)
+        yield Reason(Health.LAGGING, "the source may drop the oldest uncopied records at any moment", RUN_NOW, Step.RUN)
     elif needs and lag.headroom_seconds < needs:
         text = f"the source drops uncopied records in {span(lag.headroom_seconds)}; copying them takes about {span(needs)}"
-        yield Reason(Health.LAGGING, text, RUN_NOW)
+        yield Reason(Health.LAGGING, text, RUN_NOW, Step.RUN)
 
 
 _JUDGES: tuple[Callable[[Signs, float], Iterator[Reason]], ...] = (_unreachable, _losses, _failing, _missing, _idle, _lagging, _queued)

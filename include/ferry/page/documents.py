@@ -17,9 +17,9 @@ from ferry.config import Flow
 from ferry.config.flow import flow_command
 from ferry.copying.committed import Progress, most_left
 from ferry.monitoring.lag import PartitionStatus, counted
-from ferry.monitoring.runs import UNDER_WAY, DagRunFacts, copy_speed, history_points, joined_runs, last_ended
+from ferry.monitoring.runs import UNDER_WAY, DagRunFacts, copy_speed, history_of, joined_runs, last_ended
 from ferry.monitoring.schedule import longest_pause
-from ferry.monitoring.verdict import Signs, not_counted, verdict_of
+from ferry.monitoring.verdict import Signs, Step, Verdict, not_counted, verdict_of
 from ferry.page.overview import SHOWN, Overview, page_of_topics
 from ferry.page.problem import Problem
 from ferry.page.snapshots import Snapshot
@@ -28,6 +28,8 @@ from ferry.wire.documents import read_as
 VERSION = 1
 # A card names so many topics.
 TOPICS_NAMED = 5
+# The history is of all runs that were read, and of those that only Airflow knows.
+RUNS_KEPT = 5_000
 # The page answers with this until Ferry has read the flow for the first time.
 NOT_READ = Overview((), Signs(""))
 
@@ -37,7 +39,7 @@ class PageFlow:
     """One enabled flow as the config describes it.
 
     `schedule`: what starts its runs, for people. `interval_seconds`: the longest time between two scheduled runs; None: no schedule.
-    `config`: the path of its file.
+    `config`: the name of its file, as people type it: the page shows no path of the server.
     """
 
     flow: str
@@ -55,7 +57,7 @@ def page_flow(flow: Flow, dag_id: str, verify_dag_id: str) -> PageFlow:
     starts = [flow.schedule, "when records arrive" if flow.watch_seconds and flow.copies else None]
     schedule = ", ".join(filter(None, starts)) or None
     names = (flow.name, flow.source.alias, flow.target.alias, dag_id, verify_dag_id)
-    return PageFlow(*names, schedule, longest_pause(flow.schedule), flow.copies, str(flow.source.path))
+    return PageFlow(*names, schedule, longest_pause(flow.schedule), flow.copies, flow.source.path.name)
 
 
 @dataclass(frozen=True)
@@ -110,21 +112,31 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         interval_seconds=facts.interval_seconds,
         records_per_second=copy_speed(kept),
     )
+    verdict = verdict_of(signs, now)
     return {
         **{name: getattr(facts, name) for name in ("flow", "source", "target", "dag_id", "verify_dag_id", "schedule", "copies")},
         "may_trigger": view.may_trigger,
         "may_verify": view.may_verify,
-        **verdict_of(signs, now).document(),
+        **verdict.document(),
+        "step": verdict.step,
+        "command": _command(verdict, signs),
         "totals": None if seen is None else seen.totals,
         "not_counted": not_counted(signs),
         "left_out": [] if seen is None else list(seen.left_out),
-        "missing": {} if seen is None else dict(islice(seen.missing_by_topic.items(), TOPICS_NAMED)),
+        "missing": [] if seen is None else list(islice(seen.missing_topics, TOPICS_NAMED)),
         "losses": 0 if seen is None else seen.signs.losses_total,
         "last_run": runs[0] if runs else None,
         "superseded": ended["superseded"] if ended else "",
         "refreshing": view.overview.refreshing,
         **_reading(view.overview, now),
     }
+
+
+def _command(verdict: Verdict, signs: Signs) -> str:
+    """What does the next step in a terminal; empty: no command does."""
+    if verdict.step is Step.BACKFILL:
+        return verdict.next_step
+    return "" if verdict.step in {None, Step.UNPAUSE} else flow_command(str(verdict.step), signs.flow, signs.config)
 
 
 def topics(snapshot: Snapshot[Overview], now: float, **page: Any) -> dict[str, Any]:
@@ -183,9 +195,10 @@ def _progress(data: Mapping[str, Any], partitions: Iterable[PartitionStatus]) ->
     return replace(found, **most_left(left)) if data["whole"] and left else found
 
 
-def history(snapshot: Snapshot[Mapping[str, Any]], now: float, days: int) -> dict[str, Any]:
+def history(view: FlowView, now: float, days: int) -> dict[str, Any]:
+    """As of history_of."""
     since = (datetime.fromtimestamp(now, UTC) - timedelta(days=days)).isoformat(timespec="milliseconds")
-    return envelope(snapshot, now, {"points": history_points((snapshot.data or {}).get("runs", ()), since)})
+    return envelope(view.runs, now, history_of(_joined(view, RUNS_KEPT), since))
 
 
 def verify(snapshot: Snapshot[Mapping[str, Any]], now: float) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 A flow may have thousands of topics. So an overview keeps what was read as compact rows, and an answer holds one page of them.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from operator import attrgetter
@@ -52,6 +52,12 @@ class Overview:
     @cached_property
     def missing_by_topic(self) -> dict[str, int]:
         return missing_by_topic(self.signs.missing)
+
+    @property
+    def missing_topics(self) -> Iterator[dict[str, Any]]:
+        """Most first. `closable`: a backfill copies at least some of it."""
+        closable = {entry.topic for entry in self.signs.missing if entry.closable}
+        return ({"topic": topic, "records": records, "closable": topic in closable} for topic, records in self.missing_by_topic.items())
 
     @cached_property
     def by_topic(self) -> dict[str, list[PartitionStatus]]:

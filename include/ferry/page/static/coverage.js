@@ -1,5 +1,5 @@
 // What the ledger says about a topic, drawn along the offsets of each partition. A run can fill what is missing.
-import { html, useState } from "./vendor/preact-htm.js";
+import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { Backfill } from "./backfill.js";
 import { Empty, Read, ReadAt, Search, Table, When } from "./elements.js";
 import { count, exact, moment, offsets, plural, records, utc } from "./format.js";
@@ -63,9 +63,12 @@ function Legend() {
   )}<li><span class="mark position" aria-hidden="true"></span> <strong>position</strong> <span class="muted">where the next run goes on</span></li></ul>`;
 }
 
+const fillableOf = (document) => document.missing.filter((range) => !range.obstacle && range.from_ms !== null);
+const isOffered = (document) => document.may_trigger && !document.filling.length;
+
 function Missing({ document, ask }) {
-  const fillable = document.missing.filter((range) => !range.obstacle && range.from_ms !== null);
-  const offered = document.may_trigger && !document.filling.length;
+  const fillable = fillableOf(document);
+  const offered = isOffered(document);
   const obstacles = [...new Set(document.missing.filter((range) => range.obstacle).map((range) => range.obstacle))];
   const columns = [
     { name: "Partition", number: true, cell: (row) => row.partition },
@@ -87,10 +90,15 @@ function Missing({ document, ask }) {
     <${Table} label="Missing ranges" columns=${columns} rows=${document.missing} keyOf=${(row) => `${row.partition}-${row.start}`} />`;
 }
 
-function OfTopic({ flow, topic }) {
+/** `asks`: whoever came here wants to fill what is missing; `answered()`: he has been asked. */
+function OfTopic({ flow, topic, asks, answered }) {
   const answer = useDocument("coverage", { flow, topic });
   const [from, setFrom] = useState(0);
   const [asked, setAsked] = useState(null);
+  useEffect(() => {
+    const { document } = answer;
+    if (asks && document?.read_at && isOffered(document) && fillableOf(document).length) setAsked(fillableOf(document));
+  }, [asks, Boolean(answer.document?.read_at)]);
   return html`<${Read} answer=${answer} what=${`the ledger of ${topic}`}>${(document) => {
     const shown = document.partitions.slice(from, from + PARTITIONS);
     return html`<p>Remote topic <code>${document.remote_topic || "none"}</code>${document.partitions.some((one) => one.merged) && html` <span class="muted">(neighbouring ranges are drawn as one)</span>`}</p>
@@ -100,7 +108,7 @@ function OfTopic({ flow, topic }) {
         <button disabled=${from + PARTITIONS >= document.partitions.length} onClick=${() => setFrom(from + PARTITIONS)}>Next</button></nav>`}
       <${Legend} />
       <${Missing} document=${document} ask=${setAsked} /><${ReadAt} document=${document} again=${answer.again} />
-      ${asked && html`<${Backfill} ranges=${asked} dag=${document.dag_id} flow=${flow} topic=${topic} close=${() => (setAsked(null), answer.again())} again=${answer.again} />`}`;
+      ${asked && html`<${Backfill} ranges=${asked} dag=${document.dag_id} flow=${flow} topic=${topic} close=${() => (setAsked(null), answered(), answer.again())} again=${answer.again} />`}`;
   }}<//>`;
 }
 
@@ -115,6 +123,6 @@ export function Coverage({ flow, place, go }) {
       <${Read} answer=${answer} what="the topics">${(document) => html`<ul>${topics.map((one) => html`<li><button class="plain name" aria-current=${one.topic === topic} onClick=${() => choose(one.topic)}>${one.topic}</button>${one.missing > 0 && html` <span class="badge health-missing">◌ ${count(one.missing)} missing</span>`}</li>`)}</ul>
         ${document.total > topics.length && html`<p class="muted">${exact(document.total - topics.length)} more: search</p>`}
         ${!topics.length && html`<${Empty}>${search ? "No such topic." : "No topics yet."}<//>`}`}<//></nav>
-    <div class="main">${topic && html`<h2 class="name">${topic}</h2><${OfTopic} key=${topic} flow=${flow.flow} topic=${topic} />`}</div>
+    <div class="main">${topic && html`<h2 class="name">${topic}</h2><${OfTopic} key=${topic} flow=${flow.flow} topic=${topic} asks=${place.ask === "backfill"} answered=${() => place.ask && go({ view: "coverage", topic })} />`}</div>
   </div>`;
 }

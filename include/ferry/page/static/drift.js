@@ -22,7 +22,9 @@ function Section({ name, document }) {
       ? html`<p class="muted">Ferry does not sync them: ${off}</p>`
       : rows.length
         ? html`<${Table} label=${`Drift of ${TITLES[name]}`} columns=${COLUMNS} rows=${rows} />${total > rows.length && html`<p class="muted">${exact(total - rows.length)} more: <code>ferry sync … ${name} --dry-run</code></p>`}`
-        : html`<p class="good">✓ Nothing differs.</p>`}`;
+        : document.failed?.some((one) => one.sync === name)
+          ? html`<p>Ferry could not compare all of them.</p>`
+          : html`<p class="good">✓ Nothing differs.</p>`}`;
 }
 
 export function Drift({ flow }) {

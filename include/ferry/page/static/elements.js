@@ -115,14 +115,27 @@ export function Search({ label, value, change }) {
   return html`<input type="search" aria-label=${label} placeholder=${label} value=${typed} onInput=${input} />`;
 }
 
-/** A command for a terminal, with a button that copies it. */
+// The button says for so long what it did; then the clipboard may hold something else.
+const SAID_MS = 4_000;
+
+/** A command for a terminal, with a button that copies it. Where the browser refuses, as it does without TLS, the button selects it. */
 export function Command({ children }) {
-  const [copied, setCopied] = useState(false);
+  const [said, setSaid] = useState("Copy");
+  const text = useRef();
+  useEffect(() => {
+    const timer = said === "Copy" ? null : setTimeout(() => setSaid("Copy"), SAID_MS);
+    return () => clearTimeout(timer);
+  }, [said]);
   const copy = async () => {
-    await navigator.clipboard?.writeText(children).catch(() => {});
-    setCopied(true);
+    try {
+      await navigator.clipboard.writeText(children);
+      setSaid("Copied");
+    } catch {
+      getSelection().selectAllChildren(text.current);
+      setSaid("Selected: now copy it");
+    }
   };
-  return html`<span class="command"><code>${children}</code><button class="small" onClick=${copy}>${copied ? "Copied" : "Copy"}</button></span>`;
+  return html`<span class="command"><code ref=${text}>${children}</code><button class="small" aria-live="polite" onClick=${copy}>${said}</button></span>`;
 }
 
 /** The browser's own dialog: it keeps the focus, closes on Escape, and returns the focus. */

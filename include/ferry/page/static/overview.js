@@ -1,33 +1,40 @@
-// The map of clusters and flows, and a card for each flow: its health, the reasons, and what to do.
-import { html } from "./vendor/preact-htm.js";
-import { bytes, count, exact, headroom, oldest, plural, records } from "./format.js";
-import { Clock, Health, Next, ReadAt, Tile, Trouble, When } from "./elements.js";
+// How each flow is, why, and what to do: a card for each of a few flows beside their map; a row for each of many, the ill ones first.
+import { html, useState } from "./vendor/preact-htm.js";
+import { bytes, count, duration, exact, headroom, oldest, plural, records } from "./format.js";
+import { Health, HEALTH, ReadAt, Table, Tile, Trouble, When } from "./elements.js";
 import { Live } from "./live.js";
+import { NextStep, To } from "./next_step.js";
 import { BASE } from "./reading.js";
 import { Start } from "./starting.js";
 
-const WIDTH = 720;
-const NODE = { width: 132, height: 44 };
-// Arrows are bent, so that both directions between two clusters can be seen.
-const BEND = 34;
+// More cards do not fit on a screen, and more arrows cannot be told apart.
+const FEW = 4;
+const WIDTH = 420;
+const NODE = { width: 128, height: 44 };
+// Arrows are bent where there is one for each direction.
+const BEND = 40;
+// If two clusters stand one above the other, both labels must fit side by side.
+const BEND_OF_TWO = 150;
 // The width of a letter: the arrow must not cross out its label.
 const LETTER = 7.5;
 
-/** Places of clusters: on an ellipse; two stand side by side. */
-function layout(clusters) {
-  const height = clusters.length < 3 ? 150 : 320;
-  const places = clusters.map(({ alias }, index) => {
-    const angle = Math.PI + (2 * Math.PI * index) / clusters.length;
-    return [alias, { x: WIDTH / 2 + Math.cos(angle) * (WIDTH / 2 - 90), y: height / 2 + Math.sin(angle) * (height / 2 - 40) }];
+/** Places of clusters: two stand one above the other, more on an ellipse. */
+function layout(clusters, sources) {
+  const two = clusters.length < 3;
+  const height = two ? 230 : 340;
+  const sorted = [...clusters].sort((one, other) => sources.has(other.alias) - sources.has(one.alias));
+  const places = sorted.map(({ alias }, index) => {
+    const angle = (two ? -Math.PI / 2 : Math.PI) + (2 * Math.PI * index) / clusters.length;
+    return [alias, { x: WIDTH / 2 + Math.cos(angle) * (WIDTH / 2 - 70), y: height / 2 + Math.sin(angle) * (height / 2 - 28) }];
   });
-  return { height, places: new Map(places) };
+  return { height, bend: two ? BEND_OF_TWO : BEND, places: new Map(places) };
 }
 
-function arrow(from, to) {
+function arrow(from, to, bend) {
   const [dx, dy] = [to.x - from.x, to.y - from.y];
   const length = Math.hypot(dx, dy) || 1;
   const [nx, ny] = [-dy / length, dx / length];
-  const middle = { x: (from.x + to.x) / 2 + nx * BEND, y: (from.y + to.y) / 2 + ny * BEND };
+  const middle = { x: (from.x + to.x) / 2 + nx * bend, y: (from.y + to.y) / 2 + ny * bend };
   const edge = (node, other) => {
     const [ex, ey] = [other.x - node.x, other.y - node.y];
     const scale = Math.min(NODE.width / 2 / Math.abs(ex || 1e-9), NODE.height / 2 / Math.abs(ey || 1e-9));
@@ -38,24 +45,25 @@ function arrow(from, to) {
 }
 
 function ClusterMap({ clusters, flows, go }) {
-  const { height, places } = layout(clusters);
+  const { height, bend, places } = layout(clusters, new Set(flows.map((flow) => flow.source)));
   const heads = [...new Set(flows.map((flow) => flow.health))];
   return html`<svg class="map" viewBox=${`0 0 ${WIDTH} ${height}`} role="group" aria-label="Clusters and flows">
     <defs>${heads.map((state) => html`<marker id=${`head-${state}`} class=${`head health-${state}`} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0,0 8,4 0,8z" /></marker>`)}</defs>
     ${flows.map((flow) => {
-      const { path, label } = arrow(places.get(flow.source), places.get(flow.target));
+      const both = flows.some((other) => other.source === flow.target && other.target === flow.source);
+      const { path, label } = arrow(places.get(flow.source), places.get(flow.target), both ? bend : 0);
       const open = () => go({ flow: flow.flow, view: "runs" });
       const told = `${flow.health === "healthy" ? "✓ " : ""}${lagged(flow)}`;
       const ground = told.length * LETTER;
       const key = (event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), open());
-      return html`<g class=${`flow health-${flow.health}`} role="link" tabindex="0" aria-label=${`${flow.flow}: ${flow.health}`} onClick=${open} onKeyDown=${key}>
+      return html`<g class=${`flow health-${flow.health}`} role="link" tabindex="0" aria-label=${`${flow.flow}: ${HEALTH[flow.health]?.[1] ?? flow.health}`} onClick=${open} onKeyDown=${key}>
         <path class="reach" d=${path} /><path class="line" d=${path} marker-end=${`url(#head-${flow.health})`} />
-        <rect class="ground" x=${label.x - ground / 2} y=${label.y - 9} width=${ground} height="18" /><text x=${label.x} y=${label.y}>${told}</text></g>`;
+        <rect class="ground" x=${label.x - ground / 2} y=${label.y - 10} width=${ground} height="20" /><text x=${label.x} y=${label.y}>${told}</text></g>`;
     })}
     ${clusters.map(({ alias }) => {
       const { x, y } = places.get(alias);
       return html`<g class="cluster"><rect x=${x - NODE.width / 2} y=${y - NODE.height / 2} width=${NODE.width} height=${NODE.height} rx="8" />
-        <text x=${x} y=${y}>${alias.length > 16 ? `${alias.slice(0, 15)}…` : alias}<title>${alias}</title></text></g>`;
+        <text x=${x} y=${y}>${alias.length > 15 ? `${alias.slice(0, 14)}…` : alias}<title>${alias}</title></text></g>`;
     })}
   </svg>`;
 }
@@ -74,67 +82,117 @@ function waits(flow, waiting) {
   return flow.not_counted.join(", ") || (flow.health === "failing" ? "nothing else" : "nothing");
 }
 
-/** Why Airflow shows a run as failed whose copy did not fail: the reasons of the card are what was broken. */
+/** Why Airflow shows a run as failed whose copy did not fail: the reasons of the flow are what was broken. */
 const alsoFailed = (run) => run.airflow_state === "failed" && ["done", "nothing new"].includes(run.state) && `; Airflow shows it as failed, because ${run.failed.map((one) => one.error).join(", ")}`;
 
-// With the path, because Airflow's <base> would resolve a bare query to its home page.
-const address = (flow, view, topic) => `${location.pathname}?${new URLSearchParams({ flow: flow.flow, view, ...(topic ? { topic } : {}) })}`;
+function behind(totals) {
+  if (!totals?.lag_records) return "up to date";
+  return totals.lag_seconds < 0 ? `${records(totals.lag_records)} behind` : `${duration(totals.lag_seconds)} behind`;
+}
+
+/** How a run ended; a link to it, if Airflow knows it. */
+const Outcome = ({ run }) => (run.dag_run_url ? html`<a href=${new URL(run.dag_run_url.replace(/^\//, ""), BASE)} target="_top">${run.state}</a>` : run.state);
+
+/** Why the flow is as it is, and what to do about it. `reasons`: those that nothing else on the screen says. */
+function Why({ flow, reasons, go, again }) {
+  const unlinked = flow.missing.filter((one) => !(flow.step === "backfill" && flow.may_trigger && one.closable));
+  return html`${flow.totals?.topics === 0 && html`<p class="banner">No topic of ${flow.source} matches the flow's topics yet.</p>`}
+    ${reasons.length > 0 && html`<ul class="reasons">${reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`}
+    ${!flow.problem && html`<${NextStep} flow=${flow} go=${go} again=${again} view="overview" />`}
+    ${unlinked.length > 0 && html`<p>See what is missing in ${unlinked.map(({ topic }, index) => html`${index ? ", " : ""}<${To} go=${go} place=${{ flow: flow.flow, view: "coverage", topic }}>${topic}<//>`)}</p>`}
+    ${(flow.left_out ?? []).map((text) => html`<p class="muted">${text}</p>`)}
+    ${flow.superseded && html`<p>Run ${flow.superseded} ended early, because a newer run, or a command, took the flow over. If two schedulers run the flow, stop one of them.</p>`}`;
+}
 
 function Card({ flow, go, again }) {
   const { totals, last_run: run } = flow;
   // Without the reason that the banner shows already.
   const reasons = flow.reasons.filter((reason) => !flow.problem || !reason.includes(flow.problem.message));
-  const missing = Object.entries(flow.missing);
   const gone = flow.health === "unreachable";
-  const open = (view, topic) => (event) => {
-    event.preventDefault();
-    go({ flow: flow.flow, view, topic });
-  };
+  const to = (view) => ({ flow: flow.flow, view });
   return html`<article class="card" aria-label=${`Flow ${flow.flow}`}>
-    <div class="card-head"><h2><a href=${address(flow, "runs")} onClick=${open("runs")}>${flow.flow}</a></h2><${Health} state=${flow.health} /></div>
+    <div class="card-head"><h2><${To} go=${go} place=${to("runs")}>${flow.flow}<//></h2><${Health} state=${flow.health} />
+      ${totals && html`<span class="muted extent">${plural(totals.topics, "topic")}, ${plural(totals.partitions, "partition")}${flow.schedule ? html`, runs <code>${flow.schedule}</code>` : ", no schedule"}</span>`}</div>
     <${Trouble} document=${flow.problem ? flow : null} again=${again} />
     <${Live} flow=${flow} again=${again} />
-    ${totals?.topics === 0 && html`<p class="banner">No topic of ${flow.source} matches the flow's topics yet.</p>`}
-    ${reasons.length > 0 && html`<ul class="reasons">${reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`}
-    ${missing.length > 0 && html`<p>Missing: ${missing.map(([topic, records], index) => html`${index ? ", " : ""}<a href=${address(flow, "coverage", topic)} onClick=${open("coverage", topic)}>${topic}</a> (${exact(records)})`)}</p>`}
-    ${!flow.problem && html`<${Next} step=${flow.next_step} />`}
-    ${totals && gone && html`<p class="muted">Unknown since <${Clock} at=${flow.read_at} />. It was then:</p>`}
-    ${totals && html`<dl class=${`tiles ${gone ? "old" : ""} ${reasons.length && !totals.lag_records ? "aside" : ""}`}>
-      <${Tile} name="Behind" exactly=${records(totals.lag_records, exact)} alarming=${flow.health === "lagging"}>${waits(flow, totals.lag_records)}<//>
-      ${totals.lag_records > 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>
-      <${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>
-      <${Tile} name="Headroom" exactly="Time until the source drops records that are not copied yet">${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)}<//>`}
+    <${Why} flow=${flow} reasons=${reasons} go=${go} again=${again} />
+    <dl class=${`tiles ${gone ? "old" : ""} ${reasons.length && !totals?.lag_records ? "aside" : ""}`}>
+      ${totals && html`<${Tile} name="Behind" exactly=${records(totals.lag_records, exact)} alarming=${flow.health === "lagging"}>${waits(flow, totals.lag_records)}<//>`}
+      ${totals?.lag_records > 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>
+        <${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>
+        <${Tile} name="Headroom" exactly="Time until the source drops records that are not copied yet">${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)}<//>`}
+      ${(run || flow.read_at) && html`<${Tile} name=${run?.state === "following" ? "Following since" : "Last run"}>${run?.state === "following" ? html`<${When} at=${run.started} />, ${behind(totals)}` : run ? html`<${When} at=${run.finished || run.started} /> <small><${Outcome} run=${run} />${run.records > 0 && `, ${records(run.records)} copied`}${alsoFailed(run)}</small>` : "No run yet"}<//>`}
     </dl>
-    ${totals.lag_records > 0 && flow.not_counted.length > 0 && html`<p>Not counted: ${flow.not_counted.join(", ")}.</p>`}
-    <p class="muted">${plural(totals.topics, "topic")}, ${plural(totals.partitions, "partition")}${flow.schedule ? html`, runs <code>${flow.schedule}</code>` : ", no schedule"}</p>`}
-    <p>${run?.state === "following" ? html`Following since <${When} at=${run.started} />.` : run ? html`Last run <${When} at=${run.finished || run.started} />: ${run.dag_run_url ? html`<a href=${new URL(run.dag_run_url.replace(/^\//, ""), BASE)} target="_top">${run.state}</a>` : run.state}${run.records ? `, ${records(run.records)} copied` : ""}${alsoFailed(run)}` : flow.read_at ? "No run yet." : ""}
-      ${flow.losses > 0 && html`; see <a href=${address(flow, "runs")} onClick=${open("runs")}>${plural(flow.losses, "loss", "losses")}</a>`}</p>
-    ${(flow.left_out ?? []).map((text) => html`<p class="muted">${text}</p>`)}
-    ${flow.superseded && html`<p>Run ${flow.superseded} ended early, because a newer run, or a command, took the flow over. If two schedulers run the flow, stop one of them.</p>`}
-    <p class="links"><a href=${new URL(`dags/${encodeURIComponent(flow.dag_id)}`, BASE)} target="_top">DAG</a>
-      <a href=${address(flow, "topics")} onClick=${open("topics")}>Topics</a>
-      <a href=${address(flow, "coverage")} onClick=${open("coverage")}>Coverage</a></p>
-    ${!flow.problem && html`<${ReadAt} document=${flow} again=${again} />`}
-    ${flow.may_trigger && html`<${Start} dag=${flow.dag_id} name="Run now" note="Started from the Ferry page" ended=${again} />`}
+    ${totals?.lag_records > 0 && flow.not_counted.length > 0 && html`<p>Not counted: ${flow.not_counted.join(", ")}.</p>`}
+    <div class="card-foot">
+      ${flow.may_trigger && flow.step !== "run" && html`<${Start} dag=${flow.dag_id} name="Run now" note="Started from the Ferry page" ended=${again} />`}
+      <p class="links"><${To} go=${go} place=${to("topics")}>Topics<//><${To} go=${go} place=${to("coverage")}>Coverage<//><a href=${new URL(`dags/${encodeURIComponent(flow.dag_id)}`, BASE)} target="_top">DAG in Airflow</a></p>
+      ${!flow.problem && html`<${ReadAt} document=${flow} again=${again} />`}</div>
   </article>`;
 }
 
-// In this order cards are shown: first the flows that need a person.
+// In this order flows are shown: first those that need a person.
 const URGENCY = ["unreachable", "loss", "failing", "missing", "paused", "never_ran", "lagging", "unknown", "queued", "healthy"];
 
-export function Overview({ document, go, again }) {
-  const flows = [...document.flows].sort((one, other) => URGENCY.indexOf(one.health) - URGENCY.indexOf(other.health));
-  const ill = flows.filter((flow) => !["healthy", "queued", "unknown"].includes(flow.health));
-  const unread = flows.filter((flow) => flow.health === "unknown").length;
-  const queued = flows.filter((flow) => flow.health === "queued").length;
+// By what rows can be sorted. A number that is not known comes last.
+const known = ({ health, totals }, name) => (health === "unreachable" || !totals || totals[name] === -1 ? null : totals[name]);
+const SORTS = {
+  health: (flow) => URGENCY.indexOf(flow.health),
+  flow: (flow) => flow.flow,
+  behind: (flow) => known(flow, "lag_records"),
+  oldest: (flow) => known(flow, "lag_seconds"),
+  headroom: (flow) => known(flow, "headroom_seconds"),
+  run: (flow) => flow.last_run?.finished || flow.last_run?.started || null,
+};
+
+function ordered(flows, { by, descending }) {
+  const of = SORTS[by];
+  const order = (one, other) => (one === other ? 0 : one === null ? 1 : other === null ? -1 : (one < other ? -1 : 1) * (descending ? -1 : 1));
+  return [...flows].sort((one, other) => order(of(one), of(other)) || order(SORTS.health(one), SORTS.health(other)));
+}
+
+function Rows({ flows, go, again }) {
+  const [sorted, setSorted] = useState({ by: "health", descending: false });
+  const sortBy = (by) => setSorted({ by, descending: sorted.by === by ? !sorted.descending : !["health", "flow", "headroom"].includes(by) });
+  const waiting = (tell) => (flow) => flow.health !== "unreachable" && flow.totals?.lag_records > 0 && tell(flow.totals);
+  const columns = [
+    { name: "Flow", sort: "flow", cell: (flow) => html`<span class="name"><${To} go=${go} place=${{ flow: flow.flow, view: "runs" }}>${flow.flow}<//></span>` },
+    { name: "Health", sort: "health", cell: (flow) => html`<${Health} state=${flow.health} />` },
+    { name: "Behind", sort: "behind", number: true, counts: true, title: "Records", cell: (flow) => (flow.health === "unreachable" || !flow.totals ? "unknown" : html`<span title=${exact(flow.totals.lag_records)}>${flow.totals.lag_records ? count(flow.totals.lag_records) : "nothing"}</span>`) },
+    { name: "Oldest uncopied", sort: "oldest", number: true, cell: waiting((totals) => oldest(totals.lag_seconds, totals.lag_records)) },
+    { name: "Headroom", sort: "headroom", number: true, title: "Time until the source drops records that are not copied yet", cell: waiting((totals) => headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)) },
+    { name: "Topics", number: true, cell: (flow) => flow.totals && exact(flow.totals.topics) },
+    { name: "Last run", sort: "run", cell: ({ last_run: run, read_at: read }) => (run ? html`<${When} at=${run.finished || run.started} />` : read && "No run yet") },
+    { name: "Outcome", cell: ({ last_run: run, totals }) => run && html`<${Outcome} run=${run} />${run.state === "following" && `, ${behind(totals)}`}${alsoFailed(run)}` },
+    { name: "Copied", number: true, title: "Records, by the last run", cell: ({ last_run: run }) => run?.records > 0 && html`<span title=${exact(run.records)}>${count(run.records)}</span>` },
+  ];
+  const more = (flow) => (flow.reasons.length > 0 || flow.left_out?.length > 0 || flow.superseded) && html`<tr class="detail why"><td colspan=${columns.length}>
+    <${Why} flow=${{ ...flow, problem: null }} reasons=${flow.reasons} go=${go} again=${again} />
+    ${flow.problem && html`<p class="muted">${flow.read_at ? html`Last read <${When} at=${flow.read_at} />.` : "This page could not read it so far."} <button class="small" onClick=${again}>Read again</button></p>`}</td></tr>`;
+  return html`<${Table} label="Flows" columns=${columns} rows=${ordered(flows, sorted)} keyOf=${(flow) => flow.flow} sorted=${sorted} sortBy=${sortBy} more=${more} />
+    <p class="muted read-at"><button class="small" onClick=${again}>Read again</button></p>`;
+}
+
+/** One line about all flows; a single flow's card says it all. */
+function Verdict({ flows }) {
+  if (flows.length === 1) return null;
+  const of = (...states) => flows.filter((flow) => states.includes(flow.health));
+  const [ill, unread, queued] = [flows.filter((flow) => !["healthy", "queued", "unknown"].includes(flow.health)), of("unknown"), of("queued")];
   const grave = ill.some((flow) => !["lagging", "missing", "paused", "never_ran"].includes(flow.health));
-  const verdict = ill.length
-    ? html`<p class=${`verdict ${grave ? "bad" : "warn"}`} role="status">${ill.length === 1 ? ill[0].verdict : `${ill.length} of ${flows.length} flows need attention.`}</p>`
-    : unread
-      ? html`<p class="verdict" role="status">${plural(unread, "flow")} not read yet.</p>`
-      : queued
-        ? html`<p class="verdict" role="status">${flows.length === 1 ? flows[0].verdict : `${queued} of ${flows.length} flows have a queued run.`}</p>`
-      : html`<p class="verdict good" role="status">${flows.length === 1 ? flows[0].verdict : `All ${flows.length} flows are healthy.`}</p>`;
-  return html`${verdict}<${ClusterMap} clusters=${document.clusters} flows=${document.flows} go=${go} />
-    <div class="cards">${flows.map((flow) => html`<${Card} key=${flow.flow} flow=${flow} go=${go} again=${again} />`)}</div>`;
+  const [tone, told] = ill.length
+    ? [grave ? "bad" : "warn", ill.length === 1 ? `1 of ${flows.length} flows needs attention: ${ill[0].flow}.` : `${ill.length} of ${flows.length} flows need attention.`]
+    : unread.length
+      ? ["", `${plural(unread.length, "flow")} not read yet.`]
+      : queued.length
+        ? ["", `${queued.length} of ${flows.length} flows have a queued run.`]
+        : ["good", `All ${flows.length} flows are healthy.`];
+  return html`<p class=${`verdict ${tone}`} role="status">${told}</p>`;
+}
+
+export function Overview({ document, go, again }) {
+  const flows = ordered(document.flows, { by: "health", descending: false });
+  return html`<${Verdict} flows=${flows} />${flows.length > FEW
+    ? html`<${Rows} flows=${flows} go=${go} again=${again} />`
+    : html`<div class="flows"><${ClusterMap} clusters=${document.clusters} flows=${document.flows} go=${go} />
+        <div class="cards">${flows.map((flow) => html`<${Card} key=${flow.flow} flow=${flow} go=${go} again=${again} />`)}</div></div>`}`;
 }

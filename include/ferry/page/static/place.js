@@ -15,6 +15,7 @@ function read() {
     view: VIEWS.includes(view) ? view : null,
     topic: search.get("topic"),
     group: search.get("group"),
+    ask: search.get("ask"),
   };
 }
 
@@ -30,7 +31,7 @@ export function usePlace() {
     const before = read();
     const next = { flow: before.flow, view: before.view, ...change };
     const search = new URLSearchParams(location.search);
-    for (const name of ["flow", "view", "topic", "group"]) {
+    for (const name of ["flow", "view", "topic", "group", "ask"]) {
       if (next[name]) search.set(name, next[name]);
       else search.delete(name);
     }

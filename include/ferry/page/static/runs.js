@@ -1,13 +1,16 @@
-// Runs of a flow: lag and throughput over time, what each run copied, losses, and open transactions.
-import { html, useMemo, useState } from "./vendor/preact-htm.js";
-import { Chart } from "./chart.js";
-import { Command, Empty, Next, Read, ReadAt, Table, When } from "./elements.js";
-import { bytes, count, duration, exact, known, moment, offsets, plural, records, roughly } from "./format.js";
+// Runs of a flow: losses, open transactions, what each run copied, and charts of all runs.
+import { html, useState } from "./vendor/preact-htm.js";
+import { Command, Empty, Read, ReadAt, Table, When } from "./elements.js";
+import { bytes, count, duration, exact, known, moment, offsets, plural, records } from "./format.js";
+import { History } from "./history.js";
 import { Live } from "./live.js";
+import { NextStep } from "./next_step.js";
 import { BASE, useDocument } from "./reading.js";
 import { Start } from "./starting.js";
 
 const LIMIT = 50;
+// So many are shown at first: the charts are below them.
+const FIRST = 8;
 // The sign of a state, and the health whose colour it has.
 const STATES = {
   done: ["✓", "healthy"],
@@ -28,35 +31,6 @@ function State({ run }) {
   return html`<span class=${`badge health-${health}`}><span aria-hidden="true">${sign}</span> ${run.state}</span>`;
 }
 
-// The mark of a run in the charts: its colour, its line, its meaning.
-const FAILURE = ["--ferry-warn", "dashed", "a run failed"];
-const MARKS = { "data lost": ["--ferry-bad", "solid", "records were lost"], "partly failed": FAILURE, failed: FAILURE };
-
-/** What the marks in the charts mean. */
-function Marked({ points }) {
-  const marks = new Set(points.filter((point) => point.state in MARKS).map((point) => MARKS[point.state]));
-  return marks.size > 0 && html`<ul class="legend" aria-label="Marks in the charts">${[...marks].map(([colour, line, meaning]) => html`<li><span class="mark" style=${{ borderLeft: `2px ${line} var(${colour})` }} aria-hidden="true"></span> ${meaning}</li>`)}</ul>`;
-}
-
-function Charts({ flow }) {
-  const [days, setDays] = useState(7);
-  const answer = useDocument("history", { flow, days });
-  const points = answer.document?.points;
-  const series = useMemo(() => {
-    const line = (name) => (points ?? []).map((point) => [new Date(point.finished).getTime() / 1000, known(point[name]) ? point[name] : null]);
-    const marks = (points ?? []).filter((point) => point.state in MARKS).map((point) => [new Date(point.finished).getTime() / 1000, ...MARKS[point.state]]);
-    return { marks, lag: line("lag_records"), age: line("lag_seconds"), rate: line("records_per_second"), headroom: line("headroom_seconds") };
-  }, [JSON.stringify(points)]);
-  return html`<div class="tools"><label>Last <select value=${days} onChange=${(event) => setDays(Number(event.currentTarget.value))}>
-      ${[[1, "day"], [7, "7 days"], [30, "30 days"]].map(([number, name]) => html`<option value=${number}>${name}</option>`)}</select></label></div>
-    <${Read} answer=${answer} what="the history" quiet>${() => points.length > 0
-      ? html`<div class="charts"><${Chart} title="Records behind after each run" points=${series.lag} marks=${series.marks} format=${count} />
-          <${Chart} title="Records per second" points=${series.rate} marks=${series.marks} format=${count} />
-          <${Chart} title="Oldest uncopied record" points=${series.age} marks=${series.marks} format=${duration} onAxis=${roughly} />
-          <${Chart} title="Headroom" points=${series.headroom} marks=${series.marks} format=${duration} onAxis=${roughly} /></div><${Marked} points=${points} />`
-      : html`<${Empty}>No run has ended in this time.<//>`}<//>`;
-}
-
 function Details({ run }) {
   const syncs = Object.entries(run.syncs ?? {});
   return html`<div class="details">
@@ -70,6 +44,7 @@ function Details({ run }) {
 function LastRuns({ flow }) {
   const answer = useDocument("runs", { flow: flow.flow, limit: LIMIT });
   const [open, setOpen] = useState(null);
+  const [all, setAll] = useState(false);
   const columns = [
     { name: "Run", cell: (row) => html`<button class="plain" aria-expanded=${open === row.run_id} onClick=${() => setOpen(open === row.run_id ? null : row.run_id)}><${When} at=${row.finished || row.started} /></button>` },
     { name: "Outcome", cell: (row) => html`<${State} run=${row} />` },
@@ -83,7 +58,8 @@ function LastRuns({ flow }) {
   const more = (row) => open === row.run_id && html`<tr class="detail"><td colspan=${columns.length}><${Details} run=${row} /></td></tr>`;
   return html`<h3>Last runs</h3>
     ${flow.may_trigger && html`<${Start} dag=${flow.dag_id} name="Run now" note="Started from the Ferry page" ended=${answer.again} />`}<${Read} answer=${answer} what="the last runs">${(document) => html`
-    ${document.runs.length ? html`<${Table} label="Last runs" columns=${columns} rows=${document.runs} keyOf=${(row) => row.run_id} more=${more} />` : html`<${Empty}>No run yet.<//>`}
+    ${document.runs.length ? html`<${Table} label="Last runs" columns=${columns} rows=${all ? document.runs : document.runs.slice(0, FIRST)} keyOf=${(row) => row.run_id} more=${more} />` : html`<${Empty}>No run yet.<//>`}
+    ${document.runs.length > FIRST && html`<p><button class="small" aria-expanded=${all} onClick=${() => setAll(!all)}>${all ? `Show only ${FIRST}` : `Show ${document.runs.length} runs`}</button></p>`}
     ${document.unreadable > 0 && html`<p class="muted">${records(document.unreadable, exact)} about runs could not be read.</p>`}<${ReadAt} document=${document} again=${answer.again} />`}<//>`;
 }
 
@@ -108,8 +84,8 @@ function Transactions({ flow }) {
     <strong>${one.overdue ? "Hangs" : "Open"}</strong>: ${one.held_topic}-${one.partition} on ${one.cluster}, from offset ${exact(one.stable_end)}${known(one.age_ms) ? `, for ${duration(one.age_ms / 1000)}` : ""}; ${one.remedy}</div>`)}`;
 }
 
-export function Runs({ flow }) {
+export function Runs({ flow, go }) {
   return html`<${Live} flow=${flow} />${flow.reasons.length > 0 && html`<ul class="reasons">${flow.reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`}
-    ${flow.reasons.length > 0 && html`<${Next} step=${flow.next_step} />`}
-    <${Losses} flow=${flow.flow} /><${Transactions} flow=${flow.flow} /><${Charts} flow=${flow.flow} /><${LastRuns} flow=${flow} />`;
+    <${NextStep} flow=${flow} go=${go} view="runs" />
+    <${Losses} flow=${flow.flow} /><${Transactions} flow=${flow.flow} /><${LastRuns} flow=${flow} /><${History} flow=${flow.flow} />`;
 }

@@ -31,5 +31,5 @@ export function Verify({ flow }) {
   return html`<p>A verify reads both sides and compares them record by record. Its DAG: ${dag}</p>
     ${flow.may_verify && html`<${Start} dag=${flow.verify_dag_id} name="Verify now" note="Started from the Ferry page" ended=${answer.again} />`}
     <${Read} answer=${answer} what="results of verifies">${(document) => html`
-      ${document.reports.length ? document.reports.map((report) => html`<${Report} key=${report.run_id} report=${report} />`) : html`<${Empty}>Nobody has verified this flow in the last 30 days.<//>`}<${ReadAt} document=${document} again=${answer.again} />`}<//>`;
+      ${document.reports.length ? document.reports.map((report) => html`<${Report} key=${report.run_id} report=${report} />`) : html`<${Empty}>No verify of this flow has left a result in the last 30 days.<//>`}<${ReadAt} document=${document} again=${answer.again} />`}<//>`;
 }

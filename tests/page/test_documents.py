@@ -1,0 +1,60 @@
+"""What the page is told of a flow, beside its verdict."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+from tests.page import made_up_reads as made_up
+from tests.page.scenarios import FLOW, SCENARIOS
+
+from ferry.monitoring.missing import COMPACTED, Missing
+from ferry.page.documents import FlowView, history, overview
+from ferry.page.overview import Overview
+from ferry.page.reads import ReadName
+from ferry.page.snapshots import Snapshot
+
+pytestmark = pytest.mark.unit
+
+
+def view_of(scenario: str) -> FlowView:
+    stage = SCENARIOS[scenario]()
+    (facts, *_) = stage.known.flows
+    seen, found = (Snapshot(stage.reads[FLOW][name](""), time.time()) for name in (ReadName.OVERVIEW, ReadName.RUNS))
+    return FlowView(facts, seen, found, paused=stage.paused)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "step", "command"),
+    [
+        ("healthy", None, ""),
+        ("new", "run", "ferry run mm2.properties --flow 'A->B'"),
+        ("loss", "ack-loss", "ferry ack-loss mm2.properties --flow 'A->B'"),
+        ("missing", "backfill", "ferry backfill mm2.properties --flow 'A->B' --topic orders --from 1970-01-01T00:00:01Z --until "),
+        ("paused", "unpause", ""),
+        ("failing", None, ""),
+    ],
+)
+def test_the_next_step_has_a_command_if_one_does_it(scenario: str, step: str | None, command: str) -> None:
+    (flow,) = overview([view_of(scenario)], time.time())["flows"]
+    assert flow["step"] == step
+    assert flow["command"].startswith(command)
+    assert bool(flow["command"]) is bool(command)
+
+
+def test_topics_with_missing_records_say_whether_a_backfill_copies_them() -> None:
+    gaps = (Missing("users", 0, 0, 7, obstacle=COMPACTED), Missing("orders", 0, 0, 5, 1_000), Missing("orders", 1, 0, 4))
+    seen: Overview = made_up.overview(missing=gaps)
+    view = replace(view_of("healthy"), overview=Snapshot(seen, time.time()))
+    (flow,) = overview([view], time.time())["flows"]
+    assert flow["missing"] == [{"topic": "orders", "records": 9, "closable": True}, {"topic": "users", "records": 7, "closable": False}]
+
+
+def test_a_run_that_only_airflow_knows_is_in_the_history_if_it_failed() -> None:
+    lagging = SCENARIOS["refused"]().ended[0]
+    failed = replace(lagging, run_id="scheduled__dead", reason=("cluster A does not answer", "ClusterUnreachable"))
+    view = replace(view_of("healthy"), dag_runs=(failed, replace(lagging, run_id="manual__running", state="running", finished=None)))
+    found = history(view, time.time(), 7)["points"]
+    assert [(point["run_id"], point["state"], point["records"]) for point in found[-2:]][1:] == [("scheduled__dead", "failed", None)]
+    assert "manual__running" not in {point["run_id"] for point in found}
