@@ -292,7 +292,7 @@ def test_the_views_tell_what_the_flow_did(page: Page) -> None:
     assert drift["totals"] == {"topics": 0, "configs": 0, "acls": 0}
     assert page.get("verify", flow="A->B")["reports"] == []
     losses = page.get("losses", flow="A->B")
-    assert (losses["losses"], losses["command"]) == ([], f"ferry ack-loss {page.flow.source.path} --flow 'A->B'")
+    assert (losses["losses"], losses["command"]) == ([], f"ferry ack-loss {page.flow.source.path.name} --flow 'A->B'")
     assert page.get("transactions", flow="A->B")["open_transactions"] == []
     progress = page.get("progress", flow="A->B")
     assert (progress["run_id"], progress["text"], progress["share"], progress["problem"]) == (None, "", None, None)

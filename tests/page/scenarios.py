@@ -255,11 +255,13 @@ def many() -> Stage:
 
 
 def broken() -> Stage:
-    """Two runs failed: one copied nothing, the other left no summary."""
+    """Two runs failed: one copied nothing, the other died."""
     nothing = {"records": 0, "bytes": 0, "topics": (), "topics_total": 0, "delay_seconds": None, "lag": RunLag()}
     why = {"topic": "", "partition": -1, "error": "ClusterUnreachable", "problem": "cluster B does not answer"}
     runs = [made_up.run_summary(n) if n != 5 else made_up.run_summary(n, "failed", failed=(why,), **nothing) for n in range(40)]
-    return Stage(Known((facts(),)), {FLOW: reads(runs=made_up.runs(runs, opened=[RunOpened("died", made_up.iso(36_500), "latest")]))})
+    # A run is taken for dead if a newer one has begun.
+    opened = [RunOpened("died", made_up.iso(36_500), "latest"), RunOpened(runs[0].run_id, runs[0].started, "latest")]
+    return Stage(Known((facts(),)), {FLOW: reads(runs=made_up.runs(runs, opened=opened))})
 
 
 def quiet() -> Stage:
