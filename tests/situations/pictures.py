@@ -5,7 +5,7 @@ from __future__ import annotations
 from demo.__main__ import DIRECTORY
 from demo.airflow_services import ROOT, DemoAirflow
 from demo.story import OPEN
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 from tests.page.browsing import LOOK_MS, chromium
 from tests.page.views import drawn, settled
 from tests.situations.keeping import THEME, logged_in
@@ -30,6 +30,7 @@ def take(browser: Browser, airflow: DemoAirflow) -> None:
             page = context.new_page()
             page.goto(f"{airflow.url}/plugin/ferry?{address}")
             settled(page)
+            expect(page.get_by_text("Not read yet")).to_have_count(0)
             if name == "runs":
                 drawn(page)
             page.screenshot(path=IMAGES / f"{name}.png")
