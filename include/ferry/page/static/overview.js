@@ -166,8 +166,8 @@ function Rows({ flows, go, again }) {
     { name: "Outcome", cell: ({ last_run: run, totals }) => run && html`<${Outcome} run=${run} />${run.state === "following" && `, ${behind(totals)}`}${alsoFailed(run)}` },
     { name: "Copied", number: true, title: "Records, by the last run", cell: ({ last_run: run }) => run?.records > 0 && html`<span title=${exact(run.records)}>${count(run.records)}</span>` },
   ];
-  const more = (flow) => (flow.reasons.length > 0 || flow.left_out?.length > 0 || flow.superseded) && html`<tr class="detail why"><td colspan=${columns.length}>
-    <${Why} flow=${{ ...flow, problem: null }} reasons=${flow.reasons} go=${go} again=${again} />
+  const more = (flow) => (flow.last_run?.state === "running" || flow.reasons.length > 0 || flow.left_out?.length > 0 || flow.superseded) && html`<tr class="detail why"><td colspan=${columns.length}>
+    <${Live} flow=${flow} again=${again} /><${Why} flow=${{ ...flow, problem: null }} reasons=${flow.reasons} go=${go} again=${again} />
     ${flow.problem && html`<p class="muted">${flow.read_at ? html`Last read <${When} at=${flow.read_at} />.` : "This page could not read it so far."} <button class="small" onClick=${again}>Read again</button></p>`}</td></tr>`;
   return html`<${Table} label="Flows" columns=${columns} rows=${ordered(flows, sorted)} keyOf=${(flow) => flow.flow} sorted=${sorted} sortBy=${sortBy} more=${more} />
     <p class="muted read-at"><button class="small" onClick=${again}>Read again</button></p>`;
