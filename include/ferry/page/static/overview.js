@@ -1,6 +1,6 @@
 // How each flow is, why, and what to do: a card for each of a few flows beside their map; a row for each of many, the ill ones first.
 import { html, useState } from "./vendor/preact-htm.js";
-import { bytes, count, duration, exact, headroom, oldest, plural, records } from "./format.js";
+import { bytes, count, exact, headroom, oldest, plural, records } from "./format.js";
 import { Health, HEALTH, ReadAt, Table, Tile, Trouble, When } from "./elements.js";
 import { Live } from "./live.js";
 import { NextStep, To } from "./next_step.js";
@@ -85,11 +85,6 @@ function waits(flow, waiting) {
 /** Why Airflow shows a run as failed whose copy did not fail: the reasons of the flow are what was broken. */
 const alsoFailed = (run) => run.airflow_state === "failed" && ["done", "nothing new"].includes(run.state) && `; Airflow shows it as failed, because ${run.failed.map((one) => one.error).join(", ")}`;
 
-function behind(totals) {
-  if (!totals?.lag_records) return "up to date";
-  return totals.lag_seconds < 0 ? `${records(totals.lag_records)} behind` : `${duration(totals.lag_seconds)} behind`;
-}
-
 /** How a run ended; a link to it, if Airflow knows it. */
 const Outcome = ({ run }) => (run.dag_run_url ? html`<a href=${new URL(run.dag_run_url.replace(/^\//, ""), BASE)} target="_top">${run.state}</a>` : run.state);
 
@@ -121,7 +116,7 @@ function Card({ flow, go, again }) {
       ${totals?.lag_records > 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>
         <${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>
         <${Tile} name="Headroom" exactly="Time until the source drops records that are not copied yet">${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)}<//>`}
-      ${(run || flow.read_at) && html`<${Tile} name=${run?.state === "following" ? "Following since" : "Last run"}>${run?.state === "following" ? html`<${When} at=${run.started} />, ${behind(totals)}` : run ? html`<${When} at=${run.finished || run.started} /> <small><${Outcome} run=${run} />${run.records > 0 && `, ${records(run.records)} copied`}${alsoFailed(run)}</small>` : "No run yet"}<//>`}
+      ${(run || flow.read_at) && html`<${Tile} name=${run?.state === "following" ? "Following since" : "Last run"}>${run?.state === "following" ? html`<${When} at=${run.started} />` : run ? html`<${When} at=${run.finished || run.started} /> <small><${Outcome} run=${run} />${run.records > 0 && `, ${records(run.records)} copied`}${alsoFailed(run)}</small>` : "No run yet"}<//>`}
     </dl>
     ${totals?.lag_records > 0 && flow.not_counted.length > 0 && html`<p>Not counted: ${flow.not_counted.join(", ")}.</p>`}
     <div class="card-foot">
@@ -163,10 +158,10 @@ function Rows({ flows, go, again }) {
     { name: "Headroom", sort: "headroom", number: true, title: "Time until the source drops records that are not copied yet", cell: waiting((totals) => headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)) },
     { name: "Topics", number: true, cell: (flow) => flow.totals && exact(flow.totals.topics) },
     { name: "Last run", sort: "run", cell: ({ last_run: run, read_at: read }) => (run ? html`<${When} at=${run.finished || run.started} />` : read && "No run yet") },
-    { name: "Outcome", cell: ({ last_run: run, totals }) => run && html`<${Outcome} run=${run} />${run.state === "following" && `, ${behind(totals)}`}${alsoFailed(run)}` },
+    { name: "Outcome", cell: ({ last_run: run }) => run && html`<${Outcome} run=${run} />${alsoFailed(run)}` },
     { name: "Copied", number: true, title: "Records, by the last run", cell: ({ last_run: run }) => run?.records > 0 && html`<span title=${exact(run.records)}>${count(run.records)}</span>` },
   ];
-  const more = (flow) => (flow.last_run?.state === "running" || flow.reasons.length > 0 || flow.left_out?.length > 0 || flow.superseded) && html`<tr class="detail why"><td colspan=${columns.length}>
+  const more = (flow) => (["running", "following"].includes(flow.last_run?.state) || flow.reasons.length > 0 || flow.left_out?.length > 0 || flow.superseded) && html`<tr class="detail why"><td colspan=${columns.length}>
     <${Live} flow=${flow} again=${again} /><${Why} flow=${{ ...flow, problem: null }} reasons=${flow.reasons} go=${go} again=${again} />
     ${flow.problem && html`<p class="muted">${flow.read_at ? html`Last read <${When} at=${flow.read_at} />.` : "This page could not read it so far."} <button class="small" onClick=${again}>Read again</button></p>`}</td></tr>`;
   return html`<${Table} label="Flows" columns=${columns} rows=${ordered(flows, sorted)} keyOf=${(flow) => flow.flow} sorted=${sorted} sortBy=${sortBy} more=${more} />
