@@ -118,6 +118,16 @@ def test_a_bad_config_and_no_config(config_file: ConfigFile) -> None:
     assert {entry["where"] for entry in doctor(code=0)} == {"this machine"}
 
 
+@pytest.mark.airflow
+def test_the_next_step_in_an_airflow(tmp_path: Path) -> None:
+    """Without a database nothing else is known."""
+    environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path)}
+    done = subprocess.run([FERRY, "doctor", "--airflow"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == ExitCode.PARTLY_FAILED, done.stderr
+    *_, last = done.stdout.splitlines()
+    assert last == "next: start Airflow as you always do; a new one: airflow standalone, in another terminal"
+
+
 @pytest.mark.long
 def test_the_table(config_file: ConfigFile, source_cluster: SandboxCluster) -> None:
     nowhere = SandboxCluster("gone", Path(), free_ports(1)[0], 0)

@@ -125,7 +125,8 @@ def test_failing_connection_lookup_shows_only_the_kind_of_error(problems: Callab
         raise LookupError(f"kafka://me:{PASSWORD}@{name}")
 
     found = problems("A.ferry.airflow.connection=kafka_a\n", connections=lookup)
-    assert found == ["5: A.ferry.airflow.connection: Airflow connection kafka_a cannot be read (LookupError); add or correct it"]
+    where = "in the environment (AIRFLOW_CONN_KAFKA_A) or in the secrets backend, not in Airflow's database"
+    assert found == [f"5: A.ferry.airflow.connection: Airflow connection kafka_a cannot be read (LookupError): define it {where}"]
     assert PASSWORD not in repr(ConnectionFields(password=PASSWORD, extra={"sasl.password": PASSWORD}))
 
 

@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from demo.airflow_services import DemoAirflow
 from tests.virtual_environment import install, virtual_environment
 from tools.kafka import SandboxCluster, compare_topics
 from tools.release.building import ROOT, build
@@ -115,6 +116,10 @@ def without_spark(request: pytest.FixtureRequest, wheel: Path, tmp_path: Path, c
 
 def airflows(python: Path) -> dict[str, str]:
     """The versions of Airflow's packages."""
+    return {name: version for name, version in versions(python).items() if name.startswith("apache-airflow")}
+
+
+def versions(python: Path) -> dict[str, str]:
     names = "import importlib.metadata as m, json; print(json.dumps({d.name: d.version for d in m.distributions()}))"
     found: dict[str, str] = json.loads(subprocess.run([python, "-c", names], capture_output=True, text=True, check=True).stdout)
     return {name: version for name, version in found.items() if name.startswith("apache-airflow")}
@@ -163,6 +168,84 @@ def test_airflow_and_the_page_work_without_the_spark_provider(without_spark: Ins
     (flow,) = told["flows"]
     assert flow["problem"] is None, "the clusters were read"
     assert "pip install apache-airflow-providers-apache-spark" in told["problem"]["next_step"]
+
+
+class Served(DemoAirflow):
+    """Services of an Airflow to which nobody has said anything about Ferry."""
+
+    def __init__(self, python: Path, home: Path) -> None:
+        super().__init__(home, home)
+        self.python = str(python)
+        self.home = home
+
+    def environment(self) -> dict[str, str]:
+        if not self._state:  # they have not been started
+            return {**os.environ, "AIRFLOW_HOME": str(self.home)}
+        told = {name: value for name, value in super().environment().items() if name not in {"FERRY_CONFIG", "AIRFLOW_CONN_SPARK_DEFAULT"}}
+        folders = {f"AIRFLOW__CORE__{name.upper()}_FOLDER": str(self.home / name) for name in ("dags", "plugins")}
+        return told | folders | {"AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "0"}
+
+    def doctor(self, config: Path) -> str | None:
+        """The next step."""
+        command = [str(Path(self.python).parent / "ferry"), "doctor", str(config), "--airflow", "--json"]
+        done = subprocess.run(command, env=self.environment(), cwd=self.home, capture_output=True, text=True, check=False)
+        document = json.loads(done.stdout)
+        assert done.returncode == (0 if document["next"] is None else 5), done.stdout + done.stderr
+        step: str | None = document["next"]
+        return step
+
+    def types(self, line: str) -> None:
+        done = subprocess.run(["bash", "-c", line], env=self.environment(), cwd=self.home, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_doctor_leads_from_a_bare_airflow_to_a_green_run(
+    release: str,
+    wheel: Path,
+    tmp_path: Path,
+    topic: str,
+    config_file: Callable[..., Path],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    """Only what it says is done: each step is one line."""
+    version, day = RELEASES[release]
+    python = virtual_environment(tmp_path / "venv", version, f"apache-airflow=={release}.*", day=day)
+    install(python, f"kafka-ferry @ {wheel.as_uri()}")
+    config = config_file(f"A->B.topics = {topic}")
+    dag = "ferry.{0.source.alias}.{0.target.alias}".format(load_config(config).flows[0])
+    home = tmp_path / "airflow"
+    home.mkdir()
+    served = Served(python, home)
+
+    assert served.doctor(config) == "pip install apache-airflow-providers-apache-spark"
+    install(python, "apache-airflow-providers-apache-spark")
+    if "pyspark" not in versions(python):  # since its release 6 the provider brings the client alone
+        spark = f"pyspark=={versions(python)['pyspark-client']}"
+        assert served.doctor(config) == f"pip install 'kafka-ferry[spark]' {spark}"
+        install(python, f"kafka-ferry[spark] @ {wheel.as_uri()}", spark)
+    assert str(served.doctor(config)).startswith("start Airflow")
+    try:
+        served.start()
+        step = served.doctor(config)
+        assert (
+            step == f"mkdir -p {home}/dags && echo 'from ferry.airflow.dags import flows; flows(\"{config}\")' > {home}/dags/replication.py"
+        )
+        served.types(step)
+        step = served.doctor(config)
+        assert step == (
+            "airflow connections add spark_default --conn-type spark --conn-host 'local[2]'"
+            " && airflow dags reserialize --bundle-name dags-folder"
+            f" && airflow dags unpause {dag} && airflow dags trigger {dag}"
+        )
+        served.types(step)
+        while step := served.doctor(config):
+            assert step.startswith("wait until it has ended"), step
+    finally:
+        served.stop()
+    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: dag.split(".")[1] + f".{topic}"})
+    assert (found.equal, found.records) == (True, 600)
 
 
 LINES = ["{wheel}[airflow,spark]", "kafka-ferry[airflow,spark] @ git+{clone}", "{folder}[airflow,spark]"]

@@ -1,7 +1,8 @@
 """Airflow connections as cluster settings.
 
 Each process that runs a flow resolves the connection itself, so no password is in arguments, Spark properties or the environment of other
-processes. A Spark driver can do so if Airflow is installed there and it can see the connections (environment variables, secret backends).
+processes. A Spark driver can do so if Airflow is installed there. It cannot ask Airflow's database: so no process does, and a connection
+that is only there is missing for tasks, drivers and the page alike.
 """
 
 import importlib.util
@@ -10,12 +11,17 @@ import os
 from ferry.config import ConnectionFields
 from ferry.config.connections import Lookup
 
+_ENVIRONMENT = "airflow.secrets.environment_variables.EnvironmentVariablesBackend"
+
 
 def connection_fields(name: str) -> ConnectionFields:
-    """The Airflow connection with this id. For tasks, not for parsing DAG files."""
-    from airflow.sdk import Connection  # noqa: PLC0415 - costs seconds, and a Spark job that uses no connection does without
+    """The Airflow connection with this id, of the secrets backend for workers or of the environment. Not for parsing DAG files."""
+    from airflow.configuration import initialize_secrets_backends  # noqa: PLC0415 - slow to load, and few flows use connections
 
-    found = Connection.get(name)
+    backends = initialize_secrets_backends([_ENVIRONMENT])
+    found = next((found for backend in backends if (found := backend.get_connection(name)) is not None), None)
+    if found is None:
+        raise LookupError(name)
     return ConnectionFields(found.host, found.port, found.login, found.password, found.extra_dejson)
 
 

@@ -3,8 +3,7 @@
 The page reads only files that the api-server's own environment names. A file may refer to secrets of the process that reads it, and name
 the servers that get them: so a DAG file must not decide what the api-server reads.
 
-A PageFlow needs no connection and no network, so the page shows its flows even while a secret backend is down. Connections are looked up
-as the server's own processes do it (environment, secret backends, metadata database), because the task SDK's way needs a supervisor.
+A PageFlow needs no connection and no network, so the page shows its flows even while a secret backend is down.
 """
 
 import os
@@ -14,13 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow.models.connection import Connection
-
-from ferry.airflow.connections import placeholder
+from ferry.airflow.connections import connection_fields, placeholder
 from ferry.airflow.flows import TAG, FlowReference, dag_id, refuse_same_ids, verify_dag_id
 from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER
 from ferry.airflow.versions import SPARK_PROVIDER, is_there
-from ferry.config import ConnectionFields, FerryConfig, Flow, load_config
+from ferry.config import FerryConfig, Flow, load_config
 from ferry.config.flow import CONFIG_VARIABLE, named_configs
 from ferry.errors import ArgumentError, ConfigError, FerryError, some_of
 from ferry.page.documents import PageFlow, page_flow
@@ -29,12 +26,6 @@ from ferry.page.problem import Problem, problem_of
 # Time after which a changed file, connection or secret is seen.
 FACTS_SECONDS = 10.0
 FLOWS_SECONDS = 30.0
-
-
-def server_connection(name: str) -> ConnectionFields:
-    """The connection with this id, in an api-server."""
-    found = Connection.get_connection_from_secrets(name)
-    return ConnectionFields(found.host, found.port, found.login, found.password, found.extra_dejson)
 
 
 @dataclass(frozen=True)
@@ -106,19 +97,23 @@ class ServerFlows:
 def _loaded(path: Path) -> FerryConfig | FerryError:
     """One file with its connections, or why there is none: a file that is wrong stops no flow of another one."""
     try:
-        return load_config(path, connections=server_connection)
+        return load_config(path, connections=connection_fields)
     except FerryError as problem:
         return problem
+
+
+def copying_dags(dags: Iterable[str]) -> set[str]:
+    """Of all of Ferry's DAGs those that copy a flow."""
+    names, kinds = set(dags), {"verify", FAILOVER, FAILBACK, CUTOVER}
+    split = {name: name.rpartition(".") for name in names if name.startswith(f"{TAG}.")}
+    return {name for name, (parent, _, kind) in split.items() if not (kind in kinds and parent in names)}
 
 
 def unnamed_dags(known: Known, dags: Mapping[str, str]) -> dict[str, str]:
     """Replicating DAGs (`dags`: every DAG of Ferry's that Airflow knows, with its description) of flows in files that nobody named here."""
     if not known.complete:  # the DAGs may be of the file that cannot be read
         return {}
-    kinds = {"verify", FAILOVER, FAILBACK, CUTOVER}
-    split = {name: name.rpartition(".") for name in dags if name.startswith(f"{TAG}.")}
-    of_flows = {name for name, (parent, _, kind) in split.items() if not (kind in kinds and parent in dags)}
-    return {name: dags[name] for name in sorted(of_flows - {flow.dag_id for flow in known.flows})}
+    return {name: dags[name] for name in sorted(copying_dags(dags) - {flow.dag_id for flow in known.flows})}
 
 
 def tell_unnamed(dags: Mapping[str, str]) -> Problem | None:

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +54,7 @@ class FerrySparkOperator(SparkSubmitOperator):
     def execute(self, context: Context) -> None:
         with typed_retries(self.flow):
             self.application_args = [str(self.flow.config), "--request", self.request(context)]
-            master = self._master()
+            master = self.master(Connection.get)
             self.application = str(job_file(self.job))
             home = str(spark_home())
             self.conf = spark_conf(master, ClassArchive(Path(home)).use)
@@ -68,10 +68,15 @@ class FerrySparkOperator(SparkSubmitOperator):
                 raise
             raise failure_of_job(self.flow, int(code[1]), str(problem)) from problem
 
-    def _master(self) -> str:
-        """Where Spark runs. SparkMissing."""
+    @property
+    def spark_connection(self) -> str:
+        """The id of the connection that names Spark's master."""
+        return str(self._conn_id)
+
+    def master(self, find: Callable[[str], Any]) -> str:
+        """Where Spark runs. `find`: gets the connection of an id, or raises AirflowNotFoundException. SparkMissing."""
         try:
-            found = Connection.get(self._conn_id)
+            found = find(self._conn_id)
         except AirflowNotFoundException as problem:
             raise SparkMissing(
                 f"Spark connection {self._conn_id} does not exist: create it (type spark, host local[2] or spark://host:port), "

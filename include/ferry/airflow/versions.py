@@ -51,6 +51,8 @@ def is_there(module: str) -> bool:
 
 AIRFLOW = tuple(map(int, version("apache-airflow-core").split(".")[:2]))
 FIRST_WITH_DEADLINES = (3, 2)  # 3.1 has some, but calls no synchronous callback
+# Of a DagBag. Since 3.3 it has no examples.
+WITHOUT_EXAMPLES: dict[str, Any] = {"include_examples": False} if AIRFLOW < (3, 3) else {}
 SPARK_PROVIDER = "apache-airflow-providers-apache-spark"
 # A person can confirm a task since 3.1, with a standard provider that has the operator.
 HAS_APPROVALS = AIRFLOW >= (3, 1) and is_there("airflow.providers.standard.operators.hitl")

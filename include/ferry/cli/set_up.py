@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -38,6 +38,8 @@ Truststore = Annotated[str | None, typer.Option(help="PEM file of trusted author
 OptionalConfig = Annotated[
     Path | None, typer.Argument(metavar="[CONFIG]", help="An mm2.properties file; without one, Ferry checks this machine only.")
 ]
+
+InAirflow = Annotated[bool, typer.Option("--airflow", help="Also check the Airflow of this Python, and say the next step to a green run.")]
 
 SourcePrincipal = Annotated[
     str | None, typer.Option(help="The principal that reads the source; default: the user of the login in the config.")
@@ -100,29 +102,38 @@ def init(
     answer({"file": file, "flow": answers.flow, "findings": told, "warnings": warnings}, parts, as_json=as_json)
 
 
-def doctor(config: OptionalConfig = None, flow: AnyFlow = None, as_json: AsJson = False) -> None:
+def doctor(config: OptionalConfig = None, flow: AnyFlow = None, in_airflow: InAirflow = False, as_json: AsJson = False) -> None:
     """Check this machine, the clusters and the flows: versions, logins, rights, limits, clocks. Every problem comes with a fix."""
-    from ferry.doctor.diagnosis import diagnose
+    from ferry.doctor.airflow_checks import next_step
+    from ferry.doctor.diagnosis import diagnose, diagnose_airflow
 
-    findings = []
-    for finding in diagnose(config, flow):
+    findings: list[Finding] = []
+    for finding in chain(diagnose(config, flow), diagnose_airflow(config, flow) if in_airflow else ()):
         findings.append(finding)
         if not as_json and (len(findings) == 1 or findings[-2].where != finding.where):
             notice(f"checking {finding.where} …")
     code = exit_code(findings)
     counts = {verdict.value: sum(entry.verdict is verdict for entry in findings) for verdict in Verdict}
-    content = {"config": config, "findings": [entry.document() for entry in findings], "counts": counts, "exit_code": code}
-    answer(content, _doctor_parts(findings, counts, config, flow), as_json=as_json)
+    content: dict[str, Any] = {"config": config, "findings": [entry.document() for entry in findings], "counts": counts, "exit_code": code}
+    if in_airflow:
+        step = content["next"] = next_step(findings)
+        last: Iterable[Part] = [f"next: {step}" if step else "A run is green: Ferry copies in this Airflow."]
+    else:
+        last = _last_parts(findings, counts, config, flow)
+    answer(content, chain(_doctor_parts(findings, counts), last), as_json=as_json)
     raise typer.Exit(code)
 
 
-def _doctor_parts(findings: list[Finding], counts: dict[str, int], config: Path | None, flow: str | None) -> Iterator[Part]:
-    from ferry.config import load_config
-
+def _doctor_parts(findings: list[Finding], counts: dict[str, int]) -> Iterator[Part]:
     for where, entries in grouped((entry.where, entry) for entry in findings).items():
         rows = [(entry.verdict, entry.check, f"{entry.found}\n→ {entry.fix}" if entry.fix else entry.found) for entry in entries]
         yield Table(where, ("", "check", "found; what to do"), rows)
     yield f"{counts['ok']} ok, {count_of(counts['warning'], 'warning')}, {count_of(counts['failure'], 'failure')}"
+
+
+def _last_parts(findings: list[Finding], counts: dict[str, int], config: Path | None, flow: str | None) -> Iterator[Part]:
+    from ferry.config import load_config
+
     failed = [entry for entry in findings if entry.verdict is Verdict.FAILURE]
     if failed:
         yield "Do not start a run yet. Mend the failures, then run ferry doctor again."

@@ -60,7 +60,8 @@ def read_connection(entry: Entry, lookup: Lookup | None, problems: Problems) -> 
     try:
         fields = lookup(name)
     except Exception as problem:  # noqa: BLE001 - a look-up may raise anything; its text may hold the URI
-        problems.add(f"Airflow connection {name} cannot be read ({type(problem).__name__}); add or correct it", entry)
+        where = f"in the environment (AIRFLOW_CONN_{name.upper()}) or in the secrets backend, not in Airflow's database"
+        problems.add(f"Airflow connection {name} cannot be read ({type(problem).__name__}): define it {where}", entry)
         return None
     texts = _translated(entry, fields, problems)
     for known, text in texts.items():

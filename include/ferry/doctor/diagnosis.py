@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ferry.config import FerryConfig, Flow, load_config
+from ferry.doctor.airflow_checks import airflow_findings
+from ferry.doctor.airflow_facts import read_airflow_facts
 from ferry.doctor.cluster_checks import cluster_findings
 from ferry.doctor.cluster_facts import read_cluster_facts
 from ferry.doctor.finding import Finding, failure, ok, warning
@@ -46,6 +48,11 @@ def diagnose(config: Path | None, only: str | None = None) -> Iterator[Finding]:
             yield from flow_findings(flow, read_flow_facts(flow, source, target), machine, pause)
         except FerryError as problem:
             yield failure(f"flow {flow.name}", "asked", str(problem), problem.next_step, problem.exit_code)
+
+
+def diagnose_airflow(config: Path | None, only: str | None = None) -> Iterator[Finding]:
+    """The findings about the Airflow of this Python."""
+    yield from airflow_findings(read_airflow_facts(), config, only)
 
 
 def config_findings(loaded: FerryConfig, flows: tuple[Flow, ...]) -> Iterator[Finding]:

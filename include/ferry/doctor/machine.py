@@ -36,7 +36,6 @@ class MachineFacts:
     java_home: str | None = None
     spark_home: str | None = None
     spark_home_version: str = ""
-    spark_submit: str | None = None
     worker_python: tuple[str, str] | None = None
     ferry_config: str | None = None
     cores: int = 1
@@ -61,7 +60,6 @@ def read_machine_facts() -> MachineFacts:
         java_home=java_home,
         spark_home=spark_home,
         spark_home_version=_spark_version(Path(spark_home)) if spark_home else "",
-        spark_submit=shutil.which("spark-submit"),
         worker_python=(worker, _answer(worker, "--version")) if worker else None,
         ferry_config=os.environ.get(CONFIG_VARIABLE) or None,
         cores=len(os.sched_getaffinity(0)),

@@ -20,16 +20,16 @@ LEAST_SCRATCH = 256 * MEBIBYTE
 LEAST_SHM = 16 * MEBIBYTE
 # Two connections of a worker to every broker of both clusters, and Spark's files.
 LEAST_OPEN_FILES = 1024
-_INSTALL = "pip install 'kafka-ferry[{}]', or make setup"
+_INSTALL = "pip install 'kafka-ferry[{}]' (in a clone of Ferry: make setup)"
 
 
 def machine_findings(facts: MachineFacts, config: Path | None) -> Iterator[Finding]:
     """All findings about the machine. `config`: the file that is checked."""
     yield _python(facts)
     yield _java(facts)
+    yield from _airflow(facts, config)  # before Spark, because its provider brings a part of PySpark
     yield from _spark(facts)
     yield _worker_python(facts)
-    yield from _airflow(facts, config)
     yield from _room(facts)
 
 
@@ -65,17 +65,17 @@ def _spark(facts: MachineFacts) -> Iterator[Finding]:
     spark, client = facts.packages.get("pyspark", ""), facts.packages.get("pyspark-client", "")
     if not (spark or client or facts.spark_home):
         yield failure(HERE, "PySpark", "not installed", _INSTALL.format("spark"))
-    elif client and client != spark:
-        found = f"pyspark {spark or 'missing'}, pyspark-client {client}: both write to the same directory"
+    elif client and not spark and not facts.spark_home:
+        # Only where Ferry is installed does pip know the extra: there is no kafka-ferry on PyPI.
+        yield failure(
+            HERE, "PySpark", f"pyspark-client {client} alone, which has no Spark", f"pip install 'kafka-ferry[spark]' pyspark=={client}"
+        )
+    elif spark and client and client != spark:
+        found = f"pyspark {spark}, pyspark-client {client}: both write to the same directory"
         yield failure(HERE, "PySpark", found, f"pip install --force-reinstall --no-deps pyspark=={client} pyspark-client=={client}")
     else:
         yield ok(HERE, "PySpark", spark or "from SPARK_HOME")
     yield _spark_home(facts, spark)
-    if facts.spark_submit:
-        yield ok(HERE, "spark-submit", facts.spark_submit)
-    else:
-        fix = "only for Airflow: put the bin directory of this .venv on the PATH of its workers"
-        yield warning(HERE, "spark-submit", "not on PATH, where Airflow's Spark operator looks for it; ferry run does not need it", fix)
 
 
 def _spark_home(facts: MachineFacts, spark: str) -> Finding:
