@@ -18,7 +18,7 @@ OLDEST, NEWEST = (3, 0), (3, 3)
 COMMAND = "airflow "
 START = "start Airflow as you always do; a new one: airflow standalone, in another terminal"
 AGAIN = "then type this command again"
-# As in the documentation. A DAG file ferry.py would hide the package ferry from itself.
+# As in the documentation.
 NEW_FILE, NEW_CONFIG = "replication.py", "mm2.properties"
 GREEN, UNDER_WAY = "success", frozenset({"queued", "running"})
 
@@ -79,7 +79,7 @@ def _dags(facts: AirflowFacts, only: str | None) -> Iterator[Finding]:
         yield _spark(where, dag)
         yield _seen(where, dag, facts, missing)
         if dag.paused:
-            yield missing(where, "paused", "yes, as every new DAG: no run starts", f"{COMMAND}dags unpause {quote(dag.dag_id)}")
+            yield missing(where, "paused", "yes: no run starts", f"{COMMAND}dags unpause {quote(dag.dag_id)}")
         if dag.state == GREEN:
             yield ok(where, "last run", f"{dag.run} is green")
         elif dag.state in UNDER_WAY:
