@@ -183,7 +183,8 @@ class Served(DemoAirflow):
             return {**os.environ, "AIRFLOW_HOME": str(self.home)}
         told = {name: value for name, value in super().environment().items() if name not in {"FERRY_CONFIG", "AIRFLOW_CONN_SPARK_DEFAULT"}}
         folders = {f"AIRFLOW__CORE__{name.upper()}_FOLDER": str(self.home / name) for name in ("dags", "plugins")}
-        return told | folders | {"AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "0"}
+        # It looks for no new DAG file during the test, however long that takes.
+        return told | folders | {"AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "0", "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "86400"}
 
     def doctor(self, config: Path) -> str | None:
         """The next step."""
@@ -241,7 +242,12 @@ def test_the_doctor_leads_from_a_bare_airflow_to_a_green_run(
         )
         served.types(step)
         while step := served.doctor(config):
-            assert step.startswith("wait until it has ended"), step
+            if step.startswith(
+                "airflow dags reserialize"
+            ):  # after a second try of a task, 3.0 calls a file that it has not looked for gone
+                served.types(step)
+            else:
+                assert step.startswith("wait until it has ended"), step
     finally:
         served.stop()
     found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: dag.split(".")[1] + f".{topic}"})
