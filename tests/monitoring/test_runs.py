@@ -13,7 +13,7 @@ from ferry.clusters.internal_reader import InternalRecord
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.run_summary import RunLag, RunSummary, encode_run_part
 from ferry.ledger.runs_topic import RECORD_VERSION, RunOpened, RunResult, RunSync
-from ferry.monitoring.runs import DagRunFacts, copy_speed, empty_run, history_of, joined_runs, last_ended
+from ferry.monitoring.runs import DagRunFacts, copy_speed, empty_run, held_groups, history_of, joined_runs, last_ended
 from ferry.monitoring.runs_reading import VERIFIES_KEPT, recent_runs
 from ferry.monitoring.verdict import Signs
 from ferry.page.documents import FlowView, PageFlow, overview
@@ -265,3 +265,12 @@ def test_a_run_whose_arguments_were_wrong_says_nothing_about_the_flow() -> None:
         assert last["run_id"] == "before"
     (real,) = joined_runs([], [replace(noted, reason=("gone", "ClusterUnreachable"))], 10)
     assert real["state"] == "failed"
+
+
+def test_the_last_sync_of_groups_that_was_due_says_which_are_held_up() -> None:
+    held = {"total": 1, "named": [{"what": "group g", "reason": "it has members"}]}
+    busy, fine = {"left_out": "", "held": held}, {"left_out": ""}
+    not_due, moved = {"left_out": "done 3 s ago, x=60"}, {"left_out": "A->B is failed over since then"}
+    for outcomes, told in (([], None), ([busy], held), ([None, not_due, busy], held), ([fine, busy], None), ([moved, busy], None)):
+        runs = [{**empty_run("r"), "syncs": {} if outcome is None else {"groups": outcome}} for outcome in outcomes]
+        assert held_groups(runs) == told

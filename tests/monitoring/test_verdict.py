@@ -64,10 +64,20 @@ ENDED = {
 GROUP_FAILED = {"failed": 1, "why": {"error": "GroupFailed", "problem": "group bad, A.t-0: its metadata are too long"}}
 
 
+BUSY = {"what": "group billing", "reason": "it has 2 members on B (app): only groups without members are written"}
+TOLD_BUSY = "1 group not synced: group billing: it has 2 members on B (app): only groups without members are written"
+
+
 @pytest.mark.parametrize(
     ("signs", "health", "reason"),
     [
         (HEALTHY, Health.HEALTHY, None),
+        (seen(held_groups={"total": 1, "named": [BUSY]}), Health.LAGGING, TOLD_BUSY),
+        (
+            seen(held_groups={"total": 9, "named": [BUSY] * 3}),
+            Health.LAGGING,
+            "9 groups not synced: " + f"{TOLD_BUSY[20:]}; " * 3 + "and 6 more",
+        ),
         (Signs("A->B"), Health.UNKNOWN, "nothing was read yet"),
         (replace(HEALTHY, problem=UNREACHABLE), Health.UNREACHABLE, "cluster B (b:9092) does not answer"),
         (Signs("A->B", problem=UNREACHABLE), Health.UNREACHABLE, "cluster B (b:9092) does not answer"),

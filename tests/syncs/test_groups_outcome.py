@@ -11,6 +11,7 @@ import pytest
 from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupState
 from ferry.clusters.partitions import TopicPartition
 from ferry.errors import GroupFailed
+from ferry.ledger.run_summary import sync_counts
 from ferry.syncs.checkpoints import plan_checkpoints
 from ferry.syncs.group_decision import TargetGroup, decide_group
 from ferry.syncs.group_offsets import groups_outcome
@@ -57,10 +58,10 @@ def test_a_group_with_anything_left_alone_or_failed_is_not_synced() -> None:
         "group refused, part, A.t-0",
     ]
     assert [entry.what for entry in outcome.skipped] == [
+        "group busy",  # held up: it comes first
         "group filtered",
         "group none",
         "group ahead, A.t-0",
-        "group busy",
         "group came",
         "group up to date",
     ]
@@ -69,7 +70,30 @@ def test_a_group_with_anything_left_alone_or_failed_is_not_synced() -> None:
         ("group unread", "GroupFailed"),
         ("group refused, part, A.t-1", "NotAuthorized"),
     ]
-    assert outcome.counts == {"groups": 7, "partitions": 14, "up_to_date": 2}
+    assert outcome.counts == {"groups": 7, "partitions": 14, "up_to_date": 2, "held": 1}
+
+
+@pytest.mark.parametrize(
+    ("present", "state", "held"),
+    [((), "Stable", 1), ((5, 4), "Stable", 1), ((5, 5), "Stable", 0), ((9, 9), "Stable", 0), ((), GroupState.EMPTY, 0)],
+)
+def test_a_group_is_held_up_if_its_offsets_stay_behind_because_it_has_members(present: tuple[int, ...], state: str, held: int) -> None:
+    """One whose members have read as far as on the source, or further, lacks nothing."""
+    outcome = groups_outcome(FLOW, TranslatedGroups(("g",), positions("g"), ()), [result("g", *present, state=state)], {})
+    assert outcome.counts["held"] == held
+    kept = sync_counts(outcome.document())
+    assert ("held" in kept) is bool(held)
+    if held:
+        assert kept["held"] == {
+            "total": 1,
+            "named": [{"what": "group g", "reason": "it is Stable on B: only groups without members are written"}],
+        }
+
+
+def test_a_partition_that_the_group_never_read_holds_nothing_up() -> None:
+    never = replace(positions("g")[0], upstream_offset=None)
+    decision = decide_group("g", (never,), TargetGroup(GroupDescription("g", "Stable", "classic"), {}), {"A.t": 2}, alias="B")
+    assert groups_outcome(FLOW, TranslatedGroups(("g",), (never,), ()), [GroupResult(decision)], {}).counts["held"] == 0
 
 
 def test_a_notice_says_that_nothing_was_written() -> None:

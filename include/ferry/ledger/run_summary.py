@@ -25,6 +25,7 @@ KEY_PREFIX, LAG_PREFIX = b"summary:", b"lag:"
 DAYS_KEPT = 30
 TOPICS_NAMED = 20
 TROUBLES_NAMED = 20
+HELD_NAMED = 3
 CHARACTERS_NAMED = 300
 
 
@@ -63,8 +64,9 @@ class RunLag:
 class RunSummary:
     """One run. `topics`: (source topic, records, bytes) of the biggest. `losses`, `failed`: documents of LossReport and PartitionFailure.
 
-    `syncs`: counts by sync. `delay_seconds`: how old the records were, on average, when their transaction was committed; None: not known,
-    because no record has a time, or a release before this field wrote the summary. Texts are cut after CHARACTERS_NAMED.
+    `syncs`: counts by sync; of that of groups also `held`: groups whose offsets on the target stay behind. `delay_seconds`: how old the
+    records were, on average, when their transaction was committed; None: not known, because no record has a time, or a release before this
+    field wrote the summary. Texts are cut after CHARACTERS_NAMED.
     """
 
     run_id: str
@@ -133,10 +135,14 @@ def state_of(report: RunReport) -> RunState:
 
 def sync_counts(outcome: Mapping[str, Any]) -> dict[str, Any]:
     counts = outcome.get("counts") or {}
-    found = {name: int(counts.get(name, len(outcome.get(name) or ()))) for name in ("changes", "skipped", "failed")}
+    found: dict[str, Any] = {name: int(counts.get(name, len(outcome.get(name) or ()))) for name in ("changes", "skipped", "failed")}
     first: Mapping[str, str] = next(iter(outcome.get("failed") or ()), {})
-    why = {"why": {"error": first["error"], "problem": f"{first['what']}: {first['problem']}"[:CHARACTERS_NAMED]}} if first else {}
-    return {**found, "left_out": str(outcome.get("left_out") or "")[:CHARACTERS_NAMED], **why}
+    if first:
+        found["why"] = {"error": first["error"], "problem": f"{first['what']}: {first['problem']}"[:CHARACTERS_NAMED]}
+    if held := int(counts.get("held", 0)):  # the first that were skipped (syncs.group_offsets)
+        named = [_cut({name: entry[name] for name in ("what", "reason")}) for entry in outcome["skipped"][: min(held, HELD_NAMED)]]
+        found["held"] = {"total": held, "named": named}
+    return {**found, "left_out": str(outcome.get("left_out") or "")[:CHARACTERS_NAMED]}
 
 
 def encode_run_part(run_id: str, part: RunSummary | RunLag) -> tuple[bytes, bytes]:

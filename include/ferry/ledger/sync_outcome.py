@@ -11,6 +11,8 @@ from ferry.ledger.run_report import Skipped
 
 # Lists are cut here, so that a record of the runs topic and an XCom stay small. Counts are of all entries.
 LISTED = 200
+# So begins `left_out` of a sync that was done too short a while ago.
+NOT_DUE = "done "
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from typing import Any
 
 from ferry.errors import ArgumentError, ClusterUnreachable, span
 from ferry.ledger.run_summary import RunState
+from ferry.ledger.sync_outcome import NOT_DUE
+from ferry.syncs.names import SyncName
 
 # States of runs that go on.
 UNDER_WAY = frozenset({RunState.RUNNING, RunState.FOLLOWING})
@@ -137,6 +139,17 @@ def failed_syncs(run: Mapping[str, Any]) -> list[tuple[str, str]]:
     failed = {name: counts for name, counts in run["syncs"].items() if counts["failed"]}
     whys = {name: counts.get("why") or {"error": "", "problem": ""} for name, counts in failed.items()}
     return [(why["error"], f"sync {name}{why['problem'] and ': '}{why['problem']}") for name, why in whys.items()]
+
+
+def held_groups(runs: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The groups that the last sync of groups could not write (as of run_summary.sync_counts); None: there were none. `runs`: newest first.
+
+    A sync that was not due says nothing. One that was left out for another reason ends what was told before.
+    """
+    outcomes: Iterable[Mapping[str, Any] | None] = (run["syncs"].get(SyncName.GROUPS.value) for run in runs)
+    said = (outcome for outcome in outcomes if outcome and not outcome.get("left_out", "").startswith(NOT_DUE))
+    last = next(said, None)
+    return last.get("held") if last else None
 
 
 def seconds_since(run: Mapping[str, Any], now: float) -> float:

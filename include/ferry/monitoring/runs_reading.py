@@ -17,7 +17,8 @@ from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.run_summary import DAYS_KEPT, KEY_PREFIX, LAG_PREFIX, RunLag, RunState, RunSummary, decode_run_part, state_of, sync_counts
 from ferry.ledger.runs_topic import RUN_DAYS, VERIFY_PREFIX, RunOpened, RunRecords, fold_run_record, following, follows, recent_records
-from ferry.monitoring.runs import empty_run, judged, last_ended
+from ferry.monitoring.runs import empty_run, held_groups, judged, last_ended
+from ferry.syncs.names import SyncName, not_enabled
 from ferry.verify import results_topic
 from ferry.verify.report import VerifyReport
 
@@ -48,7 +49,9 @@ class RecentRuns:
 
 
 def read_runs(flow: Flow) -> dict[str, Any]:
-    """`runs` (as of runs.empty_run) and `verifies`, both newest first; `unreadable`: how many records were left out."""
+    """`runs` (as of runs.empty_run) and `verifies`, both newest first; `unreadable`: how many records were left out; `held`: the groups
+    that the last sync could not write (as of runs.held_groups).
+    """
     found = read_recent(flow, DAYS_KEPT)
     if any(run["state"] == RunState.FOLLOWING for run in found.document["runs"]) and not RunProof(flow).comes():
         found = found.without_proof()
@@ -59,7 +62,9 @@ def read_recent(flow: Flow, days: int = RUN_DAYS) -> RecentRuns:
     """Every run of the last `days`. Does not look whether a run that should follow proves it."""
     # A verify may have thousands of results of single ranges, and the page does not show them.
     records = (record for record in recent_records(flow, days) if not results_topic.is_range_result(record.value or b""))
-    return recent_runs(records, place_of(flow.target, flow.runs_topic), time.time())
+    found = recent_runs(records, place_of(flow.target, flow.runs_topic), time.time())
+    held = None if not_enabled(flow, SyncName.GROUPS) else held_groups(found.document["runs"])
+    return replace(found, document={**found.document, "held": held})
 
 
 def recent_runs(records: Iterable[InternalRecord], where: str, now: float) -> RecentRuns:

@@ -136,6 +136,7 @@ def _whole_status(flow: Flow) -> FlowStatus:
         last_run=recent.last_ended,
         newest_run=next(iter(recent.document["runs"]), None),
         last_verify=verifies[0] if verifies else None,
+        held_groups=recent.document["held"],
         records_per_second=copy_speed(recent.document["runs"]),
         interval_seconds=longest_pause(flow.schedule),
     )

@@ -124,7 +124,7 @@ class Evidence:
     `losses`: those that nobody acknowledged. `expired`: those that no run has written down yet. `missing`: as of missing.py. `stopped`:
     partitions (-1: whole topics) that the next run will not copy. `broken`: the limits of `ferry.alert.*` that it exceeds. `last_run`: as
     of runs.last_ended; `newest_run` may go on; `last_verify`: the newest report. `ran`: the target knows of a run. `interval_seconds` of
-    the schedule. `records_per_second`: how fast the last runs copied. `config`: the path of the file.
+    the schedule. `held_groups`: as in runs. `records_per_second`: how fast the last runs copied. `config`: the path of the file.
     """
 
     losses: tuple[LossReport, ...] = ()
@@ -135,6 +135,7 @@ class Evidence:
     last_run: Mapping[str, Any] | None = field(default=None, hash=False)
     newest_run: Mapping[str, Any] | None = field(default=None, hash=False)
     last_verify: Mapping[str, Any] | None = field(default=None, hash=False)
+    held_groups: Mapping[str, Any] | None = field(default=None, hash=False)
     ran: bool = True
     interval_seconds: float | None = None
     records_per_second: float | None = None
@@ -407,12 +408,23 @@ def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
         yield Reason(Health.LAGGING, text, RUN_NOW, Step.RUN)
 
 
-_JUDGES: tuple[Callable[[Signs, float], Iterator[Reason]], ...] = (_unreachable, _losses, _failing, _missing, _idle, _lagging, _queued)
+def _groups(signs: Signs, _: float) -> Iterator[Reason]:
+    if not signs.held_groups:
+        return
+    total, named = signs.held_groups["total"], [f"{entry['what']}: {entry['reason']}" for entry in signs.held_groups["named"]]
+    text = f"{count_of(total, 'group')} not synced: {_named(named, total)}"
+    yield Reason(Health.LAGGING, text, _FREE_GROUPS)
+
+
+_JUDGES: tuple[Callable[[Signs, float], Iterator[Reason]], ...] = (
+    _unreachable, _losses, _failing, _missing, _idle, _lagging, _groups, _queued,
+)  # fmt: skip
 _NOTHING_LEFT = "nothing is left to copy; ferry status also looks for records that a seed left out"
 _BY_SEED = "ferry seed set the positions past them; a backfill copies them, and nothing twice"
 _LAST_RUN = "the last run "
 _RUN = "start a run now"
 _READ_LOG = f"read the log of that task in Airflow; if what it names is over, {_RUN}"
+_FREE_GROUPS = "stop its members there, and the next sync writes it; if they belong there, leave the group out with groups.exclude"
 _RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb if it is set"
 # By the kind of a loss: what happened.
 _LOST = {"loss": "the source deleted {} that Ferry had not copied", "skipped": "the target refused {}"}

@@ -20,7 +20,7 @@ from ferry.errors import FerryError, NewerFormat
 from ferry.ledger.reading import read_syncs_done
 from ferry.ledger.runs_topic import RunSync, encode_run_record
 from ferry.ledger.state import SyncDone, encode_state
-from ferry.ledger.sync_outcome import LISTED, SyncOutcome, WholeSyncFailure
+from ferry.ledger.sync_outcome import LISTED, NOT_DUE, SyncOutcome, WholeSyncFailure
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.syncs.context import SyncContext
 from ferry.syncs.names import SYNCS, SyncName, not_enabled
@@ -100,7 +100,7 @@ class Syncs:
         interval = SYNCS[name].interval(self._flow)
         done = self._done.get(name.value) if interval else None
         age = -1.0 if done is None else time.time() - done.finished / 1000
-        return f"done {age:.0f} s ago, {SYNCS[name].interval_key}={interval}" if 0 <= age < interval else ""
+        return f"{NOT_DUE}{age:.0f} s ago, {SYNCS[name].interval_key}={interval}" if 0 <= age < interval else ""
 
     def _kept(self, outcome: SyncOutcome) -> SyncOutcome:
         try:

@@ -41,16 +41,22 @@ def sync_groups(context: SyncContext) -> SyncOutcome:
 def groups_outcome(
     flow: Flow, translated: TranslatedGroups, results: Iterable[GroupResult], unread: Mapping[str, FerryError]
 ) -> SyncOutcome:
-    """The report of the sync (pure). Groups that are up to date come last, so that a list that is cut short keeps the others."""
+    """The report of the sync (pure). Lists may be cut short: so groups that are held up come first, and those that are up to date last.
+
+    A group is held up (`held`) if its offsets on the target stay behind those on the source, because nothing of it may be written.
+    """
     positions, results = translated.by_group(), list(results)
     failed = [SyncFailure(f"group {entry.group}", entry.error, entry.reason) for entry in translated.left_out if entry.error]
     failed += [SyncFailure.of(f"group {group}", why) for group, why in unread.items()]
     skipped = [Skipped(f"group {entry.group}", entry.reason) for entry in translated.left_out if not entry.error]
     skipped += [Skipped(f"group {group}", NO_OFFSETS) for group in translated.groups if group not in positions]
+    held: list[Skipped] = []
     current, synced, up_to_date = [], 0, 0
     for result in results:
         left, broken = _not_written(result)
-        skipped += left
+        waits = any(entry.untouched and entry.position.upstream_offset is not None for entry in result.decision.partitions)
+        held += left[:waits]
+        skipped += left[waits:]
         failed += broken
         synced += not (left or broken)
         entries = result.decision.partitions
@@ -65,11 +71,11 @@ def groups_outcome(
     wanted = sum(bool(result.decision.writes) for result in results)
     if wanted and not changes and failed:
         notices.append(f"{count_of(wanted, 'group')} with something to write, and none was written")
-    counts = {"groups": len(positions), "partitions": sum(map(len, positions.values())), "up_to_date": up_to_date}
+    counts = {"groups": len(positions), "partitions": sum(map(len, positions.values())), "up_to_date": up_to_date, "held": len(held)}
     concerned = {*positions, *(entry.group for entry in translated.left_out if entry.error)}
     tags = {"source": flow.source.alias, "target": flow.target.alias}
     measured = (Measurement("groups-synced", synced, tags), Measurement("groups-not-synced", len(concerned) - synced, tags))
-    return SyncOutcome(changes, (*skipped, *current), tuple(failed), tuple(notices), counts, measured)
+    return SyncOutcome(changes, (*held, *skipped, *current), tuple(failed), tuple(notices), counts, measured)
 
 
 def _not_written(result: GroupResult) -> tuple[list[Skipped], list[SyncFailure]]:

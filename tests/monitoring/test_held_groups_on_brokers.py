@@ -1,0 +1,58 @@
+"""A group that a sync may not write, on real brokers: what `ferry status` says while it has a member on the target, and after that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+from tests.waiting import until
+from tools.kafka import SandboxCluster
+from tools.kafka.groups import commit_offsets
+
+from ferry.config import load_config
+from ferry.ledger.run_report import RunReport
+from ferry.monitoring.status import flow_status
+from ferry.monitoring.verdict import Health
+from ferry.pipeline.report import keep_run
+
+pytestmark = pytest.mark.brokers
+
+
+@pytest.mark.long
+def test_a_group_is_held_up_while_it_has_a_member_on_the_target(
+    config_file: Callable[..., Path],
+    copy_only: tuple[str, ...],
+    topic_factory: Callable[..., str],
+    produce: Callable[..., None],
+    run_flow: Callable[..., RunReport],
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+) -> None:
+    topic = topic_factory(source_cluster)
+    groups = (f"groups = {topic}-.*", "sync.group.offsets.enabled = true", "sync.group.offsets.interval.seconds = 0")
+    flow = load_config(config_file(f"A->B.topics = {topic}", *groups, *copy_only)).flows[0]
+    busy, free = f"{topic}-busy", f"{topic}-free"
+
+    def run() -> tuple[Health, list[str]]:
+        assert keep_run(flow, run_flow(flow)) == ""
+        verdict = flow_status(flow).verdict(0.0)
+        return verdict.health, [reason.text for reason in verdict.reasons]
+
+    produce(source_cluster, topic, [(0, None, b"x") for _ in range(20)])
+    for group in (busy, free):
+        commit_offsets(source_cluster.client_settings(), group, {(topic, 0): 10})
+    assert run() == (Health.HEALTHY, [])
+    member = Consumer({**target_cluster.client_settings(), "group.id": busy, "client.id": "forgotten", "enable.auto.commit": False})
+    member.subscribe([f"{flow.source.alias}.{topic}"])
+    until(lambda: member.poll(1) is not None, lambda: "the member never got a record")
+    try:
+        assert run() == (Health.HEALTHY, []), "on the target it is where it is on the source"
+        for group in (busy, free):
+            commit_offsets(source_cluster.client_settings(), group, {(topic, 0): 15})
+        why = f"group {busy}: it has 1 member on {flow.target.alias} (forgotten): only groups without members are written"
+        assert run() == (Health.LAGGING, [f"1 group not synced: {why}"])
+    finally:
+        member.close()
+    assert run() == (Health.HEALTHY, [])
