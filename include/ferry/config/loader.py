@@ -16,6 +16,7 @@ from ferry.config.connections import CONNECTION_KEY, Lookup, read_connection
 from ferry.config.connector_file import is_connector_file, read_connector_file
 from ferry.config.flow import Flow
 from ferry.config.flow_reader import FlowReader
+from ferry.config.in_force import InForce, in_force
 from ferry.config.jaas import parse_jaas
 from ferry.config.keys import CLASS_KEYS, Keys, nearest_name
 from ferry.config.legacy_file import is_legacy_file, read_legacy_file
@@ -40,6 +41,7 @@ class FerryConfig:
     """A whole file. `flows`: the enabled ones; `warnings`: one line for each entry that Ferry ignores, or reads not as a person expects.
 
     `top_level`: for each cluster, a flow made of the top-level keys alone. MirrorClient takes the names of remote topics from it.
+    `in_force`: the properties of each flow, for people.
     """
 
     path: Path
@@ -47,6 +49,7 @@ class FerryConfig:
     flows: tuple[Flow, ...]
     warnings: tuple[str, ...] = ()
     top_level: Mapping[str, Flow] = field(default_factory=dict, hash=False, repr=False)
+    in_force: Mapping[str, tuple[InForce, ...]] = field(default_factory=dict, hash=False, repr=False)
 
     def flow(self, name: str) -> Flow:
         """The enabled flow `A->B`. ArgumentError with the known flows if there is no such flow."""
@@ -128,7 +131,9 @@ class _Loader:
         self._check_loops(sources, flows)
         reader = FlowReader(sources, Pair("", ""), Problems(self._file.path))  # no key of a pair matches
         top_level = {alias: reader.read(cluster, cluster) for alias, cluster in clusters.items()}
-        return FerryConfig(self._file.path, clusters, flows, self.problems.warnings, top_level)
+        return FerryConfig(
+            self._file.path, clusters, flows, self.problems.warnings, top_level, {flow.name: in_force(flow, sources) for flow in flows}
+        )
 
     def _aliases(self, providers: Providers) -> tuple[str, ...]:
         entry = self._file.entries.get("clusters")
