@@ -32,6 +32,7 @@ from ferry.errors import ConfigError
 from ferry.ledger.run_summary import RunLag
 from ferry.monitoring.runs_reading import read_runs
 from ferry.monitoring.status import status_after_run
+from ferry.page.documents import RIGHTS
 from ferry.page.problem import problem_of
 from ferry.pipeline.plan import plan_run
 from ferry.pipeline.report import assemble_report, keep_lag, keep_run
@@ -209,9 +210,53 @@ def test_a_viewer_gets_every_answer_and_no_action(page: Page, user: str, acts: b
         assert answer.status_code in ({200} if "/api/" in path else {200, 307, 404}), (path, answer.text)
         assert answer.headers.get("cache-control") == "no-store" or "/api/" not in path
     assert page.get("whoami", user) == {"version": 1, "name": user, "flows_with_trigger": ["A->B", "C->B"] if acts else []}
-    assert {flow["may_trigger"] for flow in page.get("overview", user)["flows"]} == {acts}
-    assert {flow["may_verify"] for flow in page.get("overview", user)["flows"]} == {acts}
+    for flow in page.get("overview", user)["flows"]:
+        assert {name: flow[name] for name in RIGHTS} == dict.fromkeys(RIGHTS, acts)
     assert page.get("coverage", user, flow="A->B", topic=TOPIC)["may_trigger"] is acts
+
+
+@pytest.mark.parametrize(("user", "acts"), [("vic", False), ("una", True), ("ops", True)])
+def test_airflow_itself_decides_who_changes_something(page: Page, user: str, acts: bool) -> None:
+    """The calls of the page's buttons. Who sees a button may make its call: here all DAGs and runs are unknown, so that nothing changes."""
+    run = f"/api/v2/dags/{DAG}/dagRuns/nothing"
+    calls = [
+        ("PATCH", f"/api/v2/dags/{DAG}", {"is_paused": True}),
+        ("PATCH", run, {"state": "failed", "note": "x"}),
+        ("POST", f"{run}/clear", {"dry_run": False, "only_failed": False}),
+    ]
+    for method, path, body in calls:
+        assert page.client.request(method, path, json=body, headers=page.headers(user)).status_code == (404 if acts else 403), path
+
+
+def test_the_dags_of_recovery_are_told_where_airflow_has_them(page: Page) -> None:
+    def told(user: str) -> list[tuple[str, bool, bool]]:
+        return [(entry["kind"], entry["there"], entry["may_trigger"]) for entry in page.get("recovery", user, flow="A->B")["recoveries"]]
+
+    assert told("admin") == [(kind, False, False) for kind in ("failover", "failback", "cutover")]
+    name = f"{DAG}.failover"
+    with create_session() as session:
+        session.merge(DagBundleModel(name="dags-folder"))
+        session.flush()
+        session.add(DagModel(dag_id=name, bundle_name="dags-folder", is_stale=False))
+        session.flush()
+        session.add(DagTag(dag_id=name, name="ferry"))
+    try:
+        assert told("admin")[0] == ("failover", True, True)
+        assert told("vic")[0] == ("failover", True, False)
+        (failover, *_) = page.get("recovery", flow="A->B")["recoveries"]
+        assert (failover["runs"], failover["command"]) == ([], f"ferry failover {page.flow.source.path} --flow 'A->B'")
+    finally:
+        with create_session() as session:
+            for kind in (DagTag, DagModel):
+                session.execute(delete(kind).where(kind.dag_id == name))
+
+
+def test_the_config_in_force_is_told_without_secrets(page: Page) -> None:
+    found = page.get("config", "vic", flow="A->B")
+    rows = {(row["of"], row["name"]): row for row in found["properties"]}
+    assert found["file"] == str(page.flow.source.path)
+    assert (rows["A->B", "topics"]["value"], rows["A->B", "topics"]["key"]) == (TOPIC, "A->B.topics")
+    assert rows["A", "bootstrap.servers"]["line"] > 0
 
 
 def test_a_user_sees_a_flow_only_if_the_user_may_read_its_dag(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -49,6 +50,13 @@ def test_a_person_confirms(
     run_flow(operator.flow)
     produce(source_cluster, topic, 40, 10)
     commit_offsets(source_cluster.client_settings(), group, {(topic, 0): 3, (topic, 1): 23})
+
+    run = operator.trigger("failover", dry_run=True)
+    state, tasks = operator.ended(run)
+    assert (state, tasks["confirm"], tasks["write_groups"]) == ("success", "skipped", "skipped")
+    shown = operator.call("GET", f"/dags/{run[0]}/dagRuns/{run[1]}/taskInstances/plan_groups/xcomEntries/return_value")["value"]
+    (moved,) = (json.loads(shown) if isinstance(shown, str) else shown)["document"]["groups"]
+    assert (moved["group"], [entry["wanted"] is not None for entry in moved["partitions"]]) == (group, [True, True]), "the page shows it"
 
     run = operator.trigger("failover")
     asked = operator.question(run, "confirm")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from ferry.airflow.run_note import FAILURE, MOST_CHARACTERS, SIGNATURE, VERDICT, noted, reason_in
+from ferry.airflow.run_note import FAILURE, MOST_CHARACTERS, SIGNATURE, STOPPED, VERDICT, noted, reason_in
 
 pytestmark = pytest.mark.airflow
 
@@ -81,3 +81,10 @@ def test_it_fits_into_airflows_column_and_keeps_the_next_step(length: int) -> No
     assert note.endswith(f"next: look at the name\n\nlog: http://airflow/plan_run\n\n{BEHIND}")
     assert ("…" in note) is (length > 800)
     assert reason_in(note)[1] == "ArgumentError"
+
+
+def test_a_run_that_somebody_stopped_on_the_page_says_so_unless_a_task_left_a_reason() -> None:
+    stopped = f"{FROM_THE_PAGE}\n\n{STOPPED}"
+    assert reason_in(stopped) == ("somebody stopped the run on the Ferry page", "")
+    assert reason_in(f"{STOPPED}, says a colleague") == ("", "")
+    assert reason_in(noted(stopped, {("plan_run", FAILURE): failure("plan_run")})) == ("no such topic", "ArgumentError")

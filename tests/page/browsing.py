@@ -141,6 +141,11 @@ class Visit:
         found: list[dict[str, Any]] = self.context.request.get(f"{self.url}/fixture/posted").json()
         return found
 
+    def changed(self) -> list[dict[str, Any]]:
+        """What else the page changed in Airflow."""
+        found: list[dict[str, Any]] = self.context.request.get(f"{self.url}/fixture/changed").json()
+        return found
+
     def tolerate(self, *texts: str) -> None:
         """Errors of the console with these words belong to the test."""
         self._tolerated += texts

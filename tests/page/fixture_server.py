@@ -4,7 +4,8 @@
 
 A process of its own, for it imports Airflow and can be killed. The cookie `stage=SCENARIO.ROLE.NUMBER` says which scenario of
 scenarios.py a browser sees, and as whom (`anonymous` is not logged in); each number has a stage of its own. Airflow's API is there as far
-as the page uses it: runs are taken by Airflow's own model of the request, listed at /fixture/posted, and close the gap of their topic.
+as the page uses it: requests are taken by Airflow's own models. Runs are listed at /fixture/posted, and close the gap of their topic; what
+else was changed is listed at /fixture/changed.
 """
 
 from __future__ import annotations
@@ -17,14 +18,19 @@ from typing import Any
 
 import uvicorn
 from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-from airflow.api_fastapi.core_api.datamodels.dag_run import TriggerDAGRunPostBody
+from airflow.api_fastapi.core_api.datamodels.dag_run import DAGRunClearBody, DAGRunPatchBody, TriggerDAGRunPostBody
+from airflow.api_fastapi.core_api.datamodels.dags import DAGPatchBody
 from airflow.api_fastapi.core_api.security import get_user
 from fastapi import FastAPI, HTTPException
+from pydantic import BaseModel
 from starlette.types import ASGIApp, Receive, Scope, Send
+from tests.page import made_up_reads as made_up
 from tests.page.scenarios import SCENARIOS, Stage
 
 import ferry.airflow.page as product
 from ferry.airflow.page_flows import Known
+from ferry.config.in_force import InForce
+from ferry.page.documents import RIGHTS
 from ferry.page.readers import Outcome
 from ferry.page.reads import ReadName
 
@@ -74,6 +80,10 @@ class StagedFlows:
         """The flows."""
         return stage().known
 
+    def in_force(self, flow: str) -> tuple[InForce, ...]:
+        """The flow's properties."""
+        return made_up.in_force_of(flow)
+
 
 class StagedService:
     """As PageService."""
@@ -93,6 +103,12 @@ async def posted() -> list[dict[str, Any]]:
     return stage().posted
 
 
+@app.get("/fixture/changed")
+async def changed() -> list[dict[str, Any]]:
+    """What was changed in Airflow."""
+    return stage().changed
+
+
 @app.post("/fixture/read")
 async def read() -> None:
     """The first reading has ended."""
@@ -106,6 +122,37 @@ async def dag(dag_id: str) -> dict[str, Any]:
     return {"dag_id": dag_id, "is_paused": stage().paused}
 
 
+def change(what: str, dag_id: str, body: BaseModel) -> None:
+    """Note a change, if the user may make it."""
+    if user().role == "viewer":
+        raise HTTPException(403, "Forbidden")
+    stage().changed.append({"what": what, "dag": dag_id, **body.model_dump(mode="json", exclude_unset=True)})
+
+
+@app.patch("/api/v2/dags/{dag_id}")
+async def patch_dag(dag_id: str, body: DAGPatchBody) -> dict[str, Any]:
+    """Pause or unpause it."""
+    change("dag", dag_id, body)
+    stage().paused = body.is_paused
+    return {"dag_id": dag_id, "is_paused": body.is_paused}
+
+
+@app.patch("/api/v2/dags/{dag_id}/dagRuns/{run_id}")
+async def patch_run(dag_id: str, run_id: str, body: DAGRunPatchBody) -> dict[str, Any]:
+    """Stop it."""
+    change(run_id, dag_id, body)
+    stage().end(run_id, "" if body.state is None else body.state.value)
+    return {"dag_run_id": run_id, "state": body.state}
+
+
+@app.post("/api/v2/dags/{dag_id}/dagRuns/{run_id}/clear")
+async def clear(dag_id: str, run_id: str, body: DAGRunClearBody) -> dict[str, Any]:
+    """Have it run again."""
+    change(run_id, dag_id, body)
+    stage().end(run_id, "queued")
+    return {"dag_run_id": run_id, "state": "queued"}
+
+
 @app.post("/api/v2/dags/{dag_id}/dagRuns")
 async def trigger(dag_id: str, body: TriggerDAGRunPostBody) -> dict[str, Any]:
     """Start a run."""
@@ -116,6 +163,27 @@ async def trigger(dag_id: str, body: TriggerDAGRunPostBody) -> dict[str, Any]:
     return {**run, "state": "queued"}
 
 
+RUN = "/api/v2/dags/{dag_id}/dagRuns/{run_id}"
+
+
+@app.get(f"{RUN}/taskInstances")
+async def tasks(dag_id: str, run_id: str) -> dict[str, Any]:
+    """How far each task is."""
+    return {"task_instances": [{"task_id": name, "state": state or None} for name, state in stage().tasks.items()]}
+
+
+@app.get(f"{RUN}/taskInstances/{{task}}/-1/hitlDetails")
+async def question(dag_id: str, run_id: str, task: str) -> dict[str, Any]:
+    """What a task asks."""
+    return {"subject": f"A->B: failover: write these groups? ({task})"}
+
+
+@app.get(f"{RUN}/taskInstances/plan_groups/xcomEntries/return_value")
+async def plan(dag_id: str, run_id: str) -> dict[str, Any]:
+    """What plan_groups has left."""
+    return {"key": "return_value", "value": {"document": made_up.recovery_plan()}}
+
+
 @app.get("/api/v2/dags/{dag_id}/dagRuns/{run_id}")
 async def run(dag_id: str, run_id: str) -> dict[str, Any]:
     """How far it is."""
@@ -123,6 +191,8 @@ async def run(dag_id: str, run_id: str) -> dict[str, Any]:
     for entry in stage().posted:
         if (entry["dag_id"], entry["dag_run_id"]) == (dag_id, run_id):
             return {**entry, "state": stage().state(entry)}
+    if any(found.run_id == run_id for found in stage().ended):
+        return {"dag_run_id": run_id, "note": "What somebody wrote"}
     raise HTTPException(404, f"no run {run_id}")
 
 
@@ -130,8 +200,9 @@ def main() -> None:
     """Serve until killed."""
     product.may_read = product.may_read_runs = lambda *_: True  # type: ignore[assignment]
     product.may_trigger = lambda by, _: by.role != "viewer"  # type: ignore[assignment,attr-defined]
+    product.rights = lambda by, *_: dict.fromkeys(RIGHTS, by.role != "viewer")  # type: ignore[assignment,attr-defined]
     product.may_read_errors = lambda by: by.role != "viewer"  # type: ignore[assignment,attr-defined]
-    product.ferry_dags = dict
+    product.ferry_dags = lambda: dict(stage().dags)
     product.is_paused = lambda _: stage().paused
     product.dag_runs = lambda dag_id, limit: stage().dag_runs(dag_id, limit)
     page = product.page_app()

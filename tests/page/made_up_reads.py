@@ -7,12 +7,16 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import UUID
 
 from ferry.clusters.internal_reader import InternalRecord
 from ferry.clusters.open_transactions import OpenTransaction
 from ferry.clusters.partitions import TopicPartition
+from ferry.config import load_config
+from ferry.config.in_force import InForce
 from ferry.copying.last_stable_lag import LastStableLag
 from ferry.copying.plan import PartitionFacts
 from ferry.ledger.counters import ONE_TRANSACTION, Counters
@@ -30,12 +34,19 @@ from ferry.page.flow_reading import drift_of
 from ferry.page.groups_reading import _row
 from ferry.page.overview import Overview
 from ferry.page.progress_reading import progress_of
+from ferry.recovery.moving import GroupMove, PartitionMove
+from ferry.recovery.not_copied import NotCopied
+from ferry.recovery.options import RecoveryOptions
+from ferry.recovery.report import RecoveryPlan
+from ferry.syncs.group_decision import Placement
 from ferry.syncs.group_explanation import ExplainedPartition, GroupExplanation, GroupSide
 from ferry.verify.model import Difference, DifferenceKind, NotCovered
 from ferry.verify.report import VerifyReport
 from ferry.verify.results_topic import report_records
 
 TOPICS = ("audit.log", "clicks", "inventory", "invoices", "orders", "payments", "shipments", "users")
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+SECRET = "hunter-two"
 HOSTILE = "<img src=x onerror=window.hacked='1'>"
 LONGEST = f"{'a' * 120}.{'b' * 128}"
 END = 9_000
@@ -280,3 +291,49 @@ def drift(*, differs: bool = True) -> dict[str, Any]:
         "acls": off,
     }
     return drift_of(outcomes)
+
+
+def in_force_of(flow: str) -> tuple[InForce, ...]:
+    """The properties of a file with every kind of value."""
+    source, target = flow.split("->")
+    lines = (
+        f"clusters = {source}, {target}",
+        f"{source}.bootstrap.servers = a.example:9093",
+        f"{source}.security.protocol = SASL_SSL",
+        f"{source}.sasl.mechanism = SCRAM-SHA-512",
+        f"{source}.sasl.jaas.config = {SCRAM} required username=ferry password={SECRET};",
+        "config.providers = env",
+        "config.providers.env.class = EnvVarConfigProvider",
+        f"{target}.bootstrap.servers = b.example:9092",
+        f"{target}.ssl.truststore.password = ${{env:TRUST}}",
+        "topics = orders, payments.*",
+        f"{flow}.enabled = true",
+        f"{flow}.ferry.schedule = 0 * * * *",
+    )
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "mm2.properties"
+        path.write_text("\n".join(lines), encoding="latin-1")
+        return load_config(path).in_force[flow]
+
+
+def recovery_plan() -> dict[str, Any]:
+    """What a failover would do with a group, one of whose partitions is not exact."""
+    moves = tuple(
+        PartitionMove(
+            "orders",
+            number,
+            "A.orders",
+            8_000,
+            5_400,
+            5_500,
+            Placement.WRITE,
+            not number,
+            40 * number,
+            "records are read again" if number else "",
+        )
+        for number in range(2)
+    )
+    missing = (NotCopied("orders", 1, "A.orders", 9_000, 9_040, 40),)
+    plan = RecoveryPlan(RecoveryOptions("failover", "manual__over"), "A->B", moves=(GroupMove("billing", "", moves, 0),), missing=missing)
+    found: dict[str, Any] = json.loads(json.dumps(plan.document()))
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -62,7 +62,8 @@ def reads(**changed: Any) -> Reads:
 @dataclass
 class Stage:
     """One browser's world. `unread`: until the test says that the first reading has ended. `posted`: what it asked Airflow to run.
-    `ended`: other runs that Airflow knows.
+    `changed`: what else it changed there. `ended`: other runs that Airflow knows. `dags`: those that it has. `recovering`: the run of a DAG
+    of recovery, whose `tasks` are in these states.
     """
 
     known: Known
@@ -71,9 +72,13 @@ class Stage:
     ages: dict[str, float] = field(default_factory=dict)
     unread: bool = False
     posted: list[dict[str, Any]] = field(default_factory=list)
+    changed: list[dict[str, Any]] = field(default_factory=list)
     run_seconds: float = RUN_SECONDS
     ended: tuple[DagRunFacts, ...] = ()
     paused: bool = False
+    dags: Mapping[str, str] = field(default_factory=dict)
+    recovering: Mapping[str, DagRunFacts] = field(default_factory=dict)
+    tasks: dict[str, str] = field(default_factory=dict)
 
     def look(self, flow: str, name: ReadName, argument: str = "", *, again: bool = False) -> Outcome:
         """As PageService.look: what is known now. When it is read again, the clusters answer."""
@@ -90,17 +95,28 @@ class Stage:
     def dag_runs(self, dag_id: str, limit: int) -> tuple[DagRunFacts, ...]:
         """Runs that were posted and others, as Airflow's database would tell."""
         found = [run for run in self.posted if run["dag_id"] == dag_id][-limit:]
-        return self.ended + tuple(
+        others = (self.recovering[dag_id],) if dag_id in self.recovering else () if dag_id.count(".") > 2 else self.ended
+        return others + tuple(
             DagRunFacts(
                 run["dag_run_id"],
                 self.state(run),
-                run["logical_date"],
-                run["logical_date"] if self.state(run) == "success" else None,
+                run["logical_date"] or made_up.iso(1),
+                run["logical_date"] or made_up.iso(0) if self.state(run) == "success" else None,
                 f"/dags/{dag_id}/runs/{run['dag_run_id']}",
+                dry=bool((run["conf"] or {}).get("dry_run")),
                 backfill=(run["conf"] or {}).get("bound") == "interval",
                 topics=tuple((run["conf"] or {}).get("topics", ())),
             )
-            for run in found
+            for run in reversed(found)
+        )
+
+    def end(self, run_id: str, state: str) -> None:
+        """Put a run of `ended` into a state."""
+        ended = None if state == "queued" else made_up.iso(0)
+        tasks = ("copy_records",) if state == "failed" else ()
+        why = ("somebody stopped the run on the Ferry page", "")
+        self.ended = tuple(
+            replace(run, state=state, finished=ended, failed_tasks=tasks, reason=why) if run.run_id == run_id else run for run in self.ended
         )
 
     def state(self, run: dict[str, Any]) -> str:
@@ -313,6 +329,42 @@ def filling() -> Stage:
     return replace(healthy(), posted=[{**run, "posted": time.monotonic()}], run_seconds=3_600.0)
 
 
+def running() -> Stage:
+    """A flow in order with a run under way, behind one that failed."""
+    runs = (
+        DagRunFacts("manual__now", "running", made_up.iso(3), None, "/dags/ferry.A.B/runs/manual__now"),
+        DagRunFacts("manual__died", "failed", made_up.iso(50), made_up.iso(40), "/dags/ferry.A.B/runs/manual__died", ("copy_records",)),
+    )
+    return replace(healthy(), ended=runs)
+
+
+def plain() -> Stage:
+    """The same, of a flow without transactions."""
+    return replace(running(), known=Known((replace(facts(), exactly_once=False),)))
+
+
+def formulas() -> Stage:
+    """Groups with names that a spreadsheet takes for formulas."""
+    return Stage(Known((facts(),)), {"A->B": reads(groups=made_up.groups(["=1+1", "+1", "-1", "@SUM(1)", 'a "quoted", name']))})
+
+
+KINDS = ("failover", "failback", "cutover")
+
+
+def with_recovery() -> Stage:
+    """Its DAGs of recovery are there, and nobody has started one."""
+    dags = {facts().dag_id: "", **{f"{facts().dag_id}.{kind}": "" for kind in KINDS}}
+    return Stage(Known((facts(),)), {"A->B": reads()}, dags=dags)
+
+
+def failing_over() -> Stage:
+    """A failover asks whether the groups shall be written."""
+    run = DagRunFacts("manual__over", "running", made_up.iso(90), None, "/dags/ferry.A.B.failover/runs/manual__over")
+    done = ("check_clusters", "plan_copy", "copy_once_more", "plan_groups")
+    tasks = {**dict.fromkeys(done, "success"), "copy_once_more": "failed", "confirm": "awaiting_input", "write_groups": ""}
+    return replace(with_recovery(), recovering={"ferry.A.B.failover": run}, tasks=tasks)
+
+
 SCENARIOS: dict[str, Callable[[], Stage]] = {
     made.__name__: made
     for made in (
@@ -339,5 +391,10 @@ SCENARIOS: dict[str, Callable[[], Stage]] = {
         hostile,
         slow,
         filling,
+        running,
+        plain,
+        formulas,
+        with_recovery,
+        failing_over,
     )
 }

@@ -146,7 +146,16 @@ def test_a_run_without_a_known_end_has_no_bar_that_says_how_far_it_is(visit: Vis
 
 
 # In a scenario where the view has something to tell.
-TROUBLED = {"runs": "failing", "verify": "failing", "topics": "loss", "coverage": "healthy", "groups": "healthy", "drift": "healthy"}
+TROUBLED = {
+    "runs": "failing",
+    "verify": "failing",
+    "topics": "loss",
+    "coverage": "healthy",
+    "groups": "healthy",
+    "drift": "healthy",
+    "failover": "failing_over",
+    "config": "healthy",
+}
 TOLD = {
     "runs": ("Records behind after each run", "partly failed", "Hangs: invoices-1 on A", "the cluster aborts the transaction"),
     "verify": ("differs", "altered", "the remote topic is compacted"),
@@ -154,6 +163,14 @@ TOLD = {
     "coverage": ("partition 2", "loss", "A.payments", "Nothing is missing"),
     "groups": ("fraud-detection", "it has 2 members on B", "up to date"),
     "drift": ("retention.ms: 604800000 -> 259200000", "grow", "sync.topic.acls.enabled is false", "config.properties.exclude"),
+    "failover": (
+        "It waits for a person.",
+        "write these groups?",
+        "5,500 inexact",
+        "9,000 to 9,039",
+        "ask whether the groups shall be written",
+    ),
+    "config": ("orders, payments.*", "A->B.ferry.schedule", "${env:TRUST}", "[hidden]"),
 }
 
 
@@ -191,6 +208,8 @@ EMPTY = {
     "groups": "no consumer groups",
     "drift": "Nothing differs",
     "verify": "has left a result",
+    "failover": "Airflow has no DAG ferry.A.B.failover",
+    "config": "topics to copy",
 }
 
 
@@ -208,7 +227,7 @@ def test_each_view_keeps_the_last_data_of_an_unreachable_cluster(visit: Visit) -
     page = visit.open("unreachable", flow=FLOW, view="runs")
     table = page.get_by_role("table").first
     kept = {"verify": page.get_by_role("article").first, "coverage": page.get_by_role("group", name="partition 0")}
-    for view in VIEWS[1:]:
+    for view in (name for name in VIEWS[1:] if name not in {"failover", "config"}):  # which read no cluster
         turn_to(page, view)
         told = page.get_by_role("tabpanel").get_by_role("alert").first
         expect(told).to_contain_text("ClusterUnreachable")
@@ -332,13 +351,11 @@ def test_a_small_screen_shows_every_view_and_cuts_nothing(visit: Visit, scenario
 
 
 @pytest.mark.parametrize("visit", [IN_AIRFLOW], indirect=True)
-def test_on_a_small_screen_the_chosen_tab_is_in_sight(visit: Visit) -> None:
+def test_on_a_small_screen_every_tab_is_in_sight(visit: Visit) -> None:
     page = visit.open("failing", flow=FLOW, view="verify")
     tabs = [tab(page, view).bounding_box() for view in VIEWS]
-    assert len({box["y"] for box in tabs if box}) == 1, "the tabs are in one row"
-    expect(tab(page, "overview")).not_to_be_in_viewport()
+    assert len({box["y"] for box in tabs if box}) <= 3, "the tabs leave room for the view"
     for view in VIEWS:
-        turn_to(page, view)
         expect(tab(page, view)).to_be_in_viewport(ratio=0.95)  # its place is rounded to pixels
 
 

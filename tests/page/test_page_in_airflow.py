@@ -117,6 +117,27 @@ def opened(visit: Visit, topic: str) -> Locator:
     return ferry
 
 
+def paused_and_unpaused(page: Page, ferry: Locator) -> None:
+    ferry.get_by_role("tab", name="Runs").click()
+    ferry.get_by_role("button", name="Pause…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Pause the DAG").click()
+    expect(dialog).to_contain_text("The DAG is paused")
+    dialog.get_by_role("button", name="Close").click()
+    ferry.get_by_role("button", name="Unpause").click()
+    expect(ferry.get_by_text("The DAG is unpaused")).to_be_visible()
+
+
+def planned_failover(ferry: Locator) -> None:
+    ferry.get_by_role("tab", name="Failover").click()
+    card = ferry.get_by_role("article", name="Failover")
+    expect(card).to_contain_text("nobody has started it yet")
+    card.get_by_role("button", name="Show the plan").click()
+    expect(card).to_contain_text("was to show the plan, and is over (success)")
+    expect(card.get_by_role("list", name="Stages")).to_contain_text("done check both clusters")
+    expect(card.get_by_role("heading", name="Plan")).to_be_visible()
+
+
 @pytest.mark.long
 def test_a_gap_is_found_and_closed_in_airflow(stage: Stage, browser: Browser, pictures: Path, target_cluster: SandboxCluster) -> None:
     airflow, flow = stage.airflow, stage.flow
@@ -138,6 +159,9 @@ def test_a_gap_is_found_and_closed_in_airflow(stage: Stage, browser: Browser, pi
         expect(ferry.get_by_role("img", name=f"backfilled 0 to {RECORDS - 1}")).to_be_visible()
         expect(gap).to_have_count(0)
         visit.picture("airflow-closed")
+        paused_and_unpaused(page, ferry)
+        planned_failover(ferry)
+        visit.picture("airflow-failover")
 
         page.goto(f"{airflow.url}/dags/{dag_id(flow)}")
         page.locator("a[href$='plugin/ferry-flow']").click()
@@ -170,3 +194,7 @@ def test_a_gap_is_found_and_closed_in_airflow(stage: Stage, browser: Browser, pi
         expect(ferry.get_by_text(f"You may not start runs of {dag_id(flow)}")).to_be_visible()
         expect(ferry.get_by_role("button", name=re.compile("^Backfill"))).to_have_count(0)
         visit.picture("airflow-viewer")
+        for tab in ("Runs", "Failover"):
+            ferry.get_by_role("tab", name=tab).click()
+            expect(ferry.get_by_role("article", name="Failover") if tab == "Failover" else ferry.get_by_role("table").first).to_be_visible()
+            expect(ferry.get_by_role("button", name=re.compile("^(Pause|Stop|Retry|Show the plan|Failover…)"))).to_have_count(0)

@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
-VIEWS = ("overview", "topics", "coverage", "groups", "drift", "runs", "verify")
+VIEWS = ("overview", "topics", "coverage", "groups", "drift", "runs", "verify", "failover", "config")
 FLOW = "A->B"
 
 

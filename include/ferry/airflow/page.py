@@ -18,9 +18,10 @@ from fastapi.staticfiles import StaticFiles
 from starlette.concurrency import run_in_threadpool
 
 import ferry.page
-from ferry.airflow.page_dags import dag_runs, ferry_dags, is_paused, may_read, may_read_errors, may_read_runs, may_trigger
+from ferry.airflow.page_dags import dag_runs, ferry_dags, is_paused, may_read, may_read_errors, may_read_runs, may_trigger, rights
 from ferry.airflow.page_docs import DOCS, page_as_html
 from ferry.airflow.page_flows import Known, ServerFlows, tell_no_dags, tell_unnamed, unnamed_dags
+from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER
 from ferry.ledger.run_summary import DAYS_KEPT
 from ferry.page import documents
 from ferry.page.documents import FlowView, PageFlow
@@ -201,6 +202,30 @@ async def verify(request: Request, facts: ReadableFlow) -> dict[str, Any]:
     return documents.verify(await _read(request, facts, ReadName.RUNS), time.time())
 
 
+@api.get("/config")
+async def config(request: Request, facts: ReadableFlow) -> dict[str, Any]:
+    """The flow's properties, and where each comes from. No secret is among them."""
+    found = await run_in_threadpool(lambda: request.app.state.flows.in_force(facts.flow))
+    return documents.config(facts, found, time.time())
+
+
+@api.get("/recovery")
+async def recovery(user: User, facts: ReadableFlow) -> dict[str, Any]:
+    """The DAGs of failover, failback and cut-over that Airflow has and the user may see, and their last runs."""
+
+    def answer() -> dict[str, Any]:
+        known = ferry_dags()
+        dags = {kind: f"{facts.dag_id}.{kind}" for kind in (FAILOVER, FAILBACK, CUTOVER)}
+        runs = {
+            dag: dag_runs(dag, NEWEST_RUNS) if may_read_runs(user, dag) else ()
+            for dag in dags.values()
+            if dag in known and may_read(user, dag)
+        }
+        return documents.recovery(facts, dags, runs, {dag for dag in runs if may_trigger(user, dag)}, time.time())
+
+    return await run_in_threadpool(answer)
+
+
 @files.get("/")
 async def index(request: Request) -> Response:
     return RedirectResponse(f"{request.scope.get('root_path', '')}/static/index.html")
@@ -272,5 +297,5 @@ def _view(request: Request, user: BaseUser, facts: PageFlow, runs_of_airflow: in
     seen, _ = _look(request, facts, ReadName.OVERVIEW)
     found, _ = _look(request, facts, ReadName.RUNS)
     of_airflow = dag_runs(facts.dag_id, runs_of_airflow) if may_read_runs(user, facts.dag_id) else ()
-    allowed = may_trigger(user, facts.dag_id), may_trigger(user, facts.verify_dag_id)
-    return FlowView(facts, seen, found, of_airflow, *allowed, is_paused(facts.dag_id))
+    may = rights(user, facts.dag_id, facts.verify_dag_id)
+    return FlowView(facts, seen, found, of_airflow, may, is_paused(facts.dag_id))

@@ -1,6 +1,6 @@
 """What the page asks Airflow about DAGs: what the user may do with them, and their runs. Reads only.
 
-To start a run, the browser calls Airflow's own API, which checks its own rights.
+To start or stop a run, or to pause a DAG, the browser calls Airflow's own API, which checks its own rights.
 """
 
 from __future__ import annotations
@@ -41,6 +41,16 @@ def may_read_runs(user: BaseUser, dag_id: str) -> bool:
 def may_trigger(user: BaseUser, dag_id: str) -> bool:
     """Whether the user may create a run or a backfill of the DAG."""
     return _allowed(user, dag_id, "POST", DagAccessEntity.RUN)
+
+
+def rights(user: BaseUser, dag_id: str, verify_dag_id: str) -> dict[str, bool]:
+    """What the user may do: start runs of both DAGs; pause the first one; stop its runs, and clear their tasks so that they run again."""
+    return {
+        "may_trigger": may_trigger(user, dag_id),
+        "may_verify": may_trigger(user, verify_dag_id),
+        "may_pause": _allowed(user, dag_id, "PUT", None),
+        "may_change_runs": _allowed(user, dag_id, "PUT", DagAccessEntity.RUN),
+    }
 
 
 def may_read_errors(user: BaseUser) -> bool:

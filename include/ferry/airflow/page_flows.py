@@ -19,6 +19,7 @@ from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER
 from ferry.airflow.versions import SPARK_PROVIDER, is_there
 from ferry.config import FerryConfig, Flow, load_config
 from ferry.config.flow import CONFIG_VARIABLE, named_configs
+from ferry.config.in_force import InForce
 from ferry.errors import ArgumentError, ConfigError, FerryError, some_of
 from ferry.page.documents import PageFlow, page_flow
 from ferry.page.problem import Problem, problem_of
@@ -44,7 +45,7 @@ class ServerFlows:
 
     def __init__(self) -> None:
         self._known = Known()
-        self._flows: dict[Path, tuple[Flow, ...]] = {}
+        self._read: dict[Path, FerryConfig] = {}
         self._read_at: float | None = None
         self._configs: tuple[FerryConfig | FerryError, ...] = ()
         self._resolved_at: float | None = None
@@ -58,6 +59,11 @@ class ServerFlows:
                 self._known = self._look()
                 self._read_at = time.monotonic()
             return self._known
+
+    def in_force(self, name: str) -> tuple[InForce, ...]:
+        """The properties of a flow of `known`, by the last good read of its file."""
+        with self._lock:
+            return next(config.in_force[name] for config in self._read.values() if name in config.in_force)
 
     def resolve(self, name: str) -> Flow:
         """The flow with its connections. ConfigError, ArgumentError."""
@@ -77,13 +83,13 @@ class ServerFlows:
         paths, problem = named_configs(), None
         for path in paths:
             try:
-                self._flows[path] = load_config(path, connections=placeholder).flows
+                self._read[path] = load_config(path, connections=placeholder)
             except FerryError as unreadable:
                 problem = problem or unreadable
             except OSError as unreadable:
                 problem = problem or ConfigError(f"the config file cannot be read: {unreadable.strerror}")
         complete = problem is None
-        found = [(FlowReference(path, flow.name), flow) for path in paths for flow in self._flows.get(path, ())]
+        found = [(FlowReference(path, flow.name), flow) for path in paths if path in self._read for flow in self._read[path].flows]
         try:
             refuse_same_ids(found)
         except ConfigError as doubled:

@@ -26,6 +26,8 @@ VERDICT = "ferry_verdict"
 MOST_CHARACTERS = 1000
 # Without so much of its first line, a note says too little.
 LEAST_CHARACTERS = 120
+# What the page writes behind the note of a run that somebody stops there (page/static/actions.js).
+STOPPED = "Stopped on the Ferry page"
 # Ends Ferry's part of a note.
 SIGNATURE = "\n\n— Ferry"
 
@@ -66,7 +68,9 @@ def _why(failure: Mapping[str, str]) -> str:
 def reason_in(note: str) -> tuple[str, str]:
     """Why the run failed and the name of the error, from its note. Nothing if Ferry left no reason: people write notes for any purpose."""
     found = re.fullmatch(r"(.+) \((\w+)\)", note.partition("\n")[0])
-    return (found[1], found[2]) if found and is_error(found[2]) else ("", "")
+    if found and is_error(found[2]):
+        return found[1], found[2]
+    return ("somebody stopped the run on the Ferry page", "") if note.endswith(STOPPED) else ("", "")
 
 
 @hookimpl

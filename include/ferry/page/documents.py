@@ -4,8 +4,8 @@ Every answer has an envelope: `version`, `read_at` (ISO, null: never), `age_seco
 next step). While a problem lasts, an answer keeps the data of the last good read. Before the first read its lists are empty.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from shlex import quote
@@ -15,6 +15,7 @@ from ferry import __version__
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.config.flow import flow_command
+from ferry.config.in_force import InForce
 from ferry.copying.committed import Progress, most_left
 from ferry.monitoring.lag import PartitionStatus, counted
 from ferry.monitoring.runs import UNDER_WAY, DagRunFacts, copy_speed, history_of, joined_runs, last_ended
@@ -26,6 +27,8 @@ from ferry.page.snapshots import Snapshot
 from ferry.wire.documents import read_as
 
 VERSION = 1
+# As of airflow.page_dags.rights.
+RIGHTS = ("may_trigger", "may_verify", "may_pause", "may_change_runs")
 # A card names so many topics.
 TOPICS_NAMED = 5
 # The history is of all runs that were read, and of those that only Airflow knows.
@@ -51,25 +54,25 @@ class PageFlow:
     interval_seconds: float | None
     copies: bool
     config: str
+    exactly_once: bool = True
 
 
 def page_flow(flow: Flow, dag_id: str, verify_dag_id: str) -> PageFlow:
     starts = [flow.schedule, "when records arrive" if flow.watch_seconds and flow.copies else None]
     schedule = ", ".join(filter(None, starts)) or None
     names = (flow.name, flow.source.alias, flow.target.alias, dag_id, verify_dag_id)
-    return PageFlow(*names, schedule, longest_pause(flow.schedule), flow.copies, flow.source.path.name)
+    return PageFlow(*names, schedule, longest_pause(flow.schedule), flow.copies, flow.source.path.name, flow.exactly_once)
 
 
 @dataclass(frozen=True)
 class FlowView:
-    """Everything that is known now about one flow, for one user. `paused`: its DAG is."""
+    """Everything that is known now about one flow, for one user. `rights`: what the user may do, as in RIGHTS. `paused`: its DAG is."""
 
     facts: PageFlow
     overview: Snapshot[Overview]
     runs: Snapshot[Mapping[str, Any]]
     dag_runs: tuple[DagRunFacts, ...] = ()
-    may_trigger: bool = False
-    may_verify: bool = False
+    rights: Mapping[str, bool] = field(default_factory=dict)
     paused: bool = False
 
 
@@ -109,14 +112,18 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         newest_run=runs[0] if runs else None,
         paused=view.paused,
         last_verify=next(iter(verifies), None),
+        held_groups=(view.runs.data or {}).get("held"),
         interval_seconds=facts.interval_seconds,
         records_per_second=copy_speed(kept),
     )
     verdict = verdict_of(signs, now)
     return {
-        **{name: getattr(facts, name) for name in ("flow", "source", "target", "dag_id", "verify_dag_id", "schedule", "copies")},
-        "may_trigger": view.may_trigger,
-        "may_verify": view.may_verify,
+        **{
+            name: getattr(facts, name)
+            for name in ("flow", "source", "target", "dag_id", "verify_dag_id", "schedule", "copies", "exactly_once")
+        },
+        **{name: view.rights.get(name, False) for name in RIGHTS},
+        "paused": view.paused,
         **verdict.document(),
         "step": verdict.step,
         "command": _command(verdict, signs),
@@ -211,7 +218,7 @@ def coverage(view: FlowView, snapshot: Snapshot[Mapping[str, Any]], now: float, 
     filling = [
         {"run_id": run.run_id, "state": run.state, "started": run.started, "url": run.url} for run in view.dag_runs if run.is_filling(topic)
     ]
-    facts = {"dag_id": view.facts.dag_id, "may_trigger": view.may_trigger, "filling": filling}
+    facts = {"dag_id": view.facts.dag_id, "may_trigger": view.rights.get("may_trigger", False), "filling": filling}
     return envelope(snapshot, now, {**(snapshot.data or nothing), **facts})
 
 
@@ -233,6 +240,32 @@ def drift(snapshot: Snapshot[Mapping[str, Any]], now: float) -> dict[str, Any]:
     lists = ("topics", "configs", "acls", "left_alone", "failed", "notices")
     nothing: Mapping[str, Any] = {**{name: [] for name in lists}, "totals": {}, "off": {}, "left_alone_total": 0, "failed_total": 0}
     return envelope(snapshot, now, snapshot.data or nothing)
+
+
+def config(facts: PageFlow, properties: Iterable[InForce], now: float) -> dict[str, Any]:
+    return envelope(
+        Snapshot(None, now),
+        now,
+        {"file": facts.config, "properties": [{**vars(entry), "value": entry.value.reveal()} for entry in properties]},
+    )
+
+
+def recovery(
+    facts: PageFlow, dags: Mapping[str, str], runs: Mapping[str, Sequence[DagRunFacts]], startable: Collection[str], now: float
+) -> dict[str, Any]:
+    """`dags`: ids by kind. `runs`: of those that Airflow has and the user may see, newest first. `startable`: those that may be started."""
+    found = [
+        {
+            "kind": kind,
+            "dag_id": dag,
+            "there": dag in runs,
+            "may_trigger": dag in startable,
+            "runs": [asdict(run) for run in runs.get(dag, ())],
+            "command": flow_command(kind, facts.flow, facts.config),
+        }
+        for kind, dag in dags.items()
+    ]
+    return envelope(Snapshot(None, now), now, {"recoveries": found})
 
 
 def _joined(view: FlowView, limit: int) -> list[dict[str, Any]]:

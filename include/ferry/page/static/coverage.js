@@ -63,11 +63,15 @@ function Legend() {
   )}<li><span class="mark position" aria-hidden="true"></span> <strong>position</strong> <span class="muted">where the next run goes on</span></li></ul>`;
 }
 
-const fillableOf = (document) => document.missing.filter((range) => !range.obstacle && range.from_ms !== null);
+// A missing range in the address.
+const ALL = "all";
+const nameOf = (range) => `${range.partition}.${range.start}`;
+
+const canBeFilled = (document) => document.missing.filter((range) => !range.obstacle && range.from_ms !== null);
 const isOffered = (document) => document.may_trigger && !document.filling.length;
 
 function Missing({ document, ask }) {
-  const fillable = fillableOf(document);
+  const fillable = canBeFilled(document);
   const offered = isOffered(document);
   const obstacles = [...new Set(document.missing.filter((range) => range.obstacle).map((range) => range.obstacle))];
   const columns = [
@@ -76,7 +80,7 @@ function Missing({ document, ask }) {
     { name: "Records' time", cell: (row) => (row.from_ms === null ? "" : html`<span title=${`${utc(row.from_ms)} until ${utc(row.until_ms)}`}>${moment(row.from_ms)} – ${moment(row.until_ms)}</span>`) },
     {
       name: "",
-      cell: (row) => (row.obstacle || row.from_ms === null ? obstacles.length > 1 && html`<span class="muted">${row.obstacle}</span>` : offered && html`<button class="small" aria-label=${`Backfill… partition ${row.partition}, ${offsets(row.start, row.end)}`} onClick=${() => ask([row])}>Backfill…</button>`),
+      cell: (row) => (row.obstacle || row.from_ms === null ? obstacles.length > 1 && html`<span class="muted">${row.obstacle}</span>` : offered && html`<button class="small" aria-label=${`Backfill… partition ${row.partition}, ${offsets(row.start, row.end)}`} onClick=${() => ask([row], nameOf(row))}>Backfill…</button>`),
     },
   ];
   if (!document.missing.length) return html`<p class="good">Nothing is missing below the positions.${document.note && ` ${document.note}`}</p>`;
@@ -86,19 +90,21 @@ function Missing({ document, ask }) {
     ${obstacles.length === 1 && html`<p class="banner">${obstacles[0]}</p>`}
     ${fillable.length > 0 && !document.may_trigger && html`<p class="banner">You may not start runs of ${document.dag_id}. Ask somebody who may.</p>`}
     ${document.filling.map((run) => html`<p role="status"><span class="spinner" aria-hidden="true"></span> Run <a href=${new URL(run.url.replace(/^\//, ""), BASE)} target="_top">${run.run_id}</a> copies what is missing. It is ${run.state}${run.started && html`, started <${When} at=${run.started} />`}.</p>`)}
-    ${fillable.length > 1 && offered && html`<p><button onClick=${() => ask(fillable)}>Backfill all of it…</button></p>`}
+    ${fillable.length > 1 && offered && html`<p><button onClick=${() => ask(fillable, ALL)}>Backfill all of it…</button></p>`}
     <${Table} label="Missing ranges" columns=${columns} rows=${document.missing} keyOf=${(row) => `${row.partition}-${row.start}`} />`;
 }
 
-/** `asks`: whoever came here wants to fill what is missing; `answered()`: he has been asked. */
-function OfTopic({ flow, topic, asks, answered }) {
+function OfTopic({ flow, topic, place, go }) {
   const answer = useDocument("coverage", { flow, topic });
   const [from, setFrom] = useState(0);
   const [asked, setAsked] = useState(null);
+  const read = answer.document?.read_at ? answer.document : null;
   useEffect(() => {
-    const { document } = answer;
-    if (asks && document?.read_at && isOffered(document) && fillableOf(document).length) setAsked(fillableOf(document));
-  }, [asks, Boolean(answer.document?.read_at)]);
+    // A link asks for a range.
+    if (read && place.range && !asked) setAsked(isOffered(read) ? canBeFilled(read).filter((range) => [nameOf(range), ALL].includes(place.range)) : []);
+  }, [place.range, read === null]);
+  const ask = (ranges, name) => (setAsked(ranges), go({ topic, range: name }, true));
+  const close = () => (setAsked(null), go({ range: null }, true), answer.again());
   return html`<${Read} answer=${answer} what=${`the ledger of ${topic}`}>${(document) => {
     const shown = document.partitions.slice(from, from + PARTITIONS);
     return html`<p>Remote topic <code>${document.remote_topic || "none"}</code>${document.partitions.some((one) => one.merged) && html` <span class="muted">(neighbouring ranges are drawn as one)</span>`}</p>
@@ -107,22 +113,22 @@ function OfTopic({ flow, topic, asks, answered }) {
         <span>${from} to ${Math.min(from + PARTITIONS, document.partitions.length) - 1} of ${document.partitions.length} partitions</span>
         <button disabled=${from + PARTITIONS >= document.partitions.length} onClick=${() => setFrom(from + PARTITIONS)}>Next</button></nav>`}
       <${Legend} />
-      <${Missing} document=${document} ask=${setAsked} /><${ReadAt} document=${document} again=${answer.again} />
-      ${asked && html`<${Backfill} ranges=${asked} dag=${document.dag_id} flow=${flow} topic=${topic} close=${() => (setAsked(null), answered(), answer.again())} again=${answer.again} />`}`;
+      ${place.range && asked?.length === 0 && html`<p class="banner" role="status">The range of this link is not offered for a backfill now: it was filled, a run fills it, or you may not start runs.</p>`}<${Missing} document=${document} ask=${ask} /><${ReadAt} document=${document} again=${answer.again} />
+      ${asked?.length > 0 && html`<${Backfill} ranges=${asked} dag=${document.dag_id} flow=${flow} topic=${topic} close=${close} again=${answer.again} />`}`;
   }}<//>`;
 }
 
 export function Coverage({ flow, place, go }) {
-  const [search, setSearch] = useState("");
+  const search = place.search ?? "";
   const answer = useDocument("topics", { flow: flow.flow, search, sort: "topic", descending: false, offset: 0, limit: TOPICS });
   const topics = answer.document?.topics ?? [];
   const topic = place.topic ?? topics[0]?.topic;
-  const choose = (name) => go({ view: "coverage", topic: name });
+  const choose = (name) => go({ view: "coverage", topic: name, range: null });
   return html`<div class="columns">
-    <nav class="side" aria-label="Topics"><${Search} label="Search topics" value=${search} change=${setSearch} />
+    <nav class="side" aria-label="Topics"><${Search} label="Search topics" value=${search} change=${(text) => go({ search: text }, true)} />
       <${Read} answer=${answer} what="the topics">${(document) => html`<ul>${topics.map((one) => html`<li><button class="plain name" aria-current=${one.topic === topic} onClick=${() => choose(one.topic)}>${one.topic}</button>${one.missing > 0 && html` <span class="badge health-missing">◌ ${count(one.missing)} missing</span>`}</li>`)}</ul>
         ${document.total > topics.length && html`<p class="muted">${exact(document.total - topics.length)} more: search</p>`}
         ${!topics.length && html`<${Empty}>${search ? "No such topic." : "No topics yet."}<//>`}`}<//></nav>
-    <div class="main">${topic && html`<h2 class="name">${topic}</h2><${OfTopic} key=${topic} flow=${flow.flow} topic=${topic} asks=${place.ask === "backfill"} answered=${() => place.ask && go({ view: "coverage", topic })} />`}</div>
+    <div class="main">${topic && html`<h2 class="name">${topic}</h2><${OfTopic} key=${topic} flow=${flow.flow} topic=${topic} place=${place} go=${go} />`}</div>
   </div>`;
 }

@@ -21,7 +21,7 @@ function Section({ name, document }) {
     ${off
       ? html`<p class="muted">Ferry does not sync them: ${off}</p>`
       : rows.length
-        ? html`<${Table} label=${`Drift of ${TITLES[name]}`} columns=${COLUMNS} rows=${rows} />${total > rows.length && html`<p class="muted">${exact(total - rows.length)} more: <code>ferry sync … ${name} --dry-run</code></p>`}`
+        ? html`<${Table} label=${`Drift of ${TITLES[name]}`} columns=${COLUMNS} rows=${rows} total=${total} />${total > rows.length && html`<p class="muted">${exact(total - rows.length)} more: <code>ferry sync … ${name} --dry-run</code></p>`}`
         : document.failed?.some((one) => one.sync === name)
           ? html`<p>Ferry could not compare all of them.</p>`
           : html`<p class="good">✓ Nothing differs.</p>`}`;
@@ -34,7 +34,7 @@ export function Drift({ flow }) {
     <${Read} answer=${answer} what="both sides">${(document) => html`
       ${(document.failed ?? []).map((one) => html`<div class="banner bad"><strong>${one.what}: ${one.error}</strong> ${one.problem}</div>`)}
       ${["topics", "configs", "acls"].map((name) => html`<${Section} name=${name} document=${document} />`)}
-      ${document.left_alone?.length > 0 && html`<h3>Left out on purpose</h3><${Table} label="Left alone" columns=${left} rows=${document.left_alone} />
+      ${document.left_alone?.length > 0 && html`<h3>Left out on purpose</h3><${Table} label="Left alone" columns=${left} rows=${document.left_alone} total=${document.left_alone_total} />
         ${document.left_alone_total > document.left_alone.length && html`<p class="muted">${exact(document.left_alone_total - document.left_alone.length)} more</p>`}`}
       ${(document.notices ?? []).map((notice) => html`<p class="muted">${notice}</p>`)}
       <${ReadAt} document=${document} again=${answer.again} />`}<//>`;

@@ -1,5 +1,6 @@
 // Elements that several views use.
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
+import { Export } from "./export.js";
 import { ago, clock, moment, utc } from "./format.js";
 import { BASE } from "./reading.js";
 
@@ -72,9 +73,9 @@ const ReadAgain = ({ document, again }) => html`<button class="small" disabled=$
 
 /**
  * A table; on a small screen each row is a card. `columns`: {name, title, number, counts, sort, cell(row)}; `counts`: comes second on a
- * card. `sorted`: {by, descending}; `sortBy(sort)` when a header is pressed.
+ * card. `sorted`: {by, descending}; `sortBy(sort)` when a header is pressed. `total`: how many rows there are, if these are a part of them.
  */
-export function Table({ label, columns, rows, keyOf, sorted, sortBy, more }) {
+export function Table({ label, columns, rows, keyOf, sorted, sortBy, more, total }) {
   return html`<div class="scroll"><table aria-label=${label}>
     <thead><tr>${columns.map((column) => {
       const direction = sorted && column.sort === sorted.by ? (sorted.descending ? "descending" : "ascending") : undefined;
@@ -85,7 +86,7 @@ export function Table({ label, columns, rows, keyOf, sorted, sortBy, more }) {
     <tbody>${rows.map((row, number) => html`<tr key=${keyOf ? keyOf(row) : number}>${columns.map(
       (column) => html`<td class=${[column.number && "number", column.counts && "counts"].filter(Boolean).join(" ") || null} data-label=${column.name || null}>${column.cell(row)}</td>`,
     )}</tr>${more?.(row)}`)}</tbody>
-  </table></div>`;
+  </table><${Export} label=${label} rows=${rows} total=${total ?? rows.length} /></div>`;
 }
 
 /** "1 to 50 of 2,000" with buttons. */
@@ -104,13 +105,15 @@ const TYPING_MS = 300;
 
 export function Search({ label, value, change }) {
   const [typed, setTyped] = useState(value);
-  const timer = useRef();
+  const timer = useRef(null);
   useEffect(() => () => clearTimeout(timer.current), []);
+  // Somebody went back; what is being typed stays.
+  useEffect(() => void (timer.current ?? setTyped(value)), [value]);
   const input = (event) => {
     const text = event.currentTarget.value;
     setTyped(text);
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => change(text), TYPING_MS);
+    timer.current = setTimeout(() => ((timer.current = null), change(text)), TYPING_MS);
   };
   return html`<input type="search" aria-label=${label} placeholder=${label} value=${typed} onInput=${input} />`;
 }

@@ -28,7 +28,7 @@ function OneGroup({ flow, group }) {
 }
 
 export function Groups({ flow, place, go }) {
-  const [search, setSearch] = useState("");
+  const search = place.search ?? "";
   const [offset, setOffset] = useState(0);
   const answer = useDocument("groups", { flow: flow.flow, search, offset, limit: LIMIT });
   const open = place.group;
@@ -42,11 +42,11 @@ export function Groups({ flow, place, go }) {
     { name: "Reasons", cell: (row) => row.reasons.map((reason) => html`<div>${reason}</div>`) },
   ];
   const more = (row) => open === row.group && html`<tr class="detail"><td colspan=${columns.length}><${OneGroup} flow=${flow.flow} group=${row.group} /></td></tr>`;
-  return html`<div class="tools"><${Search} label="Search groups" value=${search} change=${(text) => (setSearch(text), setOffset(0))} /></div>
+  return html`<div class="tools"><${Search} label="Search groups" value=${search} change=${(text) => (go({ search: text }, true), setOffset(0))} /></div>
     <${Read} answer=${answer} what="the groups">${(document) => html`
       ${document.off && html`<p class="banner">Runs do not sync groups: ${document.off}</p>`}
       ${document.groups.length
-        ? html`<${Table} label="Groups" columns=${columns} rows=${document.groups} keyOf=${(row) => row.group} more=${more} />`
+        ? html`<${Table} label="Groups" columns=${columns} rows=${document.groups} keyOf=${(row) => row.group} more=${more} total=${document.total} />`
         : html`<${Empty}>${search ? `No group has “${search}” in its name.` : `${flow.source} has no consumer groups that may be seen.`}<//>`}
       <${Pages} offset=${offset} limit=${LIMIT} total=${document.total} go=${setOffset} /><${ReadAt} document=${document} again=${answer.again} />`}<//>`;
 }

@@ -59,12 +59,14 @@ function Charts({ document, byTopic }) {
     ${byTopic && html`<p class="muted">Ferry keeps the 20 biggest topics of each run. Lines are of the ${document.topics.length} with the most bytes.</p>`}`;
 }
 
-export function History({ flow }) {
-  const [days, setDays] = useState(7);
+const DAYS = [[1, "day"], [7, "7 days"], [30, "30 days"]];
+
+export function History({ flow, place, go }) {
+  const days = DAYS.some(([number]) => String(number) === place.days) ? place.days : 7;
   const [by, setBy] = useState("run");
   const answer = useDocument("history", { flow, days });
   const choice = (label, value, change, values) => html`<label>${label} <select value=${value} onChange=${(event) => change(event.currentTarget.value)}>${values.map(([value, name]) => html`<option value=${value}>${name}</option>`)}</select></label>`;
   return html`<h3>History</h3>
-    <div class="tools">${choice("Last", days, (value) => setDays(Number(value)), [[1, "day"], [7, "7 days"], [30, "30 days"]])}${choice("Speed by", by, setBy, [["run", "run"], ["topic", "topic"]])}</div>
+    <div class="tools">${choice("Last", days, (value) => go({ days: value }, true), DAYS)}${choice("Speed by", by, setBy, [["run", "run"], ["topic", "topic"]])}</div>
     <${Read} answer=${answer} what="the history" quiet>${(document) => (document.points.length > 0 ? html`<${Charts} document=${document} byTopic=${by === "topic"} />` : html`<${Empty}>No run has ended in this time.<//>`)}<//>`;
 }

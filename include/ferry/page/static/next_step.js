@@ -1,5 +1,6 @@
 // What to do next about a flow: the button or the place that the page has for it, and the command that does the same in a terminal.
 import { html } from "./vendor/preact-htm.js";
+import { Pause } from "./actions.js";
 import { Command } from "./elements.js";
 import { exact, records } from "./format.js";
 import { BASE } from "./reading.js";
@@ -16,7 +17,7 @@ const RUN = "start a run now";
 function Backfills({ flow, go }) {
   const topics = flow.missing.filter((one) => one.closable);
   if (!flow.may_trigger) return html`ask somebody who may start runs of ${flow.dag_id} for a backfill of ${topics.map((one) => one.topic).join(", ")}`;
-  return topics.map((one) => html`<button class="strong" onClick=${() => go({ flow: flow.flow, view: "coverage", topic: one.topic, ask: "backfill" })}>Backfill ${one.topic}… <span title=${`${exact(one.records)} records`}>(${records(one.records)})</span></button> `);
+  return topics.map((one) => html`<button class="strong" onClick=${() => go({ flow: flow.flow, view: "coverage", topic: one.topic, range: "all" })}>Backfill ${one.topic}… <span title=${`${exact(one.records)} records`}>(${records(one.records)})</span></button> `);
 }
 
 /** The words of the step, without the command that is told below them. */
@@ -28,7 +29,7 @@ const WAYS = {
   backfill: Backfills,
   verify: ({ flow, go }) => html`${words(flow)} <button onClick=${() => go({ flow: flow.flow, view: "verify" })}>See the differences</button>`,
   "ack-loss": ({ flow, go, view }) => html`${words(flow)} ${view !== "runs" && html`<button onClick=${() => go({ flow: flow.flow, view: "runs" })}>See what is lost</button>`}`,
-  unpause: ({ flow }) => html`<a href=${new URL(`dags/${encodeURIComponent(flow.dag_id)}`, BASE)} target="_top">${words(flow)}</a>`,
+  unpause: ({ flow, again }) => (flow.may_pause ? html`${words(flow)} <${Pause} flow=${flow} again=${again} />` : html`<a href=${new URL(`dags/${encodeURIComponent(flow.dag_id)}`, BASE)} target="_top">${words(flow)}</a>`),
 };
 
 /** `view`: where it stands. `again()`: reads the flow anew, after a run. */

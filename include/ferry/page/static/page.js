@@ -1,5 +1,6 @@
 // The page: the choice of a flow, and its views as tabs.
-import { h, html, render, useEffect, useRef } from "./vendor/preact-htm.js";
+import { h, html, render, useRef } from "./vendor/preact-htm.js";
+import { Config } from "./config.js";
 import { Coverage } from "./coverage.js";
 import { Drift } from "./drift.js";
 import { Empty, Health, Read, Trouble } from "./elements.js";
@@ -7,12 +8,13 @@ import { Groups } from "./groups.js";
 import { Overview } from "./overview.js";
 import { usePlace, VIEWS } from "./place.js";
 import { BASE, useDocument } from "./reading.js";
+import { Failover } from "./recovery.js";
 import { Runs } from "./runs.js";
 import { Topics } from "./topics.js";
 import { Verify } from "./verify.js";
 
-const TITLES = { overview: "Overview", runs: "Runs", topics: "Topics", coverage: "Coverage", groups: "Groups", drift: "Drift", verify: "Verify" };
-const PAGES = { runs: Runs, topics: Topics, coverage: Coverage, groups: Groups, drift: Drift, verify: Verify };
+const TITLES = { overview: "Overview", runs: "Runs", topics: "Topics", coverage: "Coverage", groups: "Groups", drift: "Drift", verify: "Verify", failover: "Failover", config: "Config" };
+const PAGES = { runs: Runs, topics: Topics, coverage: Coverage, groups: Groups, drift: Drift, verify: Verify, failover: Failover, config: Config };
 const OVERVIEW_MS = 10_000;
 
 function Tabs({ view, go, views }) {
@@ -25,11 +27,6 @@ function Tabs({ view, go, views }) {
     go({ view: views[at] });
     place.current.children[at].focus();
   };
-  useEffect(() => {
-    // On a small screen the row of tabs is wider than the screen.
-    const chosen = place.current.querySelector("[aria-selected=true]");
-    place.current.scrollLeft = chosen.offsetLeft + (chosen.offsetWidth - place.current.clientWidth) / 2;
-  }, [view]);
   return html`<div class="tabs" role="tablist" aria-label="Views" ref=${place} onKeyDown=${move}>${views.map(
     (name) => html`<button role="tab" id=${`tab-${name}`} aria-selected=${name === view} aria-controls="view" tabindex=${name === view ? 0 : -1}
       onClick=${() => go({ view: name })}>${TITLES[name]}</button>`,
@@ -57,7 +54,7 @@ function Loaded({ document, place, go, again }) {
   const flow = ofDag ?? document.flows.find((one) => one.flow === place.flow) ?? document.flows[0];
   const view = place.view ?? (ofDag ? "runs" : "overview");
   const View = PAGES[view];
-  const content = View ? h(View, { key: flow.flow, flow, place, go }) : html`<${Overview} document=${document} go=${go} again=${again} />`;
+  const content = View ? h(View, { key: flow.flow, flow, place, go, again }) : html`<${Overview} document=${document} go=${go} again=${again} />`;
   return html`
     <header>
       <${Tabs} view=${view} go=${go} views=${ofDag ? VIEWS.filter((name) => name !== "overview") : VIEWS} />

@@ -1,5 +1,6 @@
 // Runs of a flow: losses, open transactions, what each run copied, and charts of all runs.
 import { html, useState } from "./vendor/preact-htm.js";
+import { Pause, Retry, Stop } from "./actions.js";
 import { Command, Empty, Read, ReadAt, Table, When } from "./elements.js";
 import { bytes, count, duration, exact, known, moment, offsets, plural, records } from "./format.js";
 import { History } from "./history.js";
@@ -41,10 +42,13 @@ function Details({ run }) {
     <p class="muted">${run.run_id}${known(run.cpu_seconds) ? `, ${duration(run.cpu_seconds)} of CPU` : ""}${run.started ? `, began ${moment(run.started)}` : ""}</p></div>`;
 }
 
-function LastRuns({ flow }) {
+function LastRuns({ flow, again }) {
   const answer = useDocument("runs", { flow: flow.flow, limit: LIMIT });
   const [open, setOpen] = useState(null);
   const [all, setAll] = useState(false);
+  const [asked, setAsked] = useState(null);
+  const Asked = asked?.what;
+  const offer = (row, what, name) => html`<button class="small" aria-label=${`${name} run ${row.run_id}`} onClick=${() => setAsked({ what, run: row.run_id })}>${name}</button> `;
   const columns = [
     { name: "Run", cell: (row) => html`<button class="plain" aria-expanded=${open === row.run_id} onClick=${() => setOpen(open === row.run_id ? null : row.run_id)}><${When} at=${row.finished || row.started} /></button>` },
     { name: "Outcome", cell: (row) => html`<${State} run=${row} />` },
@@ -53,11 +57,13 @@ function LastRuns({ flow }) {
     { name: "Took", number: true, cell: (row) => (row.seconds === null ? "" : duration(row.seconds)) },
     { name: "Behind after it", number: true, cell: (row) => (known(row.lag_records) ? count(row.lag_records) : "") },
     { name: "Up to", cell: (row) => (row.bound && row.bound !== "latest" ? moment(row.bound) : "now") },
+    { name: "", cell: (row) => flow.may_change_runs && (["queued", "running"].includes(row.airflow_state) ? offer(row, Stop, "Stop…") : row.airflow_state === "failed" && offer(row, Retry, "Retry…")) },
     { name: "", cell: (row) => row.dag_run_url && html`<a href=${new URL(row.dag_run_url.replace(/^\//, ""), BASE)} target="_top">Airflow</a>` },
   ];
   const more = (row) => open === row.run_id && html`<tr class="detail"><td colspan=${columns.length}><${Details} run=${row} /></td></tr>`;
   return html`<h3>Last runs</h3>
-    ${flow.may_trigger && html`<${Start} dag=${flow.dag_id} name="Run now" note="Started from the Ferry page" ended=${answer.again} />`}<${Read} answer=${answer} what="the last runs">${(document) => html`
+    <div class="acts">${flow.may_trigger && html`<${Start} dag=${flow.dag_id} name="Run now" note="Started from the Ferry page" ended=${answer.again} />`}${flow.step !== "unpause" && html`<${Pause} flow=${flow} again=${again} />`}</div>
+    ${asked && html`<${Asked} flow=${flow} run=${asked.run} close=${() => setAsked(null)} done=${() => (answer.again(), again())} />`}<${Read} answer=${answer} what="the last runs">${(document) => html`
     ${document.runs.length ? html`<${Table} label="Last runs" columns=${columns} rows=${all ? document.runs : document.runs.slice(0, FIRST)} keyOf=${(row) => row.run_id} more=${more} />` : html`<${Empty}>No run yet.<//>`}
     ${document.runs.length > FIRST && html`<p><button class="small" aria-expanded=${all} onClick=${() => setAll(!all)}>${all ? `Show only ${FIRST}` : `Show ${document.runs.length} runs`}</button></p>`}
     ${document.unreadable > 0 && html`<p class="muted">${records(document.unreadable, exact)} about runs could not be read.</p>`}<${ReadAt} document=${document} again=${answer.again} />`}<//>`;
@@ -73,7 +79,7 @@ function Losses({ flow }) {
     { name: "Seen", cell: (row) => (row.acknowledged ? "yes" : html`<span class="badge health-loss">! not yet</span>`) },
   ];
   return html`<h3>Losses</h3><p>These records are not on the target, and Ferry cannot copy them any more.</p>
-    <${Table} label="Losses" columns=${columns} rows=${document.losses} />
+    <${Table} label="Losses" columns=${columns} rows=${document.losses} total=${document.total} />
     ${document.open > 0 && html`<p>To acknowledge them: <${Command}>${document.command}<//></p>`}`;
 }
 
@@ -84,8 +90,8 @@ function Transactions({ flow }) {
     <strong>${one.overdue ? "Hangs" : "Open"}</strong>: ${one.held_topic}-${one.partition} on ${one.cluster}, from offset ${exact(one.stable_end)}${known(one.age_ms) ? `, for ${duration(one.age_ms / 1000)}` : ""}; ${one.remedy}</div>`)}`;
 }
 
-export function Runs({ flow, go }) {
+export function Runs({ flow, place, go, again }) {
   return html`<${Live} flow=${flow} />${flow.reasons.length > 0 && html`<ul class="reasons">${flow.reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`}
-    <${NextStep} flow=${flow} go=${go} view="runs" />
-    <${Losses} flow=${flow.flow} /><${Transactions} flow=${flow.flow} /><${LastRuns} flow=${flow} /><${History} flow=${flow.flow} />`;
+    <${NextStep} flow=${flow} go=${go} again=${again} view="runs" />
+    <${Losses} flow=${flow.flow} /><${Transactions} flow=${flow.flow} /><${LastRuns} flow=${flow} again=${again} /><${History} flow=${flow.flow} place=${place} go=${go} />`;
 }

@@ -6,7 +6,8 @@ const LOOK_MS = 3_000;
 const ENDED = new Set(["success", "failed"]);
 const DONE = { success: "has succeeded", failed: "has failed: its log says why" };
 
-const dagPath = (dag) => `api/v2/dags/${encodeURIComponent(dag)}`;
+/** The path of a DAG in Airflow's API. */
+export const dagPath = (dag) => `api/v2/dags/${encodeURIComponent(dag)}`;
 
 /** A run of the DAG: `{run, state, problem, paused, start(body)}`. `state`: "asking", "starting", then Airflow's. `ended()`: when it has. */
 export function useRun(dag, ended) {

@@ -24,13 +24,15 @@ function Partitions({ flow, topic }) {
 }
 
 export function Topics({ flow, place, go }) {
-  const [search, setSearch] = useState("");
-  const [sorted, setSorted] = useState({ by: "lag_records", descending: true });
+  const search = place.search ?? "";
+  const sort = place.sort ?? "-lag_records";
+  const sorted = { by: sort.replace("-", ""), descending: sort.startsWith("-") };
   const [offset, setOffset] = useState(0);
   const answer = useDocument("topics", { flow: flow.flow, search, sort: sorted.by, descending: sorted.descending, offset, limit: LIMIT });
   const open = place.topic;
   const sortBy = (by) => {
-    setSorted({ by, descending: sorted.by === by ? !sorted.descending : by !== "topic" });
+    const descending = sorted.by === by ? !sorted.descending : by !== "topic";
+    go({ sort: `${descending ? "-" : ""}${by}` }, true);
     setOffset(0);
   };
   const show = (topic) => () => go({ view: "topics", topic: open === topic ? null : topic });
@@ -53,10 +55,10 @@ export function Topics({ flow, place, go }) {
     { name: "", cell: (row) => html`<button class="small" onClick=${() => go({ view: "coverage", topic: row.topic })}>Coverage</button>` },
   ];
   const more = (row) => open === row.topic && html`<tr class="detail"><td colspan=${columns.length}><${Partitions} flow=${flow.flow} topic=${row.topic} /></td></tr>`;
-  return html`<div class="tools"><${Search} label="Search topics" value=${search} change=${(text) => (setSearch(text), setOffset(0))} /></div>
+  return html`<div class="tools"><${Search} label="Search topics" value=${search} change=${(text) => (go({ search: text }, true), setOffset(0))} /></div>
     <${Read} answer=${answer} what="the topics">${(document) => html`
       ${document.topics.length
-        ? html`<${Table} label="Topics" columns=${columns} rows=${document.topics} keyOf=${(row) => row.topic} sorted=${sorted} sortBy=${sortBy} more=${more} />`
+        ? html`<${Table} label="Topics" columns=${columns} rows=${document.topics} keyOf=${(row) => row.topic} sorted=${sorted} sortBy=${sortBy} more=${more} total=${document.total} />`
         : html`<${Empty}>${search ? `No topic has “${search}” in its name.` : "The flow copies no topic yet."}<//>`}
       <${Pages} offset=${offset} limit=${LIMIT} total=${document.total} go=${setOffset} /><${ReadAt} document=${document} again=${answer.again} />`}<//>`;
 }

@@ -11,7 +11,7 @@ const cell = (value) => (value === null || value === undefined ? "" : typeof val
 function Differences({ report }) {
   const names = [...new Set(report.differences.flatMap(Object.keys))];
   const columns = names.map((name) => ({ name: name.replaceAll("_", " "), cell: (row) => cell(row[name]) }));
-  return html`<${Table} label="Differences" columns=${columns} rows=${report.differences} />
+  return html`<${Table} label="Differences" columns=${columns} rows=${report.differences} total=${report.differences_total} />
     ${report.differences_total > report.differences.length && html`<p class="muted">${exact(report.differences_total - report.differences.length)} more</p>`}`;
 }
 
