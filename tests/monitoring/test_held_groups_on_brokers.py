@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
+from tests.monitoring.test_limits_on_brokers import ferry
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
 
 from ferry.config import load_config
-from ferry.ledger.run_report import RunReport
+from ferry.errors import ExitCode
 from ferry.monitoring.status import flow_status
 from ferry.monitoring.verdict import Health
-from ferry.pipeline.report import keep_run
 
 pytestmark = pytest.mark.brokers
 
@@ -26,17 +26,18 @@ def test_a_group_is_held_up_while_it_has_a_member_on_the_target(
     copy_only: tuple[str, ...],
     topic_factory: Callable[..., str],
     produce: Callable[..., None],
-    run_flow: Callable[..., RunReport],
     source_cluster: SandboxCluster,
     target_cluster: SandboxCluster,
 ) -> None:
     topic = topic_factory(source_cluster)
     groups = (f"groups = {topic}-.*", "sync.group.offsets.enabled = true", "sync.group.offsets.interval.seconds = 0")
-    flow = load_config(config_file(f"A->B.topics = {topic}", *groups, *copy_only)).flows[0]
+    config = config_file(f"A->B.topics = {topic}", *groups, *copy_only)
+    flow = load_config(config).flows[0]
     busy, free = f"{topic}-busy", f"{topic}-free"
 
     def run() -> tuple[Health, list[str]]:
-        assert keep_run(flow, run_flow(flow)) == ""
+        done = ferry("run", str(config), "--flow", flow.name, "--master", "inline")
+        assert done.returncode == ExitCode.DONE, done.stderr
         verdict = flow_status(flow).verdict(0.0)
         return verdict.health, [reason.text for reason in verdict.reasons]
 

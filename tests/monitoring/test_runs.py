@@ -214,6 +214,16 @@ def test_a_dry_run_is_no_copy_that_went_well() -> None:
     assert (found["last_run"]["state"], found["health"]) == ("dry run", "failing")
 
 
+def test_groups_that_are_held_up_are_told_on_the_page() -> None:
+    named = [{"what": "group billing", "reason": "it has 1 member on B (app): only groups without members are written"}]
+    runs = Snapshot({"runs": [], "verifies": [], "held": {"total": 1, "named": named}}, NOW)
+    flow = PageFlow("A->B", "A", "B", "ferry.A.B", "ferry.A.B.verify", None, None, copies=True, config="mm2.properties")
+    (found,) = overview([FlowView(flow, Snapshot(Overview((), Signs("A->B")), NOW), runs)], NOW)["flows"]
+    assert found["health"] == "lagging"
+    assert found["reasons"][0].startswith("1 group not synced: group billing: it has 1 member on B (app)")
+    assert "groups.exclude" in found["next_step"]
+
+
 def test_runs_by_command_and_by_airflow_are_listed_together_newest_first() -> None:
     by_hand = {**empty_run("hand"), "started": "2026-11-21T10:00:30.000+00:00", "state": "done"}
     dag_runs = [facts("late", "success", "2026-11-21T10:09:00.000+00:00"), facts("early", "success"), facts("waiting", "queued", None)]
