@@ -273,7 +273,7 @@ def test_the_theme_follows_airflow_and_the_system(visit: Visit) -> None:
 
 def test_hostile_names_are_text(visit: Visit) -> None:
     page = visit.open("hostile")
-    for view in VIEWS:
+    for view in (name for name in VIEWS if name not in {"failover", "config"}):  # which name no topic or group here
         turn_to(page, view)
         if view == "coverage":
             page.get_by_role("button", name=HOSTILE).click()
