@@ -15,7 +15,7 @@ from ferry.ledger.run_summary import RunLag, RunSummary, encode_run_part
 from ferry.ledger.runs_topic import RECORD_VERSION, RunOpened, RunResult, RunSync
 from ferry.monitoring.runs import DagRunFacts, copy_speed, empty_run, held_groups, history_of, joined_runs, last_ended
 from ferry.monitoring.runs_reading import VERIFIES_KEPT, recent_runs
-from ferry.monitoring.verdict import Signs
+from ferry.monitoring.signs import Signs
 from ferry.page.documents import FlowView, PageFlow, overview
 from ferry.page.overview import Overview
 from ferry.page.snapshots import Snapshot

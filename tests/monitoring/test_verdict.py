@@ -21,8 +21,9 @@ from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.missing import COMPACTED, LAST_MOMENT, Missing
 from ferry.monitoring.runs import empty_run
+from ferry.monitoring.signs import Signs
 from ferry.monitoring.status import FlowStatus
-from ferry.monitoring.verdict import Health, Signs, Step, not_counted, verdict_of
+from ferry.monitoring.verdict import Health, Step, not_counted, verdict_of
 from ferry.page.problem import Problem
 
 pytestmark = pytest.mark.unit

@@ -15,7 +15,7 @@ from ferry.ledger.run_report import LossReport, PartitionFailure
 from ferry.monitoring.lag import Lag, PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.missing import Missing
-from ferry.monitoring.verdict import Held, Signs
+from ferry.monitoring.signs import Held, Signs
 from ferry.page.overview import SORTS, overview_from, page_of_topics
 
 pytestmark = pytest.mark.unit

@@ -36,7 +36,8 @@ from ferry.monitoring.missing_reading import read_missing
 from ferry.monitoring.runs import copy_speed
 from ferry.monitoring.runs_reading import read_recent
 from ferry.monitoring.schedule import last_due, longest_pause
-from ferry.monitoring.verdict import Evidence, Held, Signs, Verdict, verdict_of
+from ferry.monitoring.signs import Evidence, Held, Signs
+from ferry.monitoring.verdict import Verdict, verdict_of
 from ferry.pipeline.plan import RunPlan
 from ferry.pipeline.tables import left_out_lines
 from ferry.wire.ranges import NO_END, end_of_range_at, within

@@ -20,7 +20,8 @@ from ferry.copying.committed import Progress, most_left
 from ferry.monitoring.lag import PartitionStatus, counted
 from ferry.monitoring.runs import UNDER_WAY, DagRunFacts, copy_speed, history_of, joined_runs, last_ended
 from ferry.monitoring.schedule import longest_pause
-from ferry.monitoring.verdict import Signs, Step, Verdict, not_counted, verdict_of
+from ferry.monitoring.signs import Signs
+from ferry.monitoring.verdict import Step, Verdict, not_counted, verdict_of
 from ferry.page.overview import SHOWN, Overview, page_of_topics
 from ferry.page.problem import Problem
 from ferry.page.snapshots import Snapshot

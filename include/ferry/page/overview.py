@@ -11,7 +11,7 @@ from typing import Any
 
 from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
 from ferry.monitoring.missing import missing_by_topic
-from ferry.monitoring.verdict import Signs
+from ferry.monitoring.signs import Signs
 from ferry.wire.documents import read_as
 
 # What the page shows of a partition.
