@@ -40,7 +40,6 @@ def test_the_dag_is_paused_and_unpaused(visit: Visit, view: str) -> None:
     expect(page.locator(".badge.health-paused").first).to_be_visible()
     visit.picture(f"paused-{view}")
     place.get_by_role("button", name="Unpause").click()
-    expect(place.get_by_text("The DAG is unpaused")).to_be_visible()
     expect(place.get_by_role("button", name="Pause…")).to_be_visible()
     assert visit.changed() == [{"what": "dag", "dag": DAG, "is_paused": paused} for paused in (True, False)]
 
@@ -137,7 +136,7 @@ def test_a_failover_is_planned_and_started(visit: Visit) -> None:
     page = visit.open("with_recovery", flow=FLOW, view="failover")
     card = page.get_by_role("article", name="Failover")
     expect(card).to_contain_text("nobody has started it yet")
-    expect(page.get_by_text("ferry failover /etc/ferry/mm2.properties --flow 'A->B' --rehearse", exact=True)).to_be_visible()
+    expect(page.get_by_text("ferry failover mm2.properties --flow 'A->B' --rehearse", exact=True)).to_be_visible()
     visit.picture("failover-idle")
     card.get_by_role("button", name="Show the plan").click()
     expect(card).to_contain_text("was to show the plan, and is over (success)")

@@ -125,7 +125,7 @@ def paused_and_unpaused(page: Page, ferry: Locator) -> None:
     expect(dialog).to_contain_text("The DAG is paused")
     dialog.get_by_role("button", name="Close").click()
     ferry.get_by_role("button", name="Unpause").click()
-    expect(ferry.get_by_text("The DAG is unpaused")).to_be_visible()
+    expect(ferry.get_by_role("button", name="Pause…")).to_be_visible()
 
 
 def planned_failover(ferry: Locator) -> None:

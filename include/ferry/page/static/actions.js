@@ -40,18 +40,22 @@ function Ask({ title, verb, send, told, close, done, children }) {
   <//>`;
 }
 
-/** Pauses the flow's DAG, or unpauses it. `again()`: has the flow read anew. */
+const setPaused = (flow, is_paused) => call(dagPath(flow.dag_id), { method: "PATCH", body: { is_paused } });
+
+/** Unpauses the flow's DAG: runs start again, first those that wait. `again()`: has the flow read anew. */
+export function Unpause({ flow, again }) {
+  const { state, problem, act } = useAct(again);
+  return html`<button disabled=${state === "sending"} onClick=${() => act(() => setPaused(flow, false))}>Unpause</button><${Problem} text=${problem} />`;
+}
+
+/** Pauses the flow's DAG, or unpauses it, unless the next step has the button for that. */
 export function Pause({ flow, again }) {
   const [asked, setAsked] = useState(false);
-  const unpausing = useAct(again);
   if (!flow.may_pause) return null;
-  const set = (is_paused) => () => call(dagPath(flow.dag_id), { method: "PATCH", body: { is_paused } });
   return html`<p class="buttons">${flow.paused
-      ? html`<button disabled=${unpausing.state === "sending"} onClick=${() => unpausing.act(set(false))}>Unpause</button>`
+      ? flow.step !== "unpause" && html`<${Unpause} flow=${flow} again=${again} />`
       : html`<button onClick=${() => setAsked(true)}>Pause…</button>`}</p>
-    <${Problem} text=${unpausing.problem} />
-    ${!flow.paused && unpausing.state === "done" && html`<p role="status">The DAG is unpaused: runs start again, first those that wait.</p>`}
-    ${asked && html`<${Ask} title=${`Pause ${flow.flow}`} verb="Pause the DAG" send=${set(true)} done=${again} close=${() => setAsked(false)}
+    ${asked && html`<${Ask} title=${`Pause ${flow.flow}`} verb="Pause the DAG" send=${() => setPaused(flow, true)} done=${again} close=${() => setAsked(false)}
       told="The DAG is paused: no run of it starts until somebody unpauses it.">
       <p>No run of <code>${flow.dag_id}</code> starts until somebody unpauses it, also none that waits or that somebody starts. A run that is under way goes on to its end.</p>
       <p>${flow.source} keeps records that are not copied only as long as the retention of their topics says.</p><//>`}`;

@@ -1,6 +1,6 @@
 // What to do next about a flow: the button or the place that the page has for it, and the command that does the same in a terminal.
 import { html } from "./vendor/preact-htm.js";
-import { Pause } from "./actions.js";
+import { Unpause } from "./actions.js";
 import { Command } from "./elements.js";
 import { exact, records } from "./format.js";
 import { BASE } from "./reading.js";
@@ -29,7 +29,7 @@ const WAYS = {
   backfill: Backfills,
   verify: ({ flow, go }) => html`${words(flow)} <button onClick=${() => go({ flow: flow.flow, view: "verify" })}>See the differences</button>`,
   "ack-loss": ({ flow, go, view }) => html`${words(flow)} ${view !== "runs" && html`<button onClick=${() => go({ flow: flow.flow, view: "runs" })}>See what is lost</button>`}`,
-  unpause: ({ flow, again }) => (flow.may_pause ? html`${words(flow)} <${Pause} flow=${flow} again=${again} />` : html`<a href=${new URL(`dags/${encodeURIComponent(flow.dag_id)}`, BASE)} target="_top">${words(flow)}</a>`),
+  unpause: ({ flow, again }) => (flow.may_pause ? html`${words(flow)} <${Unpause} flow=${flow} again=${again} />` : html`<a href=${new URL(`dags/${encodeURIComponent(flow.dag_id)}`, BASE)} target="_top">${words(flow)}</a>`),
 };
 
 /** `view`: where it stands. `again()`: reads the flow anew, after a run. */

@@ -32,6 +32,7 @@ const STAGES = {
   write_groups: "write the groups",
   report_outcome: "report",
 };
+const PLANS = "plan_groups";
 const QUESTIONS = ["confirm_stopped", "confirm"];
 // Airflow 3.3 has a state of its own for a task that waits for a person; before, the task is deferred.
 const ASKING = ["awaiting_input", "deferred"];
@@ -69,7 +70,8 @@ function Stages({ dag, run, open }) {
     <ol class="stages" aria-label="Stages">${Object.keys(STAGES).filter((task) => task in tasks).map((task) => {
       const [sign, health, word] = task === waiting ? WAITS : SIGNS[tasks[task]] ?? LATER;
       return html`<li><span class=${`badge health-${health}`}><span aria-hidden="true">${sign}</span> ${word}</span> ${STAGES[task]}</li>`;
-    })}</ol>`;
+    })}</ol>
+    ${tasks[PLANS] === "success" && html`<${Plan} dag=${dag} run=${run} />`}`;
 }
 
 const GROUPS = [
@@ -85,9 +87,9 @@ const MISSING = [
   { name: "Why", cell: (row) => row.reason || "not copied yet" },
 ];
 
-/** What the task plan_groups has found: it leaves its document as an XCom. */
-function Plan({ dag, run, open }) {
-  const answer = useAirflow(`${runPath(dag, run)}/taskInstances/plan_groups/xcomEntries/return_value`, open);
+/** What the task that plans has found: it leaves its document as an XCom. */
+function Plan({ dag, run }) {
+  const answer = useAirflow(`${runPath(dag, run)}/taskInstances/${PLANS}/xcomEntries/return_value`, false);
   const value = typeof answer?.value === "string" ? JSON.parse(answer.value) : answer?.value;
   const plan = value?.document;
   if (!plan) return null;
@@ -129,7 +131,7 @@ function Recovery({ flow, recovery, again }) {
     ${!recovery.there
       ? html`<p>Airflow has no DAG <code>${dag}</code>, or you may not see it. Ferry makes it since Airflow 3.1, unless a DAG file says <code>recovery=False</code>. In a terminal: <${Command}>${recovery.command}<//></p>`
       : html`<p>DAG <a href=${new URL(`dags/${encodeURIComponent(dag)}`, BASE)} target="_top">${dag}</a>${run ? html`; its last run <a href=${new URL(run.url.replace(/^\//, ""), BASE)} target="_top">${run.run_id}</a> ${run.dry ? "was to show the plan, and " : ""}is ${open ? run.state : html`over (${run.state})`}, begun <${When} at=${run.started} />.` : html`; nobody has started it yet.`}</p>
-        ${run && html`<${Stages} dag=${dag} run=${run.run_id} open=${open} /><${Plan} dag=${dag} run=${run.run_id} open=${open} />`}
+        ${run && html`<${Stages} dag=${dag} run=${run.run_id} open=${open} />`}
         ${recovery.may_trigger && !open && html`<div class="acts"><${DryRun} recovery=${recovery} again=${again} /><p class="buttons"><button onClick=${() => setAsked(true)}>${TITLES[kind]}…</button></p></div>`}
         ${asked && html`<${Start} flow=${flow} recovery=${recovery} close=${close} again=${again} />`}`}</article>`;
 }
