@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 # Or every worker would rewrite the assertions of all tests anew, ten seconds of a core.
 unexport PYTHONDONTWRITEBYTECODE
-PYTHON_DIRECTORIES := include demo tools tests dags spark_jobs benchmarks docs/examples
+PYTHON_DIRECTORIES := include demo tools tests dags plugins spark_jobs benchmarks docs/examples
 # What has a target of its own is not among the tests.
 ALL := not parity and not migration and not bounces and not rights and not matrix and not services and not drill and not spark_drill and not installing and not production and not image
 # Of tests at a time: a third of the time a worker waits for brokers, so three keep two cores busy.

@@ -182,3 +182,10 @@ def test_no_kafka_client_is_loaded_in_a_server() -> None:
 def test_a_task_loads_next_to_nothing_of_the_plugin() -> None:
     program = "import ferry.airflow.plugin"
     assert not loaded_by(program, before="import airflow.plugins_manager") & {"fastapi", "croniter", "cryptography"}
+
+
+def test_an_airflow_with_this_plugins_folder_loads_the_page_once(airflow_database: None) -> None:
+    """The installed package registers the same plugin; Airflow takes a name once."""
+    command = [str(Path(sys.executable).with_name("airflow")), "plugins", "--output", "json"]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+    assert [entry["source"] for entry in found if entry["name"] == "ferry_page"] == ["$PLUGINS_FOLDER/ferry_page.py"]

@@ -44,7 +44,7 @@ RATE = 70.0
 # The last runs, until two in a row end well and the second finds nothing left to do.
 LAST_RUNS = 6
 RUN_SECONDS = 300.0
-PAGES = Path(__file__).parents[2] / "docs" / "evidence"
+PAGES = Path(".ferry")
 
 
 class Soak:
@@ -140,7 +140,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
     parser.add_argument("--follow", action="store_true", help="runs that follow, and take over from each other")
-    parser.add_argument("--page", type=Path, help="default: docs/evidence/soak-seed-SEED.md, or soak-following-seed-SEED.md")
+    parser.add_argument("--page", type=Path, help="default: .ferry/soak-seed-SEED.md, or soak-following-seed-SEED.md")
     options = parser.parse_args()
     # Asked to end, it stops what it started; asked by SIGUSR1, it says what it waits for.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
@@ -165,6 +165,7 @@ def main() -> int:
         )
     path = options.page or PAGES / f"soak-{'following-' if options.follow else ''}seed-{options.seed}.md"
     text = page(log, figures)
+    path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf-8")
     print(text, flush=True)  # noqa: T201 - the report
     log.say(f"{len(log.problems)} problems; {path} is written")
