@@ -33,7 +33,7 @@ RIGHTS = ("may_trigger", "may_verify", "may_pause", "may_change_runs")
 # A card names so many topics.
 TOPICS_NAMED = 5
 # The history is of all runs that were read, and of those that only Airflow knows.
-RUNS_KEPT = 5_000
+HISTORY_RUNS = 5_000
 # The page answers with this until Ferry has read the flow for the first time.
 NOT_READ = Overview((), Signs(""))
 
@@ -206,7 +206,7 @@ def _progress(data: Mapping[str, Any], partitions: Iterable[PartitionStatus]) ->
 def history(view: FlowView, now: float, days: int) -> dict[str, Any]:
     """As of history_of."""
     since = (datetime.fromtimestamp(now, UTC) - timedelta(days=days)).isoformat(timespec="milliseconds")
-    return envelope(view.runs, now, history_of(_joined(view, RUNS_KEPT), since))
+    return envelope(view.runs, now, history_of(_joined(view, HISTORY_RUNS), since))
 
 
 def verify(snapshot: Snapshot[Mapping[str, Any]], now: float) -> dict[str, Any]:
