@@ -76,10 +76,12 @@ def group_on_target(stage: Stage, keeper: Keeper) -> None:
     stage.fill()
     stage.copy()
     commit_offsets(stage.source.client_settings(), GROUP, {("orders", 0): 20, ("payments", 0): 30})
-    member = Consumer({**stage.target.client_settings(), "group.id": GROUP, "auto.offset.reset": "earliest"})
+    settings = {**stage.target.client_settings(), "group.id": GROUP, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    member = Consumer(settings)
     remote = [f"{stage.aliases[0]}.{topic}" for topic in TOPICS]
     member.subscribe(remote)
     until(lambda: member.poll(1) is not None, lambda: "the member never got a record")
+    member.commit(offsets=[TopicPartition(name, 0, 1) for name in remote], asynchronous=False)
     try:
         stage.fill()
         stage.run()
