@@ -91,7 +91,7 @@ def test_a_run_and_a_verify_at_a_terminal(
     with Terminal([FERRY, "run", path, "--flow", flow, "--master", "inline"]) as terminal:
         terminal.until("nothing is copied yet")
         place = terminal.until("1 lane, 600 offsets to go")
-        place = terminal.until(rf"━+ \d+ of 600 records \(\d+%\).*; last: {topic}-0 \(\d+ left\)", after=place)
+        place = terminal.until(rf"━+ \d+ of 600 records \(\d+%\).*; most left: {topic}-0 \(\d+\)", after=place)
         terminal.until(r"600 records, [\d,]+ bytes in \d+\.\d s \(\d\.\d MB/s, CPU \d+\.\d s\), 1 partition", after=place)
         assert terminal.ended() == 0
         assert terminal.restored

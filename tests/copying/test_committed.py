@@ -35,7 +35,7 @@ def test_it_says_records_speed_the_time_left_and_what_is_last() -> None:
     found = committed((0, receipt(0, 100_000, 40_000_000)), (10, receipt(100_000, 1_100_000, 400_000_000)))
     assert found.left is not None
     found.left |= {TopicPartition("clicks", 3): 100_000, TopicPartition("done", 1): 0}
-    text = "1,100,000 of 4,100,000 records (26%), 40.0 MB/s, about 30 s left; last: orders-0 (2,900,000 left), clicks-3 (100,000 left)"
+    text = "1,100,000 of 4,100,000 records (26%), 40.0 MB/s, about 30 s left; most left: orders-0 (2,900,000), clicks-3 (100,000)"
     assert found.progress(NOW + 10).text == text
 
 
@@ -49,9 +49,9 @@ def test_the_seconds_before_the_first_commit_do_not_count() -> None:
 
 
 def test_nothing_is_foretold_before_there_is_a_speed() -> None:
-    assert committed().progress(NOW).text == "0 of 4,000,000 records (0%); last: orders-0 (4,000,000 left)"
+    assert committed().progress(NOW).text == "0 of 4,000,000 records (0%); most left: orders-0 (4,000,000)"
     one = committed((0, receipt(0, 40_000)), (1, receipt(40_000, 80_000)))
-    assert one.progress(NOW + 1).text == "80,000 of 4,000,000 records (2%); last: orders-0 (3,920,000 left)"
+    assert one.progress(NOW + 1).text == "80,000 of 4,000,000 records (2%); most left: orders-0 (3,920,000)"
 
 
 def test_the_speed_is_that_of_the_last_minute() -> None:
@@ -99,7 +99,7 @@ def test_a_receipt_that_grows_is_counted_once() -> None:
 def test_long_names_are_cut_in_the_middle() -> None:
     longest = f"{'a' * 120}.{'b' * 128}"
     text = Progress(0, 5, ((f"{longest}-17", 5),)).text
-    assert f"; last: {'a' * 19}…{'b' * 17}-17 (5 left)" in text
+    assert f"; most left: {'a' * 19}…{'b' * 17}-17 (5)" in text
     assert max(map(len, text.split())) == 40
 
 

@@ -40,7 +40,7 @@ SEEN = {
         "Healthy",
         ("Following since", "40 records", " s behind; the newest records were committed 0.0 s ago"),
     ),
-    "copying": ("", ("of 27,000 records (", "MB/s, about", "last: orders-3 (", "…")),
+    "copying": ("", ("of 27,000 records (", "MB/s, about", "most left: orders-3 (", "…")),
     "ending": ("Healthy", ("the copy has ended", "8 topics")),
     "loss": (
         "Data lost",
@@ -123,7 +123,7 @@ def test_a_bar_shows_how_far_a_run_is_and_moves(visit: Visit, view: str) -> None
     page = visit.open("copying", flow=FLOW, view=view)
     bar = page.get_by_role("progressbar", name="Run manual__copies")
     expect(bar).to_have_attribute(
-        "aria-valuetext", re.compile(r"^\d+,000 of 27,000 records [(]\d+%[)], .* left; last: orders-3 [(].* left[)]")
+        "aria-valuetext", re.compile(r"^\d+,000 of 27,000 records [(]\d+%[)], .* left; most left: orders-3 [(].*[)]")
     )
     assert (bar.get_attribute("aria-valuemin"), bar.get_attribute("aria-valuemax")) == ("0", "100")
     expect(bar).to_have_attribute("aria-valuenow", "88")  # 8,000 of 9,000: it moved there

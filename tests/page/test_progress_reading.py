@@ -47,12 +47,12 @@ def shown(
 def test_a_run_has_done_what_its_receipts_say_and_the_rest_is_left() -> None:
     run_id, text, share = shown(made_up.progress(RUN, COMMITS))
     assert (run_id, share) == ("manual__1", 4_000 / 18_000)
-    assert text.startswith("4,000 of 18,000 records (22%), 0.2 MB/s, about 28 s left; last: orders-1 (9,000 left), orders-0 (5,000 left)")
+    assert text.startswith("4,000 of 18,000 records (22%), 0.2 MB/s, about 28 s left; most left: orders-1 (9,000), orders-0 (5,000)")
 
 
 def test_a_partition_that_the_run_has_passed_since_the_last_read_has_nothing_left() -> None:
     _, text, _ = shown(made_up.progress(RUN, [made_up.receipt("orders", 0, 0, made_up.END + 500)]))
-    assert text == "9,500 of 18,500 records (51%); last: orders-1 (9,000 left)"
+    assert text == "9,500 of 18,500 records (51%); most left: orders-1 (9,000)"
 
 
 def test_only_the_topics_of_the_run_are_left() -> None:

@@ -62,8 +62,8 @@ class Progress:
             return f"following: {'; '.join(filter(None, told)) or 'nothing was committed in the last minute'}"
         told = [done + (f", about {span(max(1.0, self.left / self.rate))} left" if self.left and self.rate else "")]
         told += [f"the last commit was {span(self.since)} ago"] if self.since is not None and self.since > RATE_SECONDS else []
-        last = (f"{shortened(name, NAME_CHARACTERS)} ({left:,} left)" for name, left in self.last)
-        return "; ".join([*told, *([f"last: {', '.join(last)}"] if self.last else [])])
+        last = (f"{shortened(name, NAME_CHARACTERS)} ({left:,})" for name, left in self.last)
+        return "; ".join([*told, *([f"most left: {', '.join(last)}"] if self.last else [])])
 
 
 def progress_in(line: str) -> tuple[int, int | None] | None:

@@ -59,12 +59,14 @@ function Charts({ document, byTopic }) {
     ${byTopic && html`<p class="muted">Ferry keeps the 20 biggest topics of each run. Lines are of the ${document.topics.length} with the most bytes.</p>`}`;
 }
 
+// The server asks Airflow for hundreds of runs.
+const HISTORY_MS = 60_000;
 const DAYS = [[1, "day"], [7, "7 days"], [30, "30 days"]];
 
 export function History({ flow, place, go }) {
   const days = DAYS.some(([number]) => String(number) === place.days) ? place.days : 7;
   const [by, setBy] = useState("run");
-  const answer = useDocument("history", { flow, days });
+  const answer = useDocument("history", { flow, days }, HISTORY_MS);
   const choice = (label, value, change, values) => html`<label>${label} <select value=${value} onChange=${(event) => change(event.currentTarget.value)}>${values.map(([value, name]) => html`<option value=${value}>${name}</option>`)}</select></label>`;
   return html`<h3>History</h3>
     <div class="tools">${choice("Last", days, (value) => go({ days: value }, true), DAYS)}${choice("Speed by", by, setBy, [["run", "run"], ["topic", "topic"]])}</div>
