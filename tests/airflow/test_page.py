@@ -156,6 +156,8 @@ def page(
     airflow_database: None, stage: tuple[Path, SandboxCluster, SandboxCluster], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Page]:
     config, source, _ = stage
+    with create_session() as session:  # tests of other modules leave their DAGs
+        session.execute(delete(DagTag).where(DagTag.name == "ferry"))
     passwords = tmp_path_factory.mktemp("airflow") / "passwords.json"
     passwords.write_text(json.dumps(PASSWORDS), encoding="utf-8")
     client = AdminClient(source.client_settings())
