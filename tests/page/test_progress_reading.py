@@ -23,7 +23,7 @@ pytestmark = pytest.mark.unit
 
 FLOW = PageFlow("A->B", "A", "B", "ferry.A.B", "ferry.A.B.verify", None, None, True, "mm2.properties")
 RUN = RunOpened("manual__1", made_up.iso(30), "latest")
-FOLLOWS = RunOpened("scheduled__1", made_up.iso(600), "following until …", follow_until=made_up.iso(-600))
+FOLLOWS = RunOpened("scheduled__1", made_up.iso(600), "following until …", follow_until=made_up.iso(-86_400))
 ENDED = RunResult("", made_up.iso(1), 1.0, 1.0)
 COMMITS = [made_up.receipt("orders", 0, start, start + 1_000) for start in range(0, 4_000, 1_000)]
 

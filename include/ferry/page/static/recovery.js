@@ -42,16 +42,20 @@ const LATER = ["○", "unknown", "later"];
 const runPath = (dag, run) => `${dagPath(dag)}/dagRuns/${encodeURIComponent(run)}`;
 const isOpen = (run) => ["queued", "running"].includes(run?.state);
 
-/** What Airflow's API answers, asked again while `open`; null: nothing, or the user may not see it. A null `path` asks for nothing. */
+/** What Airflow's API answers, asked again while `open` or until it answers; null: nothing, or the user may not see it. */
 function useAirflow(path, open) {
   const [answer, setAnswer] = useState({ path: null, found: null });
   useEffect(() => {
-    if (!path) return undefined;
     let left = false;
-    const ask = () => call(path).catch(() => null).then((found) => left || setAnswer({ path, found }));
-    ask();
-    const timer = open && setInterval(() => document.hidden || ask(), LOOK_MS);
-    return () => ((left = true), clearInterval(timer));
+    let timer;
+    const look = async () => {
+      const found = document.hidden ? undefined : await call(path).catch(() => null);
+      if (left) return;
+      if (found !== undefined) setAnswer({ path, found });
+      if (open || !found) timer = setTimeout(look, LOOK_MS);
+    };
+    look();
+    return () => ((left = true), clearTimeout(timer));
   }, [path, open]);
   return answer.path === path ? answer.found : null;
 }
