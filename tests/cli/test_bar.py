@@ -101,7 +101,10 @@ def test_a_run_and_a_verify_at_a_terminal(
     with Terminal([FERRY, "run", path, "--flow", flow, "--master", "inline", "--follow", "5m"]) as terminal:
         terminal.until("━+ following: 0 records")
         produce(source_cluster, topic, [(0, None, b"v")])
-        terminal.until(r"━+ following: 1 record(, \d+\.\d MB/s)?; \d+\.\d s behind; the newest records were committed \d+\.\d s ago")
+        terminal.until(
+            r"━+ following: 1 record(, \d+\.\d MB/s)?; records are on the target after \d+\.\d s; the newest"
+            r" records were committed \d+\.\d s ago"
+        )
         terminal.press("\x03")
         assert terminal.ended() == INTERRUPTED
         assert terminal.restored

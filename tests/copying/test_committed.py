@@ -116,12 +116,18 @@ def test_a_run_that_follows_says_how_far_it_is_behind() -> None:
     found = Committed(follows=True)
     assert found.progress(NOW).text == "following: 0 records"
     found.add(replace(receipt(0, 900, 0, partition=1), max_timestamp=round((NOW - 700) * 1000)), NOW - 120)
-    old = "following: 900 records, 0.0 MB/s; 580.0 s behind; the newest records were committed 120.0 s ago"
+    old = "following: 900 records, 0.0 MB/s; records are on the target after 580.0 s; the newest records were committed 120.0 s ago"
     assert found.progress(NOW).text == old
     found.add(replace(receipt(0, 1_000, 500_000), max_timestamp=round((NOW - 1.5) * 1000)), NOW - 0.3)
     found.add(replace(receipt(0, 1_100, 600_000), max_timestamp=round((NOW - 1.3) * 1000)), NOW - 0.1)
-    assert found.progress(NOW).text == "following: 2,000 records; 1.2 s behind; the newest records were committed 0.1 s ago"
-    assert replace(found.progress(NOW), records=None).text == "following: 1.2 s behind; the newest records were committed 0.1 s ago"
+    assert (
+        found.progress(NOW).text
+        == "following: 2,000 records; records are on the target after 1.2 s; the newest records were committed 0.1 s ago"
+    )
+    assert (
+        replace(found.progress(NOW), records=None).text
+        == "following: records are on the target after 1.2 s; the newest records were committed 0.1 s ago"
+    )
     silent = replace(Committed(follows=True).progress(NOW), records=None)
     assert silent.text == "following: nothing was committed in the last minute"
 

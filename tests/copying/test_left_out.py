@@ -63,12 +63,12 @@ def test_a_topic_that_topics_names_is_copied_or_named(
     assert (report.exit_code, report.records, {failure.topic for failure in report.failed}) == (ExitCode.PARTLY_FAILED, 10, {own, internal})
     assert equal(flow, source, target, plain)
     lines = told_everywhere(flow, run_flow)
-    assert f"topic {excluded} is not copied: in topics.exclude, though topics names it" in lines
+    assert f"topic {excluded} is not copied: in the property topics.exclude, though topics names it" in lines
     assert any(
         line.startswith(f"topic {plain}-eus is not copied: {alias} has no such topic, though topics names it; did") for line in lines
     )
     (rest,) = (line for line in lines if line.startswith("left out: "))
-    assert "(not in topics)" in rest
+    assert "(not in the property topics)" in rest
     assert own not in rest
     assert flow_status(flow).verdict(time.time()).health is Health.FAILING
     with pytest.raises(ArgumentError, match=rf"{own}: cycle: its name says .*; {plain}s: not at the source.*did you mean {plain}\?$"):
@@ -87,7 +87,7 @@ def test_a_topic_that_drops_out_of_the_config_is_named(
     assert not {line for line in told_everywhere(both, run_flow) if line.startswith("topic ")}
     wrong = payments.replace("payments", "paymnts")
     lines = told_everywhere(flow_factory(f"A->B.topics = {wrong}, {kept}"), run_flow)
-    assert f"topic {payments} is not copied: not in topics, but it was copied before" in lines
+    assert f"topic {payments} is not copied: not in the property topics, but it was copied before" in lines
     assert any(f"topic {wrong} is not copied" in line and line.endswith(f"did you mean {payments}?") for line in lines)
 
 

@@ -16,6 +16,7 @@ from tools.kafka import SandboxCluster
 
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import Flow, load_config
+from ferry.config.flow import flow_command
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
@@ -67,7 +68,8 @@ def test_a_flow_that_never_ran(
     topic = topic_factory(source_cluster)
     flow = flow_factory(f"A->B.topics = {topic}")
     found = status.flow_status(flow).verdict(time.time())
-    assert (found.health, found.next_step, found.exit_code) == (Health.NEVER_RAN, "start a run now", ExitCode.PARTLY_FAILED)
+    step = f"start a run now, in Airflow or with {flow_command('run', flow.name, flow.source.path)}"
+    assert (found.health, found.next_step, found.exit_code) == (Health.NEVER_RAN, step, ExitCode.PARTLY_FAILED)
     run_flow(flow)
     assert status.flow_status(flow).verdict(time.time()).health is Health.HEALTHY
     produce(source_cluster, topic, [(0, b"key", b"value")])

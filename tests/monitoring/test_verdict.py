@@ -278,6 +278,9 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
     assert verdict.next_step.startswith(f"{command} --until 2027-01-15")
     future = verdict_of(seen(missing=(replace(GAP, first_time=LAST_MOMENT - 1),)), NOW)
     assert future.next_step.endswith("--from 9999-12-31T23:59:58Z --until 9999-12-31T23:59:59Z"), "an interval that is not empty"
+    for kept, told in ((NOW, "in 1 s"), (1.0, "at any moment"), (None, "twice)")):
+        dropped = verdict_of(seen(missing=(replace(GAP, kept_seconds=kept), replace(GAP, first_time=-1, kept_seconds=1.0))), NOW)
+        assert dropped.reasons[0].text.removesuffix(")").endswith(told.removesuffix(")"))
     compacted = verdict_of(seen(missing=(replace(GAP, obstacle=COMPACTED),)), NOW)
     assert (compacted.health, compacted.next_step) == (Health.MISSING, COMPACTED)
 
@@ -409,7 +412,7 @@ def test_a_new_flow_whose_dag_is_paused_is_not_healthy() -> None:
     found = verdict_of(replace(seen(lagging(33_780, 5_640.0), ran=False, newest_run={**run("queued"), "started": None}), paused=True), NOW)
     assert [reason.health for reason in found.reasons] == [Health.PAUSED, Health.NEVER_RAN, Health.QUEUED]
     assert str(found) == "A->B is paused: its DAG is paused, so no run starts; 33,780 records behind, the oldest 94 min old"
-    assert found.next_step == "unpause the DAG in Airflow"
+    assert found.next_step == "unpause the DAG in Airflow: runs then start by its schedule"
     assert found.exit_code == ExitCode.PARTLY_FAILED
     status = FlowStatus("A->B", (IDLE, replace(BEHIND, lag_records=10)), ran=False)
     assert str(status.verdict(NOW)) == "A->B never ran: nothing was copied yet; 10 records behind, the oldest 30 s old"

@@ -65,20 +65,23 @@ def test_a_sync_in_one_line() -> None:
 
 def test_topics_that_are_left_out() -> None:
     skipped = [
-        *(Skipped(name, "not in topics", False) for name in "abcde"),
+        *(Skipped(name, "not in the property topics", False) for name in "abcde"),
         Skipped("__x", "internal topic", False),
         *(
             Skipped(name, "internal topic", False)
             for name in ("__consumer_offsets", "mm2-ferry-state.B.internal", "B.checkpoints.internal")
         ),
-        Skipped("y", "in topics.exclude, though topics names it", True),
-        Skipped("z", "not in topics, but it was copied before", True),
+        Skipped("y", "in the property topics.exclude, though topics names it", True),
+        Skipped("z", "not in the property topics, but it was copied before", True),
         Skipped("w", "ours, though topics names it", False),
         Skipped("topic heartbeats", "the cluster does not show it"),
     ]
     assert list(left_out_lines(skipped)) == [
-        "topic y is not copied: in topics.exclude, though topics names it",
-        "topic z is not copied: not in topics, but it was copied before",
-        "left out: 7 topics of the source: a, b, c and 2 more (not in topics); __x (internal topic); w (ours, though topics names it)",
+        "topic y is not copied: in the property topics.exclude, though topics names it",
+        "topic z is not copied: not in the property topics, but it was copied before",
+        (
+            "left out: 7 topics of the source: a, b, c and 2 more (not in the property topics); "
+            "__x (internal topic); w (ours, though topics names it)"
+        ),
     ]
     assert not list(left_out_lines(skipped[6:9]))

@@ -63,14 +63,14 @@ def test_identity_sees_cycles_of_heartbeats_only() -> None:
     assert str(rules.why_not("B.heartbeats")).startswith("cycle")
 
 
-@pytest.mark.parametrize(("replicated", "reason"), [("true", None), ("false", "not in topics")])
+@pytest.mark.parametrize(("replicated", "reason"), [("true", None), ("false", "not in the property topics")])
 def test_heartbeats_pass_the_filter_unless_switched_off(load_flows: LoadFlows, replicated: str, reason: str | None) -> None:
     """KIP-1089; a filter that wants them copies them all the same."""
     flow = load_flows("A->B.enabled = true", "topics = orders", f"A->B.heartbeats.replication.enabled = {replicated}")["A->B"]
     found = flow.topic_rules.select(["heartbeats", "C.heartbeats", "orders", "other"])
     skipped = {entry.topic: entry.reason for entry in found.skipped}
     assert skipped.get("heartbeats") == skipped.get("C.heartbeats") == reason
-    assert skipped["other"] == "not in topics"
+    assert skipped["other"] == "not in the property topics"
     wanted = load_flows("A->B.enabled = true", "topics = .*beats", f"heartbeats.replication.enabled = {replicated}")["A->B"]
     assert dict(wanted.topic_rules.select(["heartbeats"]).selected) == {"heartbeats": "A.heartbeats"}
 
@@ -84,13 +84,13 @@ def test_ferry_topics_never_pass(policy: ReplicationPolicy) -> None:
     ("include", "exclude", "name", "reason"),
     [
         (["a", "b.*"], [], "bcd", None),
-        (["a", "b.*"], [], "ab", "not in topics"),
-        ([".*"], ["b"], "b", "in topics.exclude"),
+        (["a", "b.*"], [], "ab", "not in the property topics"),
+        ([".*"], ["b"], "b", "in the property topics.exclude"),
         ([".*"], ["b"], "bb", None),
-        ([], [], "b", "not in topics"),
+        ([], [], "b", "not in the property topics"),
         (["a|b"], [], "b", None),
         ([r"[a-c]+\.x"], [], "abc.x", None),
-        (["b"], ["b"], "b", "in topics.exclude"),
+        (["b"], ["b"], "b", "in the property topics.exclude"),
     ],
 )
 def test_lists_of_expressions_match_whole_names(include: list[str], exclude: list[str], name: str, reason: str | None) -> None:
@@ -100,10 +100,14 @@ def test_lists_of_expressions_match_whole_names(include: list[str], exclude: lis
 def test_filters_of_groups_and_configs(load_flows: LoadFlows) -> None:
     flow = load_flows("A->B.enabled = true", "groups.exclude = connect-.*, b", "A->B.use.defaults.from = source")["A->B"]
     groups = flow.group_filter
-    assert [groups.why_not(name) for name in ("a", "b", "connect-x")] == [None, "in groups.exclude", "in groups.exclude"]
-    assert IncludeExclude("groups", ["a"], []).why_not("b") == "not in groups"
+    assert [groups.why_not(name) for name in ("a", "b", "connect-x")] == [
+        None,
+        "in the property groups.exclude",
+        "in the property groups.exclude",
+    ]
+    assert IncludeExclude("groups", ["a"], []).why_not("b") == "not in the property groups"
     configs = flow.config_property_filter
-    assert configs.why_not("min.insync.replicas") == "in config.properties.exclude"
+    assert configs.why_not("min.insync.replicas") == "in the property config.properties.exclude"
     # Broker names in MM2's default: the topic configs of nearly the same names are synced.
     assert configs.why_not("message.timestamp.after.max.ms") is None
     assert configs.should_replicate_source_default("retention.ms")

@@ -107,7 +107,7 @@ def test_acls_of_topics_as_under_mirror_maker(flow_of: FlowFactory, guarded: Pai
     assert "ferry.sync.acls.write=keep" in reasons[f"ACL User:alice ALLOW WRITE topic {topic} (literal) from *"]
     assert "ferry.sync.acls.prefixed=true" in reasons[f"ACL User:alice ALLOW READ topic {topic} (prefixed) from *"]
     assert "ferry.sync.acls.groups=true" in reasons[f"ACL User:alice ALLOW READ group g-{topic} (literal) from *"]
-    assert reasons["ACL User:alice ALLOW READ topic elsewhere (literal) from *"] == "not in topics"
+    assert reasons["ACL User:alice ALLOW READ topic elsewhere (literal) from *"] == "not in the property topics"
 
     again = sync_acls(SyncContext(flow))
     assert (again.changes, again.failed, again.counts["present"]) == ((), (), 3)

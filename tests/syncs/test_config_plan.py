@@ -58,7 +58,7 @@ def test_a_new_topic_gets_the_sources_defaults_when_the_flow_says_so() -> None:
 def test_a_new_topic_does_not_get_excluded_entries_and_they_are_named() -> None:
     assert creation_config({"min.insync.replicas": value("2")}, rules("min.insync.replicas")) == (
         {},
-        (("min.insync.replicas", "in config.properties.exclude: 2 at the source"),),
+        (("min.insync.replicas", "in the property config.properties.exclude: 2 at the source"),),
     )
 
 
@@ -181,7 +181,7 @@ def test_what_stays_different_is_named() -> None:
     }
     target = {name: value("1") for name in ("a", "b", "c", "e")}
     assert plan_configs(source, target, rules("a", "e")).left == (
-        ("a", "in config.properties.exclude: 2 at the source, 1 on the remote topic"),
+        ("a", "in the property config.properties.exclude: 2 at the source, 1 on the remote topic"),
         ("b", "in the file of a source broker only: 2 (in the broker's file) at the source, 1 on the remote topic"),
         ("c", "its value is hidden: (hidden) at the source, 1 on the remote topic"),
         ("d", "the target's brokers do not know it: 1 at the source"),

@@ -70,9 +70,10 @@ def test_remote_topics_follow_their_sources(
     assert kafka_configs(target_cluster) == before
     outcome = sync_configs(SyncContext(flow))
     assert changes(outcome) == wanted
-    assert (f"topic {remote[changed]} min.insync.replicas", "in config.properties.exclude: 2 at the source, 3 on the remote topic") in {
-        (skipped.what, skipped.reason) for skipped in outcome.skipped
-    }
+    assert (
+        f"topic {remote[changed]} min.insync.replicas",
+        "in the property config.properties.exclude: 2 at the source, 3 on the remote topic",
+    ) in {(skipped.what, skipped.reason) for skipped in outcome.skipped}
     assert outcome.counts == {"topics": 3, "topics_that_differ": 2}
     after = kafka_configs(target_cluster)
     assert after[remote[changed]] == {"retention.ms": "2000000", "min.insync.replicas": "3"}

@@ -79,7 +79,7 @@ def test_a_group_is_explained(
     assert f"not synced: it has 1 member on {flow.target.alias} (reader)" in shown
     with group_member(source_cluster, excluded, topic):
         obstacles = explain_group(flow, excluded).obstacles
-    assert obstacles == ("the group filter leaves it out: in groups.exclude",)
+    assert obstacles == ("the group filter leaves it out: in the property groups.exclude",)
     alias = flow.source.alias
     assert f"{alias} has no such group" in explain_group(flow, share_group).obstacles
     disabled = load_config(config_file()).flows[0]

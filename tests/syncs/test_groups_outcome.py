@@ -47,7 +47,7 @@ def test_a_group_with_anything_left_alone_or_failed_is_not_synced() -> None:
     ]
     groups = ("ahead", "busy", "came", "fine", "none", "refused, part", "unread", "up to date")
     found = tuple(entry for group in groups if group != "none" for entry in positions(group))
-    left_out = (GroupLeftOut("filtered", "not in groups"), GroupLeftOut("later", "not now", "GroupFailed"))
+    left_out = (GroupLeftOut("filtered", "not in the property groups"), GroupLeftOut("later", "not now", "GroupFailed"))
     translated = TranslatedGroups(groups, found, left_out)
     outcome = groups_outcome(FLOW, translated, results, {"unread": GroupFailed("no answer")})
     assert [(entry.name, entry.value) for entry in outcome.measurements] == [("groups-synced", 2), ("groups-not-synced", 6)]

@@ -47,7 +47,7 @@ def test_topics_are_created_and_grown(
 
     planned = sync_topics(SyncContext(flow, dry_run=True))
     assert planned.changes == (creation,)
-    assert (f"topic {remote} min.insync.replicas", "in config.properties.exclude: 1 at the source") in {
+    assert (f"topic {remote} min.insync.replicas", "in the property config.properties.exclude: 1 at the source") in {
         (skipped.what, skipped.reason) for skipped in planned.skipped
     }
     assert remote not in AdminClient(target_cluster.client_settings()).list_topics(timeout=10).topics

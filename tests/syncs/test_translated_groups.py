@@ -146,11 +146,11 @@ def test_every_group_and_partition_is_listed_with_its_reason(
     }
     assert positions[topic, 0].metadata.rstrip("\0") == "AgAAAaIj35AK"  # confluent-kafka sends the text's end too
     assert positions[topic, 2].problem == "the group has no offset there"
-    assert positions[other, 0].problem == "the flow does not copy the topic: not in topics"
+    assert positions[other, 0].problem == "the flow does not copy the topic: not in the property topics"
     assert [numbers(entry)[1:] for entry in said(found, at_end).values()] == [(100, 101, True), (20, 21, True), (0, 0, True)]
     assert positions[topic, 2].translation == Translation(0, Inexact.NO_OFFSET)
     reasons = {entry.group: entry.reason for entry in found.left_out}
-    assert (reasons[excluded], reasons[ahead]) == ("in groups.exclude", "not in groups")
+    assert (reasons[excluded], reasons[ahead]) == ("in the property groups.exclude", "not in the property groups")
     assert reasons[f"{plain}s"] == f"cluster {flow.source.alias} has no such group, though groups names it"
     named = translated_groups(flow, [ahead])
     assert [entry.translation.reason for entry in named.positions if entry.translation] == [
@@ -181,7 +181,7 @@ def test_every_group_and_partition_is_listed_with_its_reason(
     ]
     answer = CliRunner().invoke(app, ["translate", str(path), "--flow", flow.name])
     assert answer.exit_code == 0
-    assert f"group {excluded}: left out: in groups.exclude" in answer.stderr.replace("\n", " ")
+    assert f"group {excluded}: left out: in the property groups.exclude" in answer.stderr.replace("\n", " ")
 
 
 def test_metadata_that_may_count_offsets_are_kept_only_where_offsets_do_not_shift(

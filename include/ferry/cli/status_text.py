@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
@@ -33,14 +34,16 @@ def status_parts(found: FlowStatus, *, every: bool, now: float) -> Iterator[Part
 
 
 def _table(rows: Iterable[PartitionStatus], errors: Mapping[tuple[str, int], str], *, every: bool) -> Table:
-    """`every`: with positions. The end of a partition is its position and what is behind it; so few columns fit 60 characters."""
-    columns = ["partition", "position", "behind", "size", "oldest", "headroom", "note"]
+    """`every`: with positions. The end of a partition is its position and what is behind it; so few columns fit 60 characters.
+
+    Sizes are not known before the flow has copied something, and notes are rare: such a column is left out.
+    """
+    rows = list(rows)
+    columns = ("partition", "position", "behind", "size", "oldest", "headroom", "note")
     cells = [(f"{entry.topic}-{entry.partition}", entry.position, *_cells(entry, errors)) for entry in rows]
-    if not any(row[-1] for row in cells):
-        columns, cells = columns[:-1], [row[:-1] for row in cells]
-    if not every:
-        columns, cells = [columns[0], *columns[2:]], [(row[0], *row[2:]) for row in cells]
-    return Table("", tuple(columns), cells)
+    sizes, notes = any(entry.lag_bytes >= 0 for entry in rows), any(row[-1] for row in cells)
+    told = (True, every, True, sizes, True, True, notes)
+    return Table("", tuple(compress(columns, told)), [tuple(compress(row, told)) for row in cells])
 
 
 def _tells(entry: PartitionStatus, errors: Mapping[tuple[str, int], str]) -> bool:

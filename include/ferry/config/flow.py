@@ -39,7 +39,7 @@ def named_configs() -> tuple[Path, ...]:
 
 
 # Commands that need no more than the config and the flow, where a text names one without them.
-_BARE = re.compile(r"\bferry (ack-loss|acls|ledger|plan|status|verify)\b")
+_BARE = re.compile(r"\bferry (ack-loss|acls|ledger|plan|run|status|verify)\b")
 
 
 def flow_command(name: str, flow: str, config: Path | str) -> str:

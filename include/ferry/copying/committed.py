@@ -57,7 +57,7 @@ class Progress:
             done = f"{self.records:,} of {count_of(self.records + self.left, 'record')} ({int(100 * self.share)}%)"
         done += "" if self.bytes_rate is None else f", {self.bytes_rate / 1e6:,.1f} MB/s"
         if self.follows:
-            told = [done, *([] if self.behind is None else [f"{self.behind:,.1f} s behind"])]
+            told = [done, *([] if self.behind is None else [f"records are on the target after {self.behind:,.1f} s"])]
             told += [] if self.since is None else [f"the newest records were committed {self.since:,.1f} s ago"]
             return f"following: {'; '.join(filter(None, told)) or 'nothing was committed in the last minute'}"
         told = [done + (f", about {span(max(1.0, self.left / self.rate))} left" if self.left and self.rate else "")]

@@ -17,7 +17,7 @@ TOPICS_NAMED = 5
 class Missing:
     """Upstream `[start, end)` of a partition. `first_time`: of its first record in ms, -1: not known.
 
-    `obstacle`: why Ferry refuses a backfill.
+    `obstacle`: why Ferry refuses a backfill. `kept_seconds`: how long the source keeps a record (None: it drops none by time).
     """
 
     topic: str
@@ -26,6 +26,12 @@ class Missing:
     end: int
     first_time: int = -1
     obstacle: str = ""
+    kept_seconds: float | None = None
+
+    @property
+    def dropped_at(self) -> float | None:
+        """When the source may drop its first record, in seconds since the epoch. None: never by time, or not known."""
+        return None if self.kept_seconds is None or self.first_time < 0 else self.first_time / 1000 + self.kept_seconds
 
     @property
     def closable(self) -> bool:

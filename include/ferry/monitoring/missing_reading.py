@@ -6,6 +6,7 @@ of each gap, within a limit of time. A gap that could not be read in time counts
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import zip_longest
 
 from ferry.clusters.internal_reader import InternalTopicReader
@@ -26,8 +27,10 @@ Gap = tuple[TopicPartition, Range]
 First = tuple[int, int]
 
 
-def read_missing(flow: Flow, facts: Iterable[PartitionFacts], gaps: Gaps) -> tuple[Missing, ...]:
-    """What is missing by the ledger's `gaps`, in order. Asks the source only if there are gaps."""
+def read_missing(
+    flow: Flow, facts: Iterable[PartitionFacts], gaps: Gaps, kept: Mapping[TopicPartition, float | None]
+) -> tuple[Missing, ...]:
+    """What is missing by the ledger's `gaps`, in order. Asks the source only if there are gaps. `kept`: as Missing's `kept_seconds`."""
     is_heartbeats = flow.is_heartbeats
     known = {entry.key: entry for entry in facts if not is_heartbeats(entry.topic)} if gaps else {}
     found = [(key, gap) for key, entry in known.items() for gap in gaps_of(entry, gaps)]
@@ -37,7 +40,8 @@ def read_missing(flow: Flow, facts: Iterable[PartitionFacts], gaps: Gaps) -> tup
         firsts = first_records(flow, found[:GAPS_LOOKED_AT], time.monotonic() + LOOK_SECONDS)
     except ClusterUnreachable:  # a right is missing
         firsts = {}
-    return tuple(_missing(found, firsts, {key for key, entry in known.items() if entry.compacted}))
+    missing = _missing(found, firsts, {key for key, entry in known.items() if entry.compacted})
+    return tuple(replace(entry, kept_seconds=kept.get(TopicPartition(entry.topic, entry.partition))) for entry in missing)
 
 
 def gaps_of(facts: PartitionFacts, gaps: Gaps) -> Iterator[Range]:

@@ -169,7 +169,8 @@ def read_flow(flow: Flow) -> tuple[FlowStatus, FlowSnapshot, tuple[Receipt, ...]
     seen, status = _seen(flow, for_a_run=False)
     found = read_losses(flow, seen.state.flow.losses if seen.state.flow else None)
     losses = tuple(loss_report(loss) for loss in unacknowledged(found.losses, seen.state))
-    return replace(status, losses=losses, missing=read_missing(flow, seen.facts, found.gaps)), seen, found.losses
+    kept = {TopicPartition(entry.topic, entry.partition): entry.retention_seconds for entry in status.partitions}
+    return replace(status, losses=losses, missing=read_missing(flow, seen.facts, found.gaps, kept)), seen, found.losses
 
 
 def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan | None = None) -> FlowStatus:

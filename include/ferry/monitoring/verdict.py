@@ -7,7 +7,7 @@ healthy. The verdict holds every reason, the worst first, so that no reason hide
 is paused or queued.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
@@ -31,7 +31,7 @@ from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.lag import Lag
 from ferry.monitoring.limits import RUN_NOW, BrokenLimit, step_of
-from ferry.monitoring.missing import backfill_command, missing_by_topic
+from ferry.monitoring.missing import Missing, backfill_command, missing_by_topic
 from ferry.monitoring.runs import UNDER_WAY, ago, could_not_reach, failed_syncs, seconds_since, whole_problem
 from ferry.monitoring.signs import Signs
 
@@ -288,15 +288,28 @@ def _missing(signs: Signs, now: float) -> Iterator[Reason]:
     text = f"{count_of(sum(topics.values()), 'record')} missing in {count_of(len(topics), 'topic')}"
     obstacle = next((entry.obstacle for entry in signs.missing if entry.obstacle), "their times could not be read: try again")
     command = backfill_command(flow_command("backfill", signs.flow, signs.config), signs.missing, now)
-    text = f"{text}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED})"
+    text = f"{text}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED}{_dropped(signs.missing, now)})"
     yield Reason(Health.MISSING, text, command or obstacle, Step.BACKFILL if command else None)
+
+
+def _dropped(missing: Iterable[Missing], now: float) -> str:
+    """When the source drops the first of them."""
+    first = min((entry.dropped_at for entry in missing if entry.dropped_at is not None), default=None)
+    if first is None:
+        return ""
+    return f"; the source drops the first of them in {span(first - now)}" if first > now else "; the source may drop them at any moment"
 
 
 def _idle(signs: Signs, now: float) -> Iterator[Reason]:
     """No run comes, or none ever came."""
     newest = signs.newest_run
     if signs.paused:
-        yield Reason(Health.PAUSED, "its DAG is paused, so no run starts", "unpause the DAG in Airflow", Step.UNPAUSE)
+        yield Reason(
+            Health.PAUSED,
+            "its DAG is paused, so no run starts",
+            "unpause the DAG in Airflow: runs then start by its schedule",
+            Step.UNPAUSE,
+        )
     begins = newest is not None and _goes_on(newest) and seconds_since(newest, now) < SILENT_SECONDS
     if not (signs.ran or signs.last_run is not None or begins):
         yield Reason(Health.NEVER_RAN, "nothing was copied yet", _RUN, Step.RUN)
@@ -348,7 +361,7 @@ _JUDGES: tuple[Callable[[Signs, float], Iterator[Reason]], ...] = (
 _NOTHING_LEFT = "nothing is left to copy; ferry status also looks for records that a seed left out"
 _BY_SEED = "ferry seed set the positions past them; a backfill copies them, and nothing twice"
 _LAST_RUN = "the last run "
-_RUN = "start a run now"
+_RUN = "start a run now, in Airflow or with ferry run"
 _READ_LOG = f"read the log of that task in Airflow; if what it names is over, {_RUN}"
 _FREE_GROUPS = "stop its members there, and the next sync writes it; if they belong there, leave the group out with groups.exclude"
 _RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb if it is set"

@@ -34,8 +34,8 @@ class IncludeExclude:
 
     def why_not(self, name: str) -> str | None:
         if not self._include.fullmatch(name):
-            return f"not in {self._key}"
-        return f"in {self._key}.exclude" if self._exclude.fullmatch(name) else None
+            return f"not in the property {self._key}"
+        return f"in the property {self._key}.exclude" if self._exclude.fullmatch(name) else None
 
 
 class DefaultConfigPropertyFilter:
@@ -46,7 +46,7 @@ class DefaultConfigPropertyFilter:
         self._source_defaults = use_defaults_from == "source"
 
     def why_not(self, name: str) -> str | None:
-        return "in config.properties.exclude" if self._exclude.fullmatch(name) else None
+        return "in the property config.properties.exclude" if self._exclude.fullmatch(name) else None
 
     def should_replicate_source_default(self, name: str) -> bool:  # noqa: ARG002 - the same answer for every name, as in MM2
         return self._source_defaults

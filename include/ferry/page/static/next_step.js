@@ -12,7 +12,8 @@ const address = (place) => `${location.pathname}?${new URLSearchParams(Object.en
 /** A link to another place of the page. */
 export const To = ({ go, place, children }) => html`<a href=${address(place)} onClick=${(event) => (event.preventDefault(), go(place))}>${children}</a>`;
 
-const RUN = "start a run now";
+// The button says it.
+const RUN = "start a run now, in Airflow or with ferry run";
 
 function Backfills({ flow, go }) {
   const topics = flow.missing.filter((one) => one.closable);
@@ -25,7 +26,7 @@ const words = (flow) => (flow.command ? flow.next_step.replaceAll(flow.command, 
 
 const WAYS = {
   // The view of runs has this button already.
-  run: ({ flow, again, view }) => (flow.may_trigger && view !== "runs" ? html`${flow.next_step === RUN ? "" : words(flow)}<${Start} dag=${flow.dag_id} name="Run now" note="Started from the Ferry page" ended=${again} />` : words(flow)),
+  run: ({ flow, again, view }) => (flow.may_trigger && view !== "runs" ? html`${words(flow).replace(RUN, "").replace(/^: /, "")}<${Start} dag=${flow.dag_id} name="Run now" note="Started from the Ferry page" ended=${again} />` : words(flow)),
   backfill: Backfills,
   verify: ({ flow, go }) => html`${words(flow)} <button onClick=${() => go({ flow: flow.flow, view: "verify" })}>See the differences</button>`,
   "ack-loss": ({ flow, go, view }) => html`${words(flow)} ${view !== "runs" && html`<button onClick=${() => go({ flow: flow.flow, view: "runs" })}>See what is lost</button>`}`,

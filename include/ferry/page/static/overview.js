@@ -112,9 +112,9 @@ function Card({ flow, go, again }) {
     <${Trouble} document=${flow.problem ? flow : null} again=${again} />
     <${Live} flow=${flow} again=${again} />
     <${Why} flow=${flow} reasons=${reasons} go=${go} again=${again} />
-    <dl class=${`tiles ${gone ? "old" : ""} ${reasons.length && !totals?.lag_records ? "aside" : ""}`}>
+    <dl class=${`tiles ${gone ? "old" : ""} ${reasons.length ? "after" : ""}`}>
       ${totals && html`<${Tile} name="Behind" exactly=${records(totals.lag_records, exact)} alarming=${flow.health === "lagging"}>${waits(flow, totals.lag_records)}<//>`}
-      ${totals?.lag_records > 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>
+      ${totals?.lag_records > 0 && html`${totals.lag_bytes >= 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>`}
         <${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>
         <${Tile} name="Headroom" exactly="Time until the source drops records that are not copied yet">${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)}<//>`}
       ${(run || flow.read_at) && html`<${Tile} name=${run?.state === "following" ? "Following since" : "Last run"}>${run?.state === "following" ? html`<${When} at=${run.started} />` : run ? html`<${When} at=${run.finished || run.started} /> <small><${Outcome} run=${run} />${run.records > 0 && `, ${records(run.records)} copied`}${alsoFailed(run)}</small>` : "No run yet"}<//>`}
