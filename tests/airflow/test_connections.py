@@ -12,7 +12,8 @@ import pytest
 
 pytestmark = pytest.mark.airflow
 
-ASK = "from ferry.airflow.connections import connection_lookup; found = connection_lookup()('kafka_a'); print(found.host, found.password)"
+ASK = "from ferry.airflow.connections import connection_lookup; found = connection_lookup()('kafka_a'); "
+ASK += "from airflow.sdk._shared.secrets_masker import redact; print(found.host, found.password, redact(found.password))"
 
 
 @pytest.mark.long
@@ -27,4 +28,4 @@ def test_a_driver_of_a_task_reads_a_secrets_backend(tmp_path: Path) -> None:
         "AIRFLOW__SECRETS__BACKEND_KWARGS": json.dumps({"connections_file_path": str(connections)}),
     }
     done = subprocess.run([sys.executable, "-c", ASK], env=inherited, capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines()[-1:] == ["a1 s3cret"], done.stderr[-2000:]
+    assert done.stdout.splitlines()[-1:] == ["a1 s3cret ***"], done.stderr[-2000:]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ferry.airflow.doctor_facts import told
+from ferry.airflow.doctor_facts import names_ferry, told
 
 pytestmark = pytest.mark.airflow
 
@@ -74,6 +74,13 @@ def test_an_airflow_from_its_directory_to_its_first_dag(tmp_path: Path) -> None:
     assert "paused" not in found
     assert found["last run"]["fix"] == "airflow dags trigger ferry.A.B"
     assert "airflow standalone" in found["next"], "no process runs yet"
+
+
+def test_what_cannot_be_read_is_no_dag_file(tmp_path: Path) -> None:
+    (tmp_path / "directory.py").mkdir()
+    (tmp_path / "link.py").symlink_to("nowhere")
+    (tmp_path / "flows.py").write_text("from ferry.airflow.dags import flows; flows()")
+    assert [file.name for file in sorted(tmp_path.iterdir()) if names_ferry(file)] == ["flows.py"]
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from tests.airflow.test_alerts import REFERENCE, context, raised
@@ -39,13 +41,15 @@ def fails(problem: FerryError, task: str = "plan_run", **facts: Any) -> list[str
     return told_by(lambda: alerts.on_failure(REFERENCE)({**context(raised(problem), task, **facts), "dag_run": run()}))
 
 
-def succeeds(task: str = "plan_run", **facts: Any) -> list[str]:
-    return told_by(lambda: alerts.on_success(REFERENCE)({**context(None, task), "dag_run": run(**facts)}))
+def succeeds(task: str = "plan_run", params: Mapping[str, Any] | None = None, **facts: Any) -> list[str]:
+    given = {**context(None, task), "dag_run": run(**facts), "params": params or {}}
+    return told_by(lambda: alerts.on_success(REFERENCE)(given))
 
 
-def run(*, minutes_ago: float = 0.0, run_type: str = "scheduled", waited: float = 0.0) -> Any:
+def run(*, minutes_ago: float = 0.0, run_type: str = "scheduled", waited: float = 0.0, clear_number: int = 0) -> Any:
     start = datetime.now(UTC) - timedelta(minutes=minutes_ago)
-    return SimpleNamespace(run_type=run_type, start_date=start, run_after=start - timedelta(minutes=waited))
+    after = start - timedelta(minutes=waited)
+    return SimpleNamespace(run_type=run_type, start_date=start, run_after=after, clear_number=clear_number)
 
 
 def told_by(act: Any) -> list[str]:
@@ -100,12 +104,32 @@ def test_a_try_that_helped_resolves_the_warning_about_the_first() -> None:
     ({"minutes_ago": 0.1}, []),
     ({"minutes_ago": 0.1, "waited": 5}, []),
     ({"minutes_ago": 0.1, "waited": 5, "run_type": "manual"}, ["resolved ferry.alert.deadline.seconds"]),
+    ({"minutes_ago": 0.1, "waited": 5, "run_type": "manual", "clear_number": 1}, []),
 ])  # fmt: skip
 def test_a_run_that_ends_late_resolves_its_deadline(facts: dict[str, Any], told: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert succeeds("plan_run", **facts) == []
     assert succeeds("report_outcome", **facts) == told
     monkeypatch.setattr(alerts, "AIRFLOW", (3, 1))  # it has sent none
     assert succeeds("report_outcome", **facts) == []
+
+
+@pytest.mark.parametrize("task", ["prepare_topics", "report_outcome"])
+@pytest.mark.parametrize(
+    "facts", [{"params": {"dry_run": True}}, {"params": {"topics": ["t"]}}, {"params": {"bound": "interval"}}, {"run_type": "backfill"}]
+)
+def test_a_run_that_does_not_do_all_resolves_nothing(task: str, facts: dict[str, Any]) -> None:
+    for failing in (task, "copy_records"):
+        assert fails(NotAuthorized("x"), failing) == ["NotAuthorized"]
+    assert succeeds(task, **facts) == []
+    assert "resolved NotAuthorized" in succeeds(task)
+
+
+def test_nothing_is_resolved_that_would_be_resolved_again(variables: Variables, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fails(NotAuthorized("x")) == ["NotAuthorized"]
+    with monkeypatch.context() as refused:
+        refused.setattr(variables, "delete", MagicMock(side_effect=RuntimeError))
+        assert succeeds() == []
+    assert succeeds() == ["resolved NotAuthorized"]
 
 
 def test_alerts_are_sent_although_nothing_can_be_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

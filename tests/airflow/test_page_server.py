@@ -75,7 +75,7 @@ def test_a_missing_connection_is_told_where_the_flow_is_shown(
     flows = ServerFlows()
     assert [facts.flow for facts in flows.known().flows] == ["A->B"]
     assert flows.known().problem is None
-    with pytest.raises(ConfigError, match="Airflow connection nowhere cannot be read"):
+    with pytest.raises(ConfigError, match="Airflow connection nowhere was not found"):
         flows.resolve("A->B")
 
 

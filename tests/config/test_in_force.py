@@ -77,6 +77,8 @@ def test_a_secret_is_shown_only_as_the_reference_to_it(tmp_path: Path) -> None:
     "line",
     [
         f"A.sasl.oauthbearer.token.endpoint.url = https://x:{SECRET}@idp/token",
+        f"A.sasl.oauthbearer.token.endpoint.url = https://x:a@{SECRET}/b@idp/token",
+        f"A.sasl.oauthbearer.token.endpoint.url = https://idp/token?scope=all&token={SECRET}",
         f"A->B.ferry.message.handler.args = {SECRET}",
         f"A->B.topic.filter.api.key = {SECRET}",
     ],

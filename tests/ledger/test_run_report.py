@@ -34,12 +34,6 @@ def test_totals_are_sums_over_partitions() -> None:
     assert totals == {"records": 20, "bytes": 1000, "seconds": 9.0, "cpu_seconds": 0.0}
 
 
-def test_a_run_took_the_time_from_its_first_try_to_the_end_of_its_last() -> None:
-    assert replace(CLEAN, seconds=9.0004).took == 9.0004
-    assert replace(CLEAN, finished="2026-01-01T00:05:00+00:00").took == 300.0
-    assert replace(CLEAN, started="", finished="", seconds=2.0).took == 2.0
-
-
 def test_the_document_names_every_counter_of_a_partition_in_one_order() -> None:
     """Readers of the JSON document, and whoever compares two as text, rely on it."""
     delays = MinMeanMax(1, 2.5, 4, 18), MinMeanMax(5, 6.5, 8, 18)

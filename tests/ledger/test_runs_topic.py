@@ -91,6 +91,22 @@ def test_the_result_of_a_try_that_a_later_one_fenced_is_not_that_of_the_run() ->
         assert folded([*records, RunResult("r", UNTIL, 1.0, 1.0, began=began)]).result is not None
 
 
+def test_a_run_took_the_time_of_all_its_tries() -> None:
+    first, second, third = (f"2026-01-01T00:{minute:02}:00+00:00" for minute in (0, 5, 40))
+    found = RunRecords()
+    for record, seconds in (
+        (RunOpened("r", first, "latest"), 0.0),
+        (RunOpened("r", second, "latest"), 300.0),  # the first try left no result
+        (RunResult("r", UNTIL, 60.0, 1.0, began=second), 360.0),
+        (RunResult("r", UNTIL, 61.0, 1.0, began=second), 361.0),  # it was sent twice
+        (RunResult("r", UNTIL, 9.0, 1.0, began=first), 361.0),  # it lived still
+        (RunOpened("r", third, "latest"), 361.0),
+        (RunResult("r", UNTIL, 2.0, 1.0, began=third), 363.0),
+    ):
+        found = fold_run_record(found, encode_run_record(record)[1], "")
+        assert found.seconds == seconds
+
+
 def seconds_since(monkeypatch: pytest.MonkeyPatch, *written: tuple[int, RunOpened | RunResult | RunSync | RunSummary]) -> dict[str, float]:
     """Since the last run of topics t and u, if the runs topic has these records, each so many seconds old."""
     records = []

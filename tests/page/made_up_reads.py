@@ -17,13 +17,14 @@ from ferry.clusters.open_transactions import OpenTransaction
 from ferry.clusters.partitions import TopicPartition
 from ferry.config import load_config
 from ferry.config.in_force import InForce
+from ferry.copying.committed import Committed
 from ferry.copying.last_stable_lag import LastStableLag
 from ferry.copying.plan import PartitionFacts
 from ferry.ledger.counters import ONE_TRANSACTION, Counters
 from ferry.ledger.receipts import REFUSED, Receipt, ReceiptKind, encode_receipt
 from ferry.ledger.run_report import LossReport, PartitionFailure, Skipped
 from ferry.ledger.run_summary import RunLag, RunSummary, encode_run_part
-from ferry.ledger.runs_topic import RunOpened, encode_run_record
+from ferry.ledger.runs_topic import RunOpened, encode_run_record, follows
 from ferry.ledger.sync_outcome import Change, SyncOutcome
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.missing import COMPACTED
@@ -169,7 +170,10 @@ def progress(run: RunOpened, commits: Iterable[Receipt] = (), *, over: bool = Fa
         InternalRecord(0, number, at, *encode_receipt(replace(entry, run_id=run.run_id)))
         for number, (at, entry) in enumerate(zip(moments, commits, strict=True))
     ]
-    found: dict[str, Any] = json.loads(json.dumps(progress_of(run, records, "cluster B: topic ledger", now, over=over)))
+    committed = Committed(follows=follows(run, now))
+    found: dict[str, Any] = json.loads(
+        json.dumps(progress_of(run, records, "cluster B: topic ledger", now, over=over, committed=committed))
+    )
     return found
 
 

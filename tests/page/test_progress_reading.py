@@ -12,6 +12,7 @@ import pytest
 from tests.page import made_up_reads as made_up
 
 from ferry.clusters.internal_reader import InternalRecord
+from ferry.ledger.receipts import encode_receipt
 from ferry.ledger.runs_topic import RunOpened, RunRecords, RunResult
 from ferry.monitoring.runs import DagRunFacts
 from ferry.page import documents, progress_reading
@@ -99,25 +100,7 @@ def test_the_newest_run_is_read_or_one_that_follows_again_after_one_that_has_end
     going, done = RunRecords(opened=named("a", RUN)), RunRecords(opened=named("b", RUN), result=ENDED)
     follower, late = RunRecords(opened=named("c", FOLLOWS)), RunRecords(opened=named("d", FOLLOWS, follow_until=made_up.iso(1)))
 
-    class Ledger:
-        def __init__(self, _: object) -> None: ...
-
-        def __enter__(self) -> Ledger:
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
-
-        def offsets_at(self, *_: object) -> str:
-            return "the last minute"
-
-        def read(self, _: str, since: object, *, complete: bool) -> list[InternalRecord]:
-            assert not complete
-            reads.append(since)
-            return []
-
-    reads: list[object] = []
-    flow: Any = SimpleNamespace(ledger_topic="ledger", target=SimpleNamespace(alias="B"))
-    monkeypatch.setattr(progress_reading, "InternalTopicReader", Ledger)
+    reads = ledger_with(monkeypatch)
     for runs, found in (
         ([], None),
         ([done], ("b", True)),
@@ -129,9 +112,51 @@ def test_the_newest_run_is_read_or_one_that_follows_again_after_one_that_has_end
     ):
         known = {run.opened.run_id: run for run in runs if run.opened is not None}
         monkeypatch.setattr(progress_reading, "read_recent_runs", lambda _, known=known: known)
-        document = read_progress(flow)
+        document = read_progress(A_TO_B)
         assert (document and (document["run_id"], document["over"])) == (found or {}), known
     assert reads == [{0: 7}, {0: 7}, {0: 7}, "the last minute", {0: 7}, {0: 7}], "nothing of a flow that never ran"
+
+
+def test_each_look_reads_on_where_the_last_one_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [
+        InternalRecord(0, 7 + number, 1_000, *encode_receipt(replace(receipt, run_id="a"))) for number, receipt in enumerate(COMMITS[:3])
+    ]
+    reads = ledger_with(monkeypatch, records[:1], records[1:], [])
+    known = {"a": RunRecords(opened=named("a", RUN))}
+    monkeypatch.setattr(progress_reading, "read_recent_runs", lambda _: known)
+    assert [read_progress(A_TO_B)["progress"]["records"] for _ in range(3)] == [1_000, 3_000, 3_000]
+    assert reads == [{0: 7}, {0: 8}, {0: 10}]
+    monkeypatch.setattr(progress_reading, "read_recent_runs", lambda _: {**known, "b": RunRecords(opened=named("b", RUN))})
+    assert read_progress(A_TO_B)["progress"]["records"] == 0
+    assert reads[-1] == {0: 7}
+
+
+def ledger_with(monkeypatch: pytest.MonkeyPatch, *parts: list[InternalRecord]) -> list[object]:
+    """A ledger that gives one of these at each read; where the reads begin."""
+    reads, left = list[object](), iter(parts)
+
+    class Ledger:
+        def __init__(self, _: object) -> None: ...
+
+        def __enter__(self) -> Ledger:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def offsets_at(self, *_: object) -> str:
+            return "the last minute"
+
+        def read(self, _: str, since: Any, *, complete: bool) -> list[InternalRecord]:
+            assert not complete
+            reads.append(since if isinstance(since, str) else {**since})
+            return next(left, [])
+
+    monkeypatch.setattr(progress_reading, "InternalTopicReader", Ledger)
+    monkeypatch.setattr(progress_reading, "_known", {})
+    return reads
+
+
+A_TO_B: Any = SimpleNamespace(name="A->B", ledger_topic="ledger", target=SimpleNamespace(alias="B"))
 
 
 def named(run_id: str, run: RunOpened, **more: Any) -> RunOpened:

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from ferry.airflow.flows import FlowReference, settings_of
 from ferry.airflow.open_alerts import resolved, tell
+from ferry.airflow.params import run_params
 from ferry.airflow.tasks import EarlierTaskFailed, JobFailed
 from ferry.airflow.versions import AIRFLOW, FIRST_WITH_DEADLINES, with_deadline
 from ferry.alerting.alert import Alert, AlertKind, Severity
@@ -52,13 +53,17 @@ def on_failure(flow: FlowReference) -> Callback:
 
 
 def on_success(flow: FlowReference) -> Callback:
-    """The callback for a task of the flow that succeeded. If the report finds nothing wrong, neither is anything wrong with the copy."""
+    """The callback for a task of the flow that succeeded. If the report finds nothing wrong, neither is anything wrong with the copy.
+
+    Only a run that copies all of the flow shows that something is over.
+    """
 
     def nothing_found(settings: AlertSettings, context: Mapping[str, Any]) -> None:
         task, run_id = context["ti"], str(context["run_id"])
-        if task.task_id != ANNOUNCE_TASK:  # it tells by itself what it found, and succeeds
+        whole = run_params(context).whole and context["dag_run"].run_type != "backfill"
+        if whole and task.task_id != ANNOUNCE_TASK:  # it tells by itself what it found, and succeeds
             tell(settings, task, run_id, (), is_all=True)
-        if task.task_id == REPORT_TASK:
+        if whole and task.task_id == REPORT_TASK:
             tell(settings, task, run_id, (), is_all=True, task_id=COPY_TASK)
         _tell_late_end(flow, settings, context)
 
@@ -173,12 +178,13 @@ def _late(flow: str, settings: AlertSettings, run_id: str, url: str) -> Alert:
 def _tell_late_end(flow: FlowReference, settings: AlertSettings, context: Mapping[str, Any]) -> None:
     """With the report a run ends. If that is after its deadline, deadline_missed has sent an alert.
 
-    A task does not learn when its run was queued. People queue one when they trigger it; Airflow starts the others at once, as a rule.
+    A task does not learn when its run was queued. People queue one when they trigger it; Airflow starts the others at once, as a rule, also
+    those that somebody has run again.
     """
     task, run, run_id = context["ti"], context["dag_run"], str(context["run_id"])
     if task.task_id != REPORT_TASK or settings.deadline_seconds is None or AIRFLOW < FIRST_WITH_DEADLINES:
         return
-    queued = run.run_after if run.run_type == "manual" else run.start_date
+    queued = run.run_after if run.run_type == "manual" and not run.clear_number else run.start_date
     if datetime.now(UTC) - queued > timedelta(seconds=settings.deadline_seconds):
         url = str(task.log_url)
         deliver(settings, [resolved(_late(flow.name, settings, run_id, url), run_id, url)])

@@ -17,11 +17,14 @@ _ENVIRONMENT = "airflow.secrets.environment_variables.EnvironmentVariablesBacken
 def connection_fields(name: str) -> ConnectionFields:
     """The Airflow connection with this id, of the secrets backend for workers or of the environment. Not for parsing DAG files."""
     from airflow.configuration import initialize_secrets_backends  # noqa: PLC0415 - slow to load, and few flows use connections
+    from airflow.sdk.log import mask_secret  # noqa: PLC0415 - likewise
 
     backends = initialize_secrets_backends([_ENVIRONMENT])
     found = next((found for backend in backends if (found := backend.get_connection(name)) is not None), None)
     if found is None:
         raise LookupError(name)
+    for secret in filter(None, (found.password, found.extra, found.extra_dejson)):  # as Airflow does when a task asks it for a connection
+        mask_secret(secret)
     return ConnectionFields(found.host, found.port, found.login, found.password, found.extra_dejson)
 
 

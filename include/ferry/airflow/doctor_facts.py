@@ -38,8 +38,7 @@ PLACES = {"EnvironmentVariablesBackend": "the environment of this shell", "Metas
 def airflow_facts() -> AirflowFacts:
     bundles = DagBundlesManager().get_all_dag_bundles()  # type: ignore[no-untyped-call]  # it has no annotations
     folders = {bundle.name: Path(bundle.path) for bundle in bundles if isinstance(bundle, LocalDagBundle)}
-    python = [(name, file) for name, folder in folders.items() for file in sorted(folder.rglob("*.py"))]
-    files = {str(file): name for name, file in python if NAMES_FERRY in file.read_text(encoding="utf-8", errors="replace")}
+    files = {str(file): name for name, folder in folders.items() for file in sorted(folder.rglob("*.py")) if names_ferry(file)}
     facts = AirflowFacts(home=AIRFLOW_HOME, folder=str(next(iter(folders.values()), "")), files=files)
     try:
         seen = copying_dags(ferry_dags())
@@ -58,6 +57,14 @@ def airflow_facts() -> AirflowFacts:
         )
     except SQLAlchemyError as problem:
         return replace(facts, problem=f"the database does not answer: {str(getattr(problem, 'orig', problem)).splitlines()[0]}")
+
+
+def names_ferry(file: Path) -> bool:
+    """False for what cannot be read: a directory, a link to nothing, a file of somebody else."""
+    try:
+        return NAMES_FERRY in file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
 
 
 def told(trace: str) -> str:

@@ -7,7 +7,7 @@ task that died. It is there only while an alert is open. If it cannot be read or
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -34,17 +34,23 @@ def tell(settings: AlertSettings, task: Any, run_id: str, found: Iterable[Alert]
     new = {alert.key: alert for alert in found}
     before = _tried(lambda: _read(place)) or {}
     over = [alert for key, alert in before.items() if key not in new] if is_all else []
-    deliver(settings, [*(resolved(alert, run_id, str(task.log_url)) for alert in over), *new.values()])
     left = new if is_all else {**before, **new}
-    if left:
-        _tried(lambda: Variable.set(place, list(map(asdict, left.values())), serialize_json=True))
-    elif before:
-        _tried(lambda: Variable.delete(place))
+    kept = _tried(lambda: _keep(place, left)) if left or before else None
+    ended = [resolved(alert, run_id, str(task.log_url)) for alert in over] if kept else []  # else the next run would say it again
+    deliver(settings, [*ended, *new.values()])
 
 
 def resolved(alert: Alert, run_id: str, url: str) -> Alert:
     """That the alert is over, as the run with this id found."""
     return replace(alert, resolved=True, message=f"resolved: {alert.message}", next_step="", run_id=run_id, url=url)
+
+
+def _keep(place: str, alerts: Mapping[str, Alert]) -> bool:
+    if alerts:
+        Variable.set(place, list(map(asdict, alerts.values())), serialize_json=True)
+    else:
+        Variable.delete(place)
+    return True
 
 
 def _read(place: str) -> dict[str, Alert]:

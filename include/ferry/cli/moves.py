@@ -80,7 +80,7 @@ class Call:
         """The report of one copy without syncs."""
         from ferry.pipeline.run import copied
 
-        return copied(flow, request, lambda run: copy_records(self.config, run, self.master), show_changes)
+        return copied(flow, request, lambda run: copy_records(self.config, run, self.master, as_json=self.as_json), show_changes)
 
     def confirm(self, plan: RecoveryPlan) -> Confirmation:
         """Show the plan and ask for confirmation. RecoveryStopped when the person says no. A dry run or rehearsal ends here."""

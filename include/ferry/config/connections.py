@@ -59,9 +59,13 @@ def read_connection(entry: Entry, lookup: Lookup | None, problems: Problems) -> 
         return None
     try:
         fields = lookup(name)
-    except Exception as problem:  # noqa: BLE001 - a look-up may raise anything; its text may hold the URI
+    except LookupError:
         where = f"in the environment (AIRFLOW_CONN_{name.upper()}) or in the secrets backend, not in Airflow's database"
-        problems.add(f"Airflow connection {name} cannot be read ({type(problem).__name__}): define it {where}", entry)
+        problems.add(f"Airflow connection {name} was not found: define it {where}", entry)
+        return None
+    except Exception as problem:  # noqa: BLE001 - a look-up may raise anything; its text may hold the URI
+        remedy = "see whether the secrets backend answers, and whether the connection is written correctly"
+        problems.add(f"Airflow connection {name} cannot be read ({type(problem).__name__}): {remedy}", entry)
         return None
     texts = _translated(entry, fields, problems)
     for known, text in texts.items():

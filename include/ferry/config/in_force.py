@@ -20,8 +20,8 @@ from ferry.config.secret import HIDDEN, Secret
 from ferry.config.sources import ClientRole, Pair, Setting, Sources
 
 OF_CONNECTION = "[of the Airflow connection]"
-# User and password in a URL.
-_USER_OF_URL = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+# In a URL: user and password, and the values of its query.
+_SECRETS_OF_URL = re.compile(r"(://)\S+(?=@)|([?&][^=&\s]+=)[^&\s]+")
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _written(of: str, known: Property, entry: Entry) -> InForce:
     elif known.kind.secret or known.name.endswith(".args"):
         value = _reference(entry.value)
     else:
-        value = _USER_OF_URL.sub(HIDDEN, without_secrets(entry.value.strip()))
+        value = _SECRETS_OF_URL.sub(lambda found: (found[1] or found[2]) + HIDDEN, without_secrets(entry.value.strip()))
     return InForce(of, known.name, Secret(value), entry.key, int(entry.line), known.meaning)
 
 

@@ -20,6 +20,7 @@ START = "start Airflow as you always do; a new one: airflow standalone, in anoth
 AGAIN = "then type this command again"
 # As in the documentation.
 NEW_FILE, NEW_CONFIG = "replication.py", "mm2.properties"
+Missing = Callable[[str, str, str, str], Finding]
 GREEN, UNDER_WAY = "success", frozenset({"queued", "running"})
 
 
@@ -59,6 +60,9 @@ def _file(facts: AirflowFacts, config: Path | None) -> Finding:
     if facts.files:
         found = f"{', '.join(facts.files)} makes no DAG here, and Airflow has none: flows() needs {CONFIG_VARIABLE}, or a path"
         return failure(AIRFLOW, "DAG file", found, f"export {CONFIG_VARIABLE}={config or beside}, here and for all processes of Airflow")
+    if not facts.folder:  # Airflow fetches its bundles
+        fix = f'add a file with `from ferry.airflow.dags import flows; flows("{NEW_CONFIG}")` and {NEW_CONFIG} to what a DAG bundle fetches'
+        return failure(AIRFLOW, "DAG file", "Airflow has no DAGs of Ferry, and no DAG folder on this machine", fix)
     folder = quote(facts.folder)
     if config is None and named is None and not beside.is_file():
         found = f"there is no {beside}, {CONFIG_VARIABLE} is not set, and this command was given no file"
@@ -76,7 +80,7 @@ def _dags(facts: AirflowFacts, only: str | None) -> Iterator[Finding]:
     nearest = max(dags, key=lambda dag: (dag.state == GREEN, bool(dag.run), not dag.paused), default=None)
     for dag in dags:
         where, missing = f"DAG {dag.dag_id}", failure if dag is nearest and dag.state != GREEN else warning
-        yield _spark(where, dag)
+        yield _spark(where, dag, missing)
         yield _seen(where, dag, facts, missing)
         if dag.paused:
             yield missing(where, "paused", "yes: no run starts", f"{COMMAND}dags unpause {quote(dag.dag_id)}")
@@ -90,7 +94,7 @@ def _dags(facts: AirflowFacts, only: str | None) -> Iterator[Finding]:
             yield missing(where, "last run", "none yet", f"{COMMAND}dags trigger {quote(dag.dag_id)}")
 
 
-def _seen(where: str, dag: DagFacts, facts: AirflowFacts, missing: Callable[[str, str, str, str], Finding]) -> Finding:
+def _seen(where: str, dag: DagFacts, facts: AirflowFacts, missing: Missing) -> Finding:
     if dag.seen:
         return ok(where, "seen", f"Airflow has it{dag.config and f'; its config is {dag.config}'}")
     if facts.import_errors:
@@ -101,14 +105,14 @@ def _seen(where: str, dag: DagFacts, facts: AirflowFacts, missing: Callable[[str
     return missing(where, "seen", found, f"{COMMAND}dags reserialize{bundles}")
 
 
-def _spark(where: str, dag: DagFacts) -> Finding:
+def _spark(where: str, dag: DagFacts, missing: Missing) -> Finding:
     if dag.master:
         return ok(where, "Spark connection", f"{dag.connection}, in {dag.found_in}: {dag.master}")
     if dag.found_in:
-        return failure(where, "Spark connection", f"{dag.unusable} (in {dag.found_in})", f"correct the connection {dag.connection}")
+        return missing(where, "Spark connection", f"{dag.unusable} (in {dag.found_in})", f"correct the connection {dag.connection}")
     if dag.connection:
         fix = f"{COMMAND}connections add {quote(dag.connection)} --conn-type spark --conn-host 'local[2]'"
-        return failure(where, "Spark connection", f"{dag.connection} does not exist: tasks that start Spark fail", fix)
+        return missing(where, "Spark connection", f"{dag.connection} does not exist: tasks that start Spark fail", fix)
     if dag.config:
         return ok(where, "Spark connection", "not needed: the flow copies no records")
     fix = "type this command where the DAG file and its config are"

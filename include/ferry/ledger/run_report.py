@@ -25,7 +25,7 @@ from ferry.errors import (
 )
 from ferry.ledger.counters import ZERO, Counters
 from ferry.ledger.receipts import Receipt
-from ferry.wire.documents import parse_time, read_as
+from ferry.wire.documents import read_as
 
 REPORT_VERSION = 1
 
@@ -131,7 +131,8 @@ class PartitionFailure:
 
 @dataclass(frozen=True)
 class RunReport:
-    """One run as a whole. Times are ISO 8601 in UTC, to the ms; `seconds` is wall time, `cpu_seconds` of driver and workers.
+    """One run as a whole. Times are ISO 8601 in UTC, to the ms; `seconds` is wall time, `cpu_seconds` of driver and workers,
+    both of all tries.
 
     `taken_over`: the run that took the flow over from this one, which followed. `notices`: what its plan warned of.
     """
@@ -164,12 +165,6 @@ class RunReport:
     @property
     def from_target(self) -> int:
         return sum(partition.counters.from_target for partition in self.partitions)
-
-    @property
-    def took(self) -> float:
-        """Seconds from the beginning of the first try to the end of the last one; `seconds` is of the last one alone."""
-        began = parse_time(self.started) if self.started else None
-        return self.seconds if began is None else max(self.seconds, (parse_time(self.finished) - began).total_seconds())
 
     @property
     def exit_code(self) -> ExitCode:

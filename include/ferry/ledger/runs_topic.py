@@ -71,11 +71,12 @@ class RunSync:
 @dataclass(frozen=True)
 class RunRecords:
     """What the runs topic says about one run. `opened`: of its first try. `tried`: when the last try began. `syncs`: the last
-    outcome of each sync."""
+    outcome of each sync. `seconds`, `cpu_seconds`: of all tries. A try that left no result took at most until the next one began."""
 
     opened: RunOpened | None = None
     tried: str = ""
     result: RunResult | None = None
+    seconds: float = 0.0
     cpu_seconds: float = 0.0
     syncs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -177,7 +178,11 @@ def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:
         kind = document["kind"]
         if kind == "opened":
             opened = read_as(RunOpened, document, optional=_OPTIONAL)
-            return replace(found, opened=found.opened or opened, tried=opened.started, result=None)  # another try
+            died = found.opened is not None and found.result is None
+            lasted = (parse_time(opened.started) - parse_time(found.tried)).total_seconds() if died else 0.0
+            return replace(
+                found, opened=found.opened or opened, tried=opened.started, result=None, seconds=found.seconds + max(0.0, lasted)
+            )
         if kind == "sync":
             sync = read_as(RunSync, document)
             return replace(found, syncs={**found.syncs, sync.sync: sync.outcome})
@@ -189,4 +194,5 @@ def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:
     spent = found.cpu_seconds + result.cpu_seconds
     if result.began and result.began != found.tried:  # of a try that a later one of the same run has fenced
         return replace(found, cpu_seconds=spent)
-    return replace(found, result=result, cpu_seconds=spent)
+    again = found.result.seconds if found.result is not None else 0.0
+    return replace(found, result=result, seconds=found.seconds - again + result.seconds, cpu_seconds=spent)

@@ -1,9 +1,12 @@
-"""Reads how far the newest run is, by the receipts of its transactions. It asks only for the runs topic and the ledger, so it is quick."""
+"""Reads how far the newest run is, by the receipts of its transactions. It asks only for the runs topic and the ledger, so it is quick.
+
+The receipts of a first copy of hours are many: each look reads on where the one before it in this process ended.
+"""
 
 import json
 import time
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
@@ -19,6 +22,19 @@ from ferry.ledger.runs_topic import RunOpened, following, follows, read_recent_r
 FOLLOWED_SECONDS = 60.0
 
 
+@dataclass
+class _Known:
+    """What was read of a run that does not follow. `positions`: where the next look begins, by partition of the ledger."""
+
+    run_id: str
+    positions: dict[int, int]
+    committed: Committed = field(default_factory=Committed)
+
+
+# By flow.
+_known: dict[str, _Known] = {}
+
+
 def read_progress(flow: Flow) -> dict[str, Any]:
     """As of progress_of; nothing of a flow that never ran. A run that follows may go on after a newer one has ended."""
     topic, now = flow.ledger_topic, time.time()
@@ -28,19 +44,28 @@ def read_progress(flow: Flow) -> dict[str, Any]:
         run = None if newest is None else newest.opened if newest.result is None else following(runs, now) or newest.opened
         if run is None:
             return {}
+        known = _known.get(flow.name)
+        if known is None or known.run_id != run.run_id or follows(run, now):
+            known = _known[flow.name] = _Known(run.run_id, {**run.ledger_ends}, Committed(follows=follows(run, now)))
         with InternalTopicReader(flow.target) as reader:
-            since = reader.offsets_at(topic, round((now - FOLLOWED_SECONDS) * 1000)) if follows(run, now) else run.ledger_ends
-            found = {(record.key, run_of(record.value)): record for record in reader.read(topic, since, complete=False) if record.value}
-    return progress_of(run, found.values(), place_of(flow.target, topic), now, over=runs[run.run_id].result is not None)
+            since = reader.offsets_at(topic, round((now - FOLLOWED_SECONDS) * 1000)) if known.committed.follows else known.positions
+            read = list(reader.read(topic, since, complete=False))
+    known.positions |= {record.partition: record.offset + 1 for record in read}
+    found = {(record.key, run_of(record.value)): record for record in read if record.value}
+    over = runs[run.run_id].result is not None
+    return progress_of(run, found.values(), place_of(flow.target, topic), now, over=over, committed=known.committed)
 
 
-def progress_of(run: RunOpened, records: Iterable[InternalRecord], where: str, now: float, *, over: bool) -> dict[str, Any]:
-    """How far a run is by records of the ledger (pure). `over`: it has ended. `progress`: a Progress that does not say what is left.
+def progress_of(
+    run: RunOpened, records: Iterable[InternalRecord], where: str, now: float, *, over: bool, committed: Committed
+) -> dict[str, Any]:
+    """How far a run is by records of the ledger, which are added to `committed`. `over`: it has ended. `progress`: a Progress that does not
+    say what is left.
 
     `reached`: (topic, partition, next upstream offset) of what it copied in order. `whole`: it copies all that the source has, of `topics`
     (empty: all). Of a run that follows, `progress` counts no records, and the newest commits are those of the flow, whatever run made them.
     """
-    own, committed = json.dumps(run.run_id).encode(), Committed(follows=follows(run, now))
+    own = json.dumps(run.run_id).encode()
     for record in records:
         if record.value and (committed.follows or run_of(record.value) == own):
             committed.add(decode_receipt(record.key, record.value, where), record.timestamp / 1000)

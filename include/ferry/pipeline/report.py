@@ -78,7 +78,7 @@ def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Ite
         superseded=result.superseded,
         taken_over=result.taken_over,
         syncs=records.syncs,
-        seconds=result.seconds,
+        seconds=round(records.seconds, 3),
         cpu_seconds=round(records.cpu_seconds, 3),
     )
 

@@ -111,8 +111,10 @@ def report_parts(report: RunReport) -> Iterator[str | Table]:
 
 def sum_line(report: RunReport) -> str:
     """What a run copied, and what failed or was lost, in one line."""
-    speed = f"{report.bytes / 1e6 / report.took:,.1f} MB/s, " if report.took else ""
-    copied = f"{count_of(report.records, 'record')}, {report.bytes:,} bytes in {report.took:.1f} s ({speed}CPU {report.cpu_seconds:.1f} s)"
+    speed = f"{report.bytes / 1e6 / report.seconds:,.1f} MB/s, " if report.seconds else ""
+    copied = (
+        f"{count_of(report.records, 'record')}, {report.bytes:,} bytes in {report.seconds:.1f} s ({speed}CPU {report.cpu_seconds:.1f} s)"
+    )
     places = {"failed": [one.where for one in report.failed], "lost": [loss.where for loss in report.losses]}
     told = [
         f"{copied}, {count_of(len(report.partitions), 'partition')}",
