@@ -264,7 +264,7 @@ SITUATIONS = (
     Situation("never-ran", never_ran),
     Situation("running", running, (SLOWLY,)),
     Situation("following", following, ("$A->$B.ferry.follow.seconds = 150",)),
-    Situation("group-on-target", group_on_target, ("sync.group.offsets.enabled = true",)),
+    Situation("group-on-target", group_on_target, ("sync.group.offsets.enabled = true", "sync.group.offsets.interval.seconds = 1")),
     Situation("topic-dropped", topic_dropped),
     Situation("up-to-date", up_to_date),
     Situation("lagging", lagging, LIMITS),
