@@ -353,7 +353,7 @@ class TargetRecreated(PartitionError):
 
     next_step = (
         "set ferry.on.target.recreate=restart in Ferry's config, then run again: "
-        "it copies again what the source still has of the topics that the message names"
+        "Ferry copies these topics again, as far as the source still has them"
     )
 
 

@@ -128,6 +128,7 @@ def test_a_run_that_follows_says_how_far_it_is_behind() -> None:
         replace(found.progress(NOW), records=None).text
         == "following: records are on the target after 1.2 s; the newest records were committed 0.1 s ago"
     )
+    assert "after less than 0.1 s; the newest" in replace(found.progress(NOW), behind=0.04).text
     silent = replace(Committed(follows=True).progress(NOW), records=None)
     assert silent.text == "following: nothing was committed in the last minute"
 

@@ -172,7 +172,8 @@ def test_the_remote_topic_was_recreated_or_deleted() -> None:
     recreated = replace(KNOWN, remote_topic_id=OTHER_REMOTE, committed=None)
     refused(recreated, TargetRecreated, "ferry.on.target.recreate")
     gone = "created again; what was copied of t-0 below source offset 50 is gone{}; the topic had topic id"
-    refused(replace(recreated, log_start=20), TargetRecreated, gone.format(" (the source's log begins at offset 20)"))
+    refused(replace(recreated, log_start=20), TargetRecreated, gone.format(" (the source still has it, from offset 20 on)"))
+    refused(replace(recreated, log_start=50), TargetRecreated, gone.format(" (the source has deleted it too)"))
     for other_log in (replace(recreated, topic_id=OTHER_SOURCE), replace(recreated, stable_end=10)):
         refused(other_log, TargetRecreated, gone.format(""))
     refused(replace(recreated, head=head(0)), TargetRecreated, "created again; what was copied of t-0 below source offset 0 is gone")

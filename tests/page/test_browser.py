@@ -38,7 +38,7 @@ SEEN = {
     ),
     "following": (
         "Healthy",
-        ("Following since", "40 records", " s; the newest records were committed 0.0 s ago"),
+        ("Following since", "40 records", " s; the newest records were committed less than 0.1 s ago"),
     ),
     "copying": ("", ("of 27,000 records (", "MB/s, about", "most left: orders-3 (", "…")),
     "ending": ("Healthy", ("the copy has ended", "8 topics")),

@@ -57,13 +57,17 @@ class Progress:
             done = f"{self.records:,} of {count_of(self.records + self.left, 'record')} ({int(100 * self.share)}%)"
         done += "" if self.bytes_rate is None else f", {self.bytes_rate / 1e6:,.1f} MB/s"
         if self.follows:
-            told = [done, *([] if self.behind is None else [f"records are on the target after {self.behind:,.1f} s"])]
-            told += [] if self.since is None else [f"the newest records were committed {self.since:,.1f} s ago"]
+            told = [done, *([] if self.behind is None else [f"records are on the target after {_brief(self.behind)}"])]
+            told += [] if self.since is None else [f"the newest records were committed {_brief(self.since)} ago"]
             return f"following: {'; '.join(filter(None, told)) or 'nothing was committed in the last minute'}"
         told = [done + (f", about {span(max(1.0, self.left / self.rate))} left" if self.left and self.rate else "")]
         told += [f"the last commit was {span(self.since)} ago"] if self.since is not None and self.since > RATE_SECONDS else []
         last = (f"{shortened(name, NAME_CHARACTERS)} ({left:,})" for name, left in self.last)
         return "; ".join([*told, *([f"most left: {', '.join(last)}"] if self.last else [])])
+
+
+def _brief(seconds: float) -> str:
+    return f"{seconds:,.1f} s" if seconds >= 0.05 else "less than 0.1 s"
 
 
 def progress_in(line: str) -> tuple[int, int | None] | None:

@@ -207,10 +207,11 @@ def other_remote(facts: PartitionFacts, head: Head) -> str:
 
 
 def _gone(facts: PartitionFacts, head: Head) -> str:
-    """What is gone with a remote topic; and, if the source's log is still the one that was copied, where that begins now."""
+    """What is gone with a remote topic; and, if the source's log is still the one that was copied, what that still has of it."""
     copies = f"what was copied of {facts.topic}-{facts.partition} below source offset {head.position:,} is gone"
     same = head.source_topic_id == facts.topic_ids.source and facts.stable_end >= head.position
-    return f"{copies} (the source's log begins at offset {facts.log_start:,})" if same else copies
+    still = f"still has it, from offset {facts.log_start:,} on" if facts.log_start < head.position else "has deleted it too"
+    return f"{copies} (the source {still})" if same else copies
 
 
 def _first_id(topic: str, now: object, head: Head) -> str:
