@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import re
 import socket
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import ParamValidationError
 
+import ferry.page
 from ferry.airflow.flows import FlowReference
 from ferry.airflow.spark_operators import FerrySparkOperator
 from ferry.airflow.verify_dag import verify_request_of
@@ -246,6 +249,18 @@ def test_the_dags_of_failovers_can_be_left_out(airflow_database: None, tmp_path:
     (tmp_path / "mm2.properties").write_text(CONFIG)
     bag = users_dags(monkeypatch, tmp_path, ours='flows("mm2.properties", recovery=False)')
     assert set(bag.dags) == {"ferry.A.B", "ferry.A.B.verify", "ferry.B.A", "ferry.B.A.verify"}
+
+
+def test_the_page_knows_every_task_of_a_recovery(bag: DagBag) -> None:
+    script = (Path(ferry.page.__file__).parent / "static" / "recovery.js").read_text(encoding="utf-8")
+    stages = re.findall(r"^  (\w+): ", script.partition("const STAGES = {")[2].partition("\n};")[0], re.MULTILINE)
+    (questions,) = re.findall(r"const QUESTIONS = (\[.*\]);", script)
+    tasks = [task for kind in ("failover", "failback", "cutover") for task in bag.dags[f"ferry.A.B.{kind}"].tasks]
+    assert set(stages) == {task.task_id for task in tasks}
+    assert set(json.loads(questions)) == {task.task_id for task in tasks if task.task_type == "ApprovalOperator"}
+    for task in tasks:
+        later = [stages.index(name) for name in task.downstream_task_ids]
+        assert all(stages.index(task.task_id) < place for place in later), f"{task.task_id} stands in the order in which tasks run"
 
 
 def test_files_side_by_side(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

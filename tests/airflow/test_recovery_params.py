@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ferry.airflow.recovering import markdown, who
+from ferry.airflow.recovering import document_of, markdown, who
 from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, options_of, recovery_given
 from ferry.errors import ArgumentError
 from ferry.recovery.moving import GroupMove, PartitionMove
@@ -68,6 +69,32 @@ def test_the_question_shows_names_as_they_are() -> None:
     assert "\\<img src=x\\> \\[x\\](y) \\`c\\`" in row
     assert "unknown since 2026-09-21" in body
     assert "<" not in body.replace("\\<", "")
+
+
+def test_a_task_leaves_short_tables_and_whole_counts_to_the_page() -> None:
+    stays = PartitionMove("t", 1, "A.t", 5, 9, 7, Placement.AHEAD, exact=True, re_reads=0, reason="it is at 9")
+    reads = PartitionMove("t", 0, "A.t", 5, None, 7, Placement.WRITE, exact=False, re_reads=3, reason="")
+    moves = (GroupMove("used", "it has members", ()), *(GroupMove(f"g{number}", "", (stays, reads), 2) for number in range(5_000)))
+    missing = tuple(NotCopied("t", number, "A.t", 7, 9, 2) for number in range(300))
+    plan = RecoveryPlan(RecoveryOptions("failover", "r"), "A->B", moves=moves, missing=missing)
+    found = json.loads(json.dumps(document_of(plan)))
+    assert found["counts"] == {"groups": 5_001, "inexact": 5_000, "obstacles": 1, "missing": 300}
+    groups, rest = found["tables"]["groups"], found["tables"]["missing"]
+    assert (len(groups["rows"]), groups["total"], len(rest["rows"]), rest["total"], found["missing_offsets"]) == (
+        200,
+        15_001,
+        200,
+        300,
+        600,
+    )
+    assert groups["columns"] == ["group", "partition", "is at", "goes on at", "there now", "how"]
+    assert groups["rows"][0] == ["used", "", "", "", "", "it has members"]
+    assert [row[-1] for row in groups["rows"][1:4]] == [
+        "still has 2 members on the cluster that it leaves",
+        "left alone: it is at 9",
+        "reads at most 3 again",
+    ]
+    assert "groups" not in found, "each may have thousands of partitions"
 
 
 def test_who_said_yes() -> None:

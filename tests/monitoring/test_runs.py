@@ -205,6 +205,17 @@ def test_the_note_of_a_run_says_why_its_task_failed(tasks: tuple[str, ...], prob
     assert [(entry["problem"], entry["cause"]) for entry in found["failed"]] == told
 
 
+@pytest.mark.parametrize(("known", "tasks"), [("done", ("sync_acls", "sync_configs")), ("running", ("copy_records",)), (None, ())])
+def test_a_run_that_a_person_stopped_says_so(known: str | None, tasks: tuple[str, ...]) -> None:
+    """While two syncs ran, while it copied, while it was queued."""
+    red = replace(facts("r", "failed"), failed_tasks=tasks, reason=("somebody stopped it on the Ferry page", ""))
+    seen, runs = Snapshot(Overview((), Signs("A->B")), NOW), [{**empty_run("r"), "started": BEGIN, "state": known}] if known else []
+    flow = PageFlow("A->B", "A", "B", "ferry.A.B", "ferry.A.B.verify", None, None, copies=True, config="mm2.properties")
+    (found,) = overview([FlowView(flow, seen, Snapshot({"runs": runs}, NOW), (red,))], NOW)["flows"]
+    assert (found["last_run"]["state"], found["last_run"]["failed_total"], found["step"]) == ("failed", 1, "run")
+    assert found["reasons"][0].endswith(" ago: somebody stopped it on the Ferry page")
+
+
 def test_a_dry_run_is_no_copy_that_went_well() -> None:
     failed = {**empty_run("r"), "started": BEGIN, "state": "failed"}
     dry = replace(facts("look", "success", "2026-11-21T10:09:00.000+00:00"), dry=True)

@@ -29,6 +29,7 @@ from tests.page.scenarios import SCENARIOS, Stage
 
 import ferry.airflow.page as product
 from ferry.airflow.page_flows import Known
+from ferry.airflow.recovering import document_of
 from ferry.config.in_force import InForce
 from ferry.page.documents import RIGHTS
 from ferry.page.readers import Outcome
@@ -139,9 +140,11 @@ async def patch_dag(dag_id: str, body: DAGPatchBody) -> dict[str, Any]:
 
 @app.patch("/api/v2/dags/{dag_id}/dagRuns/{run_id}")
 async def patch_run(dag_id: str, run_id: str, body: DAGRunPatchBody) -> dict[str, Any]:
-    """Stop it."""
+    """Stop it, or write its note."""
     change(run_id, dag_id, body)
-    stage().end(run_id, "" if body.state is None else body.state.value)
+    stage().notes[run_id] = body.note or ""
+    if body.state is not None:
+        stage().end(run_id, body.state.value)
     return {"dag_run_id": run_id, "state": body.state}
 
 
@@ -169,7 +172,7 @@ RUN = "/api/v2/dags/{dag_id}/dagRuns/{run_id}"
 @app.get(f"{RUN}/taskInstances")
 async def tasks(dag_id: str, run_id: str) -> dict[str, Any]:
     """How far each task is."""
-    return {"task_instances": [{"task_id": name, "state": state or None} for name, state in stage().tasks.items()]}
+    return {"task_instances": [{"task_id": name, "state": state or None} for name, state in stage().tasks_of(run_id).items()]}
 
 
 @app.get(f"{RUN}/taskInstances/{{task}}/-1/hitlDetails")
@@ -181,7 +184,7 @@ async def question(dag_id: str, run_id: str, task: str) -> dict[str, Any]:
 @app.get(f"{RUN}/taskInstances/plan_groups/xcomEntries/return_value")
 async def plan(dag_id: str, run_id: str) -> dict[str, Any]:
     """What plan_groups has left."""
-    return {"key": "return_value", "value": {"document": made_up.recovery_plan()}}
+    return {"key": "return_value", "value": {"document": document_of(made_up.recovery_plan())}}
 
 
 @app.get("/api/v2/dags/{dag_id}/dagRuns/{run_id}")
@@ -191,8 +194,9 @@ async def run(dag_id: str, run_id: str) -> dict[str, Any]:
     for entry in stage().posted:
         if (entry["dag_id"], entry["dag_run_id"]) == (dag_id, run_id):
             return {**entry, "state": stage().state(entry)}
-    if any(found.run_id == run_id for found in stage().ended):
-        return {"dag_run_id": run_id, "note": "What somebody wrote"}
+    for found in stage().ended:
+        if found.run_id == run_id:
+            return {"dag_run_id": run_id, "state": found.state, "note": stage().notes.get(run_id, "What somebody wrote")}
     raise HTTPException(404, f"no run {run_id}")
 
 

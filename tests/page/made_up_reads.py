@@ -320,8 +320,8 @@ def in_force_of(flow: str) -> tuple[InForce, ...]:
         return load_config(path).in_force[flow]
 
 
-def recovery_plan() -> dict[str, Any]:
-    """What a failover would do with a group, one of whose partitions is not exact."""
+def recovery_plan(groups: int = 1) -> RecoveryPlan:
+    """What a failover would do with groups, each with a partition that is not exact and one that stays, and with one that is in use."""
     moves = tuple(
         PartitionMove(
             "orders",
@@ -337,7 +337,7 @@ def recovery_plan() -> dict[str, Any]:
         )
         for number in range(2)
     )
+    moves += (PartitionMove("orders", 2, "A.orders", 8_000, 5_600, 5_500, Placement.AHEAD, True, 0, "it is at 5600, translated 5500"),)
     missing = (NotCopied("orders", 1, "A.orders", 9_000, 9_040, 40),)
-    plan = RecoveryPlan(RecoveryOptions("failover", "manual__over"), "A->B", moves=(GroupMove("billing", "", moves, 0),), missing=missing)
-    found: dict[str, Any] = json.loads(json.dumps(plan.document()))
-    return found
+    found = (*(GroupMove(f"billing-{number}", "", moves, 0) for number in range(groups)), GroupMove("used", "it has 1 member on B", ()))
+    return RecoveryPlan(RecoveryOptions("failover", "manual__over"), "A->B", moves=found, missing=missing)

@@ -63,7 +63,7 @@ def reads(**changed: Any) -> Reads:
 class Stage:
     """One browser's world. `unread`: until the test says that the first reading has ended. `posted`: what it asked Airflow to run.
     `changed`: what else it changed there. `ended`: other runs that Airflow knows. `dags`: those that it has. `recovering`: the run of a DAG
-    of recovery, whose `tasks` are in these states.
+    of recovery, whose `tasks` are in these states. `notes`: of runs.
     """
 
     known: Known
@@ -79,6 +79,7 @@ class Stage:
     dags: Mapping[str, str] = field(default_factory=dict)
     recovering: Mapping[str, DagRunFacts] = field(default_factory=dict)
     tasks: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
 
     def look(self, flow: str, name: ReadName, argument: str = "", *, again: bool = False) -> Outcome:
         """As PageService.look: what is known now. When it is read again, the clusters answer."""
@@ -114,10 +115,15 @@ class Stage:
         """Put a run of `ended` into a state."""
         ended = None if state == "queued" else made_up.iso(0)
         tasks = ("copy_records",) if state == "failed" else ()
-        why = ("somebody stopped the run on the Ferry page", "")
+        why = ("somebody stopped it on the Ferry page", "")
         self.ended = tuple(
             replace(run, state=state, finished=ended, failed_tasks=tasks, reason=why) if run.run_id == run_id else run for run in self.ended
         )
+
+    def tasks_of(self, run_id: str) -> dict[str, str]:
+        """How far each task of a run of recovery is. In a dry run the one that plans leaves its plan, and skips itself."""
+        dry = any((run["conf"] or {}).get("dry_run") for run in self.posted if run["dag_run_id"] == run_id)
+        return {**self.tasks, "plan_groups": "skipped"} if dry else self.tasks
 
     def state(self, run: dict[str, Any]) -> str:
         """How far a posted run is."""
@@ -158,7 +164,7 @@ def following() -> Stage:
 
 
 def copying() -> Stage:
-    """A run copies: it has taken 4,000 of 9,000 records of each of three partitions when the page looks first, and goes on."""
+    """A run copies: it has taken 4,000 of 9,000 records of each of three partitions at the first look, and goes on. Another run waits."""
     run = RunOpened("manual__copies", made_up.iso(30), "latest")
     rows = [made_up.partition_row(name, 3, made_up.END) for name in ("orders", "clicks", made_up.LONGEST)]
     looks = itertools.count(4)
@@ -174,13 +180,16 @@ def copying() -> Stage:
         )
 
     found = {"overview": made_up.overview_of(rows), "runs": made_up.runs([made_up.run_summary(1)], opened=[run]), "progress": progress}
-    return Stage(Known((facts(),)), {"A->B": reads(**found)})
+    waits = DagRunFacts("manual__waits", "queued", made_up.iso(5), None, "/dags/d/runs/waits")
+    return Stage(Known((facts(),)), {"A->B": reads(**found)}, ended=(waits,))
 
 
 def ending() -> Stage:
-    """The copy of a run has ended; its syncs go on."""
+    """A try of a run has ended before all was copied; the run goes on."""
     run = RunOpened("manual__ends", made_up.iso(30), "latest")
-    found = {"runs": made_up.runs([made_up.run_summary(1)], opened=[run]), "progress": made_up.progress(run, over=True)}
+    half = made_up.progress(run, [made_up.receipt("orders", 0, 0, 4_500)], over=True)
+    seen = made_up.overview_of([made_up.partition_row("orders", 0, made_up.END)])
+    found = {"overview": seen, "runs": made_up.runs([made_up.run_summary(1)], opened=[run]), "progress": half}
     return Stage(Known((facts(),)), {"A->B": reads(**found)})
 
 

@@ -7,7 +7,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 from tests.page.contrast import measured, too_faint
 from tests.page.views import FLOW, VIEWS, drawn, settled, tab, turn_to
 
@@ -41,7 +41,7 @@ SEEN = {
         ("Following since", "40 records", " s; the newest records were committed less than 0.1 s ago"),
     ),
     "copying": ("", ("of 27,000 records (", "MB/s, about", "most left: orders-3 (", "…")),
-    "ending": ("Healthy", ("the copy has ended", "8 topics")),
+    "ending": ("", ("this try has ended; 4,500 of 9,000 records (50%)", "1 topic")),
     "loss": (
         "Data lost",
         ("the source deleted 120 records that Ferry had not copied: payments-0 offsets 3,000 to 3,119", "See what is lost"),
@@ -136,6 +136,21 @@ def test_a_bar_shows_how_far_a_run_is_and_moves(visit: Visit, view: str) -> None
         assert page.evaluate(CUT) == []
 
 
+def test_a_bar_goes_while_nobody_knows_how_far_the_run_is(visit: Visit) -> None:
+    page = visit.open("copying", flow=FLOW, view="runs")
+    bar = page.get_by_role("progressbar", name="Run manual__copies")
+    expect(bar).to_be_visible()
+
+    def away(route: Route) -> None:
+        problem = {"error": "ClusterUnreachable", "message": "cluster B does not answer", "next_step": "wait"}
+        route.fulfill(json={**route.fetch().json(), "problem": problem})
+
+    page.route(re.compile("/api/progress"), away)
+    expect(bar).to_have_count(0)
+    page.unroute(re.compile("/api/progress"))
+    expect(bar).to_be_visible()
+
+
 def test_a_run_without_a_known_end_has_no_bar_that_says_how_far_it_is(visit: Visit) -> None:
     page = visit.open("following", flow=FLOW, view="runs")
     expect(page.get_by_text(re.compile(r"following: records are on the target after \d+\.\d s"))).to_be_visible()
@@ -166,8 +181,8 @@ TOLD = {
     "failover": (
         "It waits for a person.",
         "write these groups?",
-        "5,500 inexact",
-        "9,000 to 9,039",
+        "reads at most 40 again: records are read again",
+        "40 offsets in 1 partition",
         "ask whether the groups shall be written",
     ),
     "config": ("orders, payments.*", "A->B.ferry.schedule", "${env:TRUST}", "[hidden]"),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, Route, expect
+from tests.page import made_up_reads as made_up
 from tests.page.contrast import too_faint
 from tests.page.test_browser_actions import reach
 from tests.page.views import FLOW, settled
 
+from ferry.airflow.recovering import document_of
 from ferry.airflow.run_note import STOPPED
 
 if TYPE_CHECKING:
@@ -58,7 +61,7 @@ def test_a_run_is_stopped_and_runs_again(visit: Visit) -> None:
     expect(dialog.get_by_role("status")).to_contain_text("has marked the run as failed")
     dialog.get_by_role("button", name="Close").click()
     expect(page.get_by_role("button", name=re.compile("^Stop"))).to_have_count(0)
-    expect(page.get_by_text("task copy_records failed: somebody stopped the run on the Ferry page").first).to_be_visible()
+    expect(page.get_by_text("somebody stopped it on the Ferry page").first).to_be_visible()
     visit.picture("stopped")
 
     page.get_by_role("button", name="Retry… run manual__now").click()
@@ -69,9 +72,19 @@ def test_a_run_is_stopped_and_runs_again(visit: Visit) -> None:
     dialog.get_by_role("button", name="Close").click()
     expect(page.get_by_role("button", name="Stop… run manual__now")).to_be_visible()
     note = f"What somebody wrote\n\n{STOPPED}"
-    stopped, cleared = visit.changed()
+    stopped, noted, cleared = visit.changed()
     assert stopped == {"what": "manual__now", "dag": DAG, "state": "failed", "note": note}
+    assert noted == {"what": "manual__now", "dag": DAG, "note": "What somebody wrote"}, "a second try that dies is not called stopped"
     assert cleared == {"what": "manual__now", "dag": DAG, "dry_run": False, "only_failed": False}
+
+
+def test_a_run_that_has_ended_meanwhile_is_not_stopped(visit: Visit) -> None:
+    page = visit.open("running", flow=FLOW, view="runs")
+    page.get_by_role("button", name="Stop… run manual__now").click()
+    page.route(re.compile("/dagRuns/manual__now$"), lambda route: route.fulfill(json={"state": "success", "note": None}))
+    page.get_by_role("button", name="Stop the run").click()
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_have_text("The run has ended meanwhile.")
+    assert visit.changed() == []
 
 
 def test_a_flow_without_transactions_says_what_a_stop_may_double(visit: Visit) -> None:
@@ -140,7 +153,17 @@ def test_a_failover_is_planned_and_started(visit: Visit) -> None:
     visit.picture("failover-idle")
     card.get_by_role("button", name="Show the plan").click()
     expect(card).to_contain_text("was to show the plan, and is over (success)")
-    expect(card.get_by_role("table", name="Where groups continue").locator("tbody tr")).to_have_count(2)
+    expect(card.get_by_role("list", name="Stages")).to_contain_text("skipped plan where each group continues")
+    expect(card).to_contain_text("2 groups, 1 of them not exact, 1 cannot be written now.")
+    expect(card).to_contain_text("Not on the other side: 40 offsets in 1 partition.")
+    rows = card.get_by_role("table", name="Where groups continue").locator("tbody tr")
+    expect(rows).to_have_count(4)
+    for row, told in enumerate(
+        (("A.orders-0", "5,500", "exact"), ("reads at most 40 again",), ("left alone: it is at 5600",), ("1 member",))
+    ):
+        for words in told:
+            expect(rows.nth(row)).to_contain_text(words)
+    visit.picture("failover-planned")
     card.get_by_role("button", name="Failover…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("Until a person has confirmed its plan in Airflow it writes only copies of records")
@@ -158,3 +181,36 @@ def test_a_question_of_a_failover_leads_to_airflow(visit: Visit) -> None:
     expect(answer).to_have_attribute("href", re.compile("/dags/ferry.A.B.failover/runs/manual__over/tasks/confirm/required_actions$"))
     expect(page.get_by_role("list", name="Stages").get_by_role("listitem")).to_have_count(6)
     expect(page.get_by_role("button", name=re.compile("Show the plan|…$"))).to_have_count(0)
+
+
+def with_plan(page: Page, **answer: Any) -> list[Route]:
+    """The calls for the plan, which are answered so."""
+    asked: list[Route] = []
+    page.route(re.compile("/xcomEntries/"), lambda route: (asked.append(route), route.fulfill(**answer)))
+    return asked
+
+
+def test_of_a_long_plan_the_page_says_how_much_it_shows(visit: Visit) -> None:
+    with_plan(visit.page, json={"value": json.dumps({"document": document_of(made_up.recovery_plan(5_000))})})
+    card = visit.open("failing_over", flow=FLOW, view="failover").get_by_role("article", name="Failover")
+    expect(card).to_contain_text("5,001 groups, 5,000 of them not exact")
+    expect(card).to_contain_text("The 200 shown of 15,001 rows")
+
+
+def test_a_plan_that_airflow_keeps_elsewhere_is_a_link(visit: Visit) -> None:
+    with_plan(visit.page, json={"value": "s3://bucket/ferry.A.B.failover/plan_groups"})
+    page = visit.open("failing_over", flow=FLOW, view="failover")
+    link = page.get_by_role("link", name="Read it in the log of its task")
+    expect(link).to_have_attribute("href", re.compile("/dags/ferry.A.B.failover/runs/manual__over/tasks/plan_groups$"))
+
+
+@pytest.mark.parametrize(("status", "again"), [(403, False), (404, False), (503, True)])
+def test_what_airflow_refuses_is_not_asked_for_again(visit: Visit, status: int, again: bool) -> None:
+    visit.tolerate(str(status))
+    visit.page.clock.install()
+    asked = with_plan(visit.page, status=status, json={})
+    with visit.page.expect_response(re.compile("/xcomEntries/")):
+        page = visit.open("failing_over", flow=FLOW, view="failover")
+    page.clock.run_for(60_000)
+    settled(page)
+    assert (len(asked) > 1) is again

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.page import made_up_reads as made_up
 from tests.page.scenarios import FLOW, SCENARIOS
 
+import ferry.page
 from ferry.monitoring.missing import COMPACTED, Missing
-from ferry.page.documents import FlowView, history, overview
+from ferry.monitoring.verdict import _RUN
+from ferry.page.documents import TOPICS_NAMED, FlowView, history, overview
 from ferry.page.overview import Overview
 from ferry.page.reads import ReadName
 from ferry.page.snapshots import Snapshot
@@ -49,6 +52,18 @@ def test_topics_with_missing_records_say_whether_a_backfill_copies_them() -> Non
     view = replace(view_of("healthy"), overview=Snapshot(seen, time.time()))
     (flow,) = overview([view], time.time())["flows"]
     assert flow["missing"] == [{"topic": "orders", "records": 9, "closable": True}, {"topic": "users", "records": 7, "closable": False}]
+
+
+def test_a_backfill_is_offered_however_much_is_missing_elsewhere() -> None:
+    compacted = [Missing(f"compacted-{number}", 0, 0, 1_000, obstacle=COMPACTED) for number in range(TOPICS_NAMED)]
+    seen: Overview = made_up.overview(missing=(*compacted, Missing("small", 0, 0, 1, 1_000)))
+    (flow,) = overview([replace(view_of("healthy"), overview=Snapshot(seen, time.time()))], time.time())["flows"]
+    assert (flow["step"], flow["missing"][0]["topic"], len(flow["missing"])) == ("backfill", "small", TOPICS_NAMED)
+
+
+def test_the_page_takes_from_the_next_step_what_its_button_says() -> None:
+    script = (Path(ferry.page.__file__).parent / "static" / "next_step.js").read_text(encoding="utf-8")
+    assert f'const RUN = "{_RUN}";' in script
 
 
 def test_a_run_that_only_airflow_knows_is_in_the_history_if_it_failed() -> None:

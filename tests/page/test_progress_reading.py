@@ -37,12 +37,15 @@ def shown(
     topics: tuple[str, ...] = ("orders",),
 ) -> tuple[str | None, str, float | None]:
     """Run, text and share of what was read of a flow with 9,000 records in each partition."""
-    rows = [made_up.partition_row(topic, number, made_up.END) for topic in topics for number in range(2)]
-    runs = made_up.runs([made_up.run_summary(1)], opened=[opened] if opened else [])
-    seen = Snapshot(made_up.overview_of(rows), time.time())
-    view = FlowView(FLOW, seen, Snapshot(runs, time.time()), dag_runs)
+    view = view_of(opened, dag_runs=dag_runs, topics=topics)
     document = documents.progress(view, NEVER_READ if found is None else Snapshot(found, time.time()), time.time())
     return document["run_id"], document["text"], document["share"]
+
+
+def view_of(opened: RunOpened | None, *, dag_runs: tuple[DagRunFacts, ...] = (), topics: tuple[str, ...] = ("orders",)) -> FlowView:
+    rows = [made_up.partition_row(topic, number, made_up.END) for topic in topics for number in range(2)]
+    runs = made_up.runs([made_up.run_summary(1)], opened=[opened] if opened else [])
+    return FlowView(FLOW, Snapshot(made_up.overview_of(rows), time.time()), Snapshot(runs, time.time()), dag_runs)
 
 
 def test_a_run_has_done_what_its_receipts_say_and_the_rest_is_left() -> None:
@@ -90,12 +93,36 @@ def test_a_run_that_follows_is_shown_until_the_next_one_has_taken_over() -> None
     assert text.startswith("following: ")
 
 
-def test_before_and_after_the_copy_the_page_says_so() -> None:
+def test_before_and_after_a_run_the_page_says_so() -> None:
     starts = DagRunFacts("manual__2", "running", made_up.iso(3), None, "/dags/d/runs/2")
     assert shown({}, None, dag_runs=(starts,)) == ("manual__2", "nothing is copied yet", None)
-    assert shown(made_up.progress(RUN, COMMITS, over=True)) == ("manual__1", "the copy has ended", 1.0)
     assert shown(made_up.progress(RUN, COMMITS, over=True), None) == (None, "", None)
     assert shown(None) == ("manual__1", "", None)
+
+
+def test_a_try_that_has_ended_is_not_taken_for_the_end_of_the_copy() -> None:
+    run_id, text, share = shown(made_up.progress(RUN, COMMITS, over=True))
+    assert (run_id, share) == ("manual__1", 4_000 / 18_000)
+    assert text == "this try has ended; 4,000 of 18,000 records (22%); most left: orders-1 (9,000), orders-0 (5,000)"
+    going = DagRunFacts(FOLLOWS.run_id, "running", made_up.iso(3), None, "/dags/d/runs/1")
+    assert shown(made_up.progress(FOLLOWS, over=True), FOLLOWS, dag_runs=(going,))[1:] == ("this try has ended", None)
+
+
+@pytest.mark.parametrize(
+    ("newer", "follows"),
+    [
+        (DagRunFacts("scheduled__2", "queued", made_up.iso(3), None, "/dags/d/runs/2"), True),
+        (DagRunFacts("scheduled__2", "success", made_up.iso(3), made_up.iso(1), "/dags/d/runs/2"), True),
+        (DagRunFacts("scheduled__2", "running", made_up.iso(3), None, "/dags/d/runs/2"), False),
+    ],
+)
+def test_the_run_under_way_is_not_always_the_newest(newer: DagRunFacts, follows: bool) -> None:
+    view = view_of(FOLLOWS, dag_runs=(newer, replace(newer, run_id="scheduled__3", state="queued", finished=None)))
+    (flow,) = documents.overview([view], time.time())["flows"]
+    assert flow["last_run"]["run_id"] == "scheduled__3"
+    assert (flow["under_way"]["run_id"], flow["under_way"]["follows"]) == ("scheduled__1" if follows else "scheduled__2", follows)
+    found = documents.progress(view, Snapshot(made_up.progress(FOLLOWS, COMMITS[:1]), time.time()), time.time())
+    assert (found["run_id"], found["follows"], found["text"].startswith("following: ")) == ("scheduled__1", True, True)
 
 
 def test_the_newest_run_is_read_or_one_that_follows_again_after_one_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,13 +96,6 @@ ReadableFlow = Annotated[PageFlow, Depends(readable_flow)]
 ReadableFlows = Annotated[tuple[PageFlow, ...], Depends(readable_flows)]
 
 
-@api.get("/whoami")
-async def whoami(user: User, flows: ReadableFlows) -> dict[str, Any]:
-    """Who is logged in, and which flows this user may trigger."""
-    allowed = await run_in_threadpool(lambda: [facts.flow for facts in flows if may_trigger(user, facts.dag_id)])
-    return {"version": documents.VERSION, "name": user.get_name(), "flows_with_trigger": allowed}
-
-
 @api.get("/overview")
 async def overview(request: Request, user: User, flows: ReadableFlows, known: Annotated[Known, Depends(known_flows)]) -> dict[str, Any]:
     """The map: every flow with its health."""

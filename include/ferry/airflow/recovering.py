@@ -29,7 +29,7 @@ from ferry.recovery import failover as failing_over
 from ferry.recovery import switch_over as planned_move
 from ferry.recovery.not_copied import drain, refuse_active_producers
 from ferry.recovery.options import Tail
-from ferry.recovery.report import Confirmation, RecoveryPlan, group_table, missing_table, notes, outcome_lines
+from ferry.recovery.report import Confirmation, RecoveryPlan, for_page, group_table, missing_table, notes, outcome_lines
 from ferry.recovery.reverse import find_reverse
 from ferry.recovery.switch_over import SwitchOver
 from ferry.spark.submit import COPY_JOB, VERIFY_JOB
@@ -135,7 +135,7 @@ class Movement:
         found = {
             "body": body,
             "away": plan.away,
-            "document": shortened(plan.document()),
+            "document": document_of(plan),
             "ahead": plan.ahead if plan.options.backwards else (),
         }
         if not plan.options.writes:
@@ -186,6 +186,12 @@ def who(answer: Mapping[str, Any]) -> str:
     if isinstance(user, Mapping):
         return f"{user.get('name') or user.get('id')}, in Airflow"
     return f"{user}, in Airflow" if user else "somebody, in Airflow"
+
+
+def document_of(plan: RecoveryPlan) -> dict[str, Any]:
+    """For an XCom, which the page draws: the tables in the place of `groups`, each of which may have many partitions."""
+    document = {name: value for name, value in plan.document().items() if name != "groups"}
+    return {**shortened(document), **for_page(plan, LISTED)}
 
 
 def shortened(document: Mapping[str, Any]) -> dict[str, Any]:

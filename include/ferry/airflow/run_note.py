@@ -70,7 +70,7 @@ def reason_in(note: str) -> tuple[str, str]:
     found = re.fullmatch(r"(.+) \((\w+)\)", note.partition("\n")[0])
     if found and is_error(found[2]):
         return found[1], found[2]
-    return ("somebody stopped the run on the Ferry page", "") if note.endswith(STOPPED) else ("", "")
+    return ("somebody stopped it on the Ferry page", "") if note.endswith(STOPPED) else ("", "")
 
 
 @hookimpl

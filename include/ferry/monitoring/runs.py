@@ -35,7 +35,7 @@ class DagRunFacts:
     """One DAG run in Airflow. Times in ISO 8601, None: not yet. `failed_tasks`: names, if the run failed. `dry`: it was a dry run.
 
     `backfill`: it copies what the ledger lacks in an interval. `topics`: it copies only these; empty: all. `reason`: why it failed, and
-    the name of the error, by the run's note (airflow/run_note.py); empty: it does not say.
+    the name of the error, by the run's note (airflow/run_note.py); empty: it does not say. Without an error: a person stopped it.
     """
 
     run_id: str
@@ -96,14 +96,23 @@ def _with_airflow(run: dict[str, Any] | None, facts: DagRunFacts) -> dict[str, A
     if facts.state == _AIRFLOW_FAILED and run["state"] in _WELL | _WITHOUT_RESULT:
         # If a limit is broken or could not be checked, the copy itself did not fail.
         state = run["state"] if run["state"] in _WELL and facts.failed_tasks == (LIMITS_TASK,) else RunState.FAILED
-        # The report fails too when an earlier task has failed.
-        tasks = [task for task in facts.failed_tasks if task != REPORT_TASK] or facts.failed_tasks
-        why, cause = facts.reason if len(tasks) == 1 and facts.reason[0] else ("its log in Airflow says why", "")
-        named = [{"topic": "", "partition": -1, "error": f"task {task} failed", "problem": why, "cause": cause} for task in tasks]
+        named = [{"topic": "", "partition": -1, "error": error, "problem": why, "cause": cause} for error, why, cause in _failures(facts)]
         return judged({**run, "state": state, "failed": [*run["failed"], *named], "failed_total": run["failed_total"] + len(named)})
     if run["state"] in _WITHOUT_RESULT:
         return {**run, "state": RunState.DRY if facts.dry else RunState.DONE}
     return run
+
+
+def _failures(facts: DagRunFacts) -> list[tuple[str, str, str]]:
+    """Error, problem and cause of each failure that Airflow knows. Whatever failed in a run that a person stopped, failed by that."""
+    why, cause = facts.reason
+    if why and not cause:
+        return [("", why, "")]
+    # The report fails too when an earlier task has failed.
+    tasks = [task for task in facts.failed_tasks if task != REPORT_TASK] or facts.failed_tasks
+    if len(tasks) != 1 or not why:
+        why, cause = "its log in Airflow says why", ""
+    return [(f"task {task} failed", why, cause) for task in tasks]
 
 
 def empty_run(run_id: str) -> dict[str, Any]:
@@ -165,7 +174,7 @@ def ago(run: Mapping[str, Any], now: float) -> str:
 
 def whole_problem(failure: Mapping[str, Any]) -> str:
     """A failure of a run with its problem: its next step speaks of it. Places have one problem each, so of these only the topic is told."""
-    told = failure["problem"] if could_not_reach(failure) else f"{failure['error']}: {failure['problem']}"
+    told = failure["problem"] if could_not_reach(failure) or not failure["error"] else f"{failure['error']}: {failure['problem']}"
     return f"{failure['topic']}: {told}" if failure["topic"] else told
 
 

@@ -274,10 +274,11 @@ def _failed_run(signs: Signs, now: float) -> Iterator[Reason]:
     of_airflow = bool(failed) and failed[0]["error"].startswith("task ")  # as joined_runs names it
     over = bool(failed) and signs.problem is None and could_not_reach(failed[0])
     died = not named and not run["finished"]
+    stopped = bool(failed) and not failed[0]["error"]  # by a person
     text = f"{_LAST_RUN}{run['state']}{ago(run, now)}" + (f": {_named(named, len(named))}" if named else "")
     text = f"{_LAST_RUN}began{ago(run, now)} and left no result: it died" if died else text
     text += "; now both clusters answer" if over else ""
-    step = _RUN if over or died else _READ_LOG if of_airflow else error_named(found[0][0] if found else "").next_step
+    step = _RUN if over or died or stopped else _READ_LOG if of_airflow else error_named(found[0][0] if found else "").next_step
     yield Reason(Health.FAILING, text, step, Step.RUN if step == _RUN else None)
 
 

@@ -17,6 +17,7 @@ from ferry.config import Flow
 from ferry.config.flow import flow_command
 from ferry.config.in_force import InForce
 from ferry.copying.committed import Progress, most_left
+from ferry.ledger.run_summary import RunState
 from ferry.monitoring.lag import PartitionStatus, counted
 from ferry.monitoring.runs import UNDER_WAY, DagRunFacts, copy_speed, history_of, joined_runs, last_ended
 from ferry.monitoring.schedule import longest_pause
@@ -134,6 +135,7 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         "missing": [] if seen is None else list(islice(seen.missing_topics, TOPICS_NAMED)),
         "losses": 0 if seen is None else seen.signs.losses_total,
         "last_run": runs[0] if runs else None,
+        "under_way": next(iter(_under_way(runs)), None),
         "superseded": ended["superseded"] if ended else "",
         "refreshing": view.overview.refreshing,
         **_reading(view.overview, now),
@@ -180,15 +182,30 @@ def runs(view: FlowView, now: float, limit: int) -> dict[str, Any]:
 
 
 def progress(view: FlowView, snapshot: Snapshot[Mapping[str, Any]], now: float) -> dict[str, Any]:
-    """The run under way: its `run_id` (null: none is), how far it is in words (`text`), and its `share`, from 0 to 1 (null: not known)."""
-    under_way = [run["run_id"] for run in _joined(view, 2) if run["state"] in UNDER_WAY]
-    run_id, data, told, share = next(iter(under_way), None), snapshot.data or {}, "", None
-    if data.get("run_id") in under_way and not data["over"]:
+    """A run under way: its `run_id` (null: none is), whether it `follows`, how far it is in words (`text`), and its `share`, from 0 to 1
+    (null: not known). A try that has ended may be followed by another one.
+    """
+    under_way, data, told, share = _under_way(_joined(view, HISTORY_RUNS)), snapshot.data or {}, "", None
+    run = next((run for run in under_way if run["run_id"] == data.get("run_id")), None)
+    if run is not None:
         found = _progress(data, (view.overview.data or NOT_READ).partitions)
-        run_id, told, share = data["run_id"], found.text, found.share
-    elif run_id is not None and snapshot.data is not None:
-        told, share = ("the copy has ended", 1.0) if data.get("run_id") == run_id else ("nothing is copied yet", None)
-    return envelope(snapshot, now, {"run_id": run_id, "text": told, "share": share})
+        told, share = found.text, found.share
+        if data["over"]:
+            text = replace(found, rate=None, bytes_rate=None, since=None).text
+            told = "this try has ended" if found.follows else f"this try has ended; {text}"
+    elif under_way and snapshot.data is not None:
+        told = "nothing is copied yet"
+    run = run or next(iter(under_way), {"run_id": None, "follows": False})
+    return envelope(snapshot, now, {"run_id": run["run_id"], "follows": run["follows"], "text": told, "share": share})
+
+
+def _under_way(runs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Those of `runs` that go on, in their order. A run that waits in Airflow does not."""
+    return [
+        {"run_id": run["run_id"], "started": run["started"], "follows": run["state"] == RunState.FOLLOWING}
+        for run in runs
+        if run["state"] in UNDER_WAY
+    ]
 
 
 def _progress(data: Mapping[str, Any], partitions: Iterable[PartitionStatus]) -> Progress:

@@ -55,9 +55,10 @@ class Overview:
 
     @property
     def missing_topics(self) -> Iterator[dict[str, Any]]:
-        """Most first. `closable`: a backfill copies at least some of it."""
+        """`closable`: a backfill copies at least some of it. These come first, and of them those with most records."""
         closable = {entry.topic for entry in self.signs.missing if entry.closable}
-        return ({"topic": topic, "records": records, "closable": topic in closable} for topic, records in self.missing_by_topic.items())
+        found = sorted(self.missing_by_topic.items(), key=lambda pair: pair[0] not in closable)
+        return ({"topic": topic, "records": records, "closable": topic in closable} for topic, records in found)
 
     @cached_property
     def by_topic(self) -> dict[str, list[PartitionStatus]]:

@@ -190,6 +190,21 @@ def missing_table(plan: RecoveryPlan) -> Table:
     return Table(f"{plan.flow}: not on the other side", ("topic", "partition", "from", "until", "offsets", "why"), rows)
 
 
+def for_page(plan: RecoveryPlan, rows: int) -> dict[str, Any]:
+    """`tables`: those that people read, at most so many rows of each. `counts`: of groups, those that are not exact or cannot be written,
+    and partitions of which something is not on the other side.
+    """
+    tables = {"groups": group_table(plan), "missing": missing_table(plan)}
+    shown = {name: {"columns": list(one.columns), "rows": one.texts[:rows], "total": len(one.rows)} for name, one in tables.items()}
+    counts = {
+        "groups": len(plan.moves),
+        "inexact": sum(not move.exact for move in plan.moves),
+        "obstacles": sum(bool(move.obstacle) for move in plan.moves),
+        "missing": len(plan.missing),
+    }
+    return {"tables": shown, "counts": counts}
+
+
 def _number(value: int | None) -> str:
     return "" if value is None else f"{value:,}"
 

@@ -2,12 +2,11 @@
 import { html, useState } from "./vendor/preact-htm.js";
 import { Dialog } from "./elements.js";
 import { call } from "./reading.js";
-import { dagPath } from "./starting.js";
+import { dagPath, ENDED, runPath } from "./starting.js";
 
 export const STOPPED = "Stopped on the Ferry page";
 // Airflow's column for notes holds no more.
 const NOTE = 1000;
-const runPath = (dag, run) => `${dagPath(dag)}/dagRuns/${encodeURIComponent(run)}`;
 
 /** Something that changes: `{state, problem, act(send)}`. `state`: "asking", "sending", "done". `done()`: when it has changed. */
 function useAct(done) {
@@ -67,9 +66,14 @@ const Left = ({ flow }) =>
     ? html`<p>Records that are committed stay on ${flow.target}. The next run copies the rest: nothing is lost, and nothing is copied twice. Until it starts, but for at most 60 s, readers of committed records may wait behind what the run leaves open.</p>`
     : html`<p>The next run copies the rest, and nothing is lost. But this flow works without transactions (<code>transaction.producer=false</code>): records that the run has written and not yet noted are copied again, so ${flow.target} may have them twice.</p>`;
 
+/** A note without the line that says that the run was stopped. */
+const withoutStop = (note) => (note ?? "").split("\n\n").filter((part) => part !== STOPPED).join("\n\n");
+
 async function stop(dag, run) {
-  const { note } = await call(runPath(dag, run));
-  const kept = (note ?? "").slice(0, NOTE - STOPPED.length - 2);
+  const { state, note } = await call(runPath(dag, run));
+  // Airflow would mark it as failed all the same.
+  if (ENDED.has(state)) throw new Error("The run has ended meanwhile.");
+  const kept = withoutStop(note).slice(0, NOTE - STOPPED.length - 2);
   await call(runPath(dag, run), { method: "PATCH", body: { state: "failed", note: [kept, STOPPED].filter(Boolean).join("\n\n") } });
 }
 
@@ -80,8 +84,13 @@ export const Stop = ({ flow, run, close, done }) => html`<${Ask} title="Stop thi
     <${Left} flow=${flow} />
     <p>The flow counts as failing until another run has ended well. Stopping a run does not pause the DAG.</p><//>`;
 
-// All tasks: of a run that was stopped, and of one that could not be planned, some were skipped and did not fail.
-const clear = (dag, run) => call(`${runPath(dag, run)}/clear`, { method: "POST", body: { dry_run: false, only_failed: false } });
+async function clear(dag, run) {
+  const { note } = await call(runPath(dag, run));
+  // Else a second try that dies would count as stopped.
+  if (note && note !== withoutStop(note)) await call(runPath(dag, run), { method: "PATCH", body: { note: withoutStop(note) } });
+  // All tasks: of a run that was stopped, and of one that could not be planned, some were skipped and did not fail.
+  await call(`${runPath(dag, run)}/clear`, { method: "POST", body: { dry_run: false, only_failed: false } });
+}
 
 /** Asks whether a run that failed shall run again under its id, and clears its tasks. */
 export const Retry = ({ flow, run, close, done }) => html`<${Ask} title="Run it again" verb="Clear all tasks" send=${() => clear(flow.dag_id, run)} close=${close} done=${done}

@@ -84,7 +84,7 @@ function waits(flow, waiting) {
 }
 
 /** Why Airflow shows a run as failed whose copy did not fail: the reasons of the flow are what was broken. */
-const alsoFailed = (run) => run.airflow_state === "failed" && ["done", "nothing new"].includes(run.state) && `; Airflow shows it as failed, because ${run.failed.map((one) => one.error).join(", ")}`;
+const alsoFailed = (run) => run.airflow_state === "failed" && ["done", "nothing new"].includes(run.state) && `; Airflow shows it as failed, because ${run.failed.map((one) => one.error || one.problem).join(", ")}`;
 
 /** How a run ended; a link to it, if Airflow knows it. */
 const Outcome = ({ run }) => (run.dag_run_url ? html`<a href=${new URL(run.dag_run_url.replace(/^\//, ""), BASE)} target="_top">${run.state}</a>` : run.state);
@@ -102,6 +102,7 @@ function Why({ flow, reasons, go, again }) {
 
 function Card({ flow, go, again }) {
   const { totals, last_run: run } = flow;
+  const since = flow.under_way?.follows && flow.under_way.started;
   // Without the reason that the banner shows already.
   const reasons = flow.reasons.filter((reason) => !flow.problem || !reason.includes(flow.problem.message));
   const gone = flow.health === "unreachable";
@@ -117,7 +118,7 @@ function Card({ flow, go, again }) {
       ${totals?.lag_records > 0 && html`${totals.lag_bytes >= 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>`}
         <${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>
         <${Tile} name="Headroom" exactly="Time until the source drops records that are not copied yet">${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)}<//>`}
-      ${(run || flow.read_at) && html`<${Tile} name=${run?.state === "following" ? "Following since" : "Last run"}>${run?.state === "following" ? html`<${When} at=${run.started} />` : run ? html`<${When} at=${run.finished || run.started} /> <small><${Outcome} run=${run} />${run.records > 0 && `, ${records(run.records)} copied`}${alsoFailed(run)}</small>` : "No run yet"}<//>`}
+      ${(run || flow.read_at) && html`<${Tile} name=${since ? "Following since" : "Last run"}>${since ? html`<${When} at=${since} />` : run ? html`<${When} at=${run.finished || run.started} /> <small><${Outcome} run=${run} />${run.records > 0 && `, ${records(run.records)} copied`}${alsoFailed(run)}</small>` : "No run yet"}<//>`}
     </dl>
     ${totals?.lag_records > 0 && flow.not_counted.length > 0 && html`<p>Not counted: ${flow.not_counted.join(", ")}.</p>`}
     <div class="card-foot">
@@ -162,7 +163,7 @@ function Rows({ flows, go, again }) {
     { name: "Outcome", cell: ({ last_run: run }) => run && html`<${Outcome} run=${run} />${alsoFailed(run)}` },
     { name: "Copied", number: true, title: "Records, by the last run", cell: ({ last_run: run }) => run?.records > 0 && html`<span title=${exact(run.records)}>${count(run.records)}</span>` },
   ];
-  const more = (flow) => (["running", "following"].includes(flow.last_run?.state) || flow.reasons.length > 0 || flow.left_out?.length > 0 || flow.superseded) && html`<tr class="detail why"><td colspan=${columns.length}>
+  const more = (flow) => (flow.under_way || flow.reasons.length > 0 || flow.left_out?.length > 0 || flow.superseded) && html`<tr class="detail why"><td colspan=${columns.length}>
     <${Live} flow=${flow} again=${again} /><${Why} flow=${{ ...flow, problem: null }} reasons=${flow.reasons} go=${go} again=${again} />
     ${flow.problem && html`<p class="muted">${flow.read_at ? html`Last read <${When} at=${flow.read_at} />.` : "This page could not read it so far."} <button class="small" onClick=${again}>Read again</button></p>`}</td></tr>`;
   return html`<${Table} label="Flows" columns=${columns} rows=${ordered(flows, sorted)} keyOf=${(flow) => flow.flow} sorted=${sorted} sortBy=${sortBy} more=${more} />

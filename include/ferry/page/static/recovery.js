@@ -1,9 +1,9 @@
 // Failover, failback and cut-over: what the last run of each DAG has done, what it asks a person, and buttons that start one.
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { Command, Dialog, Read, Table, When } from "./elements.js";
-import { exact, offsets, plural } from "./format.js";
+import { exact, plural } from "./format.js";
 import { BASE, call, useDocument } from "./reading.js";
-import { dagPath, Progress, useRun } from "./starting.js";
+import { ENDED, Progress, runPath, useRun } from "./starting.js";
 
 const LOOK_MS = 5_000;
 const TITLES = { failover: "Failover", failback: "Failback", cutover: "Cut-over" };
@@ -39,20 +39,20 @@ const ASKING = ["awaiting_input", "deferred"];
 const SIGNS = { success: ["✓", "healthy", "done"], failed: ["✕", "failing", "failed"], upstream_failed: ["✕", "failing", "not reached"], skipped: ["–", "unknown", "skipped"], running: ["…", "unknown", "running"] };
 const WAITS = ["?", "lagging", "waits for a person"];
 const LATER = ["○", "unknown", "later"];
-const runPath = (dag, run) => `${dagPath(dag)}/dagRuns/${encodeURIComponent(run)}`;
-const isOpen = (run) => ["queued", "running"].includes(run?.state);
+const taskPlace = (dag, run, task) => new URL(`dags/${encodeURIComponent(dag)}/runs/${encodeURIComponent(run)}/tasks/${task}`, BASE);
 
-/** What Airflow's API answers, asked again while `open` or until it answers; null: nothing, or the user may not see it. */
+/** What Airflow's API answers, asked again while `open` or until it answers or refuses; null: nothing, or the user may not see it. */
 function useAirflow(path, open) {
   const [answer, setAnswer] = useState({ path: null, found: null });
   useEffect(() => {
     let left = false;
     let timer;
     const look = async () => {
-      const found = document.hidden ? undefined : await call(path).catch(() => null);
+      let refused = false;
+      const found = document.hidden ? null : await call(path).catch(({ status }) => ((refused = status === 403 || (status === 404 && !open)), null));
       if (left) return;
-      if (found !== undefined) setAnswer({ path, found });
-      if (open || !found) timer = setTimeout(look, LOOK_MS);
+      if (found) setAnswer({ path, found });
+      if (!refused && (open || !found)) timer = setTimeout(look, LOOK_MS);
     };
     look();
     return () => ((left = true), clearTimeout(timer));
@@ -62,11 +62,10 @@ function useAirflow(path, open) {
 
 function Question({ dag, run, task }) {
   const asked = useAirflow(`${runPath(dag, run)}/taskInstances/${task}/-1/hitlDetails`, false);
-  const place = new URL(`dags/${encodeURIComponent(dag)}/runs/${encodeURIComponent(run)}/tasks/${task}/required_actions`, BASE);
-  return html`<p class="banner" role="status"><strong>It waits for a person.</strong> ${asked?.subject} <a href=${place} target="_top">Read and answer it in Airflow</a></p>`;
+  return html`<p class="banner" role="status"><strong>It waits for a person.</strong> ${asked?.subject} <a href=${`${taskPlace(dag, run, task)}/required_actions`} target="_top">Read and answer it in Airflow</a></p>`;
 }
 
-function Stages({ dag, run, open }) {
+function Stages({ dag, run: { run_id: run, dry }, open }) {
   const answer = useAirflow(`${runPath(dag, run)}/taskInstances`, open);
   const tasks = Object.fromEntries((answer?.task_instances ?? []).map((one) => [one.task_id, one.state]));
   const waiting = QUESTIONS.find((task) => ASKING.includes(tasks[task]));
@@ -75,35 +74,37 @@ function Stages({ dag, run, open }) {
       const [sign, health, word] = task === waiting ? WAITS : SIGNS[tasks[task]] ?? LATER;
       return html`<li><span class=${`badge health-${health}`}><span aria-hidden="true">${sign}</span> ${word}</span> ${STAGES[task]}</li>`;
     })}</ol>
-    ${tasks[PLANS] === "success" && html`<${Plan} dag=${dag} run=${run} />`}`;
+    ${(tasks[PLANS] === "success" || (dry && tasks[PLANS] === "skipped")) && html`<${Plan} dag=${dag} run=${run} />`}`;
 }
 
-const GROUPS = [
-  { name: "Group", cell: (row) => row.group },
-  { name: "Partition", cell: (row) => `${row.topic}-${row.partition}` },
-  { name: "Continues at", number: true, counts: true, cell: (row) => (row.wanted === null ? "–" : html`${exact(row.wanted)} ${row.exact ? html`<span class="good">exact</span>` : html`<span class="warn">inexact</span>`}`) },
-  { name: "Reads again", number: true, title: "So many offsets at most", cell: (row) => exact(row.re_reads) },
-  { name: "Why", cell: (row) => row.reason },
-];
-const MISSING = [
-  { name: "Partition", cell: (row) => `${row.topic}-${row.partition}` },
-  { name: "Offsets", number: true, counts: true, cell: (row) => (row.end === null ? `from ${exact(row.start)}` : offsets(row.start, row.end)) },
-  { name: "Why", cell: (row) => row.reason || "not copied yet" },
-];
+/** The document of an XCom. Nothing if its value is only a place, as where an XCom backend keeps values elsewhere. */
+function documentIn(value) {
+  try {
+    return (typeof value === "string" ? JSON.parse(value) : value).document;
+  } catch {
+    return undefined;
+  }
+}
 
-/** What the task that plans has found: it leaves its document as an XCom. */
+/** A table as Ferry has made it. Saved rows have its columns too. */
+function Made({ label, table: { columns, rows, total } }) {
+  const shown = columns.map((name, at) => ({ name: name[0].toUpperCase() + name.slice(1), number: rows.every((row) => /^[\d,]*$/.test(row[at])), cell: (row) => row[name] }));
+  return html`<${Table} label=${label} columns=${shown} rows=${rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])))} total=${total} />`;
+}
+
+/** What the task that plans has found: it leaves its document as an XCom. In a dry run it skips itself then. */
 function Plan({ dag, run }) {
   const answer = useAirflow(`${runPath(dag, run)}/taskInstances/${PLANS}/xcomEntries/return_value`, false);
-  const value = typeof answer?.value === "string" ? JSON.parse(answer.value) : answer?.value;
-  const plan = value?.document;
-  if (!plan) return null;
-  const rows = plan.groups.flatMap((group) => group.partitions.map((one) => ({ group: group.group, ...one, reason: one.reason || group.obstacle })));
-  const inexact = plan.groups.filter((group) => !group.exact).length;
+  const plan = documentIn(answer?.value);
+  if (!answer) return null;
+  if (!plan?.counts) return html`<p>This page cannot read the plan. <a href=${taskPlace(dag, run, PLANS)} target="_top">Read it in the log of its task</a></p>`;
+  const { counts, tables } = plan;
+  const told = [counts.inexact && `${exact(counts.inexact)} of them not exact`, counts.obstacles && `${exact(counts.obstacles)} cannot be written now`].filter(Boolean).join(", ");
   return html`<h4>Plan</h4>
-    <p>${plural(plan.groups.length, "group")}${plan.groups.length > 0 ? (inexact ? `, ${exact(inexact)} of them not exact` : ", all exact") : ""}${plan.source_away && `; ${plan.source_away}`}.</p>
+    <p>${plural(counts.groups, "group")}${counts.groups > 0 && `, ${told || "all exact"}`}${plan.source_away && `; ${plan.source_away}`}.</p>
     ${[...plan.problems, ...plan.groups_unread].map((text) => html`<p class="banner bad">${text}</p>`)}
-    ${rows.length > 0 && html`<${Table} label="Where groups continue" columns=${GROUPS} rows=${rows} />`}
-    ${plan.missing.length ? html`<p>Not on the other side:</p><${Table} label="Not on the other side" columns=${MISSING} rows=${plan.missing} />` : html`<p class="good">✓ Everything is on the other side.</p>`}`;
+    ${tables.groups.total > 0 && html`<${Made} label="Where groups continue" table=${tables.groups} />`}
+    ${counts.missing ? html`<p>Not on the other side: ${plan.missing_offsets !== null && `${plural(plan.missing_offsets, "offset")} in `}${plural(counts.missing, "partition")}.</p><${Made} label="Not on the other side" table=${tables.missing} />` : html`<p class="good">✓ Everything is on the other side.</p>`}`;
 }
 
 function Start({ flow, recovery, close, again }) {
@@ -129,13 +130,13 @@ function Recovery({ flow, recovery, again }) {
   const [asked, setAsked] = useState(false);
   const { kind, dag_id: dag, runs } = recovery;
   const [run] = runs;
-  const open = isOpen(run);
+  const open = run && !ENDED.has(run.state);
   const close = () => (setAsked(false), again());
   return html`<article class="card" aria-label=${TITLES[kind]}><div class="card-head"><h3>${TITLES[kind]}</h3></div><p>${DOES[kind](flow.source, flow.target)}</p>
     ${!recovery.there
       ? html`<p>Airflow has no DAG <code>${dag}</code>, or you may not see it. Ferry makes it since Airflow 3.1, unless a DAG file says <code>recovery=False</code>. In a terminal: <${Command}>${recovery.command}<//></p>`
       : html`<p>DAG <a href=${new URL(`dags/${encodeURIComponent(dag)}`, BASE)} target="_top">${dag}</a>${run ? html`; its last run <a href=${new URL(run.url.replace(/^\//, ""), BASE)} target="_top">${run.run_id}</a> ${run.dry ? "was to show the plan, and " : ""}is ${open ? run.state : html`over (${run.state})`}, begun <${When} at=${run.started} />.` : html`; nobody has started it yet.`}</p>
-        ${run && html`<${Stages} dag=${dag} run=${run.run_id} open=${open} />`}
+        ${run && html`<${Stages} dag=${dag} run=${run} open=${open} />`}
         ${recovery.may_trigger && !open && html`<div class="acts"><${DryRun} recovery=${recovery} again=${again} /><p class="buttons"><button onClick=${() => setAsked(true)}>${TITLES[kind]}…</button></p></div>`}
         ${asked && html`<${Start} flow=${flow} recovery=${recovery} close=${close} again=${again} />`}`}</article>`;
 }

@@ -7,7 +7,7 @@ import { History } from "./history.js";
 import { Live } from "./live.js";
 import { NextStep } from "./next_step.js";
 import { BASE, useDocument } from "./reading.js";
-import { Start } from "./starting.js";
+import { ENDED, Start } from "./starting.js";
 
 const LIMIT = 50;
 // So many are shown at first: the charts are below them.
@@ -57,7 +57,7 @@ function LastRuns({ flow, again }) {
     { name: "Took", number: true, cell: (row) => (row.seconds === null ? "" : duration(row.seconds)) },
     { name: "Behind after it", number: true, cell: (row) => (known(row.lag_records) ? count(row.lag_records) : "") },
     { name: "Up to", cell: (row) => (row.bound && row.bound !== "latest" ? moment(row.bound) : "now") },
-    { name: "", cell: (row) => flow.may_change_runs && (["queued", "running"].includes(row.airflow_state) ? offer(row, Stop, "Stop…") : row.airflow_state === "failed" && offer(row, Retry, "Retry…")) },
+    { name: "", cell: (row) => flow.may_change_runs && row.airflow_state && (!ENDED.has(row.airflow_state) ? offer(row, Stop, "Stop…") : row.airflow_state === "failed" && offer(row, Retry, "Retry…")) },
     { name: "", cell: (row) => row.dag_run_url && html`<a href=${new URL(row.dag_run_url.replace(/^\//, ""), BASE)} target="_top">Airflow</a>` },
   ];
   const more = (row) => open === row.run_id && html`<tr class="detail"><td colspan=${columns.length}><${Details} run=${row} /></td></tr>`;

@@ -3,11 +3,13 @@ import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { BASE, call } from "./reading.js";
 
 const LOOK_MS = 3_000;
-const ENDED = new Set(["success", "failed"]);
+/** Airflow's states of a run that has ended. */
+export const ENDED = new Set(["success", "failed"]);
 const DONE = { success: "has succeeded", failed: "has failed: its log says why" };
 
 /** The path of a DAG in Airflow's API. */
 export const dagPath = (dag) => `api/v2/dags/${encodeURIComponent(dag)}`;
+export const runPath = (dag, run) => `${dagPath(dag)}/dagRuns/${encodeURIComponent(run)}`;
 
 /** A run of the DAG: `{run, state, problem, paused, start(body)}`. `state`: "asking", "starting", then Airflow's. `ended()`: when it has. */
 export function useRun(dag, ended) {
@@ -19,7 +21,7 @@ export function useRun(dag, ended) {
     if (!run || ENDED.has(state)) return undefined;
     const look = async () => {
       try {
-        const found = await call(`${dagPath(dag)}/dagRuns/${encodeURIComponent(run)}`);
+        const found = await call(runPath(dag, run));
         setProblem("");
         setState(found.state);
         if (ENDED.has(found.state)) ended();
