@@ -66,11 +66,14 @@ def _why(failure: Mapping[str, str]) -> str:
 
 
 def reason_in(note: str) -> tuple[str, str]:
-    """Why the run failed and the name of the error, from its note. Nothing if Ferry left no reason: people write notes for any purpose."""
+    """Why the run failed and the name of the error, from its note; no name if a person stopped the run, whatever failed before.
+
+    Nothing if Ferry left no reason: people write notes for any purpose.
+    """
+    if note.endswith(STOPPED):
+        return "somebody stopped it on the Ferry page", ""
     found = re.fullmatch(r"(.+) \((\w+)\)", note.partition("\n")[0])
-    if found and is_error(found[2]):
-        return found[1], found[2]
-    return ("somebody stopped it on the Ferry page", "") if note.endswith(STOPPED) else ("", "")
+    return (found[1], found[2]) if found and is_error(found[2]) else ("", "")
 
 
 @hookimpl
