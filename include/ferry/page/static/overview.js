@@ -2,7 +2,7 @@
 import { html, useState } from "./vendor/preact-htm.js";
 import { Pause } from "./actions.js";
 import { bytes, count, exact, headroom, oldest, plural, records } from "./format.js";
-import { Health, HEALTH, ReadAt, Table, Tile, Trouble, When } from "./elements.js";
+import { Clock, Health, HEALTH, ReadAt, Table, Tile, Trouble, When } from "./elements.js";
 import { Live } from "./live.js";
 import { NextStep, To } from "./next_step.js";
 import { BASE } from "./reading.js";
@@ -54,7 +54,7 @@ function ClusterMap({ clusters, flows, go }) {
       const both = flows.some((other) => other.source === flow.target && other.target === flow.source);
       const { path, label } = arrow(places.get(flow.source), places.get(flow.target), both ? bend : 0);
       const open = () => go({ flow: flow.flow, view: "runs" });
-      const told = `${flow.health === "healthy" ? "✓ " : ""}${lagged(flow)}`;
+      const told = `${HEALTH[flow.health]?.[0] ?? ""} ${lagged(flow)}`;
       const ground = told.length * LETTER;
       const key = (event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), open());
       return html`<g class=${`flow health-${flow.health}`} role="link" tabindex="0" aria-label=${`${flow.flow}: ${HEALTH[flow.health]?.[1] ?? flow.health}`} onClick=${open} onKeyDown=${key}>
@@ -114,11 +114,11 @@ function Card({ flow, go, again }) {
     <${Live} flow=${flow} again=${again} />
     <${Why} flow=${flow} reasons=${reasons} go=${go} again=${again} />
     <dl class=${`tiles ${gone ? "old" : ""} ${reasons.length ? "after" : ""}`}>
-      ${totals && html`<${Tile} name="Behind" exactly=${records(totals.lag_records, exact)} alarming=${flow.health === "lagging"}>${waits(flow, totals.lag_records)}<//>`}
+      ${totals && html`<${Tile} name=${gone ? "Was behind" : "Behind"} exactly=${records(totals.lag_records, exact)} alarming=${flow.health === "lagging"}>${waits(flow, totals.lag_records)}${gone && html` <small>when last read, <${When} at=${flow.read_at} />; now unknown</small>`}<//>`}
       ${totals?.lag_records > 0 && html`${totals.lag_bytes >= 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>`}
         <${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>
         <${Tile} name="Headroom" exactly="Time until the source drops records that are not copied yet">${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)}<//>`}
-      ${(run || flow.read_at) && html`<${Tile} name=${since ? "Following since" : "Last run"}>${since ? html`<${When} at=${since} />` : run ? html`<${When} at=${run.finished || run.started} /> <small><${Outcome} run=${run} />${run.records > 0 && `, ${records(run.records)} copied`}${alsoFailed(run)}</small>` : "No run yet"}<//>`}
+      ${(run || flow.read_at) && html`<${Tile} name=${since ? "Following since" : ["running", "queued"].includes(run?.state) ? "This run" : "Last run"}>${since ? html`<${Clock} at=${since} />` : run ? html`<${When} at=${run.finished || run.started} /> <small><${Outcome} run=${run} />${run.records > 0 && `, ${records(run.records)} copied`}${alsoFailed(run)}</small>` : "No run yet"}<//>`}
     </dl>
     ${totals?.lag_records > 0 && flow.not_counted.length > 0 && html`<p>Not counted: ${flow.not_counted.join(", ")}.</p>`}
     <div class="card-foot">
