@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from ferry.airflow import steps
 from ferry.airflow.flows import FlowReference
@@ -19,11 +20,21 @@ from ferry.ledger.run_report import PartitionFailure, RunReport
 pytestmark = pytest.mark.airflow
 
 
-@pytest.mark.parametrize("step", ["check_limits", "sync"])
-def test_what_the_newer_run_does_is_skipped(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+@pytest.mark.parametrize(
+    ("step", "by", "why"),
+    [
+        ("sync", "newer", "another run has taken the flow over"),
+        ("sync", "", "another run has taken the flow over"),
+        ("check_limits", "", "a command has taken the flow over"),
+        ("check_limits", "newer", None),
+        ("check_limits", None, None),
+    ],
+)
+def test_what_the_newer_run_does_is_skipped(monkeypatch: pytest.MonkeyPatch, step: str, by: str | None, why: str | None) -> None:
     class TakenOver:
         def __init__(self, *_: object) -> None:
-            self.was_taken_over = lambda: True
+            self.taken_over = lambda: by
+            self.report = MagicMock(side_effect=ClusterUnreachable("it measures"))
 
         def __enter__(self) -> TakenOver:
             return self
@@ -37,7 +48,7 @@ def test_what_the_newer_run_does_is_skipped(monkeypatch: pytest.MonkeyPatch, ste
     monkeypatch.setattr(steps, "flow_for_running", lambda _: SimpleNamespace())
     monkeypatch.setattr(steps, "Run", TakenOver)
     flow = FlowReference(Path("mm2.properties"), "A->B")
-    with pytest.raises(AirflowSkipException, match="another run has taken the flow over"):
+    with pytest.raises(AirflowException if why is None else AirflowSkipException, match=why or "it measures"):
         steps.sync(flow, "groups", planned) if step == "sync" else steps.check_limits(flow, planned)
 
 

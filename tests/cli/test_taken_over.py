@@ -1,4 +1,4 @@
-"""Limits are judged by the run that has the flow, not by one that followed and was taken over."""
+"""What a run still does that followed and was taken over, by another run or by a command."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ pytestmark = pytest.mark.unit
 class Played:
     """A run that copied, and then was taken over or not."""
 
-    taken_over: str | None = None
+    by: str | None = None
 
     def __init__(self, *_: object) -> None:
+        self.taken_over = lambda: self.by
         self.plan = SimpleNamespace(needs_copy=True)
 
     def __enter__(self) -> Self:
@@ -35,22 +36,21 @@ class Played:
     def move_records(self, copy: Callable[[], object], _: object) -> None:
         copy()
 
-    def was_taken_over(self) -> bool:
-        return self.taken_over is not None
-
     def report(self) -> Any:
-        return SimpleNamespace(exit_code=ExitCode.DONE, taken_over=self.taken_over, problems=list, document=dict)
+        return SimpleNamespace(exit_code=ExitCode.DONE, taken_over=self.by, problems=list, document=dict)
 
 
-@pytest.mark.parametrize("taken_over", [None, "newer", ""])
-def test_only_a_run_that_has_the_flow_judges_limits_and_syncs(monkeypatch: pytest.MonkeyPatch, taken_over: str | None) -> None:
+@pytest.mark.parametrize(("by", "does"), [(None, ["synced", "judged"]), ("newer", ["judged"]), ("", [])])
+def test_a_run_that_was_taken_over_judges_limits_unless_a_command_did_it(
+    monkeypatch: pytest.MonkeyPatch, by: str | None, does: list[str]
+) -> None:
     done: list[str] = []
 
     def look_back(*_: object, judge: bool) -> ExitCode:
         done.extend(["judged"] * judge)
         return ExitCode.DONE
 
-    monkeypatch.setattr(Played, "taken_over", taken_over)
+    monkeypatch.setattr(Played, "by", by)
     monkeypatch.setattr(pipeline, "Run", Played)
     flow: Any = SimpleNamespace(tasks_max=None)
     monkeypatch.setattr(copies, "copy_records", lambda *_, **__: ExitCode.DONE)
@@ -61,4 +61,4 @@ def test_only_a_run_that_has_the_flow_judges_limits_and_syncs(monkeypatch: pytes
     with pytest.raises(typer.Exit) as ended:
         copies.carry_out(Path("mm2.properties"), flow, RunRequest("A->B", "run"), copies.INLINE, None, as_json=False, syncs=True)
     assert ended.value.exit_code == ExitCode.DONE
-    assert done == (["synced", "judged"] if taken_over is None else [])
+    assert done == does

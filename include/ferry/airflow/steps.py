@@ -88,7 +88,7 @@ def skip_unless_needed(planned: Mapping[str, Any]) -> None:
 
 
 def skip_if_taken_over(run: Run) -> None:
-    if run.was_taken_over():
+    if run.taken_over() is not None:
         raise AirflowSkipException("another run has taken the flow over, and does this")
 
 
@@ -173,7 +173,8 @@ def _failure_of_the_run(left: Mapping[str, str]) -> PartitionFailure:
 def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     """Measure lag and headroom after the run, also after a copy that failed. LimitsBroken when they exceed the config's limits.
 
-    Skipped in a run that was taken over: the newer run does it.
+    Also in a run that another run has taken over: where each run takes over from the one before, none would do it. Not when a command has
+    taken the flow over: then groups move, and nobody copies.
     """
     if planned is None:
         raise AirflowSkipException(NOT_PLANNED)
@@ -183,7 +184,8 @@ def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict
         settings = flow_for_running(flow)
         request = request_of(flow, get_current_context())
         run = Run(settings, request)
-        skip_if_taken_over(run)
+        if run.taken_over() == "":
+            raise AirflowSkipException("a command has taken the flow over")
         report = run.report(idle=False) if planned["needs_copy"] else None
         status = status_after_run(settings, report)
         if trouble := keep_lag(settings, request.run_id, status.lag.of_run):

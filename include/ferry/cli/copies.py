@@ -137,13 +137,14 @@ def carry_out(
             check_master(master)  # before anything is created
         _warn(run)
         run.move_records(lambda: codes.append(copy_records(config, run, master, as_json=as_json)), show_changes)
-        # Syncs and limits are the newer run's, if there is one; if a cluster is away, there are none.
-        goes_on = syncs and not {ExitCode.SUPERSEDED, ExitCode.UNREACHABLE} & set(codes) and not run.was_taken_over()
+        # If a newer run has taken over, the syncs are its own; if a cluster is away, there are none.
+        goes_on = syncs and not {ExitCode.SUPERSEDED, ExitCode.UNREACHABLE} & set(codes) and run.taken_over() is None
         if goes_on:
             measured += _sync(run)
         outcome = run.report()
         codes.append(outcome.exit_code)
-        judge = syncs and ExitCode.SUPERSEDED not in codes and outcome.taken_over is None
+        # Where each run takes over from the one before, no other would judge. After a command has taken over, nobody copies.
+        judge = syncs and ExitCode.SUPERSEDED not in codes and outcome.taken_over != ""
         codes.append(_look_back(run, outcome, measured, judge=judge))
     if trouble := send(measured, began):
         notice(f"warning: {trouble}")

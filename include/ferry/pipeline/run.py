@@ -137,12 +137,12 @@ class Run:
             raise
         syncs.keep()
 
-    def was_taken_over(self) -> bool:
-        """Whether the run followed, and ended because another run has taken the flow over: that one does the syncs."""
+    def taken_over(self) -> str | None:
+        """If the run followed, and ended because another has taken the flow over: that run, which does the syncs; empty: a command."""
         if self.request.follow_until is None:
-            return False
+            return None
         result = read_run_records(self.flow, self.request.run_id).result
-        return result is not None and result.taken_over is not None
+        return None if result is None else result.taken_over
 
     def report(self, *, idle: bool | None = None, notices: Sequence[str] = ()) -> RunReport:
         """What the run did so far, over all its tries. `idle`: whether nothing was prepared or copied; None: as the plan says.
