@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from tests.airflow.variables import Variables
 from tests.alerting import callbacks
 
-from ferry.airflow import assets, open_alerts
+from ferry.airflow import assets, open_alerts, versions
 from ferry.airflow.flows import FlowReference
 from ferry.config import load_config
 from ferry.config.settings import AlertSettings
@@ -60,6 +60,13 @@ def announced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 def test_an_event_for_each_topic(announced: Any) -> None:
     assert announced(COPIED) == [f"ferry://B/topics/A.{name} 5" for name in ("heartbeats", "orders", "payments")]
     assert not callbacks.TOLD
+
+
+def test_an_event_of_airflow_3_0_holds_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = REFRESHED[0].facts("A->B", "r1")
+    assert versions.extra_of_event(facts) == facts
+    monkeypatch.setattr(versions, "AIRFLOW", (3, 0))
+    assert facts.keys() - versions.extra_of_event(facts) == {"partitions"}
 
 
 def test_topics_beyond_the_limit_raise_an_alert(announced: Any) -> None:

@@ -13,7 +13,7 @@ from ferry.airflow.flows import FlowReference, dag_id, flow_for_running
 from ferry.airflow.open_alerts import tell
 from ferry.airflow.steps import request_of
 from ferry.airflow.tasks import NOT_PLANNED, say, typed_retries
-from ferry.airflow.versions import AirflowSkipException
+from ferry.airflow.versions import AirflowSkipException, extra_of_event
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.config import Flow
 from ferry.config.settings import ASSETS_MAX
@@ -49,7 +49,7 @@ def announce(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict[str
     events = context["outlet_events"][topics_alias(settings)]
     for topic in told:
         asset = Asset(f"ferry://{settings.target.alias}/topics/{topic.remote_topic}", group="ferry")
-        events.add(asset, extra=topic.facts(flow.name, run_id))
+        events.add(asset, extra=extra_of_event(topic.facts(flow.name, run_id)))
         say(f"{topic.remote_topic}: {count_of(topic.records, 'record')} in {count_of(len(topic.partitions), 'partition')}")
     task = context["ti"]
     tell(settings.alerts, task, run_id, [_left_out(settings, run_id, left_out, str(task.log_url))] if left_out else (), is_all=True)

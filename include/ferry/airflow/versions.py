@@ -26,6 +26,7 @@ except ImportError:
     from airflow.timetables.interval import CronDataIntervalTimetable  # type: ignore[assignment]
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import timedelta
 
     from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
@@ -56,6 +57,11 @@ WITHOUT_EXAMPLES: dict[str, Any] = {"include_examples": False} if AIRFLOW < (3, 
 SPARK_PROVIDER = "apache-airflow-providers-apache-spark"
 # A person can confirm a task since 3.1, with a standard provider that has the operator.
 HAS_APPROVALS = AIRFLOW >= (3, 1) and is_there("airflow.providers.standard.operators.hitl")
+
+
+def extra_of_event(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What an event of an alias can hold: Airflow 3.0 fails the task if a value is a list (TaskInstance.register_asset_changes_in_db)."""
+    return {name: value for name, value in facts.items() if AIRFLOW >= (3, 1) or not isinstance(value, list)}
 
 
 def with_deadline(interval: timedelta, callback: str, arguments: dict[str, str], name: str) -> dict[str, Any]:
