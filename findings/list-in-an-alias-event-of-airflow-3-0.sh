@@ -15,7 +15,7 @@ set -euo pipefail
 directory=$(mktemp -d)
 server=""
 end() {
-  [ -z "$server" ] || { kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; }
+  [ -z "$server" ] || { kill -- "$server" 2>/dev/null || true; wait "${server#-}" 2>/dev/null || true; }
   rm -rf "$directory"
 }
 trap end EXIT
