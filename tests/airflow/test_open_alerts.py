@@ -124,6 +124,13 @@ def test_a_run_that_does_not_do_all_resolves_nothing(task: str, facts: dict[str,
     assert "resolved NotAuthorized" in succeeds(task)
 
 
+@pytest.mark.parametrize("params", [{"since": None, "until": None, "topics": []}, {"dry_run": False, "groups": None}])
+def test_runs_of_verifies_and_recoveries_resolve_too(params: dict[str, Any]) -> None:
+    """Their DAGs have other parameters."""
+    assert fails(NotAuthorized("x"), "compare_copies") == ["NotAuthorized"]
+    assert succeeds("compare_copies", params=params) == ["resolved NotAuthorized"]
+
+
 def test_nothing_is_resolved_that_would_be_resolved_again(variables: Variables, monkeypatch: pytest.MonkeyPatch) -> None:
     assert fails(NotAuthorized("x")) == ["NotAuthorized"]
     with monkeypatch.context() as refused:

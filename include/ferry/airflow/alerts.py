@@ -17,7 +17,6 @@ from urllib.parse import quote
 
 from ferry.airflow.flows import FlowReference, settings_of
 from ferry.airflow.open_alerts import resolved, tell
-from ferry.airflow.params import run_params
 from ferry.airflow.tasks import EarlierTaskFailed, JobFailed
 from ferry.airflow.versions import AIRFLOW, FIRST_WITH_DEADLINES, with_deadline
 from ferry.alerting.alert import Alert, AlertKind, Severity
@@ -55,12 +54,12 @@ def on_failure(flow: FlowReference) -> Callback:
 def on_success(flow: FlowReference) -> Callback:
     """The callback for a task of the flow that succeeded. If the report finds nothing wrong, neither is anything wrong with the copy.
 
-    Only a run that copies all of the flow shows that something is over.
+    Only a run that does all that its DAG does shows that something is over.
     """
 
     def nothing_found(settings: AlertSettings, context: Mapping[str, Any]) -> None:
         task, run_id = context["ti"], str(context["run_id"])
-        whole = run_params(context).whole and context["dag_run"].run_type != "backfill"
+        whole = _does_all(context)
         if whole and task.task_id != ANNOUNCE_TASK:  # it tells by itself what it found, and succeeds
             tell(settings, task, run_id, (), is_all=True)
         if whole and task.task_id == REPORT_TASK:
@@ -68,6 +67,13 @@ def on_success(flow: FlowReference) -> Callback:
         _tell_late_end(flow, settings, context)
 
     return _callback(flow, nothing_found)
+
+
+def _does_all(context: Mapping[str, Any]) -> bool:
+    """No dry run, no backfill, none of some topics: of any of the flow's DAGs, each of which has parameters of its own."""
+    given = context.get("params") or {}
+    partly = given.get("dry_run") or given.get("topics") or given.get("bound") == "interval"
+    return not partly and context["dag_run"].run_type != "backfill"
 
 
 def on_retry(flow: FlowReference) -> Callback:

@@ -32,11 +32,6 @@ class RunParams:
     dry_run: bool = False
     follow_seconds: int | None = None
 
-    @property
-    def whole(self) -> bool:
-        """Whether the run copies all that the flow has."""
-        return not self.topics and self.bound == "latest" and not self.dry_run
-
 
 def topics_param(flow: Flow | None = None) -> Param:
     """The form offers the topics of the flow if the config has their names. Which topics match a pattern only the source knows."""
