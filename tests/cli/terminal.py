@@ -41,7 +41,8 @@ class Terminal:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         self.before = self.settings(slave)
         self.slave = slave
-        variables = {**os.environ, "TERM": "xterm-256color", **(environment or {})}
+        own = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}  # the size is the terminal's
+        variables = {**own, "TERM": "xterm-256color", **(environment or {})}
         self.process = subprocess.Popen(
             [sys.executable, "-c", TAKE_TERMINAL, *map(str, command)],
             stdin=slave,
