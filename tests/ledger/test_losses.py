@@ -155,12 +155,14 @@ def test_a_second_status_does_not_read_what_a_run_has_indexed(
     monkeypatch.setattr("ferry.ledger.loss_index.NEW_RECORDS", 1)
     name = topic_factory(source_cluster, partitions=3)
     flow = flow_factory(f"A->B.topics = {name}")
-    for count in (5, 6):
+    for count in range(5, 15):
         for partition in range(3):
             produce(source_cluster, name, [(partition, b"k", b"x" * 200)] * count)
         run_flow(flow)
-    del looked_at[:]
-    before = flow_status(flow)
+        del looked_at[:]
+        before = flow_status(flow)
+        if not looked_at:  # else a marker of the run's own transactions came after the run had indexed the ledger
+            break
     assert (looked_at, before.losses) == ([], ())
     produce(source_cluster, name, [(0, b"k", b"x" * 200)])
     (lagging,) = (entry for entry in flow_status(flow).partitions if entry.lag_records)
