@@ -115,7 +115,12 @@ def test_a_run_that_ends_late_resolves_its_deadline(facts: dict[str, Any], told:
 
 @pytest.mark.parametrize("task", ["prepare_topics", "report_outcome"])
 @pytest.mark.parametrize(
-    "facts", [{"params": {"dry_run": True}}, {"params": {"topics": ["t"]}}, {"params": {"bound": "interval"}}, {"run_type": "backfill"}]
+    "facts",
+    [
+        *({"params": given} for given in ({"dry_run": True}, {"topics": ["t"]}, {"bound": "interval"}, {"groups": "billing"})),
+        *({"params": {bound: "2026-01-01T00:00:00Z"}} for bound in ("from", "until")),
+        {"run_type": "backfill"},
+    ],
 )
 def test_a_run_that_does_not_do_all_resolves_nothing(task: str, facts: dict[str, Any]) -> None:
     for failing in (task, "copy_records"):
@@ -124,7 +129,7 @@ def test_a_run_that_does_not_do_all_resolves_nothing(task: str, facts: dict[str,
     assert "resolved NotAuthorized" in succeeds(task)
 
 
-@pytest.mark.parametrize("params", [{"since": None, "until": None, "topics": []}, {"dry_run": False, "groups": None}])
+@pytest.mark.parametrize("params", [{"from": None, "until": None, "topics": []}, {"dry_run": False, "groups": None}])
 def test_runs_of_verifies_and_recoveries_resolve_too(params: dict[str, Any]) -> None:
     """Their DAGs have other parameters."""
     assert fails(NotAuthorized("x"), "compare_copies") == ["NotAuthorized"]

@@ -70,9 +70,11 @@ def on_success(flow: FlowReference) -> Callback:
 
 
 def _does_all(context: Mapping[str, Any]) -> bool:
-    """No dry run, no backfill, none of some topics: of any of the flow's DAGs, each of which has parameters of its own."""
+    """Whether the run is no dry run, no backfill, and not of only some topics, times or groups. Each of the flow's DAGs has some of these
+    parameters.
+    """
     given = context.get("params") or {}
-    partly = given.get("dry_run") or given.get("topics") or given.get("bound") == "interval"
+    partly = given.get("bound") == "interval" or any(given.get(name) for name in ("dry_run", "topics", "from", "until", "groups"))
     return not partly and context["dag_run"].run_type != "backfill"
 
 
