@@ -127,7 +127,7 @@ def test_a_bar_shows_how_far_a_run_is_and_moves(visit: Visit, view: str) -> None
     )
     assert (bar.get_attribute("aria-valuemin"), bar.get_attribute("aria-valuemax")) == ("0", "100")
     expect(bar).to_have_attribute("aria-valuenow", "88")  # 8,000 of 9,000: it moved there
-    assert page.evaluate("document.querySelector('.live-bar > div').offsetWidth / document.querySelector('.live-bar').offsetWidth") > 0.8
+    page.wait_for_function("document.querySelector('.live-bar > div').offsetWidth / document.querySelector('.live-bar').offsetWidth > 0.8")
     for width, theme in ((1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")):
         page.set_viewport_size({"width": width, "height": 900})
         visit.theme(theme)
@@ -335,6 +335,15 @@ def test_a_server_that_is_gone_is_said_and_the_page_recovers(visit: Visit, fixtu
         fixture_server.start()
     expect(page.get_by_role("columnheader", name="Topic", exact=True)).to_have_attribute("aria-sort", "ascending")
     expect(page.get_by_text("The server does not answer. Trying again.")).to_have_count(0)
+
+
+def test_an_answer_that_was_cut_off_is_no_answer(visit: Visit) -> None:
+    page = visit.page
+    page.route(re.compile("/api/overview"), lambda route: route.fulfill(body='{"flows": [', content_type="application/json"))
+    visit.open("healthy", flow=FLOW, view="topics")
+    expect(page.get_by_text("The server does not answer. Trying again.").first).to_be_visible()
+    page.unroute_all()
+    expect(page.get_by_role("table", name="Topics")).to_be_visible()
 
 
 PHONE = {"viewport": {"width": 390, "height": 664}}

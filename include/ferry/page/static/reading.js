@@ -33,13 +33,13 @@ export async function call(path, { method = "GET", body, signal, anew } = {}) {
     body: body ? JSON.stringify(body) : undefined,
     signal: signal ? AbortSignal.any([signal, limit]) : limit,
   });
-  const document = await answer.json().catch(() => ({}));
   if (!answer.ok) {
-    const { detail: told } = document;
+    const { detail: told } = await answer.json().catch(() => ({}));
     const detail = typeof told === "string" ? told : told ? JSON.stringify(told) : "";
     throw new Refused(answer.status, described(answer.status, detail, method));
   }
-  return document;
+  // It fails if the answer was cut off: half a document is none.
+  return answer.json();
 }
 
 /** The browser's clock may differ from the server's. So `read_at` becomes a time of the browser's clock, and old data does not look new. */
