@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from tools.kafka import compare_topics, read_all
 from tools.kafka.reading import RecordSeen, partition_bounds
 
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow, load_config
 from ferry.copying.request import RunRequest
 from ferry.page.coverage_reading import read_coverage_of

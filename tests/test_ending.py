@@ -210,7 +210,7 @@ def test_a_command_that_fails_has_closed_its_clients(tmp_path: Path) -> None:
     config.write_text("\n".join(["clusters = A, B", "A->B.enabled = true", "A->B.topics = t", *clusters, ""]))
     program = """
         from ferry.cli.main import main
-        from ferry.clusters import internal_reader
+        from ferry.clusters.logs import internal_reader
         internal_reader.CONTACT_MILLISECONDS = 500
         main()
     """

@@ -36,7 +36,7 @@ from kafka.protocol.metadata import (
     MetadataResponse,
 )
 
-from ferry.clusters.internal_batches import KeyValue, internal_batches
+from ferry.clusters.logs.internal_batches import KeyValue, internal_batches
 from ferry.config import Flow
 from ferry.ledger.state import FlowRecord, Head, encode_state
 

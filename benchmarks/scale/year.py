@@ -19,8 +19,8 @@ from confluent_kafka import Producer
 from tools.kafka import SandboxCluster
 
 from benchmarks.scale.steps import disk_bytes
-from ferry.clusters.config_changes import ConfigAdmin
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.config_changes import ConfigAdmin
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow, load_config
 from ferry.copying import ledger_compaction
 from ferry.ledger.counters import Counters

@@ -13,7 +13,7 @@ from tests.waiting import until
 
 from ferry.airflow import arrivals, flows
 from ferry.airflow.arrivals import RecordsArrived
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import load_config
 from ferry.errors import ClusterUnreachable
 

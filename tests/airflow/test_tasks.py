@@ -20,7 +20,7 @@ from ferry.airflow.run_note import FAILURE
 from ferry.airflow.spark_operators import CopyRecordsOperator
 from ferry.airflow.tasks import failure_of_job, typed_retries
 from ferry.airflow.verify_dag import VerifyCopiesOperator
-from ferry.clusters.kept import shared
+from ferry.clusters.net.client_cache import shared
 from ferry.errors import ClusterUnreachable, ConfigError, ExitCode, FerryError, SourceDataLost, Superseded
 
 pytestmark = pytest.mark.airflow

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, ResourcePatternType, ResourceType
 from tools.kafka import SandboxCluster
 
-from ferry.clusters.api_versions import ask_capabilities
+from ferry.clusters.admin.api_versions import ask_capabilities
 from ferry.config import load_config
 from ferry.errors import ExitCode
 from ferry.sandbox.ports import free_ports

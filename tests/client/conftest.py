@@ -16,7 +16,7 @@ from tools.kafka import SandboxCluster
 from tools.kafka.jars import mirror_maker_jars
 from tools.kafka.topics import delete_topics
 
-from ferry.clusters.internal_producer import append_records
+from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import FerryConfig, Flow, load_config
 from ferry.config.mm2_topics import Mm2Topic
 from ferry.config.settings import WantedReplicas

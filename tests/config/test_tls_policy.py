@@ -127,7 +127,7 @@ def server(authority: Authority, tmp_path: Path) -> Iterator[Server]:
 
 ASK = """
 import socket, sys
-from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.config import ClientRole, load_config
 side = load_config(sys.argv[1]).flow("A->B").source
 context = side.kafka_python(ClientRole.ADMIN)["ssl_context"]

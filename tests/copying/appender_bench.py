@@ -15,10 +15,10 @@ from uuid import UUID
 import pytest
 from kafka.future import Future
 
-from ferry.clusters.connections import RequestLost, RequestNotSent
-from ferry.clusters.coordination import ProducerIdentity
-from ferry.clusters.leaders import Leader
-from ferry.clusters.producing import BatchesAnswer, PartitionAnswer
+from ferry.clusters.groups.coordination import ProducerIdentity
+from ferry.clusters.logs.producing import BatchesAnswer, PartitionAnswer
+from ferry.clusters.net.connections import RequestLost, RequestNotSent
+from ferry.clusters.net.leaders import Leader
 from ferry.copying import appender as module
 from ferry.copying.appender import Accepted, Appender, RefusedRecord
 from ferry.errors import NotAuthorized

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 from typing import Any, Self
 from uuid import UUID
 
-from ferry.clusters.coordination import ProducerIdentity
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.groups.coordination import ProducerIdentity
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import load_config
 from ferry.copying import driver, fenced_plans
 from ferry.copying.driver import CopyDriver

@@ -12,10 +12,10 @@ from uuid import UUID
 from kafka.future import Future
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from ferry.clusters.connections import RequestLost, RequestNotSent
-from ferry.clusters.frames import Meter
-from ferry.clusters.leader_epochs import Divergence, ReadTo
-from ferry.clusters.leaders import Leader
+from ferry.clusters.logs.leader_epochs import Divergence, ReadTo
+from ferry.clusters.net.connections import RequestLost, RequestNotSent
+from ferry.clusters.net.frames import Meter
+from ferry.clusters.net.leaders import Leader
 from ferry.copying.buffer_limits import BufferLimits, RateLimiter
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.cursor_groups import CursorGroups

@@ -16,10 +16,10 @@ from uuid import UUID
 from kafka.future import Future
 from tests.copying.feed_bench import TOPIC_ID, batch, task
 
-from ferry.clusters.coordination import ProducerIdentity
-from ferry.clusters.frames import Meter
-from ferry.clusters.leaders import Leaders
-from ferry.clusters.producing import BatchesAnswer, PartitionAnswer
+from ferry.clusters.groups.coordination import ProducerIdentity
+from ferry.clusters.logs.producing import BatchesAnswer, PartitionAnswer
+from ferry.clusters.net.frames import Meter
+from ferry.clusters.net.leaders import Leaders
 from ferry.copying.buffer_limits import RateLimiter
 from ferry.copying.lane import Lane
 from ferry.copying.model import LaneTask

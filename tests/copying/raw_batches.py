@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ferry.clusters.answers import Action
-from ferry.clusters.connections import ClusterConnection
-from ferry.clusters.event_loop import EventLoop
-from ferry.clusters.leaders import Leaders
-from ferry.clusters.producing import produce_answers, produce_request
+from ferry.clusters.logs.producing import produce_answers, produce_request
+from ferry.clusters.net.connections import ClusterConnection
+from ferry.clusters.net.error_policy import Action
+from ferry.clusters.net.event_loop import EventLoop
+from ferry.clusters.net.leaders import Leaders
 from ferry.config import ClientRole, Cluster
 
 

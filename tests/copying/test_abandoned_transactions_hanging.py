@@ -11,7 +11,7 @@ from tests.copying.unended import append_unended
 from tests.faults.hanging import settle_hanging
 from tools.kafka import SandboxCluster, read_all
 
-from ferry.clusters.open_transactions import open_of
+from ferry.clusters.logs.open_transactions import open_of
 from ferry.copying import abandoned_transactions, lane_assignment
 from ferry.errors import ExitCode
 

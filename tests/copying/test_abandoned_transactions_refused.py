@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from ferry.clusters.coordination import OutcomeUnknown, PositionsRefused
+from ferry.clusters.groups.coordination import OutcomeUnknown, PositionsRefused
 from ferry.copying.abandoned_transactions import stop_refused
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.model import Failure, PartitionTask, Segment

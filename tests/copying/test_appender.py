@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.copying.appender_bench import Bench, Honest, new_bench
 
-from ferry.clusters.coordination import Fenced, OutcomeUnknown, ProducerIdentity
-from ferry.clusters.error_codes import named
-from ferry.clusters.leaders import Leader
-from ferry.clusters.producing import NEWEST, V1_PRODUCE, BatchesAnswer
+from ferry.clusters.groups.coordination import Fenced, OutcomeUnknown, ProducerIdentity
+from ferry.clusters.logs.producing import NEWEST, V1_PRODUCE, BatchesAnswer
+from ferry.clusters.net.error_codes import named
+from ferry.clusters.net.leaders import Leader
 from ferry.copying.appender import HEADER_BYTES, PARTITION_BYTES, REQUEST_BYTES, REQUESTS_IN_FLIGHT, RETRY_PAUSE_SECONDS, STUCK_SECONDS
 
 pytestmark = pytest.mark.unit

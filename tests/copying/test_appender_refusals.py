@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.copying.appender_bench import Bench, FakeBatch
 
-from ferry.clusters.leaders import Leader
+from ferry.clusters.net.leaders import Leader
 from ferry.copying.appender import RETRY_SECONDS, PartitionRefusal
 
 pytestmark = pytest.mark.unit

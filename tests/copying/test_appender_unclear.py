@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.copying.appender_bench import Bench
 
-from ferry.clusters.answers import PERHAPS_APPENDED
-from ferry.clusters.producing import PartitionAnswer
+from ferry.clusters.logs.producing import PartitionAnswer
+from ferry.clusters.net.error_policy import PERHAPS_APPENDED
 
 pytestmark = pytest.mark.unit
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tools.kafka import SandboxCluster
 
-from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.shared_connection import Asked
+from ferry.clusters.net.partitions import TopicPartition
+from ferry.clusters.net.shared_connection import Asked
 from ferry.config import Flow
 from ferry.copying import snapshot
 from ferry.copying.request import RunRequest

@@ -7,7 +7,10 @@ from collections.abc import Callable
 import pytest
 from tools.kafka import SandboxCluster, compare_topics
 
-from ferry.clusters import admin, coordination, internal_producer, unreachable
+from ferry.clusters.admin import cluster_admin as admin
+from ferry.clusters.groups import coordination
+from ferry.clusters.logs import internal_producer
+from ferry.clusters.net import outage
 from ferry.config import Flow
 from ferry.copying import driver
 from ferry.copying.lane import Lane
@@ -46,7 +49,7 @@ def test_nobody_waits_again_for_what_one_has_waited_for(
     topic = topic_factory(clusters["source"], partitions=LANES)
     flow = flow_factory(f"A->B.topics = {topic}", f"A->B.ferry.lanes = {LANES}", **clusters)
     produce(clusters["source"], topic, [(number % LANES, None, b"%d" % number) for number in range(RECORDS)])
-    for module, name in ((unreachable, "PATIENCE_SECONDS"), (admin, "FIRST_ATTEMPT_SECONDS"), (admin, "ANY_BROKER_SECONDS")):
+    for module, name in ((outage, "PATIENCE_SECONDS"), (admin, "FIRST_ATTEMPT_SECONDS"), (admin, "ANY_BROKER_SECONDS")):
         monkeypatch.setattr(module, name, SHORT)
     for module, name in (
         (coordination, "COORDINATION_SECONDS"),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.committed import Committed, Progress, progress_in, shortened
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind

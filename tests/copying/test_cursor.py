@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.copying.cursors import BACKFILLED, COPIED, REMOTE_ID, TOPIC_ID, seed_at, task, unit
 
-from ferry.clusters.fetching import FetchPosition
+from ferry.clusters.logs.fetching import FetchPosition
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.model import Failure, PartitionOutcome, Segment
 from ferry.errors import ClusterUnreachable, PartitionUnavailable, SourceTruncated

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.copying.cursors import BACKFILLED, COPIED, guarded, unit
 
-from ferry.clusters.fetching import FetchPosition
+from ferry.clusters.logs.fetching import FetchPosition
 from ferry.copying.cursor import BYTES_AN_OFFSET, SMALLEST_FETCH_BYTES
 from ferry.copying.model import Segment
 from ferry.errors import SourceTruncated

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.copying.cursors import COPIED, seed_at, task, unit
 
-from ferry.clusters.group_model import CommittedOffset
+from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.model import Segment
 

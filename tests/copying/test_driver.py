@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.copying.driver_bench import REFRESH_SECONDS, Bench, Lease, keys
 
-from ferry.clusters.coordination import COORDINATION_SECONDS
+from ferry.clusters.groups.coordination import COORDINATION_SECONDS
 from ferry.copying import driver
 from ferry.copying.driver import LOOK_SECONDS
 from ferry.copying.lanes import FEWEST_LANES

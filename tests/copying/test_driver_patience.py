@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ferry.clusters.coordination import COORDINATION_SECONDS
+from ferry.clusters.groups.coordination import COORDINATION_SECONDS
 from ferry.config import Flow
 from ferry.copying import driver
 from ferry.copying.driver import FIRST_PAUSE_SECONDS, CopyDriver

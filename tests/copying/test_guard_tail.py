@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.copying.feed_bench import Bench, batch, task
 
-from ferry.clusters.connections import RequestLost, RequestNotSent
-from ferry.clusters.fetching import Fetched, FetchPosition
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.logs.fetching import Fetched, FetchPosition
+from ferry.clusters.net.connections import RequestLost, RequestNotSent
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying import source_feed
 from ferry.copying.guard_tail import NO_EPOCH, GuardTail, _Place
 from ferry.copying.loop_guard import LedgerRead

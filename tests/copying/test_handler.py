@@ -17,7 +17,7 @@ from tests.log_ends import until_markers
 from tests.wire.conftest import Row, build
 from tools.kafka import SandboxCluster, read_all
 
-from ferry.clusters.connections import ClusterConnection, RequestLost
+from ferry.clusters.net.connections import ClusterConnection, RequestLost
 from ferry.config import Flow
 from ferry.copying import lane
 from ferry.errors import ExitCode

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.topics import delete_topics
 
-from ferry.clusters.internal_producer import append_records
+from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import Flow, load_config
 from ferry.copying import ledger_compaction as upkeep
 from ferry.copying.guard_reading import guarded

@@ -21,8 +21,8 @@ from kafka.future import Future
 from tests.log_ends import until_markers
 from tools.kafka import RecordSeen, SandboxCluster, read_all
 
-from ferry.clusters import admin
-from ferry.clusters.connections import ClusterConnection
+from ferry.clusters.admin import cluster_admin as admin
+from ferry.clusters.net.connections import ClusterConnection
 from ferry.config import Flow
 from ferry.copying import driver, lane, lane_runner
 from ferry.copying.lane_runner import InlineLaneRunner, More

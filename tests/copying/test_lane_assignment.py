@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.copying.cursors import COPIED, task
 
-from ferry.clusters.coordination import ProducerIdentity
+from ferry.clusters.groups.coordination import ProducerIdentity
 from ferry.copying.lane_assignment import LaneAssignment
 from ferry.copying.model import Failure, LaneResult, PartitionOutcome, PartitionTask, Segment
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ferry.clusters.coordination import Fenced, ProducerIdentity
+from ferry.clusters.groups.coordination import Fenced, ProducerIdentity
 from ferry.copying.following import Following
 from ferry.copying.lane import LOOK_SECONDS, Lane
 from ferry.copying.transaction import TransactionState

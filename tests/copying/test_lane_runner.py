@@ -14,8 +14,8 @@ import pytest
 from tests.copying.feed_bench import task
 from tests.waiting import NEVER_SECONDS
 
-from ferry.clusters.coordination import ProducerIdentity
-from ferry.clusters.event_loop import EventLoop, ended
+from ferry.clusters.groups.coordination import ProducerIdentity
+from ferry.clusters.net.event_loop import EventLoop, ended
 from ferry.copying import lane_runner
 from ferry.copying.lane_runner import FAR_SECONDS, LANES_BESIDE, called_aside, lanes_beside, listened, run_lanes
 from ferry.copying.model import Failure, LaneResult, LaneTask, PartitionOutcome

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from ferry.clusters.coordination import NO_IDENTITY
+from ferry.clusters.groups.coordination import NO_IDENTITY
 from ferry.copying import lanes_out
 from ferry.copying.lanes_out import LANE_ATTEMPTS, MORE_PARTITIONS, WORKER_DIED, LanesOut
 from ferry.copying.model import LaneTask, PartitionTask, Segment

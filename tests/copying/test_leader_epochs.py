@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from tests.copying.feed_bench import TOPIC_ID, batch, task
 from tests.wire.logs import limited
 
-from ferry.clusters.fetching import LATEST
-from ferry.clusters.leader_epochs import NO_LATER_EPOCH, Divergence, ReadTo, divergence_of
-from ferry.clusters.leaders import Leader
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.logs.fetching import LATEST
+from ferry.clusters.logs.leader_epochs import NO_LATER_EPOCH, Divergence, ReadTo, divergence_of
+from ferry.clusters.net.leaders import Leader
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.cursor import PartitionCursor
 from ferry.wire.produce_batch import ProduceBatch
 

@@ -45,7 +45,7 @@ class Log:
         self.epochs = [*(entry for entry in self.epochs if entry[1] < self.end), (self.epochs[-1][0] + 1, self.end)]
 
     def ends(self) -> dict[int, int]:
-        """What ferry.clusters.leader_epochs.epoch_ends would say of every epoch there ever was."""
+        """What ferry.clusters.logs.leader_epochs.epoch_ends would say of every epoch there ever was."""
         behind = [*(start for _, start in self.epochs[1:]), self.end]
         return dict.fromkeys(range(self.epochs[-1][0]), 0) | {epoch: end for (epoch, _), end in zip(self.epochs, behind, strict=True)}
 

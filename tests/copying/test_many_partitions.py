@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from tools.kafka import SandboxCluster, compare_topics
 
-from ferry.clusters.consumer_groups import ConsumerGroups
-from ferry.clusters.coordination import ask_positions
-from ferry.clusters.group_model import CommittedOffset
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.groups.consumer_groups import ConsumerGroups
+from ferry.clusters.groups.coordination import ask_positions
+from ferry.clusters.groups.group_model import CommittedOffset
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying import transaction
 from ferry.errors import ExitCode

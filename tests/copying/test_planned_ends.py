@@ -13,8 +13,8 @@ from tools.kafka import SandboxCluster, read_all
 from tools.proxy.broker_proxy import BrokerProxy
 from tools.proxy.rules import LIST_OFFSETS
 
-from ferry.clusters.connections import RequestLost
-from ferry.clusters.leaders import Leader
+from ferry.clusters.net.connections import RequestLost
+from ferry.clusters.net.leaders import Leader
 from ferry.config import Flow
 from ferry.copying import planned_ends
 from ferry.copying.model import Failure

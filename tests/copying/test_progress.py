@@ -12,8 +12,8 @@ from typing import Any, Self
 import pytest
 from tests.waiting import until
 
-from ferry.clusters.internal_reader import InternalRecord
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.logs.internal_reader import InternalRecord
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.committed import Committed
 from ferry.copying.progress import ProgressObserver, beside, named_when_slow
 from ferry.copying.request import RunRequest

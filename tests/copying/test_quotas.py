@@ -15,8 +15,8 @@ from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
 from tests.conftest import FlowFactory, RunFlow, TopicFactory
 from tools.kafka import SandboxCluster
 
-from ferry.clusters.connections import ClusterConnection
-from ferry.clusters.event_loop import EventLoop
+from ferry.clusters.net.connections import ClusterConnection
+from ferry.clusters.net.event_loop import EventLoop
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ExitCode
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.copying.appender_bench import INVALID_TIMESTAMP, KEY, NOT_LEADER, TOO_LARGE, Broker, FakeBatch, new_bench
 
-from ferry.clusters.answers import PRODUCE
-from ferry.clusters.producing import PartitionAnswer
+from ferry.clusters.logs.producing import PartitionAnswer
+from ferry.clusters.net.error_policy import PRODUCE
 from ferry.wire.split import Indivisible
 
 pytestmark = pytest.mark.unit

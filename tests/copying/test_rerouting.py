@@ -16,7 +16,7 @@ from tests.copying.test_interrupted import BadNetwork
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
 
-from ferry.clusters.describe import TopicDescription
+from ferry.clusters.admin.describe import TopicDescription
 from ferry.config import Flow, load_config
 from ferry.copying import driver, lane
 from ferry.copying.request import RunRequest

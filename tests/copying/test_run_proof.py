@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ferry.clusters.coordination import ProducerIdentity
+from ferry.clusters.groups.coordination import ProducerIdentity
 from ferry.config import load_config
 from ferry.copying import run_proof
 from ferry.copying.run_proof import RunProof

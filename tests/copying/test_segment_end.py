@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ferry.clusters.coordination import OutcomeUnknown, PositionsRefused, ProducerIdentity
-from ferry.clusters.group_model import CommittedOffset
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.groups.coordination import OutcomeUnknown, PositionsRefused, ProducerIdentity
+from ferry.clusters.groups.group_model import CommittedOffset
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.segment_end import ATTEMPTS, FlushEnd, Settled
 from ferry.errors import ClusterUnreachable
 

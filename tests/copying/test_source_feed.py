@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from tests.copying.feed_bench import LIMITS, TOPIC_ID, Bench, batch, parts_of, task
 
-from ferry.clusters.leaders import Leader
+from ferry.clusters.net.leaders import Leader
 from ferry.copying import source_feed as module
 from ferry.copying.model import Failure, PartitionTask
 from ferry.copying.source_feed import PATIENCE_SECONDS, PAUSE_SECONDS

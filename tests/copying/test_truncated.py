@@ -18,8 +18,8 @@ from tools.kafka import SandboxCluster, read_all
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow, load_config
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ferry.clusters.leader_epochs import NO_LATER_EPOCH, Divergence
-from ferry.clusters.leaders import NO_TOPIC_ID
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.logs.leader_epochs import NO_LATER_EPOCH, Divergence
+from ferry.clusters.net.leaders import NO_TOPIC_ID
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying import snapshot
 from ferry.copying.truncation import Truncation, truncation_of
 from ferry.ledger.receipts import Receipt, ReceiptKind

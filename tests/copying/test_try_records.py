@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.copying.driver_bench import Clock
 
-from ferry.clusters.shared_connection import Asked
+from ferry.clusters.net.shared_connection import Asked
 from ferry.copying import try_records
 from ferry.copying.request import RunRequest
 from ferry.copying.run_proof import FOLLOW_LOOK_SECONDS

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tools.kafka import SandboxCluster, read_all
 
-from ferry.clusters.answers import Action
-from ferry.clusters.producing import Answer
+from ferry.clusters.logs.producing import Answer
+from ferry.clusters.net.error_policy import Action
 from ferry.config import Flow
 from ferry.copying import appender, lane
 from ferry.errors import ExitCode

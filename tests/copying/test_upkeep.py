@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.waiting import until
 
-from ferry.clusters.shared_connection import Asked
+from ferry.clusters.net.shared_connection import Asked
 from ferry.copying import upkeep
 from ferry.copying.upkeep import UpkeepBeside
 from ferry.errors import ClusterUnreachable, Superseded

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.weights import FEW_OFFSETS, UNKNOWN_BYTES, bytes_an_offset, without_size
 
 pytestmark = pytest.mark.unit

@@ -5,13 +5,13 @@ Brokers take one where transactions have no version 2 and are not verified (`tra
 
 from __future__ import annotations
 
-from ferry.clusters.answers import Action
-from ferry.clusters.connections import ClusterConnection
-from ferry.clusters.coordination import Coordinator
-from ferry.clusters.event_loop import EventLoop
-from ferry.clusters.internal_batches import internal_batches
-from ferry.clusters.leaders import Leaders
-from ferry.clusters.producing import produce_answers, produce_request
+from ferry.clusters.groups.coordination import Coordinator
+from ferry.clusters.logs.internal_batches import internal_batches
+from ferry.clusters.logs.producing import produce_answers, produce_request
+from ferry.clusters.net.connections import ClusterConnection
+from ferry.clusters.net.error_policy import Action
+from ferry.clusters.net.event_loop import EventLoop
+from ferry.clusters.net.leaders import Leaders
 from ferry.config import ClientRole, Cluster
 
 

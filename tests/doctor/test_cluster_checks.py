@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ferry.clusters.api_versions import (
+from ferry.clusters.admin.api_versions import (
     FETCH_BY_TOPIC_ID,
     NO_IDS,
     REMOTE_TOPIC_IDS,

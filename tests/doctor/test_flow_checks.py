@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ferry.clusters.api_versions import Capabilities
-from ferry.clusters.likeness import Likeness
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.api_versions import Capabilities
+from ferry.clusters.admin.likeness import Likeness
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow, load_config
 from ferry.copying.last_stable_lag import LastStableLag
 from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
+from ferry.clusters.admin.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.doctor.cluster_facts import RightsFacts
 from ferry.doctor.granted import Granted, granted
 from ferry.permissions.model import THE_CLUSTER, Operation, Resource, Right

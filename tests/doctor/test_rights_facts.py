@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
-from ferry.clusters.service_profiles import MSK_SERVERLESS
+from ferry.clusters.admin.acl_binding import AclBinding, AclPattern, AclResource
+from ferry.clusters.admin.service_profiles import MSK_SERVERLESS
 from ferry.config import Cluster, Flow, load_config
 from ferry.doctor import flow_facts
 from ferry.doctor.cluster_facts import RightsFacts, names_certificates

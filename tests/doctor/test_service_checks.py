@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ferry.clusters.api_versions import Capabilities
+from ferry.clusters.admin.api_versions import Capabilities
 from ferry.config import Flow, load_config
 from ferry.doctor.cluster_facts import ClusterFacts
 from ferry.doctor.finding import Finding, Verdict

@@ -1,4 +1,4 @@
-"""docs/answers.md says what the tables of ferry.clusters.answers say."""
+"""docs/answers.md says what the tables of ferry.clusters.net.error_policy say."""
 
 from __future__ import annotations
 

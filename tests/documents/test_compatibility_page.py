@@ -9,8 +9,8 @@ import pytest
 from tools.docs.services_page import END, page, verdict
 from tools.kafka.releases import NEWEST, OLDEST, RELEASES, needs_zookeeper
 
-from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES
-from ferry.clusters.service_profiles import READ, SERVICES
+from ferry.clusters.admin.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES
+from ferry.clusters.admin.service_profiles import READ, SERVICES
 
 pytestmark = pytest.mark.unit
 

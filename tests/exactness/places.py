@@ -9,7 +9,7 @@ from enum import Enum
 
 from tests.translation.histories import Histories
 
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 
 # How far back positions of these kinds reach, in offsets.
 RECENT = 150

@@ -14,7 +14,7 @@ from tests.exactness.places import KINDS, Group, Moment
 from tests.exactness.replicators import FERRY, MM2
 from tools.kafka import RecordSeen
 
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.translation.model import Inexact, Translation
 
 pytestmark = pytest.mark.unit

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fuzz.damage import damaged, damaged_json, fuzzed
 
-from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
+from ferry.clusters.admin.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, NewerFormat, UnreadableRecord
 from ferry.ledger.counters import Counters, MinMeanMax

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.errors import KafkaError, KafkaProtocolError
 from kafka.protocol.parser import KafkaProtocol
-from tests.clusters.test_frames import response, waiting
+from tests.clusters.net.test_frames import response, waiting
 from tests.fuzz.damage import damaged, fuzzed
 
-from ferry.clusters.fetching import FetchPosition, fetched_partitions
-from ferry.clusters.frames import MALFORMED, Frame, FrameParser
-from ferry.clusters.producing import BatchesRequest, PartitionAnswer, decode_answer, encode_unsigned
+from ferry.clusters.logs.fetching import FetchPosition, fetched_partitions
+from ferry.clusters.logs.producing import BatchesRequest, PartitionAnswer, decode_answer, encode_unsigned
+from ferry.clusters.net.frames import MALFORMED, Frame, FrameParser
 
 LEADERS: Any = SimpleNamespace(name_of=lambda name, _: name)
 

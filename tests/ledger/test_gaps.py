@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.clusters.internal_reader import InternalRecord
+from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.ledger import loss_index
 from ferry.ledger.gaps import CopiedPair, GapFold
 from ferry.ledger.loss_index import LossFold, LossIndex

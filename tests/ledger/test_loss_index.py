@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.clusters.internal_reader import READ_ON, InternalRecord, spans_of
+from ferry.clusters.logs.internal_reader import READ_ON, InternalRecord, spans_of
 from ferry.errors import NewerFormat, UnreadableRecord
 from ferry.ledger import loss_index
 from ferry.ledger.counters import Counters

@@ -10,12 +10,12 @@ from uuid import UUID
 import pytest
 from tools.kafka import SandboxCluster
 
-from ferry.clusters import internal_reader
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.internal_producer import append_records
-from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.leader_epochs import ReadTo, same_logs
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.logs import internal_reader
+from ferry.clusters.logs.internal_producer import append_records
+from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.logs.leader_epochs import ReadTo, same_logs
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Cluster, Flow
 from ferry.errors import NewerFormat
 from ferry.ledger import loss_index

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ferry.clusters.leaders import NO_TOPIC_ID
+from ferry.clusters.net.leaders import NO_TOPIC_ID
 from ferry.ledger.losses import acknowledgement, unacknowledged
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import LossAcknowledged, encode_state, fold_state

@@ -12,10 +12,10 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from tools.kafka import SandboxCluster
 from tools.kafka.topics import delete_topics
 
-from ferry.clusters.describe import TopicDescription
-from ferry.clusters.internal_producer import append_records
-from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.kept import kept_clients
+from ferry.clusters.admin.describe import TopicDescription
+from ferry.clusters.logs.internal_producer import append_records
+from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.net.client_cache import kept_clients
 from ferry.config import Flow
 from ferry.errors import NewerFormat
 from ferry.ledger import reading

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.clusters.internal_reader import InternalRecord
+from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.copying import guard_reading
 from ferry.copying.loop_guard import GuardDraft
 from ferry.errors import FerryError

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.errors import UnreadableRecord
 from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.formats import FORMAT_VERSION

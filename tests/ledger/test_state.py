@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.acl_binding import AclBinding, AclPattern, AclResource
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.errors import NewerFormat, UnreadableRecord
 from ferry.ledger.formats import FORMAT_VERSION
 from ferry.ledger.loss_index import IndexedShare, LossIndex

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from ferry.clusters.describe import TopicDescription
+from ferry.clusters.admin.describe import TopicDescription
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.topic_ids import TopicIds, created_again, id_of, valid_receipts
 

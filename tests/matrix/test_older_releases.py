@@ -12,7 +12,7 @@ from tests.matrix.stage import OLD_PROTOCOL, Stage
 from tools.kafka import compare_topics, read_all
 from tools.kafka.releases import NEWEST
 
-from ferry.clusters.api_versions import NO_IDS, REMOTE_TOPIC_IDS, SOURCE_WISHES, TARGET_WISHES, TOPIC_IDS
+from ferry.clusters.admin.api_versions import NO_IDS, REMOTE_TOPIC_IDS, SOURCE_WISHES, TARGET_WISHES, TOPIC_IDS
 
 pytestmark = [pytest.mark.matrix, pytest.mark.brokers]
 

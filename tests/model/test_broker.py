@@ -10,10 +10,10 @@ from tests.model.broker import Contents, Id, add, commit, init, settle
 from tests.waiting import until
 from tools.kafka import SandboxCluster, read_all
 
-from ferry.clusters.connections import ClusterConnection
-from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, ProducerIdentity
-from ferry.clusters.event_loop import EventLoop, Wakeup
-from ferry.clusters.leaders import Leaders
+from ferry.clusters.groups.coordination import Coordinator, Fenced, OutcomeUnknown, ProducerIdentity
+from ferry.clusters.net.connections import ClusterConnection
+from ferry.clusters.net.event_loop import EventLoop, Wakeup
+from ferry.clusters.net.leaders import Leaders
 from ferry.config import ClientRole, Flow
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.internal_writer import InternalWriter

@@ -20,7 +20,7 @@ from tests.waiting import NEVER_SECONDS, until
 from tools.docs.metrics_page import METRICS
 
 from ferry.alerting.alert import Severity
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.last_stable_lag import LastStableLag
 from ferry.ledger.run_report import LossReport, PartitionFailure, RunReport
 from ferry.ledger.sync_outcome import Measurement

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow, load_config
 from ferry.ledger.run_report import RunReport
 from ferry.monitoring import arrivals as module

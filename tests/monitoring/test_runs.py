@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ferry.clusters.internal_reader import InternalRecord
+from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.run_summary import RunLag, RunSummary, encode_run_part
 from ferry.ledger.runs_topic import RECORD_VERSION, RunOpened, RunResult, RunSync

@@ -14,7 +14,7 @@ from tests.cli.inside import ferry
 from tests.waiting import NEVER_SECONDS
 from tools.kafka import SandboxCluster
 
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow, load_config
 from ferry.config.flow import flow_command
 from ferry.copying.request import RunRequest

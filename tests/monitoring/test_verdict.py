@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import ferry.page
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config.settings import LAG_RECORDS
 from ferry.copying.last_stable_lag import LastStableLag
 from ferry.errors import ExitCode, all_errors, is_error

@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import UUID
 
-from ferry.clusters.internal_reader import InternalRecord
-from ferry.clusters.open_transactions import OpenTransaction
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.logs.internal_reader import InternalRecord
+from ferry.clusters.logs.open_transactions import OpenTransaction
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import load_config
 from ferry.config.in_force import InForce
 from ferry.copying.committed import Committed

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.monitoring.missing import LAST_MOMENT
 from ferry.page import coverage_reading
 from ferry.page.coverage_reading import interval_end

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupState
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.groups.group_model import CommittedOffset, GroupDescription, GroupState
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.page.groups_reading import _reasons
 from ferry.syncs.group_decision import TargetGroup, decide_group
 from ferry.translation.model import TranslatedPosition, Translation

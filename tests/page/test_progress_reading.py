@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.page import made_up_reads as made_up
 
-from ferry.clusters.internal_reader import InternalRecord
+from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.ledger.receipts import encode_receipt
 from ferry.ledger.runs_topic import RunOpened, RunRecords, RunResult
 from ferry.monitoring.runs import DagRunFacts

@@ -34,7 +34,7 @@ from tools.kafka.groups import commit_offsets
 from tools.kafka.topics import delete_topics
 
 from ferry.client import remote_cluster
-from ferry.clusters.acl_binding import AclPattern, AclResource
+from ferry.clusters.admin.acl_binding import AclPattern, AclResource
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.ledger_compaction import compact_ledger

@@ -14,7 +14,7 @@ from tests.permissions.variants import MODULE
 from tools.kafka import compare_topics
 from tools.kafka.jars import tools_jars
 
-from ferry.clusters.acl_binding import AclResource
+from ferry.clusters.admin.acl_binding import AclResource
 from ferry.config import load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest

@@ -20,7 +20,7 @@ from tests.permissions.variants import GROUP, LONG, TOPIC, VARIANTS, lines, righ
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.jars import tools_jars
 
-from ferry.clusters.acl_binding import AclPattern, AclResource
+from ferry.clusters.admin.acl_binding import AclPattern, AclResource
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.page.reads import ReadName, carry_out

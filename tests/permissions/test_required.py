@@ -14,7 +14,7 @@ from tests.waiting import NEVER_SECONDS
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
-from ferry.clusters.acl_binding import AclPattern, AclResource
+from ferry.clusters.admin.acl_binding import AclPattern, AclResource
 from ferry.config import Flow, load_config
 from ferry.errors import ArgumentError
 from ferry.permissions.commands import checked_principal, commands

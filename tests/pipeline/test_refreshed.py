@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ferry.clusters.internal_reader import InternalRecord
+from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.pipeline import refreshed

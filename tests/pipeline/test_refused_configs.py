@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from tests.both_clusters import FOREVER
 from tools.kafka import SandboxCluster, compare_topics
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.describe import ConfigOrigin
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.admin.describe import ConfigOrigin
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ferry.clusters.internal_batches import KeyValue
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.logs.internal_batches import KeyValue
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.request import RunRequest
 from ferry.errors import ClusterUnreachable
 from ferry.ledger.sync_outcome import SyncOutcome

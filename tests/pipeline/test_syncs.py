@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from ferry.clusters.internal_producer import append_records
-from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.logs.internal_producer import append_records
+from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.config import Cluster, Flow
 from ferry.config.settings import MirroringSettings
 from ferry.errors import ClusterUnreachable, ExitCode

@@ -10,7 +10,7 @@ import pytest
 from tests.recovery.rooms import POLICIES, Room
 from tools.kafka import SandboxCluster
 
-from ferry.clusters import admin
+from ferry.clusters.admin import cluster_admin as admin
 from ferry.config import Flow
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from tools.kafka import SandboxCluster
 
-from ferry.clusters.kept import kept_clients
+from ferry.clusters.net.client_cache import kept_clients
 from ferry.config import Flow
 from ferry.recovery.readings import cluster_id_of, is_away
 

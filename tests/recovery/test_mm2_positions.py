@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ferry.clusters.internal_reader import InternalRecord
+from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.errors import ArgumentError
 from ferry.recovery.mm2_positions import ConnectOffsets, choose_connector, in_transactions
 from ferry.wire.connect_offsets import SourcePartition, encode_source_key

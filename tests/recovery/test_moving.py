@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupMember, GroupState
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.groups.group_model import CommittedOffset, GroupDescription, GroupMember, GroupState
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import GroupTaken

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from tests.copying.test_plan import KNOWN, plan
 
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.last_stable_lag import LastStableLag
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot

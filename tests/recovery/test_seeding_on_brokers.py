@@ -15,8 +15,8 @@ from tools.kafka import SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
 
 from ferry.cli.changes import seed as seed_command
-from ferry.clusters.internal_producer import append_records
-from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.logs.internal_producer import append_records
+from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.request import RunRequest

@@ -17,7 +17,7 @@ from tools.kafka.jars import streams_jars
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
-from ferry.clusters.consumer_groups import ConsumerGroups
+from ferry.clusters.groups.consumer_groups import ConsumerGroups
 from ferry.config import Flow
 from ferry.ledger.run_report import RunReport
 from ferry.sandbox.jars import KAFKA_VERSION, java

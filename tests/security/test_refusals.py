@@ -11,10 +11,10 @@ import pytest
 from tests.security.conftest import SNIPPETS, Grounds
 from tests.security.guarded import CLIENT_ID, USER
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.connections import ClusterConnection
-from ferry.clusters.event_loop import EventLoop
-from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.logs.internal_reader import InternalTopicReader
+from ferry.clusters.net.connections import ClusterConnection
+from ferry.clusters.net.event_loop import EventLoop
 from ferry.config import ClientRole, Cluster, Flow
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, ExitCode, FerryError
 

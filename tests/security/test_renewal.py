@@ -17,7 +17,7 @@ from tests.security.guarded import AWS_ROLE, BRIEF_SECONDS
 from tests.security.test_connections import unencrypted
 from tools.kafka import compare_topics
 
-from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.config import Flow
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport

@@ -14,7 +14,7 @@ from tests.matrix.test_matrix import configs_of, equal, followed, moved
 from tests.services.playing import TOPIC_CONFIGS, Stage
 from tools.kafka import compare_topics, read_all
 
-from ferry.clusters.services import ManagedService
+from ferry.clusters.admin.services import ManagedService
 from ferry.config import load_config
 from ferry.ledger.topics import own_topics
 

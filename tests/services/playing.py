@@ -24,8 +24,7 @@ from tools.proxy.listener import proxied_properties
 from tools.proxy.rules import DESCRIBE_ACLS
 from tools.proxy.service import NOT_OFFERED, Service
 
-from ferry.clusters.error_codes import CODES
-from ferry.clusters.service_profiles import (
+from ferry.clusters.admin.service_profiles import (
     AIVEN,
     AUTOMQ,
     CONFLUENT_CLOUD,
@@ -38,7 +37,8 @@ from ferry.clusters.service_profiles import (
     SERVICES,
     WARPSTREAM,
 )
-from ferry.clusters.services import ManagedService
+from ferry.clusters.admin.services import ManagedService
+from ferry.clusters.net.error_codes import CODES
 from ferry.sandbox.ports import free_ports
 from ferry.wire.compression import CODEC_NAMES
 

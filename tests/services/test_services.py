@@ -8,8 +8,8 @@ import pytest
 from tests.services.life import OTHER_LINES, create_beforehand, lines_for, lived, pair_for, refused_or_exact
 from tests.services.playing import Stage
 
-from ferry.clusters.service_profiles import SERVICES
-from ferry.clusters.services import ManagedService
+from ferry.clusters.admin.service_profiles import SERVICES
+from ferry.clusters.admin.services import ManagedService
 
 pytestmark = [pytest.mark.services, pytest.mark.brokers]
 

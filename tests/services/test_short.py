@@ -8,7 +8,7 @@ import pytest
 from tests.services.life import OTHER_LINES, lines_for, lived, pair_for, refused_or_exact
 from tests.services.playing import Stage
 
-from ferry.clusters.service_profiles import CONFLUENT_CLOUD, REDPANDA
+from ferry.clusters.admin.service_profiles import CONFLUENT_CLOUD, REDPANDA
 
 pytestmark = [pytest.mark.long, pytest.mark.brokers]
 

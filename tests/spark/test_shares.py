@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from ferry.clusters.coordination import NO_IDENTITY
+from ferry.clusters.groups.coordination import NO_IDENTITY
 from ferry.copying.lane_runner import LANES_BESIDE
 from ferry.copying.lanes import GROUP_WEIGHT
 from ferry.copying.lanes_out import LanesOut

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
+from ferry.clusters.admin.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.config.settings import AclSettings
 from ferry.policy.filters import IncludeExclude
 from ferry.policy.naming import DefaultReplicationPolicy, IdentityReplicationPolicy

@@ -27,8 +27,8 @@ from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.jars import tools_jars
 
-from ferry.clusters.acl_binding import AclResource
-from ferry.clusters.acls import AclAdmin, read_acls
+from ferry.clusters.admin.acl_binding import AclResource
+from ferry.clusters.admin.acls import AclAdmin, read_acls
 from ferry.config import Flow, load_config
 from ferry.errors import NotAuthorized
 from ferry.ledger.sync_outcome import SyncOutcome

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tools.kafka import SandboxCluster, read_all
 
-from ferry.clusters.describe import ConfigOrigin, ConfigValue
+from ferry.clusters.admin.describe import ConfigOrigin, ConfigValue
 from ferry.config import Flow, load_config
 from ferry.copying.request import RunRequest
 from ferry.doctor.cluster_facts import read_cluster_facts

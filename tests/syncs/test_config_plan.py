@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.clusters.broker_defaults import BrokerDefaults
-from ferry.clusters.describe import ConfigOrigin, ConfigValue
+from ferry.clusters.admin.broker_defaults import BrokerDefaults
+from ferry.clusters.admin.describe import ConfigOrigin, ConfigValue
 from ferry.policy.filters import DefaultConfigPropertyFilter
 from ferry.syncs.config_plan import (
     ConfigRules,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ferry.clusters.describe import Brokers, TopicDescription
+from ferry.clusters.admin.describe import Brokers, TopicDescription
 from ferry.config import Flow, load_config
 from ferry.config.settings import OWN_TOPICS, REMOTE_TOPICS, WantedReplicas
 from ferry.policy.naming import ledger_topic

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupListing, GroupMember, GroupState, GroupType
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.groups.group_model import CommittedOffset, GroupDescription, GroupListing, GroupMember, GroupState, GroupType
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.syncs.group_decision import GroupDecision, Placement, TargetGroup, decide_group
 from ferry.translation.model import Inexact, TranslatedPosition, Translation
 

@@ -16,9 +16,9 @@ from tests.waiting import NEVER_SECONDS
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
 
-from ferry.clusters.consumer_groups import ConsumerGroups
-from ferry.clusters.group_model import CommittedOffset
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.groups.consumer_groups import ConsumerGroups
+from ferry.clusters.groups.group_model import CommittedOffset
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.syncs import translated_groups
 from ferry.syncs.context import SyncContext

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupState
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.groups.group_model import CommittedOffset, GroupDescription, GroupState
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.errors import GroupFailed
 from ferry.ledger.run_summary import sync_counts
 from ferry.syncs.checkpoints import plan_checkpoints

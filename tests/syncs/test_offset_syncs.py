@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tools.kafka import SandboxCluster, read_all
 
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head

@@ -9,11 +9,11 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from tools.kafka import SandboxCluster
 
-from ferry.clusters.answers import OFFSET_COMMIT
-from ferry.clusters.describe import TopicDescription
-from ferry.clusters.error_codes import CODES
-from ferry.clusters.failures import granting
-from ferry.clusters.partitions import TopicPartition as Partition
+from ferry.clusters.admin.describe import TopicDescription
+from ferry.clusters.net.error_codes import CODES
+from ferry.clusters.net.error_policy import OFFSET_COMMIT
+from ferry.clusters.net.failures import granting
+from ferry.clusters.net.partitions import TopicPartition as Partition
 from ferry.config import Flow
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest

@@ -15,11 +15,11 @@ from tools.kafka.groups import commit_offsets
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
-from ferry.clusters.connections import ClusterConnection
-from ferry.clusters.consumer_groups import ConsumerGroups
-from ferry.clusters.group_model import CommittedOffset
-from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.shared_connection import ask_cluster
+from ferry.clusters.groups.consumer_groups import ConsumerGroups
+from ferry.clusters.groups.group_model import CommittedOffset
+from ferry.clusters.net.connections import ClusterConnection
+from ferry.clusters.net.partitions import TopicPartition
+from ferry.clusters.net.shared_connection import ask_cluster
 from ferry.config import Flow, load_config
 from ferry.errors import ArgumentError
 from ferry.ledger.run_report import RunReport

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ferry.clusters.describe import ConfigOrigin, ConfigValue, TopicDescription
+from ferry.clusters.admin.describe import ConfigOrigin, ConfigValue, TopicDescription
 from ferry.config import Flow, load_config
 from ferry.ledger.topics import own_topics
 from ferry.syncs.wrong_topics import names_on, wrong_topics

@@ -16,7 +16,7 @@ from tools.proxy.broker_proxy import BrokerProxy
 from tools.proxy.rules import CREATE_TOPICS, INIT_PRODUCER_ID
 from tools.proxy.service import NOT_OFFERED, WITHOUT_TOPIC_IDS, Service
 
-from ferry.clusters.error_codes import CODES
+from ferry.clusters.net.error_codes import CODES
 from ferry.wire.compression import GZIP, NONE
 
 pytestmark = pytest.mark.brokers

@@ -16,9 +16,9 @@ from tests.waiting import until
 from tools.kafka import RecordSeen, SandboxCluster, read_all
 from tools.kafka.reading import partition_bounds, read_partition
 
-from ferry.clusters.consumer_groups import ConsumerGroups
-from ferry.clusters.group_model import CommittedOffset
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.groups.consumer_groups import ConsumerGroups
+from ferry.clusters.groups.group_model import CommittedOffset
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Cluster
 
 SOME_DAY = datetime(2026, 1, 5, tzinfo=UTC)

@@ -17,7 +17,7 @@ from tests.translation.histories import COMPACTED, SOME_DAY, Histories, commit, 
 from tools.kafka import RecordSeen, SandboxCluster, read_all
 from tools.kafka.reading import partition_bounds, read_partition
 
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.ledger.run_report import RunReport
 from ferry.syncs.translated_groups import translated_groups

@@ -18,8 +18,8 @@ from tools.kafka.topics import delete_topics
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
-from ferry.clusters.internal_producer import append_records
-from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.logs.internal_producer import append_records
+from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.config import Flow, load_config
 from ferry.copying import ledger_compaction as upkeep
 from ferry.copying.fencing import RunLease

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
+from ferry.clusters.admin.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.copying.request import RunRequest
 from ferry.errors import NewerFormat, UnreadableRecord
 from ferry.ledger.counters import Counters, MinMeanMax

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from tests.verify.worlds import REMOTE_ID, SOURCE_ID, receipt
 
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.plan import PartitionFacts
 from ferry.ledger.receipts import ReceiptKind
 from ferry.verify.evidence import _truncated

@@ -1,4 +1,4 @@
-"""`docs/answers.md`: what Ferry does for every error code, from the tables of ferry.clusters.answers."""
+"""`docs/answers.md`: what Ferry does for every error code, from the tables of ferry.clusters.net.error_policy."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ferry.clusters import answers
-from ferry.clusters.answers import Action, Meaning, RequestKind
-from ferry.clusters.error_codes import named
+from ferry.clusters.net import error_policy
+from ferry.clusters.net.error_codes import named
+from ferry.clusters.net.error_policy import Action, Meaning, RequestKind
 from ferry.errors import FerryError
 
 PAGE = Path("docs/answers.md")
 # All tables, in the order of the code.
-REQUESTS = tuple(found for found in vars(answers).values() if isinstance(found, RequestKind))
+REQUESTS = tuple(found for found in vars(error_policy).values() if isinstance(found, RequestKind))
 
 _INTRODUCTION = """\
 # What brokers answer
 
-<!-- Written by `python -m tools.docs` from include/ferry/clusters/answers.py: change the tables there, then run it. -->
+<!-- Written by `python -m tools.docs` from include/ferry/clusters/net/error_policy.py: change the tables there, then run it. -->
 
 This page says what Ferry does for every error code that a broker may answer, for each kind of request. Messages name a code as this page
-does. Ferry does what Kafka's own clients do; where it does not, `include/ferry/clusters/answers.py` says why. That file also names Kafka's
-classes that give the codes.
+does. Ferry does what Kafka's own clients do; where it does not, `include/ferry/clusters/net/error_policy.py` says why. That file also
+names Kafka's classes that give the codes.
 
 Ferry does not ask again for ever. It gives up after 40 s for consumer groups and for listings of offsets, and after 75 s for the copy, for
 coordinators and for controllers. Then the partition, the group or the command fails with the code's name, as `PartitionUnavailable`,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tools.docs.between import between
 
-from ferry.clusters.service_profiles import SERVICES
-from ferry.clusters.services import Limit, ManagedService
+from ferry.clusters.admin.service_profiles import SERVICES
+from ferry.clusters.admin.services import Limit, ManagedService
 from ferry.config.settings import REMOTE_TOPICS
 
 PAGE = Path("docs/compatibility.md")

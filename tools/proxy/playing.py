@@ -33,7 +33,7 @@ from tools.proxy.rules import (
 )
 from tools.proxy.service import BROKER, NOT_OFFERED, Service
 
-from ferry.clusters.error_codes import CODES
+from ferry.clusters.net.error_codes import CODES
 
 # The request's field with its entries, the answer's, and the fields by which an answer's entry names what it is about.
 ENTRIES = {

@@ -23,7 +23,7 @@ from tools.proxy.rules import (
     TXN_OFFSET_COMMIT,
 )
 
-from ferry.clusters.error_codes import CODES
+from ferry.clusters.net.error_codes import CODES
 
 # In place of a newest version: the service does not have this request.
 NOT_OFFERED = -1

@@ -13,7 +13,7 @@ from airflow.sdk import get_current_context
 from ferry.airflow.page_docs import linked
 from ferry.airflow.run_note import FAILURE
 from ferry.airflow.versions import AirflowException, AirflowFailException, Stats
-from ferry.clusters.kept import kept_clients
+from ferry.clusters.net.client_cache import kept_clients
 from ferry.config.flow import with_commands
 from ferry.errors import ExitCode, FerryError, RetryRule, all_errors, error_named
 from ferry.monitoring.sending import METRIC_PREFIX

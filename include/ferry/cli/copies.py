@@ -79,7 +79,7 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show what a run would do. Writes nothing."""
-    from ferry.clusters.shared_connection import first_contact
+    from ferry.clusters.net.shared_connection import first_contact
     from ferry.pipeline.run import Run
 
     bound = moment("--until", None if until == "latest" else until)

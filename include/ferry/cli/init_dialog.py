@@ -11,8 +11,8 @@ from pathlib import Path
 from ferry.cli.new_file import write_new_file
 from ferry.cli.output import notice
 from ferry.cli.prompts import Asker, anything, one_of
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.likeness import likeness
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.admin.likeness import likeness
 from ferry.config import Flow, load_config
 from ferry.config.first_file import PASSWORD_MECHANISMS, ClusterAnswers, FirstFile, first_file
 from ferry.config.providers import has_reference

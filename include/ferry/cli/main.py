@@ -15,7 +15,7 @@ from ferry import __version__
 from ferry.cli import changes, completing, copies, groups, importing, legacy, moves, set_up, views, watch
 from ferry.cli.options import Commands
 from ferry.cli.output import complaint, line, notice
-from ferry.clusters.kept import kept_clients
+from ferry.clusters.net.client_cache import kept_clients
 from ferry.ending import INTERRUPTED, run_and_end
 from ferry.errors import ExitCode, FerryError
 

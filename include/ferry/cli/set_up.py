@@ -13,7 +13,7 @@ import typer
 from ferry.cli.options import AnyFlow, AsJson, Config, FlowName, load_flow
 from ferry.cli.output import Aside, Part, answer, complaint, notice
 from ferry.cli.prompts import Asker
-from ferry.clusters.partitions import grouped
+from ferry.clusters.net.partitions import grouped
 from ferry.doctor.finding import Finding, Verdict, exit_code
 from ferry.ending import interrupted_by_signals
 from ferry.errors import ArgumentError, count_of

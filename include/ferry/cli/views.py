@@ -111,7 +111,7 @@ def format_records(
 
 
 def _decoded(kind: RecordKind, flow: Flow) -> Iterator[dict[str, Any]]:
-    from ferry.clusters.internal_reader import InternalTopicReader
+    from ferry.clusters.logs.internal_reader import InternalTopicReader
 
     cluster, topic, decode = _decoder(kind, flow)
     own = kind in {RecordKind.LEDGER, RecordKind.STATE}

@@ -13,7 +13,7 @@ from ferry.client.remote_cluster import (
     translate_offsets_matching,
     upstream_clusters,
 )
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 
 __all__ = [
     "MirrorClient",

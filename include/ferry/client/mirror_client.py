@@ -12,9 +12,9 @@ import logging
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.logs.internal_reader import InternalTopicReader
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.errors import ArgumentError
 from ferry.policy.java_patterns import java_pattern
 from ferry.policy.naming import origins

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ferry.client.mirror_client import MirrorClient, OffsetAndMetadata
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import FerryConfig, load_config
 from ferry.config.keys import nearest_name
 from ferry.errors import ArgumentError

@@ -17,11 +17,11 @@ themselves, unless transaction.partition.verification.enable was set to false.
 from collections.abc import Collection, Mapping
 from typing import NoReturn
 
-from ferry.clusters.connections import ClusterConnection
-from ferry.clusters.coordination import Coordinator, OutcomeUnknown, PositionsRefused, ProducerIdentity
-from ferry.clusters.leaders import Leaders
-from ferry.clusters.open_transactions import open_of
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.groups.coordination import Coordinator, OutcomeUnknown, PositionsRefused, ProducerIdentity
+from ferry.clusters.logs.open_transactions import open_of
+from ferry.clusters.net.connections import ClusterConnection
+from ferry.clusters.net.leaders import Leaders
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.cursor import PartitionCursor
 from ferry.errors import BatchRefused, TargetRecreated, TransactionHangs
 

@@ -24,16 +24,16 @@ from typing import Any, NamedTuple
 
 from kafka.future import Future
 
-from ferry.clusters.answers import Action
-from ferry.clusters.connections import ClusterConnection, RequestNotSent
-from ferry.clusters.coordination import NO_IDENTITY, Fenced, OutcomeUnknown, ProducerIdentity
-from ferry.clusters.event_loop import Wakeup
-from ferry.clusters.fetching import without_leader
-from ferry.clusters.internal_batches import InternalBatch
-from ferry.clusters.leaders import Leaders
-from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.producing import Answer, produce_answers, produce_request
-from ferry.clusters.unreachable import PATIENCE_SECONDS
+from ferry.clusters.groups.coordination import NO_IDENTITY, Fenced, OutcomeUnknown, ProducerIdentity
+from ferry.clusters.logs.fetching import without_leader
+from ferry.clusters.logs.internal_batches import InternalBatch
+from ferry.clusters.logs.producing import Answer, produce_answers, produce_request
+from ferry.clusters.net.connections import ClusterConnection, RequestNotSent
+from ferry.clusters.net.error_policy import Action
+from ferry.clusters.net.event_loop import Wakeup
+from ferry.clusters.net.leaders import Leaders
+from ferry.clusters.net.outage import PATIENCE_SECONDS
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.buffer_limits import IN_FLIGHT_BYTES, InFlightLimit
 from ferry.errors import NotAuthorized, PartitionError
 from ferry.wire.produce_batch import ProduceBatch

@@ -11,7 +11,7 @@ from heapq import nlargest
 from operator import itemgetter
 from typing import Any
 
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.errors import count_of, span
 from ferry.ledger.counters import ZERO
 from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind

@@ -10,8 +10,8 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from ferry.clusters.fetching import FetchPosition
-from ferry.clusters.group_model import CommittedOffset
+from ferry.clusters.groups.group_model import CommittedOffset
+from ferry.clusters.logs.fetching import FetchPosition
 from ferry.copying.growing import grown
 from ferry.copying.model import OPEN_END, Failure, PartitionOutcome, PartitionTask, Segment
 from ferry.errors import FerryError, PartitionError

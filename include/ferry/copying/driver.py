@@ -11,12 +11,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ferry.clusters.admin import require_contact
-from ferry.clusters.coordination import COORDINATION_SECONDS, ProducerIdentity
-from ferry.clusters.kept import kept_clients
-from ferry.clusters.log_sizes import log_sizes
-from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.shared_connection import ask_cluster, connected
+from ferry.clusters.admin.cluster_admin import require_contact
+from ferry.clusters.groups.coordination import COORDINATION_SECONDS, ProducerIdentity
+from ferry.clusters.logs.log_sizes import log_sizes
+from ferry.clusters.net.client_cache import kept_clients
+from ferry.clusters.net.partitions import TopicPartition
+from ferry.clusters.net.shared_connection import ask_cluster, connected
 from ferry.config import ClientRole, Flow
 from ferry.copying.committed import Committed
 from ferry.copying.fenced_plans import Decide, FencedPlans

@@ -8,8 +8,8 @@ copied some of it.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.partitions import TopicPartition, grouped
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.net.partitions import TopicPartition, grouped
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.plan import PartitionFacts, PartitionPlan, plan_partitions, stopped_without_topic

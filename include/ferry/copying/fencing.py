@@ -27,14 +27,14 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self, TypeVar
 
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
-from ferry.clusters.event_loop import EventLoop, Wakeup, ended, together
-from ferry.clusters.internal_batches import KeyValue
-from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.leaders import Leaders
-from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.shared_connection import Asked, begin_asking, connected
+from ferry.clusters.groups.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
+from ferry.clusters.logs.internal_batches import KeyValue
+from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.net.event_loop import EventLoop, Wakeup, ended, together
+from ferry.clusters.net.leaders import Leaders
+from ferry.clusters.net.partitions import TopicPartition
+from ferry.clusters.net.shared_connection import Asked, begin_asking, connected
 from ferry.config import ClientRole, Flow
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.lanes import number_of_lanes

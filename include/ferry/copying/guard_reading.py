@@ -13,11 +13,11 @@ It does not matter whether the config file has the other flow, only whether its 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ferry.clusters.describe import TopicDescription
-from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.leader_epochs import epoch_ends
-from ferry.clusters.leaders import NO_TOPIC_ID
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.describe import TopicDescription
+from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.logs.leader_epochs import epoch_ends
+from ferry.clusters.net.leaders import NO_TOPIC_ID
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.loop_guard import DECLARED, GuardDraft, LedgerRead, PartitionGuard, both_ways, tells_of, unexplained_partitions
 from ferry.copying.plan import PartitionFacts

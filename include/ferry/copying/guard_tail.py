@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 from kafka.future import Future
 
-from ferry.clusters.answers import FETCH, METADATA, Action
-from ferry.clusters.connections import ClusterConnection, RequestNotSent
-from ferry.clusters.fetch_round import FetchRound, key_of
-from ferry.clusters.fetching import Fetched, log_bounds
-from ferry.clusters.internal_reader import PARTITION_BYTES, InternalRecord, records_of
-from ferry.clusters.offset_listing import READ_UNCOMMITTED, vote
-from ferry.clusters.partitions import TopicPartition, grouped
+from ferry.clusters.logs.fetch_round import FetchRound, key_of
+from ferry.clusters.logs.fetching import Fetched, log_bounds
+from ferry.clusters.logs.internal_reader import PARTITION_BYTES, InternalRecord, records_of
+from ferry.clusters.logs.offset_listing import READ_UNCOMMITTED, vote
+from ferry.clusters.net.connections import ClusterConnection, RequestNotSent
+from ferry.clusters.net.error_policy import FETCH, METADATA, Action
+from ferry.clusters.net.partitions import TopicPartition, grouped
 from ferry.config import Flow
 from ferry.copying.guard_reading import concerned
 from ferry.copying.loop_guard import DECLARED, GuardDraft

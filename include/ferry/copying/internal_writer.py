@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from ferry.clusters.connections import ClusterConnection
-from ferry.clusters.coordination import ProducerIdentity
-from ferry.clusters.event_loop import Wakeup
-from ferry.clusters.internal_batches import KeyValue, internal_batches, split_batch
-from ferry.clusters.leaders import Leaders
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.groups.coordination import ProducerIdentity
+from ferry.clusters.logs.internal_batches import KeyValue, internal_batches, split_batch
+from ferry.clusters.net.connections import ClusterConnection
+from ferry.clusters.net.event_loop import Wakeup
+from ferry.clusters.net.leaders import Leaders
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.appender import Accepted, Appender
 from ferry.errors import ClusterUnreachable, NotAuthorized
 from ferry.wire.ranges import Range, Ranges, union

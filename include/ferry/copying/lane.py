@@ -18,12 +18,12 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.coordination import Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
-from ferry.clusters.event_loop import EventLoop, Wakeup, together
-from ferry.clusters.group_model import CommittedOffset
-from ferry.clusters.leaders import Leaders
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.groups.coordination import Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
+from ferry.clusters.groups.group_model import CommittedOffset
+from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.net.event_loop import EventLoop, Wakeup, together
+from ferry.clusters.net.leaders import Leaders
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.abandoned_transactions import fence_zombie_requests, stop_hanging, stop_refused
 from ferry.copying.appender import Accepted, Appender
 from ferry.copying.buffer_limits import RateLimiter, buffer_limits

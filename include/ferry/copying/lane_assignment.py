@@ -8,8 +8,8 @@ that failed would end the next lane too, so it joins others only after a pause, 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from ferry.clusters.coordination import ProducerIdentity
-from ferry.clusters.partitions import TopicPartition, grouped
+from ferry.clusters.groups.coordination import ProducerIdentity
+from ferry.clusters.net.partitions import TopicPartition, grouped
 from ferry.config import Flow
 from ferry.copying.lanes import balance, number_of_lanes, spread
 from ferry.copying.model import LaneResult, LaneTask, PartitionTask

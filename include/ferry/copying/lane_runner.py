@@ -18,11 +18,11 @@ from typing import Protocol
 
 from kafka.future import Future
 
-from ferry.clusters.connections import ClusterConnection
-from ferry.clusters.event_loop import EventLoop, Wakeup, ended, together
-from ferry.clusters.frames import Meter
-from ferry.clusters.kept import kept_clients
-from ferry.clusters.shared_connection import Connected, connected
+from ferry.clusters.net.client_cache import kept_clients
+from ferry.clusters.net.connections import ClusterConnection
+from ferry.clusters.net.event_loop import EventLoop, Wakeup, ended, together
+from ferry.clusters.net.frames import Meter
+from ferry.clusters.net.shared_connection import Connected, connected
 from ferry.config import ClientRole, Flow
 from ferry.copying.buffer_limits import RateLimiter
 from ferry.copying.lane import Lane

@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.open_transactions import OpenTransaction, open_transactions
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.logs.open_transactions import OpenTransaction, open_transactions
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Cluster, Flow
 from ferry.copying.snapshot import FlowSnapshot
 from ferry.errors import TransactionHangs, span

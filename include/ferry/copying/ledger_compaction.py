@@ -10,10 +10,10 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.internal_batches import KeyValue
-from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.clusters.partitions import TopicPartition, grouped
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.logs.internal_batches import KeyValue
+from ferry.clusters.logs.internal_reader import InternalTopicReader
+from ferry.clusters.net.partitions import TopicPartition, grouped
 from ferry.config import Flow
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.growing import joined

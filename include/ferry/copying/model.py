@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from ferry.clusters.coordination import ProducerIdentity
-from ferry.clusters.internal_batches import KeyValue
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.groups.coordination import ProducerIdentity
+from ferry.clusters.logs.internal_batches import KeyValue
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.loop_guard import LedgerRead
 from ferry.errors import FerryError, RetryRule
@@ -141,7 +141,7 @@ class CopyJob:
 class Failure:
     """Why a partition or lane stopped: the error's class name, its text, and whether another try may succeed (`passing`).
 
-    `unreachable`: a whole cluster has not answered for the longest time that Ferry waits (ferry.clusters.unreachable).
+    `unreachable`: a whole cluster has not answered for the longest time that Ferry waits (ferry.clusters.net.outage).
     """
 
     error: str

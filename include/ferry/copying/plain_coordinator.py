@@ -22,10 +22,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from ferry.clusters import answers
-from ferry.clusters.committed_offsets import K, commit_request
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.coordination import (
+from ferry.clusters.groups.committed_offsets import K, commit_request
+from ferry.clusters.groups.coordination import (
     COORDINATION_SECONDS,
     FIRST_PAUSE_SECONDS,
     LONGEST_PAUSE_SECONDS,
@@ -34,12 +32,14 @@ from ferry.clusters.coordination import (
     OutcomeUnknown,
     ProducerIdentity,
 )
-from ferry.clusters.event_loop import EventLoop, Wakeup
-from ferry.clusters.group_model import CommittedOffset
-from ferry.clusters.internal_batches import KeyValue
-from ferry.clusters.leaders import Leaders
-from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.pauses import doubling
+from ferry.clusters.groups.group_model import CommittedOffset
+from ferry.clusters.logs.internal_batches import KeyValue
+from ferry.clusters.net import error_policy
+from ferry.clusters.net.backoff import doubling
+from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.net.event_loop import EventLoop, Wakeup
+from ferry.clusters.net.leaders import Leaders
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.internal_writer import InternalWriter
 from ferry.errors import ClusterUnreachable
@@ -110,7 +110,7 @@ class PlainCoordinator(Coordinator):
 
     async def commit_positions(self, identity: ProducerIdentity, positions: Mapping[K, CommittedOffset], *, transactions_v2: bool) -> None:  # noqa: ARG002 - as of Coordinator
         """Commit positions to the group. Ferry repeats a request without an answer: what arrives late is behind the head, which counts."""
-        await self._commit_in_batches(answers.OFFSET_COMMIT, partial(commit_request, self._group), positions, repeatable=True)
+        await self._commit_in_batches(error_policy.OFFSET_COMMIT, partial(commit_request, self._group), positions, repeatable=True)
 
     async def _append(self, identity: ProducerIdentity, records: Callable[[], Mapping[TopicPartition, Sequence[KeyValue]]]) -> None:
         """Append one batch to each partition, with sequence number 0: so a batch whose answer is lost may be sent again.

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.event_loop import EventLoop
-from ferry.clusters.fetching import FetchPosition, fetched_partitions, stable_ends
-from ferry.clusters.leaders import Leaders
+from ferry.clusters.logs.fetching import FetchPosition, fetched_partitions, stable_ends
+from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.net.event_loop import EventLoop
+from ferry.clusters.net.leaders import Leaders
 from ferry.copying.cursor import PartitionCursor
 from ferry.errors import FerryError, PartitionUnavailable
 

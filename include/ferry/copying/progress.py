@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
-from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
 from ferry.config import Flow
 from ferry.copying.committed import Committed
 from ferry.copying.request import RunRequest

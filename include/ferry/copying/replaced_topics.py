@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from ferry.clusters.leaders import Leaders
+from ferry.clusters.net.leaders import Leaders
 from ferry.copying.cursor import PartitionCursor
 from ferry.errors import TargetRecreated
 

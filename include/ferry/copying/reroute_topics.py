@@ -6,7 +6,7 @@ Ferry and MirrorMaker 2.
 
 from collections.abc import Collection, Mapping
 
-from ferry.clusters.describe import TopicDescription
+from ferry.clusters.admin.describe import TopicDescription
 from ferry.config import Flow
 from ferry.config.settings import REROUTE
 from ferry.errors import ConfigError

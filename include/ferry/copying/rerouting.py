@@ -9,7 +9,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.appender import Accepted, Appender, PartitionRefusal, RefusedRecord
 from ferry.copying.model import PartitionTask
 

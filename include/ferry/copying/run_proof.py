@@ -7,9 +7,9 @@ proof raises the epoch that the target tells of the id; without them, the writer
 import time
 from collections.abc import Hashable
 
-from ferry.clusters.connections import ClusterConnection
-from ferry.clusters.coordination import Coordinator, ProducerIdentity
-from ferry.clusters.shared_connection import ask_cluster
+from ferry.clusters.groups.coordination import Coordinator, ProducerIdentity
+from ferry.clusters.net.connections import ClusterConnection
+from ferry.clusters.net.shared_connection import ask_cluster
 from ferry.config import ClientRole, Flow
 from ferry.copying.fencing import read_writers
 

@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ferry.clusters.connections import RequestLost, RequestNotSent
-from ferry.clusters.coordination import Coordinator, OutcomeUnknown, PositionsRefused, ProducerIdentity
-from ferry.clusters.group_model import CommittedOffset
-from ferry.clusters.internal_batches import KeyValue
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.groups.coordination import Coordinator, OutcomeUnknown, PositionsRefused, ProducerIdentity
+from ferry.clusters.groups.group_model import CommittedOffset
+from ferry.clusters.logs.internal_batches import KeyValue
+from ferry.clusters.net.connections import RequestLost, RequestNotSent
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.internal_writer import InternalWriter
 from ferry.errors import ClusterUnreachable
 

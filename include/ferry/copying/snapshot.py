@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.api_versions import SOURCE_NEEDS, SOURCE_WISHES, Lack, lacking, target_features
-from ferry.clusters.coordination import ask_positions
-from ferry.clusters.describe import TopicDescription
-from ferry.clusters.failures import recipient
-from ferry.clusters.leader_epochs import ReadTo, diverged_logs
-from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.shared_connection import Asked
+from ferry.clusters.admin.api_versions import SOURCE_NEEDS, SOURCE_WISHES, Lack, lacking, target_features
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.admin.describe import TopicDescription
+from ferry.clusters.groups.coordination import ask_positions
+from ferry.clusters.logs.leader_epochs import ReadTo, diverged_logs
+from ferry.clusters.net.failures import recipient
+from ferry.clusters.net.partitions import TopicPartition
+from ferry.clusters.net.shared_connection import Asked
 from ferry.config import Flow
 from ferry.config.keys import nearest_name
 from ferry.copying.guard_reading import guarded

@@ -14,10 +14,7 @@ from typing import Any
 
 from kafka.future import Future
 
-from ferry.clusters.answers import FETCH, Action
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.event_loop import EventLoop, Wakeup
-from ferry.clusters.fetching import (
+from ferry.clusters.logs.fetching import (
     FETCH_WAIT_MILLISECONDS,
     Fetched,
     FetchPosition,
@@ -26,9 +23,12 @@ from ferry.clusters.fetching import (
     log_bounds,
     without_leader,
 )
-from ferry.clusters.leader_epochs import ReadTo, divergence_of
-from ferry.clusters.leaders import Leaders
-from ferry.clusters.unreachable import PATIENCE_SECONDS
+from ferry.clusters.logs.leader_epochs import ReadTo, divergence_of
+from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.net.error_policy import FETCH, Action
+from ferry.clusters.net.event_loop import EventLoop, Wakeup
+from ferry.clusters.net.leaders import Leaders
+from ferry.clusters.net.outage import PATIENCE_SECONDS
 from ferry.copying.buffer_limits import BufferLimits, RateLimiter
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.cursor_groups import CursorGroups

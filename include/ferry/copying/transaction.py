@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import TypeVar
 
-from ferry.clusters.connections import ClusterConnection
-from ferry.clusters.leader_epochs import still_led
-from ferry.clusters.leaders import Leaders
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.logs.leader_epochs import still_led
+from ferry.clusters.net.connections import ClusterConnection
+from ferry.clusters.net.leaders import Leaders
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.lanes import MOST_PARTITIONS
 from ferry.copying.model import PartitionTask
 

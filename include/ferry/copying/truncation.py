@@ -8,7 +8,7 @@ a hole that compaction left: if a leader epoch began inside the hole, the log lo
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ferry.clusters.leader_epochs import Divergence
+from ferry.clusters.logs.leader_epochs import Divergence
 from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind
 from ferry.ledger.state import Head
 from ferry.ledger.topic_ids import NO_ID

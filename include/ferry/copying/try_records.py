@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 
-from ferry.clusters.internal_reader import InternalTopicReader
+from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.config import Flow
 from ferry.copying.request import SILENT_SECONDS, RunRequest
 from ferry.copying.run_proof import FOLLOW_LOOK_SECONDS, RunProof

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from threading import Thread
 from typing import Any
 
-from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.clusters.kept import kept_clients
-from ferry.clusters.shared_connection import Asked
+from ferry.clusters.logs.internal_reader import InternalTopicReader
+from ferry.clusters.net.client_cache import kept_clients
+from ferry.clusters.net.shared_connection import Asked
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.ledger_compaction import compact_ledger, is_due

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ferry.clusters.api_versions import (
+from ferry.clusters.admin.api_versions import (
     SOURCE_NEEDS,
     SOURCE_WISHES,
     Feature,
@@ -13,9 +13,9 @@ from ferry.clusters.api_versions import (
     tells_time,
     unfulfilled,
 )
-from ferry.clusters.coordination import TRANSACTION_MILLISECONDS
-from ferry.clusters.service_profiles import READ, named, services_at
-from ferry.clusters.services import ManagedService
+from ferry.clusters.admin.service_profiles import READ, named, services_at
+from ferry.clusters.admin.services import ManagedService
+from ferry.clusters.groups.coordination import TRANSACTION_MILLISECONDS
 from ferry.doctor.cluster_facts import SEGMENT, SMALLEST_SEGMENT, ClusterFacts
 from ferry.doctor.finding import Finding, failure, ok, warning
 from ferry.errors import count_of, some_of

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ferry.clusters.acl_binding import AclBinding
-from ferry.clusters.acls import read_acls
-from ferry.clusters.admin import HIDDEN, ClusterAdmin
-from ferry.clusters.api_versions import Capabilities, ask_capabilities
-from ferry.clusters.describe import ConfigOrigin
-from ferry.clusters.shared_connection import first_contact
+from ferry.clusters.admin.acl_binding import AclBinding
+from ferry.clusters.admin.acls import read_acls
+from ferry.clusters.admin.api_versions import Capabilities, ask_capabilities
+from ferry.clusters.admin.cluster_admin import HIDDEN, ClusterAdmin
+from ferry.clusters.admin.describe import ConfigOrigin
+from ferry.clusters.net.shared_connection import first_contact
 from ferry.config import ClientRole, Cluster
 from ferry.errors import FerryError, NotAuthorized
 

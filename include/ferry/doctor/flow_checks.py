@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ferry.clusters.partitions import grouped
-from ferry.clusters.service_profiles import named
-from ferry.clusters.services import ManagedService
+from ferry.clusters.admin.service_profiles import named
+from ferry.clusters.admin.services import ManagedService
+from ferry.clusters.net.partitions import grouped
 from ferry.config import Cluster, Flow
 from ferry.config.settings import OWN_TOPICS, REMOTE_TOPICS
 from ferry.copying.lanes import number_of_lanes

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.likeness import Likeness, likeness
+from ferry.clusters.admin.acl_binding import AclBinding, AclPattern, AclResource
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.admin.likeness import Likeness, likeness
 from ferry.config import Cluster, Flow
 from ferry.doctor.cluster_checks import services_of
 from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts, read_rights_facts

@@ -8,7 +8,7 @@ wins, ALL is every operation, a right can imply another). A user who may do ever
 from collections.abc import Iterable
 from enum import Enum
 
-from ferry.clusters.acl_binding import AclBinding, AclPattern, AclResource
+from ferry.clusters.admin.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.doctor.cluster_facts import RightsFacts
 from ferry.permissions.model import IMPLYING, THE_CLUSTER, Resource, Right
 

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ferry.clusters.partitions import grouped
-from ferry.clusters.service_profiles import named
-from ferry.clusters.services import Limit, ManagedService, Setting
+from ferry.clusters.admin.service_profiles import named
+from ferry.clusters.admin.services import Limit, ManagedService, Setting
+from ferry.clusters.net.partitions import grouped
 from ferry.config import ClientRole, Flow
 from ferry.config.mm2_topics import mm2_topics
 from ferry.config.registry.clients import CLIENTS

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ferry.clusters.partitions import TopicPartition, grouped
+from ferry.clusters.net.partitions import TopicPartition, grouped
 from ferry.ledger.receipts import BY_START_POLICY, CREATED_AGAIN, SETTLING, Glance, Receipt, ReceiptKind
 from ferry.wire.ranges import Range, Ranges, outside, union
 

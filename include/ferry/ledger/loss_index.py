@@ -18,7 +18,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 from uuid import UUID
 
-from ferry.clusters.internal_reader import InternalRecord
+from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.ledger.gaps import CopiedPair, GapFold, Gaps
 from ferry.ledger.receipts import Glance, Receipt, ReceiptKind, decode_receipt, glance, is_loss
 from ferry.wire.documents import number, text

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from uuid import UUID
 
-from ferry.clusters.internal_producer import append_records
-from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.clusters.leader_epochs import ReadTo, same_logs
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.logs.internal_producer import append_records
+from ferry.clusters.logs.internal_reader import InternalTopicReader
+from ferry.clusters.logs.leader_epochs import ReadTo, same_logs
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.ledger.formats import place_of
 from ferry.ledger.loss_index import IndexedShare, LossFold, LossIndex

@@ -15,10 +15,10 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.kept import kept_clients, shared
-from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.shared_connection import Asked
+from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.net.client_cache import kept_clients, shared
+from ferry.clusters.net.partitions import TopicPartition
+from ferry.clusters.net.shared_connection import Asked
 from ferry.config import Flow
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import Receipt, covered, decode_receipt, glance

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.errors import UnreadableRecord
 from ferry.ledger.counters import ONE_TRANSACTION, ZERO, Counters
 from ferry.ledger.formats import FORMAT_VERSION, compact, require_version

@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from ferry.clusters.internal_producer import append_records
-from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.logs.internal_producer import append_records
+from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
 from ferry.config import Flow
 from ferry.errors import UnreadableRecord
 from ferry.ledger.formats import place_of, require_version

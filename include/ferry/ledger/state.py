@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ferry.clusters.acl_binding import AclBinding
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.acl_binding import AclBinding
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.errors import UnreadableRecord
 from ferry.ledger.formats import FORMAT_VERSION, compact, require_version
 from ferry.ledger.loss_index import LossIndex

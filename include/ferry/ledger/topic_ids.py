@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import NamedTuple
 from uuid import UUID
 
-from ferry.clusters.describe import TopicDescription
-from ferry.clusters.leaders import NO_TOPIC_ID
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.describe import TopicDescription
+from ferry.clusters.net.leaders import NO_TOPIC_ID
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.ledger.receipts import Receipt, ReceiptKind
 
 NO_ID = str(NO_TOPIC_ID)  # what receipts and heads hold for clusters without topic ids

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.creation import create_topics
-from ferry.clusters.describe import ConfigValue, WantedTopic
-from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.admin.creation import create_topics
+from ferry.clusters.admin.describe import ConfigValue, WantedTopic
+from ferry.clusters.admin.replication import replicas_for, wait_for_leaders, with_key
 from ferry.config import Flow
 from ferry.config.settings import OWN_TOPICS
 from ferry.errors import ChangeRefused, ConfigError

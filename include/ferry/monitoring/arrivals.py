@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.coordination import ask_positions
-from ferry.clusters.kept import kept_clients
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.groups.coordination import ask_positions
+from ferry.clusters.net.client_cache import kept_clients
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 
 # After a run that has changed no position the next one starts after so many seconds; each such run doubles the pause.

@@ -6,7 +6,7 @@ Heartbeats do not count as lag: every run leaves some of them for the next run, 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ferry.clusters.partitions import grouped
+from ferry.clusters.net.partitions import grouped
 from ferry.ledger.run_summary import RunLag
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ferry.alerting.alert import Alert, AlertKind, Severity
-from ferry.clusters.partitions import grouped
+from ferry.clusters.net.partitions import grouped
 from ferry.config.settings import DEADLINE_SECONDS, HEADROOM_SECONDS, LAG_RECORDS, LAG_SECONDS, AlertSettings
 from ferry.errors import LimitsBroken, count_of, span
 from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
 
-from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.clusters.partitions import TopicPartition, grouped
+from ferry.clusters.logs.internal_reader import InternalTopicReader
+from ferry.clusters.net.partitions import TopicPartition, grouped
 from ferry.config import Flow
 from ferry.copying.plan import PartitionFacts
 from ferry.errors import ClusterUnreachable, FerryError

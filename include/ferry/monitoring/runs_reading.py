@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ferry.clusters.internal_reader import InternalRecord
+from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.config import Flow
 from ferry.copying.run_proof import RunProof
 from ferry.errors import FerryError, UnreadableRecord

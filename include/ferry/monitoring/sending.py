@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from time import time_ns
 from typing import TYPE_CHECKING
 
-from ferry.clusters.partitions import grouped
+from ferry.clusters.net.partitions import grouped
 from ferry.ledger.sync_outcome import Measurement
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.api_versions import Lack
-from ferry.clusters.describe import ConfigValue
-from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.kept import kept_clients
-from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.shared_connection import first_contact
+from ferry.clusters.admin.api_versions import Lack
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.admin.describe import ConfigValue
+from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.net.client_cache import kept_clients
+from ferry.clusters.net.partitions import TopicPartition
+from ferry.clusters.net.shared_connection import first_contact
 from ferry.config import Flow
 from ferry.config.settings import DEADLINE_SECONDS
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags

@@ -13,7 +13,7 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
-from ferry.clusters.partitions import grouped
+from ferry.clusters.net.partitions import grouped
 from ferry.config.flow import flow_command, with_commands
 from ferry.config.settings import HEADROOM_SECONDS, LAG_SECONDS
 from ferry.copying.request import LATEST, SILENT_SECONDS

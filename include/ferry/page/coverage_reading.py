@@ -18,8 +18,8 @@ from dataclasses import asdict
 from itertools import chain
 from typing import Any
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, take_snapshot

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ferry.clusters.partitions import grouped
+from ferry.clusters.net.partitions import grouped
 from ferry.copying.plan import PartitionFacts
 from ferry.errors import count_of
 from ferry.ledger.receipts import Receipt, covered

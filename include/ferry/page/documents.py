@@ -12,7 +12,7 @@ from shlex import quote
 from typing import Any
 
 from ferry import __version__
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.config.flow import flow_command
 from ferry.config.in_force import InForce

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ferry.clusters.consumer_groups import ConsumerGroups
-from ferry.clusters.group_model import GroupListing, GroupState
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.groups.consumer_groups import ConsumerGroups
+from ferry.clusters.groups.group_model import GroupListing, GroupState
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.policy.naming import is_ferry_group
 from ferry.syncs.group_decision import GroupDecision, Placement

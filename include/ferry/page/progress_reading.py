@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.kept import kept_clients
+from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.net.client_cache import kept_clients
 from ferry.config import Flow
 from ferry.copying.committed import Committed
 from ferry.copying.request import LATEST

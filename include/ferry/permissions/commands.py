@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from ferry.clusters.acl_binding import AclPattern, AclResource
-from ferry.clusters.partitions import grouped
+from ferry.clusters.admin.acl_binding import AclPattern, AclResource
+from ferry.clusters.net.partitions import grouped
 from ferry.errors import ArgumentError
 from ferry.permissions.model import Resource, Right
 

@@ -8,10 +8,10 @@ no listing shows: literal names, topics that were copied before, and one made-up
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from ferry.clusters.acl_binding import AclResource
-from ferry.clusters.admin import HIDDEN, ClusterAdmin
-from ferry.clusters.consumer_groups import MADE_UP
-from ferry.clusters.failures import granting
+from ferry.clusters.admin.acl_binding import AclResource
+from ferry.clusters.admin.cluster_admin import HIDDEN, ClusterAdmin
+from ferry.clusters.groups.consumer_groups import MADE_UP
+from ferry.clusters.net.failures import granting
 from ferry.config import Cluster, Flow
 from ferry.permissions.model import Resource
 from ferry.permissions.required import group_covers, resource_of, topic_covers

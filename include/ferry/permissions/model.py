@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ferry.clusters.acl_binding import AclPattern, AclResource
+from ferry.clusters.admin.acl_binding import AclPattern, AclResource
 
 ANYTHING = "*"
 

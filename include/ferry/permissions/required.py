@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ferry.clusters.acl_binding import AclPattern, AclResource
+from ferry.clusters.admin.acl_binding import AclPattern, AclResource
 from ferry.config import Cluster, Flow
 from ferry.config.mm2_topics import mm2_topics
 from ferry.config.settings import REROUTE

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from threading import Event, Thread
 
-from ferry.clusters.kept import kept_clients
+from ferry.clusters.net.client_cache import kept_clients
 from ferry.config import Flow
 from ferry.errors import FerryError
 from ferry.ledger.reading import read_syncs_done

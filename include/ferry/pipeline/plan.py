@@ -5,10 +5,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.broker_defaults import broker_defaults
-from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.broker_defaults import broker_defaults
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags, overdue
 from ferry.copying.plan import PartitionPlan, plan_partitions, stopped_without_topic

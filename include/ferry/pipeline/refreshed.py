@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.clusters.kept import kept_clients
-from ferry.clusters.shared_connection import Asked
+from ferry.clusters.logs.internal_reader import InternalTopicReader
+from ferry.clusters.net.client_cache import kept_clients
+from ferry.clusters.net.shared_connection import Asked
 from ferry.config import Flow
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import COPIES, Receipt, decode_receipt, run_of

@@ -8,10 +8,10 @@ by side: `report_outcome` writes the summary, and `check_limits` writes the lag 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ferry.clusters.internal_producer import append_records
-from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.clusters.kept import kept_clients
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.logs.internal_producer import append_records
+from ferry.clusters.logs.internal_reader import InternalTopicReader
+from ferry.clusters.net.client_cache import kept_clients
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import FerryError

@@ -14,9 +14,9 @@ from functools import cached_property, partial
 from threading import Event
 from typing import TYPE_CHECKING, Self
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.kept import kept_clients
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.net.client_cache import kept_clients
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import take_snapshot

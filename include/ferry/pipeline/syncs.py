@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.internal_batches import KeyValue
-from ferry.clusters.internal_producer import append_records
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.logs.internal_batches import KeyValue
+from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import Flow
 from ferry.errors import FerryError, NewerFormat
 from ferry.ledger.reading import read_syncs_done

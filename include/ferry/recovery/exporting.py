@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.internal_producer import append_records
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.plan import PartitionFacts, PlanRules, plan_partitions

@@ -9,7 +9,7 @@ runs may go on, because a copy never loses or doubles a record: late records of 
 from dataclasses import replace
 from functools import partial
 
-from ferry.clusters.admin import ClusterAdmin
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.request import RunRequest

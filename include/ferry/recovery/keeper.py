@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Cluster, Flow
 from ferry.copying.fencing import FencedWriter
 from ferry.ledger.reading import refuse_newer_state

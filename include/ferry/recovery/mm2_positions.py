@@ -12,11 +12,11 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.consumer_groups import ConsumerGroups
-from ferry.clusters.group_model import GroupDescription
-from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.groups.consumer_groups import ConsumerGroups
+from ferry.clusters.groups.group_model import GroupDescription
+from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.errors import ArgumentError, NotAuthorized, ReplicatorActive, UnreadableRecord, count_of
 from ferry.ledger.run_report import Skipped

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ferry.clusters.consumer_groups import ConsumerGroups
-from ferry.clusters.group_model import CommittedOffset, GroupDescription
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.groups.consumer_groups import ConsumerGroups
+from ferry.clusters.groups.group_model import CommittedOffset, GroupDescription
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Cluster
 from ferry.errors import FerryError
 from ferry.ledger.state import GroupTaken

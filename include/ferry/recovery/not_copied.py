@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.logs.internal_reader import InternalTopicReader
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ClusterUnreachable, RecoveryStopped, count_of, offsets_of, some_of

@@ -17,8 +17,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ferry.clusters.admin import ClusterAdmin, require_contact
-from ferry.clusters.partitions import TopicPartition, grouped
+from ferry.clusters.admin.cluster_admin import ClusterAdmin, require_contact
+from ferry.clusters.net.partitions import TopicPartition, grouped
 from ferry.config import Cluster, Flow
 from ferry.config.mm2_topics import checkpoints_topic
 from ferry.errors import ArgumentError, AuthenticationFailed, ClusterUnreachable, NotAuthorized, RecoveryStopped, count_of

@@ -9,9 +9,9 @@ records came from the source, and only the others go back.
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.describe import TopicDescription
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.admin.describe import TopicDescription
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import FerryConfig, Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, ClusterUnreachable, NotAuthorized, RecoveryStopped, some_of

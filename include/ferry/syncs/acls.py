@@ -13,10 +13,10 @@ for it is gone. So leaving a topic out of the flow takes no rights away. Ferry o
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from ferry.clusters.acl_binding import OPERATIONS, PERMISSIONS, AclBinding, AclPattern, AclResource
-from ferry.clusters.acls import AclAdmin, read_acls
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.internal_producer import append_records
+from ferry.clusters.admin.acl_binding import OPERATIONS, PERMISSIONS, AclBinding, AclPattern, AclResource
+from ferry.clusters.admin.acls import AclAdmin, read_acls
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import Cluster, Flow
 from ferry.config.settings import AclSettings
 from ferry.errors import FerryError

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ferry.clusters.internal_producer import append_records
+from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import Flow
 from ferry.config.mm2_topics import checkpoints_topic
 from ferry.errors import GroupFailed

@@ -8,8 +8,8 @@ that one side does not tell is not compared.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ferry.clusters.describe import ConfigOrigin, ConfigValue
-from ferry.clusters.partitions import grouped
+from ferry.clusters.admin.describe import ConfigOrigin, ConfigValue
+from ferry.clusters.net.partitions import grouped
 from ferry.config import Flow
 from ferry.errors import REPARTITION, STREAMS_DELETES, some_of, span
 from ferry.syncs.config_plan import BATCH_LIMIT, EMPTY, STAMPS, TIMESTAMP_TYPE, Entries

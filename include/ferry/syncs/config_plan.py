@@ -12,8 +12,8 @@ storage would refuse topics that want it (KIP-405), so those entries are left al
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ferry.clusters.broker_defaults import BrokerDefaults
-from ferry.clusters.describe import ConfigOrigin, ConfigValue
+from ferry.clusters.admin.broker_defaults import BrokerDefaults
+from ferry.clusters.admin.describe import ConfigOrigin, ConfigValue
 from ferry.policy.filters import ConfigPropertyRule
 
 Entries = Mapping[str, ConfigValue]

@@ -7,9 +7,9 @@ one by one, and names only those that the cluster refuses again. A remote topic 
 from collections.abc import Mapping
 from itertools import zip_longest
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.broker_defaults import BrokerDefaults, broker_defaults
-from ferry.clusters.config_changes import ConfigAdmin
+from ferry.clusters.admin.broker_defaults import BrokerDefaults, broker_defaults
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.admin.config_changes import ConfigAdmin
 from ferry.config import Flow
 from ferry.errors import ChangeRefused, FerryError
 from ferry.ledger.run_report import Skipped

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.describe import TopicDescription
-from ferry.clusters.likeness import likeness
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.admin.describe import TopicDescription
+from ferry.clusters.admin.likeness import likeness
 from ferry.config import Flow
 from ferry.errors import ConfigError, NotAuthorized
 from ferry.ledger.reading import read_claims, read_state

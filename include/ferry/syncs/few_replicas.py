@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ferry.clusters.describe import Brokers, TopicDescription
+from ferry.clusters.admin.describe import Brokers, TopicDescription
 from ferry.config import Flow
 from ferry.config.mm2_topics import mm2_topics
 from ferry.config.settings import OWN_TOPICS, REMOTE_TOPICS, WantedReplicas

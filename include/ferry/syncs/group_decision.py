@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ferry.clusters.group_model import CommittedOffset, GroupDescription, GroupListing, GroupType
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.groups.group_model import CommittedOffset, GroupDescription, GroupListing, GroupType
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.errors import count_of
 from ferry.translation.commit_metadata import EARLIER
 from ferry.translation.model import Inexact, TranslatedPosition

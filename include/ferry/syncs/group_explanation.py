@@ -6,9 +6,9 @@ group_placing.py decides, as it does for the group sync.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ferry.clusters.consumer_groups import ConsumerGroups
-from ferry.clusters.group_model import GroupDescription, GroupListing
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.groups.consumer_groups import ConsumerGroups
+from ferry.clusters.groups.group_model import GroupDescription, GroupListing
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Cluster, Flow
 from ferry.errors import ArgumentError, FerryError
 from ferry.ledger.recovery_record import why_groups_may_not_be_synced

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.answers import OFFSET_COMMIT, Action
-from ferry.clusters.consumer_groups import ConsumerGroups, GroupOffsets, Refusals
-from ferry.clusters.error_codes import named
-from ferry.clusters.failures import granting
-from ferry.clusters.group_model import GroupDescription
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.groups.consumer_groups import ConsumerGroups, GroupOffsets, Refusals
+from ferry.clusters.groups.group_model import GroupDescription
+from ferry.clusters.net.error_codes import named
+from ferry.clusters.net.error_policy import OFFSET_COMMIT, Action
+from ferry.clusters.net.failures import granting
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Cluster
 from ferry.errors import FerryError, GroupFailed, NotAuthorized, ReplicatorActive
 from ferry.syncs.group_decision import GroupDecision, PartitionDecision, TargetGroup, decide_group

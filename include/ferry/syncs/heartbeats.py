@@ -9,7 +9,7 @@ asks for it: a user who may only read on the source must be able to run the flow
 import time
 from dataclasses import replace
 
-from ferry.clusters.internal_producer import append_records
+from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import Cluster, Flow
 from ferry.config.mm2_topics import heartbeats_topic
 from ferry.errors import FerryError, NotAuthorized

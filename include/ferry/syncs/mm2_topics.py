@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.describe import WantedTopic
-from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.replication import replicas_for, replicas_told, wait_for_leaders, with_key
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.admin.describe import WantedTopic
+from ferry.clusters.admin.replication import replicas_for, replicas_told, wait_for_leaders, with_key
+from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
 from ferry.config.mm2_topics import Mm2Topic
 from ferry.errors import count_of
 from ferry.ledger.formats import place_of

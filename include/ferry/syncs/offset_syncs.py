@@ -15,9 +15,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
-from ferry.clusters.internal_producer import append_records, ask_identity
-from ferry.clusters.kept import kept_clients
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.logs.internal_producer import append_records, ask_identity
+from ferry.clusters.net.client_cache import kept_clients
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config.mm2_topics import offset_syncs_topic
 from ferry.ledger.reading import ask_own_state, read_receipts
 from ferry.ledger.receipts import Receipt, ReceiptKind

@@ -18,9 +18,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.describe import TopicDescription
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.admin.describe import TopicDescription
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.errors import FerryError, count_of
 from ferry.ledger.reading import read_own_state, read_receipts

@@ -5,11 +5,11 @@ names a group, because that needs Read on the group and on the topics at the sou
 broker forgets offsets of a group without members after offsets.retention.minutes.
 """
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.consumer_groups import ConsumerGroups, GroupOffsets
-from ferry.clusters.describe import TopicDescription
-from ferry.clusters.group_model import CommittedOffset
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.admin.describe import TopicDescription
+from ferry.clusters.groups.consumer_groups import ConsumerGroups, GroupOffsets
+from ferry.clusters.groups.group_model import CommittedOffset
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Cluster
 from ferry.errors import FerryError, GroupFailed
 from ferry.ledger.run_report import Skipped

@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from ferry.clusters.admin import EXIST, ClusterAdmin
-from ferry.clusters.broker_defaults import BrokerDefaults, broker_defaults
-from ferry.clusters.creation import Creation, create_topics
-from ferry.clusters.describe import ConfigOrigin, ConfigValue, TopicDescription, WantedTopic
-from ferry.clusters.replication import replicas_for, wait_for_leaders, with_key
+from ferry.clusters.admin.broker_defaults import BrokerDefaults, broker_defaults
+from ferry.clusters.admin.cluster_admin import EXIST, ClusterAdmin
+from ferry.clusters.admin.creation import Creation, create_topics
+from ferry.clusters.admin.describe import ConfigOrigin, ConfigValue, TopicDescription, WantedTopic
+from ferry.clusters.admin.replication import replicas_for, wait_for_leaders, with_key
 from ferry.config import Flow
 from ferry.config.settings import REMOTE_TOPICS
 from ferry.errors import ClusterUnreachable, FerryError, count_of, some_of

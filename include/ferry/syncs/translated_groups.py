@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.consumer_groups import ConsumerGroups
-from ferry.clusters.group_model import CommittedOffset, GroupListing
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.groups.consumer_groups import ConsumerGroups
+from ferry.clusters.groups.group_model import CommittedOffset, GroupListing
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.errors import ArgumentError, FerryError, NotAuthorized
 from ferry.permissions.hidden import groups_to_ask, hidden_group

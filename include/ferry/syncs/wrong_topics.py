@@ -6,7 +6,7 @@ Only a ledger or state topic that is not compacted stops a run (ferry.ledger.top
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ferry.clusters.describe import ConfigValue, TopicDescription
+from ferry.clusters.admin.describe import ConfigValue, TopicDescription
 from ferry.config import Cluster, Flow
 from ferry.config.mm2_topics import mm2_topics
 from ferry.config.settings import HEARTBEATS

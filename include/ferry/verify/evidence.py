@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from ferry.clusters.admin import ClusterAdmin, Offsets
-from ferry.clusters.partitions import TopicPartition, grouped
+from ferry.clusters.admin.cluster_admin import ClusterAdmin, Offsets
+from ferry.clusters.net.partitions import TopicPartition, grouped
 from ferry.config import Flow
 from ferry.copying.guard_reading import guarded
 from ferry.copying.plan import PartitionFacts, other_remote

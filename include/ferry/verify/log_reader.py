@@ -12,12 +12,12 @@ from uuid import UUID
 
 from kafka.future import Future
 
-from ferry.clusters.answers import FETCH, Action
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.fetching import Fetched, FetchPosition, fetch_request, fetched_partitions, log_bounds, without_leader
-from ferry.clusters.leaders import NO_TOPIC_ID, Leaders
-from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.unreachable import PATIENCE_SECONDS
+from ferry.clusters.logs.fetching import Fetched, FetchPosition, fetch_request, fetched_partitions, log_bounds, without_leader
+from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.net.error_policy import FETCH, Action
+from ferry.clusters.net.leaders import NO_TOPIC_ID, Leaders
+from ferry.clusters.net.outage import PATIENCE_SECONDS
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.errors import LogChanged, PartitionError, PartitionUnavailable, UnreadableBatch
 from ferry.verify.log_side import Batch
 from ferry.wire.aborted import AbortedTracker

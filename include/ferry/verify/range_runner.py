@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.fetching import log_bounds
-from ferry.clusters.kept import kept_clients
-from ferry.clusters.leaders import Leaders
-from ferry.clusters.shared_connection import connected
+from ferry.clusters.logs.fetching import log_bounds
+from ferry.clusters.net.client_cache import kept_clients
+from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.net.leaders import Leaders
+from ferry.clusters.net.shared_connection import connected
 from ferry.config import ClientRole, Flow
 from ferry.copying.buffer_limits import buffer_limits
 from ferry.errors import BatchTooLarge, FerryError, PartitionUnavailable, UnreadableBatch

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from ferry.clusters.partitions import grouped
+from ferry.clusters.net.partitions import grouped
 from ferry.errors import count_of
 from ferry.ledger.receipts import BY_START_POLICY, COPIES, Receipt, ReceiptKind, covered, declared_ends
 from ferry.verify.model import NotCovered, PartitionEvidence, Side

@@ -17,9 +17,9 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from ferry.clusters.internal_producer import append_records, ask_identity
-from ferry.clusters.internal_reader import InternalTopicReader
-from ferry.clusters.kept import kept_clients
+from ferry.clusters.logs.internal_producer import append_records, ask_identity
+from ferry.clusters.logs.internal_reader import InternalTopicReader
+from ferry.clusters.net.client_cache import kept_clients
 from ferry.config import Flow
 from ferry.errors import FerryError, NewerFormat, UnreadableRecord
 from ferry.ledger.formats import place_of, require_version

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ferry.clusters.admin import ClusterAdmin
-from ferry.clusters.internal_batches import KeyValue
-from ferry.clusters.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.logs.internal_batches import KeyValue
+from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.driver import CopyDriver
 from ferry.copying.fencing import RunLease

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
-from ferry.clusters.partitions import TopicPartition
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.committed import Committed
 from ferry.copying.progress import INTERVAL_SECONDS

@@ -13,10 +13,10 @@ from tools.kafka import SandboxCluster, read_all
 from tools.proxy.broker_proxy import BrokerProxy
 from tools.proxy.rules import END_TXN, Action, Rule
 
-from ferry.clusters.connections import ClusterConnection
-from ferry.clusters.coordination import Coordinator, Fenced, ProducerIdentity
-from ferry.clusters.event_loop import EventLoop, Wakeup, together
-from ferry.clusters.leaders import Leaders
+from ferry.clusters.groups.coordination import Coordinator, Fenced, ProducerIdentity
+from ferry.clusters.net.connections import ClusterConnection
+from ferry.clusters.net.event_loop import EventLoop, Wakeup, together
+from ferry.clusters.net.leaders import Leaders
 from ferry.config import ClientRole, Flow
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.internal_writer import InternalWriter

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from tests.copying.fencing.scripted import Scripted, after, at_commit, never_ran
 
-from ferry.clusters.coordination import Coordinator, ProducerIdentity
-from ferry.clusters.group_model import CommittedOffset
-from ferry.clusters.partitions import TopicPartition
-from ferry.clusters.shared_connection import Asked
+from ferry.clusters.groups.coordination import Coordinator, ProducerIdentity
+from ferry.clusters.groups.group_model import CommittedOffset
+from ferry.clusters.net.partitions import TopicPartition
+from ferry.clusters.net.shared_connection import Asked
 from ferry.config import Flow
 from ferry.copying import lanes, snapshot
 from ferry.copying.fencing import FencedWriter

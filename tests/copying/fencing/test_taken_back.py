@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ferry.clusters.coordination import ProducerIdentity
+from ferry.clusters.groups.coordination import ProducerIdentity
 from ferry.copying.fencing import RunLease
 
 pytestmark = pytest.mark.unit

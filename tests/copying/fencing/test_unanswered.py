@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from tests.copying.feed_bench import task
 
-from ferry.clusters.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.coordination import Coordinator, ProducerIdentity
-from ferry.clusters.event_loop import EventLoop
-from ferry.clusters.leaders import Leaders
+from ferry.clusters.groups.coordination import Coordinator, ProducerIdentity
+from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.net.event_loop import EventLoop
+from ferry.clusters.net.leaders import Leaders
 from ferry.config import ClientRole, Cluster, load_config
 from ferry.copying import driver
 from ferry.copying.driver import LOOK_SECONDS, CopyDriver

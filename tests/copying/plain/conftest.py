@@ -15,7 +15,7 @@ from tools.proxy.broker_proxy import BrokerProxy
 from tools.proxy.rules import ADD_OFFSETS_TO_TXN, ADD_PARTITIONS_TO_TXN, END_TXN, INIT_PRODUCER_ID, TXN_OFFSET_COMMIT, Action, Rule
 from tools.proxy.service import Service
 
-from ferry.clusters.error_codes import CODES
+from ferry.clusters.net.error_codes import CODES
 from ferry.config import Flow
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import Receipt

@@ -1,0 +1,66 @@
+"""Creates topics of which a cluster may refuse some configs: Ferry leaves those out, and names them.
+
+A cluster refuses a topic as a whole, by a policy (KIP-108), or because it does not know or does not allow a config. So Ferry first asks for
+the topic with everything. If the cluster refuses it, Ferry tries each optional entry alone, without creating anything, and then creates the
+topic with those that the cluster takes. A topic that is refused also without any of them is not created.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import zip_longest
+from typing import NamedTuple
+
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.admin.describe import WantedTopic
+from ferry.errors import ChangeRefused, FerryError
+
+
+class Creation(NamedTuple):
+    """`problems`: why topics were not created, by name. `left_out`: the cluster's reasons, by topic and config."""
+
+    problems: dict[str, FerryError]
+    left_out: dict[str, dict[str, str]]
+
+
+def create_topics(cluster: ClusterAdmin, wanted: Iterable[WantedTopic], *, dry_run: bool = False) -> Creation:
+    """Create many topics. One that exists already is no error. `dry_run`: creates nothing; what creating would give."""
+    topics = {one.name: one for one in wanted}
+    problems = cluster.create_topics(map(_whole, topics.values()), dry_run=dry_run)
+    refused = [topics[name] for name, problem in problems.items() if isinstance(problem, ChangeRefused) and topics[name].optional]
+    if not refused:
+        return Creation(problems, {})
+    in_vain = cluster.create_topics(map(_bare, refused), dry_run=True)
+    left = [one for one in refused if one.name not in in_vain]
+    left_out = _refused_alone(cluster, left)
+    accepted = [replace(one, optional={key: one.optional[key] for key in one.optional.keys() - left_out[one.name].keys()}) for one in left]
+    again = cluster.create_topics(map(_whole, accepted), dry_run=dry_run)
+    together = [one for one in left if isinstance(again.get(one.name), ChangeRefused)]  # each entry alone is taken, but not all of them
+    left_out |= {one.name: dict.fromkeys(one.optional, str(again[one.name])) for one in together}
+    again = {name: problem for name, problem in again.items() if not isinstance(problem, ChangeRefused)}
+    again |= cluster.create_topics(map(_bare, together), dry_run=dry_run) if together else {}
+    problems = {name: problem for name, problem in problems.items() if name not in left_out} | in_vain | again
+    return Creation(problems, {name: reasons for name, reasons in left_out.items() if reasons and name not in problems})
+
+
+def _refused_alone(cluster: ClusterAdmin, topics: Iterable[WantedTopic]) -> dict[str, dict[str, str]]:
+    """By topic, which of its optional entries the cluster refuses, and why. Creates nothing."""
+    left_out: dict[str, dict[str, str]] = {one.name: {} for one in topics}
+    for together in zip_longest(*([(one, key) for key in sorted(one.optional)] for one in topics)):  # one entry of each topic at a time
+        tried = {one.name: (one, key) for one, key in filter(None, together)}
+        answers = cluster.create_topics((_with(one, key) for one, key in tried.values()), dry_run=True)
+        for name, problem in answers.items():
+            if isinstance(problem, ChangeRefused):
+                left_out[name][tried[name][1]] = str(problem)
+    return left_out
+
+
+def _whole(one: WantedTopic) -> WantedTopic:
+    return replace(one, config={**one.config, **one.optional}, optional={})
+
+
+def _bare(one: WantedTopic) -> WantedTopic:
+    return replace(one, optional={})
+
+
+def _with(one: WantedTopic, key: str) -> WantedTopic:
+    return replace(one, config={**one.config, key: one.optional[key]}, optional={})

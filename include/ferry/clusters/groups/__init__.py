@@ -1,0 +1,1 @@
+"""Consumer groups and the requests to coordinators, also those of transactions."""

@@ -1,0 +1,180 @@
+"""Which broker leads each partition, and which topic id a name has today.
+
+If the topic id of a name is not the expected one, its partitions have no leaders here. So a run neither reads nor writes a topic that was
+deleted and created again in the meantime.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
+
+from kafka.protocol.metadata import MetadataRequest
+
+from ferry.clusters.net.backoff import doubling
+from ferry.clusters.net.error_policy import METADATA, Action
+from ferry.clusters.net.partitions import TopicPartition, grouped
+
+if TYPE_CHECKING:
+    from ferry.clusters.net.connections import ClusterConnection
+
+NO_TOPIC_ID = UUID(int=0)  # what clusters answer whose topics have none: before 2.8, also by inter.broker.protocol.version
+# A lane without a leader asks again and again. Brokers that elect thousands of leaders must not answer every lane ten times a second.
+FIRST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 1.0
+# After so long without a refresh, the pauses begin again with the first.
+QUIET_SECONDS = 5.0
+# A broker that is cut off from the others goes on as leader, and nobody who asks only it learns that there is another.
+KNOWN_SECONDS = 10.0
+# A broker that has just started, or does not know a new topic yet, reports it as missing. For this long such an answer proves nothing.
+GONE_SECONDS = 5.0
+# An election takes as long as the session of a dead broker: 9 s (broker.session.timeout.ms), with ZooKeeper 18 s. In addition, Ferry must
+# have given up the request to that broker.
+ELECTION_SECONDS = 40.0
+
+
+class Leader(NamedTuple):
+    """Leader of one partition: broker id (-1: none now) and leader epoch (-1: unknown)."""
+
+    node: int
+    epoch: int
+
+
+NO_NODE = -1
+NO_LEADER = Leader(NO_NODE, -1)
+
+
+def metadata_request(topics: Iterable[str] | None, **more: Any) -> MetadataRequest:
+    """Asks for these topics; None: for all that the user may describe. `more`: other fields."""
+    topic_type = MetadataRequest.MetadataRequestTopic
+    wanted = None if topics is None else [topic_type(name=topic) for topic in topics]
+    return MetadataRequest(topics=wanted, allow_auto_topic_creation=False, **more)
+
+
+class Leaders:
+    """Leaders of topics of one cluster, as Metadata told. A lane refreshes them when a broker says that it is not the leader.
+
+    Short questions share the ones of their connection (`known`): they ask only for topics that are not known, and forget a topic after an
+    error that may come from a leader that has changed, and after KNOWN_SECONDS.
+    """
+
+    def __init__(self, connection: ClusterConnection, topics: Iterable[str] = (), expected: Mapping[str, UUID] | None = None) -> None:
+        self._connection = connection
+        self._topics = sorted(set(topics))
+        self._expected = {topic: topic_id for topic, topic_id in (expected or {}).items() if topic_id != NO_TOPIC_ID}
+        self._leaders: dict[str, dict[int, Leader]] = {}
+        self._topic_ids: dict[str, UUID] = {}
+        self._names = {topic_id: topic for topic, topic_id in self._expected.items()}
+        self._gone_since: dict[str, float] = {}
+        self._codes: dict[str, int] = {}
+        self._told: dict[str, float] = {}
+        self._pauses = doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+        self._pause, self._asked = 0.0, float("-inf")
+
+    @property
+    def rested(self) -> bool:
+        """Whether the pause since the last refresh is over. The pauses double while leaders are missing."""
+        return time.monotonic() - self._asked >= self._pause
+
+    @property
+    def age(self) -> float:
+        """Seconds since the last refresh."""
+        return time.monotonic() - self._asked
+
+    async def refresh(self) -> None:
+        """Ask now. Topics that do not exist lose their entries; the connection learns the brokers. RequestNotSent, RequestLost."""
+        now = time.monotonic()
+        if now - self._asked > QUIET_SECONDS:
+            self._pauses = doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+        self._pause, self._asked = next(self._pauses), now
+        await self.ask(self._topics)
+
+    async def known(self, topics: Iterable[str]) -> frozenset[str]:
+        """Ask for those of `topics` of which not every leader is known; which these were. RequestNotSent, RequestLost."""
+        since = time.monotonic() - KNOWN_SECONDS
+        unknown = sorted(
+            topic
+            for topic in set(topics)
+            if self._told.get(topic, since) <= since or NO_NODE in {leader.node for leader in self._of_topic(topic)}
+        )
+        if unknown:
+            await self.ask(unknown)
+        return frozenset(unknown)
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """The next `known` asks for them again."""
+        for topic in topics:
+            self._leaders.pop(topic, None)
+
+    async def ask(self, topics: Iterable[str]) -> None:
+        """Ask for all of `topics`, known or not. RequestNotSent, RequestLost."""
+        answer = await self._connection.send(metadata_request(topics))
+        self._connection.learn_brokers(answer)
+        self.take(answer)
+
+    def take(self, answer: Any) -> None:
+        """Take the topics of a Metadata answer."""
+        now = time.monotonic()
+        for topic in answer.topics:
+            name = topic.name
+            self._leaders.pop(name, None)
+            self._codes[name], self._told[name] = topic.error_code, now
+            action = METADATA.action(topic.error_code)
+            if action is Action.GO_ON:
+                self._take(name, topic.topic_id or NO_TOPIC_ID, topic.partitions)
+            elif action is Action.GONE:
+                self._topic_ids.pop(name, None)
+                self._gone_since.setdefault(name, now)
+            if action is not Action.GONE:  # otherwise nobody says whether it exists
+                self._gone_since.pop(name, None)
+
+    def _take(self, name: str, topic_id: UUID, partitions: Iterable[Any]) -> None:
+        self._topic_ids[name] = topic_id
+        self._names[topic_id] = name
+        if topic_id in {self._expected.get(name, topic_id), NO_TOPIC_ID}:
+            self._leaders[name] = {part.partition_index: Leader(part.leader_id, getattr(part, "leader_epoch", -1)) for part in partitions}
+
+    def _of_topic(self, topic: str) -> Iterable[Leader]:
+        return self._leaders.get(topic, {-1: NO_LEADER}).values()
+
+    def of(self, topic: str, partition: int) -> Leader:
+        """The leader, or NO_LEADER."""
+        return self._leaders.get(topic, {}).get(partition, NO_LEADER)
+
+    def by_node(self, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+        """The partitions by the broker that leads them; without those that have no leader."""
+        found = grouped((self.of(key.topic, key.partition).node, key) for key in partitions)
+        found.pop(NO_NODE, None)
+        return found
+
+    def topic_id(self, topic: str) -> UUID | None:
+        """The current id of `topic`; None if it does not exist."""
+        return self._topic_ids.get(topic)
+
+    def partitions(self, topic: str) -> tuple[int, ...]:
+        """The numbers of the topic's partitions, in order; empty if they are not known."""
+        return tuple(sorted(self._leaders.get(topic, ())))
+
+    def is_missing(self, topic: str) -> bool:
+        """Whether the last answer said that there is no such topic."""
+        return topic in self._gone_since
+
+    def is_gone(self, topic: str) -> bool:
+        """Whether every answer of the last GONE_SECONDS said that there is no such topic."""
+        since = self._gone_since.get(topic)
+        return since is not None and time.monotonic() - since > GONE_SECONDS
+
+    def code(self, topic: str) -> int:
+        """The error code of the last answer about `topic`; 0: none."""
+        return self._codes.get(topic, 0)
+
+    def refused(self, topic: str) -> int:
+        """The code with which a broker denied or refused to name the leaders of `topic` the last time (see METADATA); 0: none did."""
+        code = self.code(topic)
+        return code if METADATA.action(code) in {Action.DENIED, Action.REFUSED} else 0
+
+    def name_of(self, topic: str | None, topic_id: UUID | None) -> str:
+        """The topic's name from an answer that gives either name or id."""
+        return topic or self._names.get(topic_id or NO_TOPIC_ID, "")

@@ -1,0 +1,151 @@
+"""The connection that all questions of a command to one cluster share, and the event loop of all connections (see client_cache.py)."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Generic, TypeVar
+
+from kafka.future import Future
+
+from ferry.clusters.net.client_cache import lost, shared
+from ferry.clusters.net.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.net.event_loop import EventLoop
+from ferry.config import ClientRole, Cluster
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+# When no broker has answered for so long, the next question drops the connections: the other end, or something in between, may have closed
+# them meanwhile.
+IDLE_SECONDS = 30.0
+# A person waits for the first answer of a command. A far cluster takes a connection within a second; a lost SYN is sent again after one
+# second and after three.
+SILENT_SECONDS = 6.0
+CONTACT_MILLISECONDS = 9_000
+
+
+class Connected:
+    """An open connection to a cluster. Errors as of `ClusterConnection.open`."""
+
+    def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole, milliseconds: float, silent_seconds: float = math.inf) -> None:
+        self.loop, self.connection = loop, ClusterConnection(loop, cluster, role)
+        self._started = list[Future]()
+        try:
+            loop.run(self.connection.open, milliseconds, silent_seconds)
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self, ask: Callable[..., Coroutine[Any, Any, object]], *arguments: Any) -> Future:
+        """Start `ask(connection, *arguments)`."""
+        return self._start(ask, self.connection, *arguments)
+
+    def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+        """Run to the end what asks over the connection; its result."""
+        found: T = self.loop.result(self._start(coroutine, *arguments))
+        return found
+
+    def _start(self, coroutine: Callable[..., Coroutine[Any, Any, object]], *arguments: Any) -> Future:
+        self._started = [future for future in self._started if not future.is_done]
+        if not self._started and time.monotonic() - self.connection.last_answer > IDLE_SECONDS:
+            self.connection.disconnect()  # the other end may have done so already
+        self._started.append(self.loop.start(coroutine, *arguments))
+        return self._started[-1]
+
+    def round_trip(self) -> float:
+        """Seconds of the shortest round trip that the kernel has seen on its connections; 0: no broker answers.
+
+        Sends a request if none is open: those to bootstrap servers that are no brokers themselves are closed by now.
+        """
+        if not self.connection.round_trip():
+            with suppress(RequestNotSent, RequestLost):
+                self.run(self.connection.refresh_brokers)
+        return self.connection.round_trip()
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+@contextmanager
+def connected(
+    cluster: Cluster, role: ClientRole = ClientRole.ADMIN, milliseconds: float = BOOTSTRAP_MILLISECONDS, silent_seconds: float = math.inf
+) -> Iterator[Connected]:
+    """The connection that users in a scope of `kept_clients` share; roles with the same settings share one. All have one event loop.
+
+    `milliseconds`: after this time a cluster that has never answered is unreachable, after `silent_seconds` one that takes no connection.
+    """
+    same = next(other for other in ClientRole if cluster.of_role(other) == cluster.of_role(role))
+
+    def failed(problem: Exception) -> bool:
+        return isinstance(problem, RequestNotSent | RequestLost) or lost(problem)
+
+    with (
+        shared("loop", EventLoop, failed=lambda _: False) as loop,
+        shared(
+            "connection", lambda: Connected(loop, cluster, role, milliseconds, silent_seconds), cluster, same, loop, failed=failed
+        ) as client,
+    ):
+        yield client
+
+
+def first_contact(*clusters: Cluster) -> None:
+    """Connect to clusters that a command is about to ask, in a scope of `kept_clients`. ClusterUnreachable, AuthenticationFailed.
+
+    So a command says of a cluster that is away, which one it is, before it waits for anything else.
+    """
+    for cluster in clusters:
+        with connected(cluster, milliseconds=CONTACT_MILLISECONDS, silent_seconds=SILENT_SECONDS):
+            pass
+
+
+class Asked(Generic[T]):
+    """A question that was asked. The answer comes in while the caller asks other things, or waits for it."""
+
+    def __init__(self, wait: Callable[[], T]) -> None:
+        self._wait = wait
+
+    def answer(self) -> T:
+        """Wait for it; to be called once."""
+        return self._wait()
+
+    def then(self, use: Callable[[T], U]) -> Asked[U]:
+        """A question whose answer is what `use` makes of this one's."""
+        return Asked(lambda: use(self._wait()))
+
+
+def begin_asking(
+    cluster: Cluster,
+    ask: Callable[..., Coroutine[Any, Any, T]],
+    *arguments: Any,
+    role: ClientRole = ClientRole.ADMIN,
+    milliseconds: float = BOOTSTRAP_MILLISECONDS,
+) -> Asked[T]:
+    """Ask `ask(connection, *arguments)` over the shared connection. Raises what `connected` raises; the answer raises what `ask` raises.
+
+    If the connection has failed for another user meanwhile, or outside of a scope of kept clients, the answer asks again.
+    """
+    with connected(cluster, role, milliseconds) as client:
+        started = client.start(ask, *arguments)
+
+    def wait() -> T:
+        with connected(cluster, role, milliseconds) as now:
+            found: T = now.loop.result(started if now is client else now.start(ask, *arguments))
+        return found
+
+    return Asked(wait)
+
+
+def ask_cluster(
+    cluster: Cluster,
+    ask: Callable[..., Coroutine[Any, Any, T]],
+    *arguments: Any,
+    role: ClientRole = ClientRole.ADMIN,
+    milliseconds: float = BOOTSTRAP_MILLISECONDS,
+) -> T:
+    """The result of `ask(connection, *arguments)` over the shared connection. Raises what `connected` and `ask` raise."""
+    with connected(cluster, role, milliseconds) as client:
+        found: T = client.loop.result(client.start(ask, *arguments))
+    return found

@@ -1,0 +1,94 @@
+"""One broker of three dies or hangs: what is asked of the cluster meanwhile is answered by the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from tools.kafka import SandboxBrokers
+
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.admin.describe import WantedTopic
+from ferry.clusters.logs import internal_reader
+from ferry.clusters.logs.internal_producer import append_records
+from ferry.clusters.logs.internal_reader import InternalTopicReader
+from ferry.clusters.net.partitions import TopicPartition
+from ferry.config import Flow
+
+pytestmark = pytest.mark.brokers
+
+PARTITIONS = [TopicPartition("t", number) for number in range(6)]
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxBrokers]:
+    with SandboxBrokers.start(tmp_path_factory.mktemp("three"), "three") as cluster:
+        yield cluster
+
+
+def controller_of(admin: ClusterAdmin) -> int:
+    """What this client was told: with KRaft any broker, for clients."""
+    client: AdminClient = admin._clients.admin
+    return client.list_topics(timeout=30).controller_id
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("hangs", [False, True], ids=["dies", "hangs"])
+def test_the_broker_that_an_admin_client_takes_for_the_controller(
+    hangs: bool, three: SandboxBrokers, flow_factory: Callable[..., Flow], target_cluster: object
+) -> None:
+    cluster = flow_factory(source=three, target=target_cluster).source
+    with ClusterAdmin(cluster) as admin, InternalTopicReader(cluster) as reader:
+        identity = admin.cluster_id()
+        assert admin.create_topics([WantedTopic("t", len(PARTITIONS), 3)]) == {}
+        three.wait_until_in_sync()
+        append_records(cluster, {"t": [(b"k%d" % number, b"v") for number in range(100)]})
+        held = len(list(reader.read("t")))
+        node = three.nodes[controller_of(admin)]
+        (node.pause if hangs else node.kill)()
+        try:
+            assert admin.topics()["t"].partitions == len(PARTITIONS)
+            assert admin.visible_configs(["t"])[1] == {}
+            assert admin.broker_configs()["broker.id"].value in {str(node) for node in three.nodes}
+            ends, problems = admin.end_offsets(PARTITIONS)
+            assert (sum(ends.values()), problems) == (held, {})
+            append_records(cluster, {"t": [(b"k%d" % number, b"v") for number in range(100)]})
+            assert len(list(reader.read("t"))) >= held + 100, "an answer that was lost has records written twice"
+            if not hangs:  # brokers wait 30 s and more for a controller of the quorum that hangs, and no client can help it
+                assert admin.create_topics([WantedTopic("made", 1, 2)]) == {}
+        finally:
+            (node.resume if hangs else node.run)()
+        with ClusterAdmin(cluster) as another:
+            assert another.cluster_id() == identity
+        three.wait_until_in_sync()
+
+
+@pytest.mark.long
+def test_a_leader_dies_in_the_middle_of_a_read(
+    three: SandboxBrokers, flow_factory: Callable[..., Flow], target_cluster: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until its partition has another leader, brokers are asked for no less at once."""
+    monkeypatch.setattr(internal_reader, "PARTITION_BYTES", 10_000)
+    less = list[int]()
+    monkeypatch.setattr(internal_reader, "smaller", lambda size: less.append(size) or size)
+    cluster = flow_factory(source=three, target=target_cluster).source
+    with ClusterAdmin(cluster) as admin, InternalTopicReader(cluster) as reader:
+        assert admin.create_topics([WantedTopic("read", 3, 3)]) == {}
+        three.wait_until_in_sync()
+        producer = Producer({**three.client_settings(), "batch.num.messages": 5})  # a whole batch always comes
+        for number in range(600):
+            producer.produce("read", b"v" * 1_000, b"%d" % number, partition=number % 3)
+        assert producer.flush(60) == 0
+        records = reader.read("read")
+        keys = [next(records).key]
+        node = three.nodes[three.leaders("read")[0]]
+        node.kill()
+        try:
+            keys += [record.key for record in records]
+        finally:
+            node.run()
+        three.wait_until_in_sync()
+    assert sorted(map(int, keys)) == list(range(600))
+    assert less == []
