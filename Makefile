@@ -73,25 +73,25 @@ migration: setup ## From MirrorMaker 2 to Ferry and back, with MirrorMaker 2 its
 	pytest -m migration
 
 faults: setup ## A long series of kills: make faults SEED=7 ROUNDS=40, of runs that follow with FOLLOW=--follow
-	python -m tests.faults.run --seed $(SEED) --rounds $(ROUNDS) $(FOLLOW)
+	python -m tests.drills.faults.run --seed $(SEED) --rounds $(ROUNDS) $(FOLLOW)
 
 soak: setup ## Two clusters under load while everything breaks: make soak MINUTES=30 SEED=7, with runs that follow with FOLLOW=--follow
-	python -m tests.soak.run --minutes $(MINUTES) --seed $(SEED) $(FOLLOW)
+	python -m tests.drills.soak.run --minutes $(MINUTES) --seed $(SEED) $(FOLLOW)
 
 hours: setup ## Memory, files and disk over many hours, in pieces that go on where the last one ended: make hours MINUTES=60
-	python -m tests.hours.run --minutes $(MINUTES)
+	python -m tests.drills.hours.run --minutes $(MINUTES)
 
 endings: setup ## Many short commands at a time, interrupted and not: none may crash: make endings SEED=7
-	python -m tests.endings.run --seed $(SEED)
+	python -m tests.drills.endings.run --seed $(SEED)
 
 bounces: setup ## Brokers and copiers bounced, networks broken: Kafka's transactions_test and kafka-mirror-tester's experiments
-	python -m tests.bounces.run
+	python -m tests.drills.bounces.run
 
 model: setup ## The model of exactly-once in larger worlds than in the tests
-	FERRY_MODEL_LARGER=1 pytest -s --timeout 0 -m unit tests/model
+	FERRY_MODEL_LARGER=1 pytest -s --timeout 0 -m unit tests/drills/model
 
 fuzz: setup ## Damaged input for every decoder, more of it than in the tests: make fuzz EXAMPLES=5000
-	FERRY_FUZZ_EXAMPLES=$(EXAMPLES) pytest --timeout 0 tests/fuzz
+	FERRY_FUZZ_EXAMPLES=$(EXAMPLES) pytest --timeout 0 tests/drills/fuzz
 
 parity: setup ## Every combination of properties side by side with MirrorMaker 2
 	pytest -m parity
@@ -124,24 +124,24 @@ image: setup ## Every step of the Dockerfile, without Docker: in a bare Debian, 
 	pytest -m image --timeout 3600 --durations 5
 
 exactness: setup ## Translated offsets of 500 groups beside MirrorMaker 2's: make exactness SEED=7
-	python -m tests.exactness.run --seed $(SEED)
+	python -m tests.drills.exactness.run --seed $(SEED)
 
 page: browser ## The page in a browser; pictures of every view and state in .ferry/page-screenshots
 	rm -rf .ferry/page-screenshots
 	FERRY_PAGE_SCREENSHOTS=$(CURDIR)/.ferry/page-screenshots pytest -m browser --durations 5
 
 situations: browser ## What page, status, Airflow and alerts say in sixteen situations on real clusters, for a person to read: about 25 minutes
-	python -m tests.situations.run
+	python -m tests.drills.situations.run
 
 pictures: browser ## The pictures in docs/images, anew, of the demo that runs (make demo), and the recording of a killed run
-	python -m tests.situations.pictures
-	python -m tests.situations.recording
+	python -m tests.drills.situations.pictures
+	python -m tests.drills.situations.recording
 
 coverage: browser prometheus ## As test-all, and which lines no test reached
 	pytest -m "$(ALL)" $(PARALLEL) --cov --cov-report=term:skip-covered
 
 mutants: setup ## One change at a time that a unit test must notice: make mutants ROOM=wire
-	python tests/mutation/run.py --room $(ROOM)
+	python tests/drills/mutation/run.py --room $(ROOM)
 
 bench: setup ## Side by side with MirrorMaker 2
 	python -m benchmarks.run

@@ -20,8 +20,8 @@ from ferry.config import Flow, load_config
 from ferry.copying.request import RunRequest
 from ferry.page.coverage_reading import read_coverage_of
 from ferry.policy.naming import HEARTBEATS, ledger_topic
-from ferry.recovery.positions import GivenPositions
-from ferry.recovery.seeding import seed
+from ferry.migration.positions import GivenPositions
+from ferry.migration.seeding import seed
 from ferry.sandbox.pair import SandboxStatus
 
 BACKFILLED, OPEN = "clicks", "orders-none"

@@ -27,8 +27,8 @@ from ferry.ledger.reading import read_receipts, read_state
 from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt
 from ferry.ledger.state import Head, encode_state
 from ferry.translation.offset_map import LogBounds, OffsetMap
-from ferry.verify.model import PartitionEvidence
-from ferry.verify.plan import plan_partition
+from ferry.verify.comparison import PartitionEvidence
+from ferry.verify.verify_plan import plan_partition
 
 DAY_SECONDS, RUN_SECONDS = 24 * 3600, 600
 # Records of a commit; its marker takes one more offset of the target.

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.airflow.collector import Collector, collecting
 from tests.airflow.openlineage import validate
-from tests.faults.processes import jvms_of, send, tree_of
+from tests.drills.faults.processes import jvms_of, send, tree_of
 from tests.waiting import NEVER_SECONDS, until
 from tools.kafka import SandboxCluster
 

@@ -34,9 +34,9 @@ from ferry.monitoring.runs_reading import read_runs
 from ferry.monitoring.status import status_after_run
 from ferry.page.documents import RIGHTS
 from ferry.page.problem import problem_of
-from ferry.pipeline.plan import plan_run
-from ferry.pipeline.report import assemble_report, keep_lag, keep_run
+from ferry.pipeline.report_reading import assemble_report, keep_lag, keep_run
 from ferry.pipeline.run import Run
+from ferry.pipeline.run_plan import plan_run
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # as in conftest.py: Airflow and its dependencies warn about each other

@@ -14,7 +14,7 @@ from ferry.errors import ArgumentError
 from ferry.recovery.moving import GroupMove, PartitionMove
 from ferry.recovery.not_copied import NotCopied
 from ferry.recovery.options import Mode, RecoveryOptions
-from ferry.recovery.report import RecoveryPlan
+from ferry.recovery.recovery_report import RecoveryPlan
 from ferry.syncs.group_decision import Placement
 
 pytestmark = pytest.mark.airflow

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.security.searching import Search, Watch
+from tests.drills.security.searching import Search, Watch
 from tools.kafka import SandboxCluster
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]

@@ -23,7 +23,7 @@ from ferry.airflow.versions import AirflowException, AirflowFailException
 from ferry.errors import PartitionsFailed
 from ferry.ledger.run_report import RunReport, time_now
 from ferry.monitoring.runs import COPY_TASK, REPORT_TASK
-from ferry.pipeline.report import UNFINISHED
+from ferry.pipeline.report_reading import UNFINISHED
 from ferry.spark.submit import COPY_JOB
 
 pytestmark = pytest.mark.airflow

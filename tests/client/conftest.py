@@ -22,7 +22,7 @@ from ferry.config.mm2_topics import Mm2Topic
 from ferry.config.settings import WantedReplicas
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
-from ferry.pipeline.report import assemble_report
+from ferry.pipeline.report_reading import assemble_report
 from ferry.pipeline.run import Run
 from ferry.sandbox.jars import java
 from ferry.syncs.context import SyncContext

@@ -16,7 +16,7 @@ from ferry.config import load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
-from ferry.pipeline.report import assemble_report
+from ferry.pipeline.report_reading import assemble_report
 from ferry.pipeline.run import Run
 
 pytestmark = pytest.mark.brokers

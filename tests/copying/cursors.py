@@ -6,7 +6,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from ferry.copying.cursor import PartitionCursor
-from ferry.copying.model import PartitionTask, Segment
+from ferry.copying.lane_messages import PartitionTask, Segment
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.wire.produce_batch import ProduceBatch
 

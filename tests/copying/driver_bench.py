@@ -16,9 +16,9 @@ from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import load_config
 from ferry.copying import driver, fenced_plans
 from ferry.copying.driver import CopyDriver
-from ferry.copying.lanes_out import LanesOut
-from ferry.copying.model import Failure, LaneResult, LaneTask, PartitionOutcome
-from ferry.copying.plan import PartitionFacts
+from ferry.copying.lane_attempts import LanesOut
+from ferry.copying.lane_messages import Failure, LaneResult, LaneTask, PartitionOutcome
+from ferry.copying.partition_plan import PartitionFacts
 from ferry.copying.request import RunRequest
 
 CONFIG = """

@@ -20,7 +20,7 @@ from ferry.copying.buffer_limits import BufferLimits, RateLimiter
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.cursor_groups import CursorGroups
 from ferry.copying.following import Following
-from ferry.copying.model import PartitionTask, Segment
+from ferry.copying.lane_messages import PartitionTask, Segment
 from ferry.copying.source_feed import SourceFeed
 from ferry.errors import NotAuthorized
 from ferry.ledger.receipts import ReceiptKind

@@ -22,7 +22,7 @@ from ferry.clusters.net.frames import Meter
 from ferry.clusters.net.leaders import Leaders
 from ferry.copying.buffer_limits import RateLimiter
 from ferry.copying.lane import Lane
-from ferry.copying.model import LaneTask
+from ferry.copying.lane_messages import LaneTask
 
 
 class Cluster:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.conftest import ClusterFactory, FlowFactory, RunFlow, TopicFactory
 from tests.copying.unended import append_unended
-from tests.faults.hanging import settle_hanging
+from tests.drills.faults.hanging import settle_hanging
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.clusters.logs.open_transactions import open_of

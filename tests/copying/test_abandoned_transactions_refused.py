@@ -11,7 +11,7 @@ import pytest
 from ferry.clusters.groups.coordination import OutcomeUnknown, PositionsRefused
 from ferry.copying.abandoned_transactions import stop_refused
 from ferry.copying.cursor import PartitionCursor
-from ferry.copying.model import Failure, PartitionTask, Segment
+from ferry.copying.lane_messages import Failure, PartitionTask, Segment
 from ferry.errors import NotAuthorized
 from ferry.ledger.receipts import ReceiptKind
 

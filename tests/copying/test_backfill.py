@@ -13,14 +13,14 @@ from tools.kafka import SandboxCluster, read_all
 from tools.kafka.topics import delete_topics
 
 from ferry.config import Flow
+from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask
 from ferry.copying.lane_runner import More, run_lanes
-from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
 from ferry.errors import Superseded
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
-from ferry.recovery.positions import read_seed_file
-from ferry.recovery.seeding import seed
+from ferry.migration.positions import read_seed_file
+from ferry.migration.seeding import seed
 
 pytestmark = pytest.mark.brokers
 

@@ -14,7 +14,7 @@ from ferry.config import Flow
 from ferry.copying import snapshot
 from ferry.copying.request import RunRequest
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run_plan import plan_run
 
 pytestmark = pytest.mark.brokers
 

@@ -14,11 +14,11 @@ from ferry.clusters.net import outage
 from ferry.config import Flow
 from ferry.copying import driver
 from ferry.copying.lane import Lane
-from ferry.copying.model import LaneResult
+from ferry.copying.lane_messages import LaneResult
 from ferry.errors import ClusterUnreachable, ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.verify import log_reader
-from ferry.verify.model import VerifyRange
+from ferry.verify.comparison import VerifyRange
 from ferry.verify.range_runner import _RangeVerifier, verify_inline
 from ferry.verify.request import VerifyRequest
 from ferry.verify.verifying import verify

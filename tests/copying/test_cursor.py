@@ -11,7 +11,7 @@ from tests.copying.cursors import BACKFILLED, COPIED, REMOTE_ID, TOPIC_ID, seed_
 
 from ferry.clusters.logs.fetching import FetchPosition
 from ferry.copying.cursor import PartitionCursor
-from ferry.copying.model import Failure, PartitionOutcome, Segment
+from ferry.copying.lane_messages import Failure, PartitionOutcome, Segment
 from ferry.errors import ClusterUnreachable, PartitionUnavailable, SourceTruncated
 from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.receipts import Receipt, ReceiptKind

@@ -7,7 +7,7 @@ from tests.copying.cursors import BACKFILLED, COPIED, guarded, unit
 
 from ferry.clusters.logs.fetching import FetchPosition
 from ferry.copying.cursor import BYTES_AN_OFFSET, SMALLEST_FETCH_BYTES
-from ferry.copying.model import Segment
+from ferry.copying.lane_messages import Segment
 from ferry.errors import SourceTruncated
 from ferry.ledger.receipts import ReceiptKind
 

@@ -9,7 +9,7 @@ from tests.copying.cursors import COPIED, seed_at, task, unit
 
 from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.copying.cursor import PartitionCursor
-from ferry.copying.model import Segment
+from ferry.copying.lane_messages import Segment
 
 pytestmark = pytest.mark.unit
 

@@ -11,7 +11,7 @@ from tests.copying.cursors import BACKFILLED, COPIED, seed_at, task, unit
 from ferry.copying import cursor_groups
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.cursor_groups import CursorGroups
-from ferry.copying.model import Segment
+from ferry.copying.lane_messages import Segment
 from ferry.errors import NotAuthorized
 
 pytestmark = pytest.mark.unit

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.copying.cursors import BACKFILLED, COPIED, seed_at, task, unit
 
 from ferry.copying.cursor import PartitionCursor
-from ferry.copying.model import Segment
+from ferry.copying.lane_messages import Segment
 from ferry.ledger.receipts import Receipt, ReceiptKind, covered
 from ferry.wire.produce_batch import ProduceBatch
 from ferry.wire.ranges import outside

@@ -8,7 +8,7 @@ import pytest
 from tests.copying.cursors import COPIED, task, unit
 
 from ferry.copying.cursor import PartitionCursor
-from ferry.copying.model import Segment
+from ferry.copying.lane_messages import Segment
 from ferry.ledger.receipts import ReceiptKind
 
 pytestmark = pytest.mark.unit

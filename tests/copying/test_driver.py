@@ -13,9 +13,9 @@ from tests.copying.driver_bench import REFRESH_SECONDS, Bench, Lease, keys
 from ferry.clusters.groups.coordination import COORDINATION_SECONDS
 from ferry.copying import driver
 from ferry.copying.driver import LOOK_SECONDS
+from ferry.copying.lane_messages import LaneTask
 from ferry.copying.lanes import FEWEST_LANES
-from ferry.copying.model import LaneTask
-from ferry.copying.run_proof import FOLLOW_LOOK_SECONDS
+from ferry.copying.run_liveness import FOLLOW_LOOK_SECONDS
 from ferry.errors import ClusterUnreachable, NoExecutors
 
 pytestmark = pytest.mark.unit

@@ -15,7 +15,7 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ConfigError, ExitCode
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run_plan import plan_run
 
 pytestmark = pytest.mark.brokers
 

@@ -14,10 +14,10 @@ from ferry.config import Flow
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import ClusterUnreachable, ExitCode
+from ferry.migration.positions import GivenPositions
+from ferry.migration.seeding import seed
 from ferry.monitoring.status import flow_status
-from ferry.pipeline.plan import plan_run
-from ferry.recovery.positions import GivenPositions
-from ferry.recovery.seeding import seed
+from ferry.pipeline.run_plan import plan_run
 
 pytestmark = pytest.mark.brokers
 __all__ = ["source", "target", "topic"]

@@ -31,9 +31,9 @@ from ferry.ledger.receipts import ReceiptKind
 from ferry.monitoring.runs_reading import read_runs
 from ferry.monitoring.status import flow_status
 from ferry.pipeline.run import Run
-from ferry.verify.model import NotCovered
-from ferry.verify.report import COMPACTION, VerifyReport
+from ferry.verify.comparison import NotCovered
 from ferry.verify.undeleted import write_tombstones
+from ferry.verify.verify_report import COMPACTION, VerifyReport
 
 pytestmark = pytest.mark.brokers
 

@@ -10,7 +10,7 @@ from tests.copying.cursors import COPIED, task
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.cursor_groups import CursorGroups
 from ferry.copying.following import AT_THE_END_SECONDS, GATHERING, IDLE_SECONDS, Following
-from ferry.copying.model import Segment
+from ferry.copying.lane_messages import Segment
 from ferry.copying.transaction import TransactionState
 from ferry.errors import PartitionUnavailable
 

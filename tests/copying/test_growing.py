@@ -13,7 +13,7 @@ from tests.copying.cursors import BACKFILLED, COPIED, task, unit
 from ferry.copying import growing
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.growing import grown
-from ferry.copying.model import Segment
+from ferry.copying.lane_messages import Segment
 from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.receipts import Receipt, ReceiptKind
 

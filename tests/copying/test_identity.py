@@ -21,23 +21,23 @@ from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import Flow, load_config
 from ferry.copying import ledger_compaction as upkeep
 from ferry.copying.guard_reading import guarded
+from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask
 from ferry.copying.lane_runner import InlineLaneRunner, More
 from ferry.copying.ledger_compaction import compact_ledger
-from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
 from ferry.copying.segment_end import TransactionEnd
 from ferry.errors import ConfigError, ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import FlowRecord, encode_state
+from ferry.migration.positions import GivenPositions
+from ferry.migration.seeding import declare_foreign, seed
 from ferry.monitoring.status import flow_status
-from ferry.pipeline.report import assemble_report
+from ferry.pipeline.report_reading import assemble_report
 from ferry.pipeline.run import Run
 from ferry.policy.naming import ledger_topic, state_topic
-from ferry.recovery.positions import GivenPositions
-from ferry.recovery.seeding import declare_foreign, seed
 from ferry.sandbox.sample_data import commit
 from ferry.syncs.translated_groups import TranslatedGroups, translated_groups
-from ferry.translation.model import Inexact
+from ferry.translation.translated import Inexact
 
 pytestmark = pytest.mark.brokers
 

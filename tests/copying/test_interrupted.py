@@ -25,8 +25,8 @@ from ferry.clusters.admin import cluster_admin as admin
 from ferry.clusters.net.connections import ClusterConnection
 from ferry.config import Flow
 from ferry.copying import driver, lane, lane_runner
+from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask
 from ferry.copying.lane_runner import InlineLaneRunner, More
-from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.transaction import TransactionState
 from ferry.errors import ClusterUnreachable, ExitCode
 from ferry.ledger.reading import read_receipts

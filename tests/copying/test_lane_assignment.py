@@ -11,7 +11,7 @@ from tests.copying.cursors import COPIED, task
 
 from ferry.clusters.groups.coordination import ProducerIdentity
 from ferry.copying.lane_assignment import LaneAssignment
-from ferry.copying.model import Failure, LaneResult, PartitionOutcome, PartitionTask, Segment
+from ferry.copying.lane_messages import Failure, LaneResult, PartitionOutcome, PartitionTask, Segment
 
 pytestmark = pytest.mark.unit
 

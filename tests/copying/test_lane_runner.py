@@ -17,8 +17,8 @@ from tests.waiting import NEVER_SECONDS
 from ferry.clusters.groups.coordination import ProducerIdentity
 from ferry.clusters.net.event_loop import EventLoop, ended
 from ferry.copying import lane_runner
+from ferry.copying.lane_messages import Failure, LaneResult, LaneTask, PartitionOutcome
 from ferry.copying.lane_runner import FAR_SECONDS, LANES_BESIDE, called_aside, lanes_beside, listened, run_lanes
-from ferry.copying.model import Failure, LaneResult, LaneTask, PartitionOutcome
 from ferry.copying.signals import StopSignals
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, FerryError, Superseded
 from ferry.handling.interface import Assignment

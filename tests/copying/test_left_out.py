@@ -19,7 +19,7 @@ from ferry.monitoring.status import flow_status
 from ferry.monitoring.verdict import Health
 from ferry.page.flow_reading import read_overview
 from ferry.page.overview import overview_from
-from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run_plan import plan_run
 from ferry.pipeline.tables import plan_parts, report_parts
 
 pytestmark = pytest.mark.brokers

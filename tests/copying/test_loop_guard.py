@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ferry.copying.ledger_compaction import merge_receipts
 from ferry.copying.loop_guard import GuardDraft, PartitionGuard, both_ways, tells_of, unexplained_partitions
-from ferry.copying.plan import PartitionFacts, PlanRules, plan_partitions
+from ferry.copying.partition_plan import PartitionFacts, PlanRules, plan_partitions
 from ferry.ledger.counters import ZERO, Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.ledger.state import Head

@@ -13,16 +13,16 @@ from tools.kafka import SandboxCluster, compare_topics, read_all
 from tools.kafka.topics import delete_topics
 
 from ferry.config import Flow, load_config
+from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask
 from ferry.copying.lane_runner import InlineLaneRunner, More
-from ferry.copying.model import CopyJob, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.ledger.losses import acknowledge_losses
 from ferry.ledger.run_report import EXPIRED, LossReport, RunReport
+from ferry.migration.positions import read_seed_file
+from ferry.migration.seeding import seed
 from ferry.monitoring.status import flow_status
 from ferry.policy.naming import ledger_topic, state_topic
-from ferry.recovery.positions import read_seed_file
-from ferry.recovery.seeding import seed
 
 pytestmark = pytest.mark.brokers
 

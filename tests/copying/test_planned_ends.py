@@ -17,7 +17,7 @@ from ferry.clusters.net.connections import RequestLost
 from ferry.clusters.net.leaders import Leader
 from ferry.config import Flow
 from ferry.copying import planned_ends
-from ferry.copying.model import Failure
+from ferry.copying.lane_messages import Failure
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
 

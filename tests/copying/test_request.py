@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.errors import ArgumentError
-from ferry.wire.documents import parse_time
+from ferry.wire.strict_json import parse_time
 
 pytestmark = pytest.mark.unit
 

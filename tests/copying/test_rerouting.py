@@ -26,7 +26,7 @@ from ferry.ledger.counters import ZERO
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
 from ferry.permissions.required import required_rights
-from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run_plan import plan_run
 from ferry.policy.selection import Selection
 from ferry.syncs.translated_groups import translated_groups
 

@@ -12,7 +12,7 @@ from tests.copying.feed_bench import LIMITS, TOPIC_ID, Bench, batch, parts_of, t
 
 from ferry.clusters.net.leaders import Leader
 from ferry.copying import source_feed as module
-from ferry.copying.model import Failure, PartitionTask
+from ferry.copying.lane_messages import Failure, PartitionTask
 from ferry.copying.source_feed import PATIENCE_SECONDS, PAUSE_SECONDS
 from ferry.errors import NotAuthorized
 from ferry.handling import Record

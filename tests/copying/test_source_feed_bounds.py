@@ -12,7 +12,7 @@ from tests.copying.feed_bench import Bench, batch, task
 from ferry.clusters.logs.leader_epochs import NO_LATER_EPOCH, Divergence, ReadTo
 from ferry.clusters.net.connections import RequestNotSent
 from ferry.copying import source_feed as module
-from ferry.copying.model import Failure, PartitionTask
+from ferry.copying.lane_messages import Failure, PartitionTask
 from ferry.copying.source_feed import PATIENCE_SECONDS, PAUSE_SECONDS
 from ferry.ledger.receipts import ReceiptKind
 

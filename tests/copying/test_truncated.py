@@ -27,7 +27,7 @@ from ferry.ledger.reading import read_state
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import encode_state
 from ferry.monitoring.status import flow_status
-from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run_plan import plan_run
 
 pytestmark = pytest.mark.brokers
 

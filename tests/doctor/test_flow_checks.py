@@ -24,9 +24,9 @@ from ferry.ledger.run_report import LossReport, PartitionFailure, Skipped
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.runs import empty_run
 from ferry.monitoring.status import FlowStatus
+from ferry.pipeline.few_replicas import FewReplicas
+from ferry.pipeline.wrong_topics import WrongTopic
 from ferry.syncs.config_differences import ConfigDifference
-from ferry.syncs.few_replicas import FewReplicas
-from ferry.syncs.wrong_topics import WrongTopic
 
 pytestmark = pytest.mark.unit
 

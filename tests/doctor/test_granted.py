@@ -7,7 +7,7 @@ import pytest
 from ferry.clusters.admin.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.doctor.cluster_facts import RightsFacts
 from ferry.doctor.granted import Granted, granted
-from ferry.permissions.model import THE_CLUSTER, Operation, Resource, Right
+from ferry.permissions.rights import THE_CLUSTER, Operation, Resource, Right
 
 pytestmark = pytest.mark.unit
 

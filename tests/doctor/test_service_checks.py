@@ -14,7 +14,7 @@ from ferry.doctor.cluster_facts import ClusterFacts
 from ferry.doctor.finding import Finding, Verdict
 from ferry.doctor.service_checks import service_findings, too_many_topics, topics_beforehand
 from ferry.ledger.topics import OwnTopic
-from ferry.syncs.wrong_topics import names_on
+from ferry.pipeline.wrong_topics import names_on
 
 pytestmark = pytest.mark.unit
 

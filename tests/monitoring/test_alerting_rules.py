@@ -31,7 +31,7 @@ from ferry.monitoring.sending import METRIC_PREFIX, send
 from ferry.monitoring.status import FlowStatus
 from ferry.syncs.group_offsets import groups_outcome
 from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups
-from ferry.verify.report import VerifyReport
+from ferry.verify.verify_report import VerifyReport
 
 ROOT = Path(__file__).parents[2]
 DIRECTORY = ROOT / "monitoring" / "prometheus"

@@ -17,7 +17,7 @@ from ferry.errors import ExitCode
 from ferry.ledger.run_summary import RunLag
 from ferry.monitoring.runs_reading import read_runs
 from ferry.monitoring.status import flow_status, status_after_run
-from ferry.pipeline.report import keep_lag
+from ferry.pipeline.report_reading import keep_lag
 
 pytestmark = pytest.mark.brokers
 

@@ -18,7 +18,7 @@ from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.runs_reading import read_recent
 from ferry.monitoring.schedule import last_due
 from ferry.monitoring.status import overdue_run
-from ferry.pipeline.report import keep_run
+from ferry.pipeline.report_reading import keep_run
 
 
 def at(text: str) -> datetime:

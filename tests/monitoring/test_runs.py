@@ -19,9 +19,9 @@ from ferry.monitoring.signs import Signs
 from ferry.page.documents import FlowView, PageFlow, overview
 from ferry.page.overview import Overview
 from ferry.page.snapshots import Snapshot
-from ferry.verify.model import Difference, DifferenceKind, NotCovered
-from ferry.verify.report import VerifyReport
+from ferry.verify.comparison import Difference, DifferenceKind, NotCovered
 from ferry.verify.results_topic import report_records
+from ferry.verify.verify_report import VerifyReport
 
 pytestmark = pytest.mark.unit
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from ferry.copying.loop_guard import PartitionGuard
-from ferry.copying.plan import PartitionFacts
+from ferry.copying.partition_plan import PartitionFacts
 from ferry.ledger.state import Head
 from ferry.monitoring.status import first_uncopied, partition_status
 

@@ -22,7 +22,7 @@ from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.monitoring import status
 from ferry.monitoring.verdict import Health
-from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run_plan import plan_run
 from ferry.recovery.not_copied import not_copied, source_ends
 from ferry.syncs.config_differences import NO_LIMIT
 

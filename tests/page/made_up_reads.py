@@ -19,7 +19,7 @@ from ferry.config import load_config
 from ferry.config.in_force import InForce
 from ferry.copying.committed import Committed
 from ferry.copying.last_stable_lag import LastStableLag
-from ferry.copying.plan import PartitionFacts
+from ferry.copying.partition_plan import PartitionFacts
 from ferry.ledger.counters import ONE_TRANSACTION, Counters
 from ferry.ledger.receipts import REFUSED, Receipt, ReceiptKind, encode_receipt
 from ferry.ledger.run_report import LossReport, PartitionFailure, Skipped
@@ -38,12 +38,12 @@ from ferry.page.progress_reading import progress_of
 from ferry.recovery.moving import GroupMove, PartitionMove
 from ferry.recovery.not_copied import NotCopied
 from ferry.recovery.options import RecoveryOptions
-from ferry.recovery.report import RecoveryPlan
+from ferry.recovery.recovery_report import RecoveryPlan
 from ferry.syncs.group_decision import Placement
 from ferry.syncs.group_explanation import ExplainedPartition, GroupExplanation, GroupSide
-from ferry.verify.model import Difference, DifferenceKind, NotCovered
-from ferry.verify.report import VerifyReport
+from ferry.verify.comparison import Difference, DifferenceKind, NotCovered
 from ferry.verify.results_topic import report_records
+from ferry.verify.verify_report import VerifyReport
 
 TOPICS = ("audit.log", "clicks", "inventory", "invoices", "orders", "payments", "shipments", "users")
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

@@ -23,9 +23,9 @@ from ferry.ledger.run_report import RunReport
 from ferry.page.coverage_reading import read_coverage_of
 from ferry.page.flow_reading import read_overview
 from ferry.page.overview import overview_from
-from ferry.pipeline.plan import plan_run
-from ferry.pipeline.report import assemble_report
+from ferry.pipeline.report_reading import assemble_report
 from ferry.pipeline.run import Run
+from ferry.pipeline.run_plan import plan_run
 
 pytestmark = pytest.mark.brokers
 

@@ -8,7 +8,7 @@ from ferry.clusters.groups.group_model import CommittedOffset, GroupDescription,
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.page.groups_reading import _reasons
 from ferry.syncs.group_decision import TargetGroup, decide_group
-from ferry.translation.model import TranslatedPosition, Translation
+from ferry.translation.translated import TranslatedPosition, Translation
 
 pytestmark = pytest.mark.unit
 

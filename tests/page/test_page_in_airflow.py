@@ -24,9 +24,9 @@ from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.monitoring.status import status_after_run
-from ferry.pipeline.plan import plan_run
-from ferry.pipeline.report import assemble_report, keep_run
+from ferry.pipeline.report_reading import assemble_report, keep_run
 from ferry.pipeline.run import Run
+from ferry.pipeline.run_plan import plan_run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

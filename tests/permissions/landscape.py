@@ -42,14 +42,14 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError, worst_exit_code
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
+from ferry.migration.positions import GivenPositions
+from ferry.migration.seeding import seed
 from ferry.monitoring.ledger_ranges import covered_ranges
 from ferry.monitoring.status import flow_status
-from ferry.permissions.model import Right
-from ferry.pipeline.plan import plan_run
+from ferry.permissions.rights import Right
 from ferry.pipeline.run import copied
+from ferry.pipeline.run_plan import plan_run
 from ferry.pipeline.syncs import Syncs
-from ferry.recovery.positions import GivenPositions
-from ferry.recovery.seeding import seed
 from ferry.syncs.group_explanation import explain_group
 from ferry.syncs.names import SyncName
 from ferry.syncs.translated_groups import translated_groups

@@ -19,10 +19,10 @@ from ferry.config import load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
-from ferry.permissions.model import Operation, Right
 from ferry.permissions.required import required_rights
-from ferry.pipeline.plan import plan_run
+from ferry.permissions.rights import Operation, Right
 from ferry.pipeline.run import Run, copied
+from ferry.pipeline.run_plan import plan_run
 from ferry.sandbox.jars import java
 
 pytestmark = [pytest.mark.brokers, pytest.mark.long]

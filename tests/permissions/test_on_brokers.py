@@ -25,8 +25,8 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.page.reads import ReadName, carry_out
 from ferry.permissions.commands import commands
-from ferry.permissions.model import ANYTHING, THE_CLUSTER, Operation, Resource, Right
 from ferry.permissions.required import required_rights
+from ferry.permissions.rights import ANYTHING, THE_CLUSTER, Operation, Resource, Right
 from ferry.pipeline.syncs import Syncs
 from ferry.sandbox.jars import java
 from ferry.syncs.names import SyncName

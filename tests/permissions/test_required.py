@@ -18,8 +18,8 @@ from ferry.clusters.admin.acl_binding import AclPattern, AclResource
 from ferry.config import Flow, load_config
 from ferry.errors import ArgumentError
 from ferry.permissions.commands import checked_principal, commands
-from ferry.permissions.model import THE_CLUSTER, Operation, Resource, Right, least
 from ferry.permissions.required import required_rights, rights_on_topic
+from ferry.permissions.rights import THE_CLUSTER, Operation, Resource, Right, least
 
 pytestmark = pytest.mark.unit
 

@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 
 from ferry.config import Flow, load_config
-from ferry.permissions.model import Operation, Right
 from ferry.permissions.required import required_rights
+from ferry.permissions.rights import Operation, Right
 
 TOPIC, GROUP = "orders-eu", "billing-eu"
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"

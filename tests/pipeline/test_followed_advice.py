@@ -13,7 +13,7 @@ from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import BatchRefused
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run_plan import plan_run
 from ferry.syncs.configs import sync_configs
 from ferry.syncs.context import SyncContext
 

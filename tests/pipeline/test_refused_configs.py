@@ -19,7 +19,7 @@ from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run_plan import plan_run
 from ferry.pipeline.tables import plan_parts
 from ferry.sandbox.broker import JAVA_OPTIONS
 from ferry.sandbox.jars import broker_jars, java

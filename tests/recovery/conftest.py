@@ -1,8 +1,7 @@
-"""Copying in this process, as other tests do, for tests of what comes before and after a copy."""
+"""The plan of a failover, by policy, in a room of its own."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,27 +10,6 @@ from tests.recovery.rooms import POLICIES, Room
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.admin import cluster_admin as admin
-from ferry.config import Flow
-from ferry.copying.lane_runner import InlineLaneRunner
-from ferry.copying.request import RunRequest
-from ferry.ledger.run_report import RunReport
-from ferry.pipeline.report import assemble_report
-from ferry.pipeline.run import Run
-
-CopyFlow = Callable[[Flow], RunReport]
-
-
-@pytest.fixture
-def copy_flow() -> CopyFlow:
-    """One run up to the end of the source; its report."""
-
-    def copy(flow: Flow) -> RunReport:
-        request = RunRequest(flow.name, f"run-{secrets.token_hex(4)}")
-        Run(flow, request).prepare(spark_follows=True)
-        Run(flow, request).copy(InlineLaneRunner(), lambda _: None)
-        return assemble_report(flow, request)
-
-    return copy
 
 
 @pytest.fixture(params=list(POLICIES))

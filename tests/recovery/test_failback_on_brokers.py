@@ -19,14 +19,14 @@ from ferry.errors import RecoveryStopped
 from ferry.ledger.run_report import RunReport
 from ferry.recovery import switch_over as planned_move
 from ferry.recovery.options import RecoveryOptions
-from ferry.recovery.report import Confirmation, RecoveryPlan
+from ferry.recovery.recovery_report import Confirmation, RecoveryPlan
 from ferry.syncs.context import SyncContext
 from ferry.syncs.group_offsets import sync_groups
 from ferry.syncs.group_placing import GroupPlacer
 
 pytestmark = pytest.mark.brokers
 
-CopyFlow = Callable[[Flow], RunReport]
+RunFlow = Callable[[Flow], RunReport]
 GroupMember = Callable[..., AbstractContextManager[Consumer]]
 QUIET = ("--yes", "--quiet-seconds", "0.5")
 
@@ -40,12 +40,12 @@ def groups_of(room: Room, count: int) -> list[str]:
 
 
 @pytest.mark.parametrize("room", ["default"], indirect=True)
-def test_there_and_back_in_short(room: Room, copy_flow: CopyFlow, topic_factory: Callable[..., str]) -> None:
+def test_there_and_back_in_short(room: Room, run_flow: RunFlow, topic_factory: Callable[..., str]) -> None:
     """What was produced at the target since the failover goes back once, and a group goes on exactly."""
     (group,) = groups_of(room, 1)
     topic_factory(room.target, partitions=2, name=room.topic)
     room.produce(room.source, room.topic, 30)
-    copy_flow(room.there)
+    run_flow(room.there)
     commit(room.source, group, room.topic, {0: 5, 1: 7})
     assert room.command("failover", "--yes")[0].exit_code == 0
     assert read_on(room.target, group, room.remote) == from_record({0: 5, 1: 7}, 30)
@@ -58,13 +58,13 @@ def test_there_and_back_in_short(room: Room, copy_flow: CopyFlow, topic_factory:
     assert numbers(room.source, back) == since
     assert numbers(room.source, room.topic) == numbers(room.target, room.remote) == [list(range(number, 30, 2)) for number in range(2)]
     assert read_on(room.source, group, back) == {0: since[0][4:], 1: since[1][5:]}
-    assert [copy_flow(flow).records for flow in (room.there, room.back)] == [0, 0]
+    assert [run_flow(flow).records for flow in (room.there, room.back)] == [0, 0]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("room", ["default", pytest.param("identity", marks=pytest.mark.drill)], indirect=True)
 def test_failover_and_failback(
-    room: Room, copy_flow: CopyFlow, topic_factory: Callable[..., str], group_member: GroupMember, monkeypatch: pytest.MonkeyPatch
+    room: Room, run_flow: RunFlow, topic_factory: Callable[..., str], group_member: GroupMember, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only what was produced after the failover goes back, once; groups go on exactly; nothing goes round afterwards."""
     identity = room.remote == room.topic
@@ -74,7 +74,7 @@ def test_failover_and_failback(
         room.produce(room.target, room.topic, 6)  # of before the failover: they stay there
         room.produced = 0
     room.produce(room.source, room.topic, 30)
-    copy_flow(room.there)
+    run_flow(room.there)
     for group in (first, second, busy):
         commit(room.source, group, room.topic, {0: 5, 1: 7})
     assert room.command("failover", "--yes")[0].exit_code == 0
@@ -135,7 +135,7 @@ def test_failover_and_failback(
             assert read_on(room.source, group, back) == {0: since[0][4:], 1: since[1][5:]}
     assert not sync_groups(SyncContext(room.there, dry_run=True)).left_out
     for flow in (room.there, room.back, room.there):
-        assert copy_flow(flow).records == 0
+        assert run_flow(flow).records == 0
 
 
 def _killed(*_: object) -> None:
@@ -144,12 +144,12 @@ def _killed(*_: object) -> None:
 
 @pytest.mark.drill
 @pytest.mark.parametrize("room", ["identity"], indirect=True)
-def test_what_stops_a_failback(room: Room, copy_flow: CopyFlow) -> None:
+def test_what_stops_a_failback(room: Room, run_flow: RunFlow) -> None:
     """Nothing to come back from; producers that go on; a source that is another one."""
     with pytest.raises(RecoveryStopped, match="nothing to come back from"):
         room.command("failback", "--dry-run")
     room.produce(room.source, room.topic, 10)
-    copy_flow(room.there)
+    run_flow(room.there)
     assert room.command("failover", "--yes", "--no-last-copy")[0].exit_code == 0
     with _producing(room, room.target), pytest.raises(RecoveryStopped, match="records still arrive"):
         room.command("failback", *QUIET)
@@ -165,16 +165,16 @@ def test_what_stops_a_failback(room: Room, copy_flow: CopyFlow) -> None:
     assert ended.exit_code == 0
     assert numbers(room.source, room.topic) == numbers(room.target, room.topic)
     assert read_on(room.source, group, room.topic) == from_record({0: 2, 1: 5}, room.produced)
-    assert [copy_flow(flow).records for flow in load_config(room.config).flows] == [0, 0]
+    assert [run_flow(flow).records for flow in load_config(room.config).flows] == [0, 0]
 
 
 @pytest.mark.drill
 @pytest.mark.parametrize("room", ["default"], indirect=True)
-def test_a_planned_cut_over(room: Room, copy_flow: CopyFlow, group_member: GroupMember) -> None:
+def test_a_planned_cut_over(room: Room, run_flow: RunFlow, group_member: GroupMember) -> None:
     """Drained, proven, moved; a group that still reads at the source is named and moved when it has stopped."""
     idle, busy = groups_of(room, 2)
     room.produce(room.source, room.topic, 30)
-    copy_flow(room.there)
+    run_flow(room.there)
     room.produce(room.source, room.topic, 10)
     commit(room.source, idle, room.topic, {0: 17, 1: 20})
     with _producing(room, room.source), pytest.raises(RecoveryStopped, match="records still arrive"):

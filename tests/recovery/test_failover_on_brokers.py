@@ -29,7 +29,7 @@ from ferry.syncs.group_placing import GroupPlacer
 
 pytestmark = pytest.mark.brokers
 
-CopyFlow = Callable[[Flow], RunReport]
+RunFlow = Callable[[Flow], RunReport]
 GroupMember = Callable[..., AbstractContextManager[Consumer]]
 RECORDS = 30
 
@@ -39,13 +39,13 @@ class KilledError(BaseException):
 
 
 @pytest.mark.drill
-def test_with_a_source_that_answers(room: Room, copy_flow: CopyFlow, group_member: GroupMember, topic_factory: Callable[..., str]) -> None:
+def test_with_a_source_that_answers(room: Room, run_flow: RunFlow, group_member: GroupMember, topic_factory: Callable[..., str]) -> None:
     """A last copy, every group exact, one with members left out and done later; the group sync holds still until the flow comes back.
 
     What was produced between both tries, to a topic that is newer than the failover, goes back."""
     quick, slow, busy = (f"{room.topic}-{secrets.token_hex(4)}" for _ in range(3))
     room.produce(room.source, room.topic, RECORDS)
-    assert copy_flow(room.there).exit_code == 0
+    assert run_flow(room.there).exit_code == 0
     room.produce(room.source, room.topic, RECORDS)
     for group, places in ((quick, {0: 28, 1: 30}), (slow, {0: 3, 1: 0}), (busy, {0: 20, 1: 21})):
         commit(room.source, group, room.topic, places)
@@ -71,7 +71,7 @@ def test_with_a_source_that_answers(room: Room, copy_flow: CopyFlow, group_membe
     ended, document = room.command("failover", "--yes", "--no-last-copy")
     assert (ended.exit_code, [entry["group"] for entry in document["groups"]]) == (0, [busy])
     if room.remote != room.topic:
-        assert copy_flow(room.back).records == 8
+        assert run_flow(room.back).records == 8
     assert read_on(room.target, busy, room.remote) == from_record({0: 20, 1: 21}, 60)
     assert read_on(room.target, slow, room.remote) == from_record({0: 3, 1: 0}, 60)
     with pytest.raises(RecoveryStopped, match="come back with ferry failback"):
@@ -83,19 +83,19 @@ def test_with_a_source_that_answers(room: Room, copy_flow: CopyFlow, group_membe
 
 @pytest.mark.long
 @pytest.mark.parametrize("room", ["identity", pytest.param("default", marks=pytest.mark.drill)], indirect=True)
-def test_with_a_source_that_does_not_answer(room: Room, copy_flow: CopyFlow) -> None:
+def test_with_a_source_that_does_not_answer(room: Room, run_flow: RunFlow) -> None:
     """Positions of the newest checkpoints, by the ledger of now; what is not copied is not known; a group ahead stays there."""
     reader, eager = (f"{room.topic}-{secrets.token_hex(4)}" for _ in range(2))
     away = room.away()
     with pytest.raises(RecoveryStopped, match="no checkpoints"):
         room.command("failover", "--yes", config=away)
     room.produce(room.source, room.topic, RECORDS)
-    copy_flow(room.there)
+    run_flow(room.there)
     commit(room.source, reader, room.topic, {0: 5, 1: 15})
     commit(room.source, eager, room.topic, {0: 5, 1: 5})
     sync_checkpoints(SyncContext(room.there))
     room.produce(room.source, room.topic, RECORDS)
-    copy_flow(room.there)
+    run_flow(room.there)
     commit(room.target, eager, room.remote, {0: 11, 1: 2})
     gone = room.command("failover", "--dry-run", config=away)[1]
     unasked = room.command("failover", "--dry-run", "--without-source")[1]
@@ -115,14 +115,14 @@ def test_with_a_source_that_does_not_answer(room: Room, copy_flow: CopyFlow) -> 
 
 @pytest.mark.long
 @pytest.mark.parametrize("room", ["identity"], indirect=True)
-def test_a_dry_run_and_a_rehearsal_write_nothing(room: Room, copy_flow: CopyFlow) -> None:
+def test_a_dry_run_and_a_rehearsal_write_nothing(room: Room, run_flow: RunFlow) -> None:
     group = f"{room.topic}-{secrets.token_hex(4)}"
     room.produce(room.source, room.topic, RECORDS)
     before = everything(room.target), everything(room.source)
     for option in ("--dry-run", "--rehearse"):  # before the flow has ever run
         assert room.command("failover", option)[0].exit_code == 0
     assert (everything(room.target), everything(room.source)) == before
-    copy_flow(room.there)
+    run_flow(room.there)
     commit(room.source, group, room.topic, {0: 4, 1: 6})
     room.produce(room.source, room.topic, 10)
     sync_checkpoints(SyncContext(room.there))
@@ -139,12 +139,12 @@ def test_a_dry_run_and_a_rehearsal_write_nothing(room: Room, copy_flow: CopyFlow
 
 @pytest.mark.drill
 @pytest.mark.parametrize("room", ["default"], indirect=True)
-def test_a_failover_that_was_killed_between_steps_goes_on(room: Room, copy_flow: CopyFlow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failover_that_was_killed_between_steps_goes_on(room: Room, run_flow: RunFlow, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed before and behind the write of every chunk of groups; the next try ends what the first began, and moves no group twice."""
     groups = sorted(f"{room.topic}-{secrets.token_hex(4)}" for _ in range(3))
     monkeypatch.setattr(group_placing, "GROUPS_AT_ONCE", 1)
     room.produce(room.source, room.topic, RECORDS)
-    copy_flow(room.there)
+    run_flow(room.there)
     for group in groups:
         commit(room.source, group, room.topic, {0: 5, 1: 5})
         commit(room.target, group, room.remote, {0: 9})  # ahead: it goes back, as a person wants it
@@ -176,11 +176,11 @@ def test_a_failover_that_was_killed_between_steps_goes_on(room: Room, copy_flow:
 
 
 @pytest.mark.parametrize("room", ["default"], indirect=True)
-def test_a_group_that_comes_after_nobody_was_asked_is_not_written(room: Room, copy_flow: CopyFlow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_comes_after_nobody_was_asked_is_not_written(room: Room, run_flow: RunFlow, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failover that was done is typed again, and so asks nobody. A group that comes just before the write waits for the next one."""
     group, late = (f"{room.topic}-{secrets.token_hex(4)}" for _ in range(2))
     room.produce(room.source, room.topic, RECORDS)
-    copy_flow(room.there)
+    run_flow(room.there)
     commit(room.source, group, room.topic, {0: 5, 1: 5})
     command = ("failover", "--yes", "--no-last-copy")
     assert room.command(*command)[0].exit_code == 0
@@ -199,10 +199,10 @@ def test_a_group_that_comes_after_nobody_was_asked_is_not_written(room: Room, co
 
 
 @pytest.mark.parametrize("room", ["default"], indirect=True)
-def test_without_a_question_nothing_begins_anew(room: Room, copy_flow: CopyFlow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_question_nothing_begins_anew(room: Room, run_flow: RunFlow, monkeypatch: pytest.MonkeyPatch) -> None:
     """The failover was done when nobody was asked, and is abandoned just before the write."""
     room.produce(room.source, room.topic, RECORDS)
-    copy_flow(room.there)
+    run_flow(room.there)
     command = ("failover", "--yes", "--no-last-copy")
     assert room.command(*command)[0].exit_code == 0
 

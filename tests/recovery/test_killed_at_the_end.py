@@ -22,7 +22,7 @@ from ferry.ledger.run_report import RunReport
 
 pytestmark = [pytest.mark.brokers, pytest.mark.long]
 
-CopyFlow = Callable[[Flow], RunReport]
+RunFlow = Callable[[Flow], RunReport]
 QUIET = ("--yes", "--quiet-seconds", "0.5")
 
 
@@ -49,13 +49,13 @@ def _stage(room: Room) -> str:
 
 
 @pytest.mark.parametrize("room", ["identity"], indirect=True)
-def test_typed_again(room: Room, copy_flow: CopyFlow) -> None:
+def test_typed_again(room: Room, run_flow: RunFlow) -> None:
     """Exit code 0, since when, and nothing is written."""
     group = f"{room.topic}-g"
     with pytest.raises(RecoveryStopped, match="nothing to come back from"):
         room.command("failback", "--yes")
     room.produce(room.source, room.topic, 30)
-    copy_flow(room.there)
+    run_flow(room.there)
     commit(room.source, group, room.topic, {0: 5, 1: 7})
     for command, stage, options in (
         ("failover", "failed-over", ("--yes",)),
@@ -74,5 +74,5 @@ def test_typed_again(room: Room, copy_flow: CopyFlow) -> None:
         assert re.search(rf" is {stage} since 20\S+ \({re.escape(then.phase)}\): done, no group is left to move", said), said
         room.produce(room.target if stage != "replicating" else room.source, room.topic, 10)
         if stage == "cut-over":  # what comes back with the flow in the other direction is no producer that nobody stopped
-            copy_flow(room.back)
+            run_flow(room.back)
             assert room.command(command, *options)[0].exit_code == 0

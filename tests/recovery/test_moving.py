@@ -16,11 +16,11 @@ from ferry.ledger.state import GroupTaken
 from ferry.recovery.moving import PlaceShown, described_move, outcome_of, with_consent, without_taken
 from ferry.recovery.options import RecoveryOptions
 from ferry.recovery.readings import checkpoint_image
-from ferry.recovery.report import RecoveryPlan, group_table, how
+from ferry.recovery.recovery_report import RecoveryPlan, group_table, how
 from ferry.syncs.group_decision import GroupDecision, Placement, TargetGroup, decide_group
 from ferry.syncs.group_placing import GroupResult, NotWritten
-from ferry.translation.model import Inexact, TranslatedPosition, Translation
 from ferry.translation.offset_map import LogBounds, OffsetMap
+from ferry.translation.translated import Inexact, TranslatedPosition, Translation
 from ferry.wire.internal_records import Checkpoint
 
 pytestmark = pytest.mark.unit

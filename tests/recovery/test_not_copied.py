@@ -6,14 +6,14 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from tests.copying.test_plan import KNOWN, plan
+from tests.copying.test_partition_plan import KNOWN, plan
 
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.last_stable_lag import LastStableLag
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot
 from ferry.ledger.state import FlowState
-from ferry.pipeline.plan import RunPlan
+from ferry.pipeline.run_plan import RunPlan
 from ferry.policy.selection import Selection
 from ferry.recovery.not_copied import grown, not_copied
 from ferry.syncs.topics import TopicPlan

@@ -18,8 +18,8 @@ from ferry.recovery.options import RecoveryOptions
 from ferry.recovery.readings import age_notices, narrowed, positions_of
 from ferry.syncs.partition_translators import OffsetMaps
 from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups
-from ferry.translation.model import TranslatedPosition, Translation
 from ferry.translation.offset_map import LogBounds, OffsetMap
+from ferry.translation.translated import TranslatedPosition, Translation
 from ferry.wire.internal_records import Checkpoint
 
 pytestmark = pytest.mark.unit

@@ -27,7 +27,7 @@ from ferry.syncs.group_offsets import sync_groups
 
 pytestmark = [pytest.mark.brokers, pytest.mark.long]
 
-CopyFlow = Callable[[Flow], RunReport]
+RunFlow = Callable[[Flow], RunReport]
 PROGRAM = Path(__file__).parents[1] / "java" / "StreamsApp.java"
 RUNNING, FAILED = "state RUNNING", "state ERROR"
 
@@ -73,12 +73,12 @@ def application(
 
 
 @pytest.mark.parametrize("room", ["default"], indirect=True)
-def test_a_group_of_the_streams_protocol(room: Room, copy_flow: CopyFlow, tmp_path: Path) -> None:
+def test_a_group_of_the_streams_protocol(room: Room, run_flow: RunFlow, tmp_path: Path) -> None:
     """KIP-1071. On the other cluster the group is first one that only commits, then a streams group too."""
     group, protocol = f"{room.topic}-{secrets.token_hex(4)}", "group.protocol=streams"
     for _ in range(2):  # two transactions: offsets shift
         room.produce(room.source, room.topic, 20)
-        copy_flow(room.there)
+        run_flow(room.there)
     with application(room.source, group, room.topic, tmp_path / "A", protocol) as reading:
         reading.reads(range(40))
         explained = CliRunner().invoke(app, ["explain", str(room.config), "--flow", room.there.name, "--group", group])
@@ -109,11 +109,11 @@ def test_a_group_of_the_streams_protocol(room: Room, copy_flow: CopyFlow, tmp_pa
 
 
 @pytest.mark.parametrize("room", ["default"], indirect=True)
-def test_an_application_that_reads_its_metadata_strictly(room: Room, copy_flow: CopyFlow, tmp_path: Path) -> None:
+def test_an_application_that_reads_its_metadata_strictly(room: Room, run_flow: RunFlow, tmp_path: Path) -> None:
     """Kafka Streams 2.8 ends if the metadata of an offset are not its own. Without any it goes on."""
     group, old = f"{room.topic}-{secrets.token_hex(4)}", "2.8.2"
     room.produce(room.source, room.topic, 1)
-    copy_flow(room.there)
+    run_flow(room.there)
     with application(room.source, group, room.topic, tmp_path / "A", version=old) as reading:
         reading.reads(range(1))
     (first, second) = sync_groups(SyncContext(room.there)).changes

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.faults.processes import command_of, tree_of
+from tests.drills.faults.processes import command_of, tree_of
 from tests.spark.test_worker_loss import PARTITIONS, RECORDS, SLOW, equal, fill, started, wait_for_more
 from tests.waiting import until
 from tools.kafka import SandboxCluster

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from tests.faults.processes import command_of, tree_of
+from tests.drills.faults.processes import command_of, tree_of
 from tools.kafka import SandboxCluster, compare_topics
 from tools.spark.standalone import Standalone, standalone
 

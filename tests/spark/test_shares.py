@@ -10,10 +10,10 @@ from uuid import UUID
 import pytest
 
 from ferry.clusters.groups.coordination import NO_IDENTITY
+from ferry.copying.lane_attempts import LanesOut
+from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask, PartitionTask, Segment
 from ferry.copying.lane_runner import LANES_BESIDE
 from ferry.copying.lanes import GROUP_WEIGHT
-from ferry.copying.lanes_out import LanesOut
-from ferry.copying.model import CopyJob, LaneResult, LaneTask, PartitionTask, Segment
 from ferry.ledger.receipts import ReceiptKind
 from ferry.spark import job as spark_job
 from ferry.spark import runner

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from tests.faults.processes import command_of, tree_of
+from tests.drills.faults.processes import command_of, tree_of
 from tests.waiting import until
 from tools.kafka import SandboxCluster, compare_topics
 from tools.spark.standalone import Standalone, kill, standalone

@@ -13,9 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 from demo.airflow_api import AirflowApi
-from tests.faults.processes import command_of
+from tests.drills.faults.processes import command_of
+from tests.drills.production.replication import Replication
 from tests.own_airflow import OwnAirflow
-from tests.production.replication import Replication
 from tests.spark.test_worker_loss import PARTITIONS, RECORDS, SLOW, committed, equal, fill, started
 from tests.waiting import until
 from tools.kafka import SandboxCluster, read_all

@@ -20,7 +20,7 @@ from ferry.syncs.checkpoints import checkpoint_key, is_due, newest_checkpoints, 
 from ferry.syncs.context import SyncContext
 from ferry.syncs.names import SyncName
 from ferry.syncs.translated_groups import TranslatedGroups
-from ferry.translation.model import Inexact, TranslatedPosition, Translation
+from ferry.translation.translated import Inexact, TranslatedPosition, Translation
 from ferry.wire.internal_records import Checkpoint
 
 Place = tuple[int, int]  # upstream, downstream

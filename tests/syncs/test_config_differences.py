@@ -19,7 +19,7 @@ from ferry.copying.request import RunRequest
 from ferry.doctor.cluster_facts import read_cluster_facts
 from ferry.doctor.flow_facts import read_flow_facts
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run_plan import plan_run
 from ferry.syncs.config_differences import COMPARED, NO_LIMIT, by_kind, config_differences, told, tombstones_kept, tombstones_lost
 
 DAY = 86_400_000

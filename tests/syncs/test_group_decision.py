@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ferry.clusters.groups.group_model import CommittedOffset, GroupDescription, GroupListing, GroupMember, GroupState, GroupType
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.syncs.group_decision import GroupDecision, Placement, TargetGroup, decide_group
-from ferry.translation.model import Inexact, TranslatedPosition, Translation
+from ferry.translation.translated import Inexact, TranslatedPosition, Translation
 
 pytestmark = pytest.mark.unit
 

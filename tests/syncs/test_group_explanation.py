@@ -20,7 +20,7 @@ from ferry.errors import ArgumentError
 from ferry.syncs import group_explanation
 from ferry.syncs.group_explanation import explain_group
 from ferry.syncs.translated_groups import TranslatedGroups
-from ferry.translation.model import Inexact, TranslatedPosition, Translation
+from ferry.translation.translated import Inexact, TranslatedPosition, Translation
 
 pytestmark = pytest.mark.brokers
 

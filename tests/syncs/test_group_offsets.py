@@ -25,7 +25,7 @@ from ferry.syncs.context import SyncContext
 from ferry.syncs.group_explanation import explain_group
 from ferry.syncs.group_offsets import sync_groups
 from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups
-from ferry.translation.model import Inexact, TranslatedPosition, Translation
+from ferry.translation.translated import Inexact, TranslatedPosition, Translation
 
 pytestmark = pytest.mark.brokers
 

@@ -17,7 +17,7 @@ from ferry.syncs.group_decision import TargetGroup, decide_group
 from ferry.syncs.group_offsets import groups_outcome
 from ferry.syncs.group_placing import GroupResult, NotWritten
 from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups
-from ferry.translation.model import TranslatedPosition, Translation
+from ferry.translation.translated import TranslatedPosition, Translation
 
 pytestmark = pytest.mark.unit
 

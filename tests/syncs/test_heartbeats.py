@@ -22,7 +22,7 @@ from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run_plan import plan_run
 from ferry.pipeline.syncs import Syncs
 from ferry.syncs.context import SyncContext
 from ferry.syncs.heartbeats import sync_heartbeat

@@ -18,8 +18,8 @@ from ferry.config import Flow
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.ledger.state import Head
-from ferry.pipeline.plan import plan_run
 from ferry.pipeline.run import Run
+from ferry.pipeline.run_plan import plan_run
 from ferry.pipeline.syncs import SyncName, Syncs
 from ferry.syncs.group_placing import refused_commit
 from ferry.syncs.source_group import METADATA, published

@@ -24,8 +24,8 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.sync_outcome import Change
-from ferry.pipeline.plan import plan_run
 from ferry.pipeline.run import Run
+from ferry.pipeline.run_plan import plan_run
 from ferry.syncs.context import SyncContext
 from ferry.syncs.topics import sync_topics
 

@@ -10,8 +10,8 @@ import pytest
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.translation.commit_metadata import carried
-from ferry.translation.model import Inexact, Translation
 from ferry.translation.offset_map import LogBounds, OffsetMap
+from ferry.translation.translated import Inexact, Translation
 
 pytestmark = pytest.mark.unit
 

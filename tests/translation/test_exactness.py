@@ -21,7 +21,7 @@ from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.ledger.run_report import RunReport
 from ferry.syncs.translated_groups import translated_groups
-from ferry.translation.model import Inexact, TranslatedPosition
+from ferry.translation.translated import Inexact, TranslatedPosition
 
 pytestmark = pytest.mark.brokers
 

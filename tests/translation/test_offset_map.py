@@ -13,8 +13,8 @@ from tests.translation.worlds import BLANK, World, worlds
 from ferry.copying.ledger_compaction import merge_receipts
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
-from ferry.translation.model import Inexact, Translation
 from ferry.translation.offset_map import LogBounds, OffsetMap, seeded_again
+from ferry.translation.translated import Inexact, Translation
 from ferry.translation.unexplained import ExternalRecords, unexplained_ranges
 
 pytestmark = pytest.mark.unit

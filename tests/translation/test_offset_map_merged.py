@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind
-from ferry.translation.model import Inexact
 from ferry.translation.offset_map import LogBounds, OffsetMap, merged
+from ferry.translation.translated import Inexact
 from ferry.wire.runs import OffsetRun
 
 pytestmark = pytest.mark.unit

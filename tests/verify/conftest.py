@@ -20,8 +20,8 @@ from ferry.config import Flow, load_config
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.verify.range_runner import CompareRanges, verify_inline
-from ferry.verify.report import VerifyReport
 from ferry.verify.request import VerifyRequest
+from ferry.verify.verify_report import VerifyReport
 from ferry.verify.verifying import verify
 
 # Value, key, headers, timestamp in ms (0: now).

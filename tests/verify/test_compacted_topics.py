@@ -17,8 +17,8 @@ from ferry.config import Flow
 from ferry.errors import ExitCode
 from ferry.syncs.configs import sync_configs
 from ferry.syncs.context import SyncContext
-from ferry.translation.model import Translation
 from ferry.translation.offset_map import LogBounds, OffsetMap
+from ferry.translation.translated import Translation
 from ferry.verify.evidence import read_evidence
 from ferry.verify.request import VerifyRequest
 from ferry.verify.undeleted import Written, write_tombstones
@@ -160,7 +160,7 @@ def test_tombstones_are_written_in_partitions_that_the_report_does_not_name(pair
 
     until(gone)
     configure(pair.source, ResourceType.TOPIC, topic, **LAZY)
-    monkeypatch.setattr("ferry.verify.report.DIFFERENCES_LISTED", 1)
+    monkeypatch.setattr("ferry.verify.verify_report.DIFFERENCES_LISTED", 1)
     report = pair.prove(flow)
     assert (dict(report.counts), len(report.differences)) == ({"undeleted": 2}, 1)
     remote = pair.remote(flow, topic)

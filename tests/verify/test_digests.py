@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.verify.worlds import TRANSACTIONAL, Stored, World, planned, record, tally_of, worlds
 
+from ferry.verify.comparison import Difference, DifferenceKind, NotCovered, RangeResult, VerifiedRange, VerifyRange
 from ferry.verify.log_side import Batch, LogSide
-from ferry.verify.model import Difference, DifferenceKind, NotCovered, RangeResult, VerifiedRange, VerifyRange
 from ferry.verify.request import DigestKind
 from ferry.wire.batch import BatchHeader, OversizedBatch
 from ferry.wire.runs import encode_runs

@@ -8,10 +8,10 @@ import pytest
 from tests.verify.worlds import REMOTE_ID, SOURCE_ID, receipt
 
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.copying.plan import PartitionFacts
+from ferry.copying.partition_plan import PartitionFacts
 from ferry.ledger.receipts import ReceiptKind
+from ferry.verify.comparison import VerifyRange
 from ferry.verify.evidence import _truncated
-from ferry.verify.model import VerifyRange
 
 pytestmark = pytest.mark.unit
 

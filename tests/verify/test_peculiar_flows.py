@@ -12,7 +12,7 @@ from tools.kafka.topics import delete_topics
 
 from ferry.errors import ExitCode
 from ferry.verify import reasons
-from ferry.verify.report import VerifyReport
+from ferry.verify.verify_report import VerifyReport
 
 pytestmark = pytest.mark.brokers
 

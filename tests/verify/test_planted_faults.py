@@ -7,8 +7,8 @@ from tests.verify.conftest import Pair, Row, write
 from tests.verify.miscopying import change, double, miscopy, remove, retime, swap
 
 from ferry.errors import CopiesDiffer, ExitCode
-from ferry.verify.report import VerifyReport
 from ferry.verify.request import DigestKind
+from ferry.verify.verify_report import VerifyReport
 
 pytestmark = pytest.mark.brokers
 

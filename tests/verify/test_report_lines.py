@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ferry.verify.model import Difference, DifferenceKind, NotCovered
-from ferry.verify.report import VerifyReport
+from ferry.verify.comparison import Difference, DifferenceKind, NotCovered
+from ferry.verify.verify_report import VerifyReport
 
 pytestmark = pytest.mark.unit
 

@@ -13,9 +13,9 @@ import pytest
 
 from ferry.errors import NewerFormat
 from ferry.verify import results_topic
-from ferry.verify.model import RangeResult
-from ferry.verify.report import VerifyReport
+from ferry.verify.comparison import RangeResult
 from ferry.verify.results_topic import counts, fold_report, fold_results, is_range_result, report_records, result_record
+from ferry.verify.verify_report import VerifyReport
 
 pytestmark = pytest.mark.unit
 

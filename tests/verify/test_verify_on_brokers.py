@@ -21,10 +21,10 @@ from tools.kafka import SandboxCluster
 from ferry.config import Flow
 from ferry.errors import ExitCode
 from ferry.verify import range_runner, reasons
-from ferry.verify.model import RangeResult, VerifyRange
+from ferry.verify.comparison import RangeResult, VerifyRange
 from ferry.verify.range_runner import verify_inline
-from ferry.verify.report import VerifyReport
 from ferry.verify.request import DigestKind
+from ferry.verify.verify_report import VerifyReport
 
 pytestmark = pytest.mark.brokers
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ferry.verify import verifying
-from ferry.verify.model import RangeResult
+from ferry.verify.comparison import RangeResult
 
 pytestmark = pytest.mark.unit
 

@@ -13,9 +13,9 @@ from ferry.copying.ledger_compaction import merge_receipts
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import ReceiptKind
 from ferry.verify.comparer import Tally
-from ferry.verify.model import DifferenceKind, VerifyRange
-from ferry.verify.plan import plan_partition
+from ferry.verify.comparison import DifferenceKind, VerifyRange
 from ferry.verify.unmatched import Mismatch
+from ferry.verify.verify_plan import plan_partition
 from ferry.wire.ranges import union
 
 pytestmark = pytest.mark.unit

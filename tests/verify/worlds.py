@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
-from ferry.verify import plan, slices
+from ferry.verify import slices
+from ferry.verify import verify_plan as plan
 from ferry.verify.comparer import Comparer, Tally
+from ferry.verify.comparison import PartitionEvidence, VerifyRange
 from ferry.verify.log_side import Batch, LogSide
-from ferry.verify.model import PartitionEvidence, VerifyRange
 from ferry.wire import compression, varint
 from ferry.wire.batch import HEADER, HEADER_SIZE, LENGTH_OVERHEAD, read_header
 from ferry.wire.ranges import Ranges, outside

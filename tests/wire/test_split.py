@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferry.copying.cursor import ReceiptDraft
-from ferry.copying.model import Segment
+from ferry.copying.lane_messages import Segment
 from ferry.handling.calling import PartitionHandling
 from ferry.ledger.receipts import ReceiptKind
 from ferry.wire.batch import HEADER_SIZE, MalformedBatch

@@ -16,7 +16,7 @@ from airflow.sdk import Variable
 from ferry.alerting.alert import Alert
 from ferry.alerting.delivering import deliver
 from ferry.config.settings import AlertSettings
-from ferry.wire.documents import read_as
+from ferry.wire.strict_json import read_as
 
 PREFIX = "ferry_open_alerts"
 

@@ -17,7 +17,7 @@ from ferry.config import Flow
 from ferry.config.registry.ferry import MOST_FOLLOW_SECONDS
 from ferry.errors import ArgumentError
 from ferry.policy.naming import LONGEST_TOPIC, TOPIC_CHARACTERS
-from ferry.wire.documents import parse_time
+from ferry.wire.strict_json import parse_time
 
 TOPIC_PATTERN = f"^{TOPIC_CHARACTERS}{{1,{LONGEST_TOPIC}}}$"
 # Airflow checks the schema's date-time format only if an optional package is installed.

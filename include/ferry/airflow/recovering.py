@@ -22,14 +22,14 @@ from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import RecoveryStopped, count_of
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.report import UNFINISHED
+from ferry.pipeline.report_reading import UNFINISHED
 from ferry.pipeline.run import Run, copied
 from ferry.pipeline.tables import Table
 from ferry.recovery import failover as failing_over
 from ferry.recovery import switch_over as planned_move
 from ferry.recovery.not_copied import drain, refuse_active_producers
 from ferry.recovery.options import Tail
-from ferry.recovery.report import Confirmation, RecoveryPlan, for_page, group_table, missing_table, notes, outcome_lines
+from ferry.recovery.recovery_report import Confirmation, RecoveryPlan, for_page, group_table, missing_table, notes, outcome_lines
 from ferry.recovery.reverse import find_reverse
 from ferry.recovery.switch_over import SwitchOver
 from ferry.spark.submit import COPY_JOB, VERIFY_JOB

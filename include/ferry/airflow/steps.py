@@ -24,7 +24,7 @@ from ferry.monitoring.measurements import run_measurements, status_measurements
 from ferry.monitoring.runs import COPY_TASK
 from ferry.monitoring.status import status_after_run
 from ferry.pipeline.drawn_tables import draw
-from ferry.pipeline.report import UNFINISHED, keep_lag, keep_run
+from ferry.pipeline.report_reading import UNFINISHED, keep_lag, keep_run
 from ferry.pipeline.run import Run
 from ferry.pipeline.tables import Table, plan_parts, report_parts, sum_line, sync_line, sync_parts
 from ferry.syncs.names import SyncName

@@ -16,8 +16,8 @@ from ferry.pipeline.tables import Table
 
 if TYPE_CHECKING:
     from ferry.config import Flow
-    from ferry.recovery.positions import GivenPositions
-    from ferry.recovery.seeding import SeedOutcome
+    from ferry.migration.positions import GivenPositions
+    from ferry.migration.seeding import SeedOutcome
 
 OffsetsTopic = Annotated[str | None, typer.Option(help="Connect's offsets topic; default: mm2-offsets.A.internal.")]
 Connector = Annotated[str | None, typer.Option(help="The connector's name, if the topic has several.")]
@@ -37,8 +37,8 @@ def seed(
     as_json: AsJson = False,
 ) -> None:
     """Set the positions of partitions, or declare records that Ferry did not copy. Supersedes an active run."""
-    from ferry.recovery.seeding import declare_foreign
-    from ferry.recovery.seeding import seed as write_seeds
+    from ferry.migration.seeding import declare_foreign
+    from ferry.migration.seeding import seed as write_seeds
 
     if (from_file is not None) + from_mm2 + (from_group is not None) + foreign != 1:
         raise ArgumentError("give exactly one of --from-file, --from-mm2, --from-group, --foreign")
@@ -55,8 +55,8 @@ def seed(
 
 
 def _given(flow: Flow, file: Path | None, group: str | None, offsets_topic: str | None, connector: str | None) -> GivenPositions:
-    from ferry.recovery.mm2_positions import read_mm2_positions
-    from ferry.recovery.positions import read_group_positions, read_seed_file
+    from ferry.migration.mm2_positions import read_mm2_positions
+    from ferry.migration.positions import read_group_positions, read_seed_file
 
     if file is not None:
         return read_seed_file(file)
@@ -87,7 +87,7 @@ def export_offsets(
     as_json: AsJson = False,
 ) -> None:
     """Print records for MirrorMaker 2's offsets topic. With these records MM2 continues where Ferry stopped."""
-    from ferry.recovery.exporting import export_offsets as export
+    from ferry.migration.exporting import export_offsets as export
 
     request = RunRequest(flow, run_id("export"), topics=tuple(topic or ()))
     exported = export(load_flow(config, flow), request, offsets_topic, connector, write=write)

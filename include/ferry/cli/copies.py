@@ -191,7 +191,7 @@ def _look_back(run: Run, outcome: RunReport, measured: list[Measurement], *, jud
     """
     from ferry.monitoring.measurements import run_measurements, status_measurements
     from ferry.monitoring.status import status_after_run
-    from ferry.pipeline.report import NOT_KNOWN, keep_run
+    from ferry.pipeline.report_reading import NOT_KNOWN, keep_run
 
     flow = run.flow
     judge = judge and flow.alerts.has_limits

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ferry.client import MirrorClient
     from ferry.syncs.group_explanation import GroupExplanation, GroupSide
     from ferry.syncs.translated_groups import TranslatedGroups
-    from ferry.translation.model import TranslatedPosition
+    from ferry.translation.translated import TranslatedPosition
 
 # A person waits for the answer; the topic is small.
 DEFAULT_SECONDS = 30.0

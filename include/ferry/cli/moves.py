@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ferry.copying.request import RunRequest
     from ferry.ledger.run_report import RunReport
     from ferry.recovery.options import RecoveryOptions
-    from ferry.recovery.report import Confirmation, RecoveryPlan, RecoveryReport
+    from ferry.recovery.recovery_report import Confirmation, RecoveryPlan, RecoveryReport
     from ferry.recovery.switch_over import SwitchOver
 
 ROWS_SHOWN = 200
@@ -84,7 +84,7 @@ class Call:
 
     def confirm(self, plan: RecoveryPlan) -> Confirmation:
         """Show the plan and ask for confirmation. RecoveryStopped when the person says no. A dry run or rehearsal ends here."""
-        from ferry.recovery.report import Confirmation
+        from ferry.recovery.recovery_report import Confirmation
 
         if self.dry_run or self.rehearse:
             from ferry.recovery.failover import exit_code_of, rehearsed
@@ -107,7 +107,7 @@ class Call:
             self.end(outcome)
 
     def end(self, outcome: RecoveryReport) -> NoReturn:
-        from ferry.recovery.report import outcome_lines
+        from ferry.recovery.recovery_report import outcome_lines
 
         again = "not done: run the same command again when these groups have no members; groups that are done stay as they are"
         parts = [*outcome_lines(outcome), *([again] if outcome.undone else [])]
@@ -200,7 +200,7 @@ def cutover(call: Call, compare: Compare = True, quiet: Quiet = QUIET_SECONDS) -
 def _move(switch: SwitchOver, options: RecoveryOptions, checked: RecoveryPlan, call: Call, quiet: float, *, compare: bool) -> None:
     from ferry.recovery import switch_over as planned_move
     from ferry.recovery.not_copied import refuse_active_producers
-    from ferry.recovery.report import Stopwatch
+    from ferry.recovery.recovery_report import Stopwatch
 
     watch = Stopwatch(checked.steps)
     active, proven = switch.active, "not asked for"
@@ -243,7 +243,7 @@ def _give_up(flow: Flow, options: RecoveryOptions) -> NoReturn:
 
 def _plan(plan: RecoveryPlan, *, aside: bool = False) -> Iterator[Part]:
     """The tables that a person confirms; with `aside` as lines on stderr, because stdout is for the document."""
-    from ferry.recovery.report import group_table, missing_table, notes
+    from ferry.recovery.recovery_report import group_table, missing_table, notes
 
     yield from map(Aside, notes(plan))
     missing, groups = missing_table(plan), group_table(plan)

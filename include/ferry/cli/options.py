@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from ferry.cli.completing import flow_names, topic_names
 from ferry.cli.output import notice
 from ferry.errors import ArgumentError
-from ferry.wire.documents import parse_time
+from ferry.wire.strict_json import parse_time
 
 if TYPE_CHECKING:
     from ferry.config import FerryConfig, Flow

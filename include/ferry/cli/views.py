@@ -21,7 +21,7 @@ from ferry.verify.request import DigestKind, VerifyRequest
 
 if TYPE_CHECKING:
     from ferry.config import Cluster, Flow
-    from ferry.verify.report import VerifyReport
+    from ferry.verify.verify_report import VerifyReport
 
 Decode = Callable[[Any, Any], Any]
 # Rows on the screen; --json and --report hold more.

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.clusters.logs.fetching import FetchPosition
 from ferry.copying.growing import grown
-from ferry.copying.model import OPEN_END, Failure, PartitionOutcome, PartitionTask, Segment
+from ferry.copying.lane_messages import OPEN_END, Failure, PartitionOutcome, PartitionTask, Segment
 from ferry.errors import FerryError, PartitionError
 from ferry.ledger.counters import ONE_TRANSACTION, ZERO, Counters, MinMeanMax
 from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind

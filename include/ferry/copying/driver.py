@@ -18,21 +18,21 @@ from ferry.clusters.net.client_cache import kept_clients
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.clusters.net.shared_connection import ask_cluster, connected
 from ferry.config import ClientRole, Flow
+from ferry.copying.attempt_records import TryRecords
 from ferry.copying.committed import Committed
 from ferry.copying.fenced_plans import Decide, FencedPlans
 from ferry.copying.fencing import RunLease
 from ferry.copying.lane_assignment import LaneAssignment, partition_task
+from ferry.copying.lane_attempts import LANE_ATTEMPTS, LanesOut
+from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask
 from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import number_of_lanes
-from ferry.copying.lanes_out import LANE_ATTEMPTS, LanesOut
 from ferry.copying.last_stable_lag import hanging
-from ferry.copying.model import CopyJob, LaneResult, LaneTask
-from ferry.copying.plan import PartitionPlan
+from ferry.copying.partition_plan import PartitionPlan
 from ferry.copying.progress import ProgressObserver, beside, named_when_slow
 from ferry.copying.request import RunRequest
-from ferry.copying.run_proof import FOLLOW_LOOK_SECONDS
+from ferry.copying.run_liveness import FOLLOW_LOOK_SECONDS
 from ferry.copying.snapshot import FlowSnapshot
-from ferry.copying.try_records import TryRecords
 from ferry.copying.upkeep import UpkeepBeside, ask_held_ever, keep_up
 from ferry.copying.weights import bytes_an_offset, without_size
 from ferry.errors import ClusterUnreachable, FerryError, NoExecutors, PartitionUnavailable, RetryRule, Superseded, count_of

@@ -12,7 +12,7 @@ from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.net.partitions import TopicPartition, grouped
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
-from ferry.copying.plan import PartitionFacts, PartitionPlan, plan_partitions, stopped_without_topic
+from ferry.copying.partition_plan import PartitionFacts, PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import SourceMissing

@@ -14,7 +14,7 @@ that the id is lost. The order matters:
 5. After it took lanes, a run proves the run id once more before it uses them (writing the flow record proves it too). So a run that was
    superseded in between uses none of them.
 
-tests/model goes through all interleavings of these steps.
+tests/drills/model goes through all interleavings of these steps.
 
 A flow that copies without transactions does the same with its writers (plain_coordinator.py), which have the names of the ids. If the last
 run was of the other mode, the run fences what that mode left, after it has taken the run id of its own mode: a run of the other mode that

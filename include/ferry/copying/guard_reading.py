@@ -20,7 +20,7 @@ from ferry.clusters.net.leaders import NO_TOPIC_ID
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.loop_guard import DECLARED, GuardDraft, LedgerRead, PartitionGuard, both_ways, tells_of, unexplained_partitions
-from ferry.copying.plan import PartitionFacts
+from ferry.copying.partition_plan import PartitionFacts
 from ferry.errors import ConfigError
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import Receipt, decode_receipt, glance

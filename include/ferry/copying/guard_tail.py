@@ -25,8 +25,8 @@ from ferry.clusters.net.error_policy import FETCH, METADATA, Action
 from ferry.clusters.net.partitions import TopicPartition, grouped
 from ferry.config import Flow
 from ferry.copying.guard_reading import concerned
+from ferry.copying.lane_messages import PartitionTask
 from ferry.copying.loop_guard import DECLARED, GuardDraft
-from ferry.copying.model import PartitionTask
 from ferry.errors import OriginUnclear, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.policy.naming import ledger_topic

@@ -32,7 +32,7 @@ from ferry.copying.cursor_groups import CursorGroups
 from ferry.copying.following import Following
 from ferry.copying.guard_tail import GuardTail
 from ferry.copying.internal_writer import InternalWriter
-from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
+from ferry.copying.lane_messages import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.plain_coordinator import coordinator_of
 from ferry.copying.replaced_topics import stop_replaced
 from ferry.copying.rerouting import HOMES_A_PLACE, ReroutingAppender

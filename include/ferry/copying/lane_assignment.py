@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from ferry.clusters.groups.coordination import ProducerIdentity
 from ferry.clusters.net.partitions import TopicPartition, grouped
 from ferry.config import Flow
+from ferry.copying.lane_messages import LaneResult, LaneTask, PartitionTask
 from ferry.copying.lanes import balance, number_of_lanes, spread
-from ferry.copying.model import LaneResult, LaneTask, PartitionTask
-from ferry.copying.plan import PartitionPlan
+from ferry.copying.partition_plan import PartitionPlan
 
 # The shortest pause after which a partition that has failed joins a lane of others.
 JOIN_SECONDS = 60.0

@@ -26,7 +26,7 @@ from ferry.clusters.net.shared_connection import Connected, connected
 from ferry.config import ClientRole, Flow
 from ferry.copying.buffer_limits import RateLimiter
 from ferry.copying.lane import Lane
-from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask, PartitionOutcome
+from ferry.copying.lane_messages import CopyJob, Failure, LaneResult, LaneTask, PartitionOutcome
 from ferry.copying.signals import StopSignals
 from ferry.errors import ClusterUnreachable, FerryError, ListenerFailed, RetryRule
 from ferry.handling.calling import described

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import ClassVar, Self
 
 from ferry.errors import ArgumentError
-from ferry.wire.documents import read_as, read_document
+from ferry.wire.strict_json import read_as, read_document
 
 # The bound of a run that copies all that the source has when it begins.
 LATEST = "latest"

@@ -11,7 +11,7 @@ from typing import Any
 
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.appender import Accepted, Appender, PartitionRefusal, RefusedRecord
-from ferry.copying.model import PartitionTask
+from ferry.copying.lane_messages import PartitionTask
 
 Place = TopicPartition
 # Batches of so many source partitions wait for one place at a time: their positions must be in the same transaction, and it holds few

@@ -21,7 +21,7 @@ from ferry.clusters.net.shared_connection import Asked
 from ferry.config import Flow
 from ferry.config.keys import nearest_name
 from ferry.copying.guard_reading import guarded
-from ferry.copying.plan import PartitionFacts, PlanRules
+from ferry.copying.partition_plan import PartitionFacts, PlanRules
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.reroute_topics import rerouted_topics
 from ferry.copying.truncation import Truncation, is_believed, truncation_of

@@ -34,7 +34,7 @@ from ferry.copying.cursor import PartitionCursor
 from ferry.copying.cursor_groups import CursorGroups
 from ferry.copying.following import Following
 from ferry.copying.guard_tail import GuardTail
-from ferry.copying.model import OPEN_END, Segment
+from ferry.copying.lane_messages import OPEN_END, Segment
 from ferry.copying.planned_ends import PlannedEnds
 from ferry.errors import (
     BatchTooLarge,

@@ -17,8 +17,8 @@ from ferry.clusters.logs.leader_epochs import still_led
 from ferry.clusters.net.connections import ClusterConnection
 from ferry.clusters.net.leaders import Leaders
 from ferry.clusters.net.partitions import TopicPartition
+from ferry.copying.lane_messages import PartitionTask
 from ferry.copying.lanes import MOST_PARTITIONS
-from ferry.copying.model import PartitionTask
 
 T = TypeVar("T")
 

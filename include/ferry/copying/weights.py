@@ -10,7 +10,7 @@ last. To tell it, Ferry would have to ask for the local start of each log too, w
 from collections.abc import Iterable, Mapping
 
 from ferry.clusters.net.partitions import TopicPartition, grouped
-from ferry.copying.plan import PartitionPlan
+from ferry.copying.partition_plan import PartitionPlan
 
 # If nothing is known of any partition: then only the offsets tell partitions apart.
 UNKNOWN_BYTES = 1_000.0

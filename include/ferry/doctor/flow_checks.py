@@ -21,11 +21,11 @@ from ferry.errors import ConfigError, ExitCode, NotAuthorized, count_of, some_of
 from ferry.monitoring.status import FlowStatus
 from ferry.monitoring.verdict import Health, verdict_of
 from ferry.permissions.commands import commands
-from ferry.permissions.model import Right
 from ferry.permissions.required import required_rights
+from ferry.permissions.rights import Right
+from ferry.pipeline.few_replicas import reassignment, told
 from ferry.pipeline.tables import left_out_lines
 from ferry.syncs.config_differences import by_kind, tombstones_lost
-from ferry.syncs.few_replicas import reassignment, told
 
 MEBIBYTE = 1 << 20
 # Memory of a worker itself, and of the JVMs of launcher and driver (measured, docs/limits.md).

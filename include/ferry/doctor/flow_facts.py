@@ -14,11 +14,11 @@ from ferry.errors import FerryError
 from ferry.ledger.runs_topic import since_last_run
 from ferry.ledger.topics import POLICY, OwnTopic
 from ferry.monitoring.status import FlowStatus, flow_status
-from ferry.permissions.model import Resource, Right
 from ferry.permissions.required import required_rights, source_topics
+from ferry.permissions.rights import Resource, Right
+from ferry.pipeline.few_replicas import FewReplicas, few_replicas, wanted_on_target
+from ferry.pipeline.wrong_topics import WrongTopic, names_on, wrong_topics
 from ferry.syncs.config_differences import COMPARED, ConfigDifference, config_differences, tombstones_kept
-from ferry.syncs.few_replicas import FewReplicas, few_replicas, wanted_on_target
-from ferry.syncs.wrong_topics import WrongTopic, names_on, wrong_topics
 
 
 @dataclass(frozen=True)

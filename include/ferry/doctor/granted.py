@@ -10,7 +10,7 @@ from enum import Enum
 
 from ferry.clusters.admin.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.doctor.cluster_facts import RightsFacts
-from ferry.permissions.model import IMPLYING, THE_CLUSTER, Resource, Right
+from ferry.permissions.rights import IMPLYING, THE_CLUSTER, Resource, Right
 
 _EVERYTHING = {"CREATE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}
 _ANYBODY = "User:*"

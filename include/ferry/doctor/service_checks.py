@@ -14,7 +14,7 @@ from ferry.doctor.cluster_facts import ClusterFacts
 from ferry.doctor.finding import Finding, failure, ok, warning
 from ferry.errors import count_of
 from ferry.ledger.topics import POLICY, OwnTopic, own_topics
-from ferry.syncs.wrong_topics import names_on
+from ferry.pipeline.wrong_topics import names_on
 
 _OF_CLIENTS = frozenset(known.name for known in CLIENTS)
 

@@ -24,7 +24,7 @@ from ferry.config.properties import Entry, LineOf, PropertiesFile
 from ferry.config.registry import CLIENT_PROPERTIES, FLOW_PROPERTIES, kinds
 from ferry.config.registry.flows import CHECKPOINTS, HEARTBEATS, MM2
 from ferry.errors import ConfigError
-from ferry.imports.documents import Fields, Node, Text, line_of
+from ferry.imports.lined_documents import Fields, Node, Text, line_of
 
 SOURCE, CHECKPOINT, HEARTBEAT = "source", "checkpoint", "heartbeat"
 WHOLE = ""  # a connector's file without a class is a whole flow

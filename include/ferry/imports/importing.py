@@ -23,7 +23,7 @@ from ferry.config.providers import PROVIDERS, with_references
 from ferry.errors import ConfigError
 from ferry.imports.command_line import commands_of, read_command_line
 from ferry.imports.connectors import Joined, connectors_of, is_of_mm2, joined
-from ferry.imports.documents import decoded, read_json, read_yaml
+from ferry.imports.lined_documents import decoded, read_json, read_yaml
 from ferry.imports.strimzi import KINDS, Resource
 
 # A file of a Connect worker has these; only its config providers and its topic of offsets matter.

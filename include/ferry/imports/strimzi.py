@@ -17,7 +17,7 @@ from ferry.config.problems import located
 from ferry.config.properties import PropertiesFile
 from ferry.errors import ConfigError
 from ferry.imports.connectors import connector
-from ferry.imports.documents import Fields, Node, Text, line_of
+from ferry.imports.lined_documents import Fields, Node, Text, line_of
 
 KINDS = ("KafkaMirrorMaker2", "KafkaConnector")
 # Fields of a mirror, newest name first, and the property that each stands for.

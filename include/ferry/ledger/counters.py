@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from operator import add, sub
 from typing import Any, NamedTuple, Self
 
-from ferry.wire.documents import number
+from ferry.wire.strict_json import number
 
 _ALWAYS = ("records", "bytes", "transactions", "forwarded", "reframed")
 

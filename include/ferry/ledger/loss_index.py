@@ -21,8 +21,8 @@ from uuid import UUID
 from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.ledger.gaps import CopiedPair, GapFold, Gaps
 from ferry.ledger.receipts import Glance, Receipt, ReceiptKind, decode_receipt, glance, is_loss
-from ferry.wire.documents import number, text
 from ferry.wire.ranges import Ranges
+from ferry.wire.strict_json import number, text
 
 INDEX_VERSION = 2
 # A run updates the index after this many new records of the ledger: reading them takes less than 0.2 CPU s.

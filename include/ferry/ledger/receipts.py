@@ -19,9 +19,9 @@ from ferry.errors import UnreadableRecord
 from ferry.ledger.counters import ONE_TRANSACTION, ZERO, Counters
 from ferry.ledger.formats import FORMAT_VERSION, compact, require_version
 from ferry.wire.coded_runs import coded_runs
-from ferry.wire.documents import number, read_document, text
 from ferry.wire.ranges import Ranges, size, union, within
 from ferry.wire.runs import DOWNSTREAM, OffsetRun, encode_runs, offsets_of
+from ferry.wire.strict_json import number, read_document, text
 
 # At most about 100 KB of coded runs: a receipt stays far below the default max.message.bytes of 1 MiB.
 RUNS_PER_RECEIPT = 10_000

@@ -25,7 +25,7 @@ from ferry.errors import (
 )
 from ferry.ledger.counters import ZERO, Counters
 from ferry.ledger.receipts import Receipt
-from ferry.wire.documents import read_as
+from ferry.wire.strict_json import read_as
 
 REPORT_VERSION = 1
 

@@ -15,7 +15,7 @@ from ferry.errors import UnreadableRecord
 from ferry.ledger.counters import ZERO, Counters
 from ferry.ledger.formats import require_version
 from ferry.ledger.run_report import RunReport
-from ferry.wire.documents import read_as, read_document
+from ferry.wire.strict_json import read_as, read_document
 
 T = TypeVar("T")
 

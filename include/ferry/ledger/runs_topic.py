@@ -19,7 +19,7 @@ from ferry.errors import UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.run_summary import KEY_PREFIX, RunState
-from ferry.wire.documents import parse_time, read_as, read_document
+from ferry.wire.strict_json import parse_time, read_as, read_document
 
 RECORD_VERSION = 1
 # Every run reads so many days, because a month of runs with many syncs would be too much.

@@ -20,7 +20,7 @@ from ferry.errors import UnreadableRecord
 from ferry.ledger.formats import FORMAT_VERSION, compact, require_version
 from ferry.ledger.loss_index import LossIndex
 from ferry.ledger.topic_ids import TopicIds
-from ferry.wire.documents import read_as, read_document
+from ferry.wire.strict_json import read_as, read_document
 
 RECOVERY_VERSION = 2
 # Of writers, and of the flow record of a flow that copies without transactions.

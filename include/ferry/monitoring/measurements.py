@@ -16,7 +16,7 @@ from ferry.ledger.run_report import PartitionReport, RunReport
 from ferry.ledger.sync_outcome import Measurement
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.status import FlowStatus
-from ferry.verify.report import VerifyReport
+from ferry.verify.verify_report import VerifyReport
 
 
 def run_measurements(report: RunReport, source: str, target: str) -> list[Measurement]:

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.clusters.net.partitions import TopicPartition, grouped
 from ferry.config import Flow
-from ferry.copying.plan import PartitionFacts
+from ferry.copying.partition_plan import PartitionFacts
 from ferry.errors import ClusterUnreachable, FerryError
 from ferry.ledger.gaps import CopiedPair, Gaps
 from ferry.monitoring.missing import COMPACTED, LAST_MOMENT, NO_TIME, Missing

@@ -11,7 +11,7 @@ from typing import Any
 
 from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.config import Flow
-from ferry.copying.run_proof import RunProof
+from ferry.copying.run_liveness import RunProof
 from ferry.errors import FerryError, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
@@ -20,7 +20,7 @@ from ferry.ledger.runs_topic import RUN_DAYS, VERIFY_PREFIX, RunOpened, RunRecor
 from ferry.monitoring.runs import empty_run, held_groups, judged, last_ended
 from ferry.syncs.names import SyncName, not_enabled
 from ferry.verify import results_topic
-from ferry.verify.report import VerifyReport
+from ferry.verify.verify_report import VerifyReport
 
 RUNS_KEPT = 2_000
 VERIFIES_KEPT = 20

@@ -19,9 +19,9 @@ from ferry.clusters.net.shared_connection import first_contact
 from ferry.config import Flow
 from ferry.config.settings import DEADLINE_SECONDS
 from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags
-from ferry.copying.plan import PartitionFacts, PartitionPlan, plan_partitions
+from ferry.copying.partition_plan import PartitionFacts, PartitionPlan, plan_partitions
 from ferry.copying.request import RunRequest
-from ferry.copying.run_proof import RunProof
+from ferry.copying.run_liveness import RunProof
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, PositionDisagrees, SourceTruncated, TargetTooNarrow
 from ferry.ledger.losses import read_losses, unacknowledged
@@ -38,7 +38,7 @@ from ferry.monitoring.runs_reading import read_recent
 from ferry.monitoring.schedule import last_due, longest_pause
 from ferry.monitoring.signs import Evidence, Held, Signs
 from ferry.monitoring.verdict import Verdict, verdict_of
-from ferry.pipeline.plan import RunPlan
+from ferry.pipeline.run_plan import RunPlan
 from ferry.pipeline.tables import left_out_lines
 from ferry.wire.ranges import NO_END, end_of_range_at, within
 from ferry.wire.ranges import size as held

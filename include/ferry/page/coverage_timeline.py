@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ferry.clusters.net.partitions import grouped
-from ferry.copying.plan import PartitionFacts
+from ferry.copying.partition_plan import PartitionFacts
 from ferry.errors import count_of
 from ferry.ledger.receipts import Receipt, covered
 from ferry.monitoring.ledger_ranges import CoveredRange, covered_ranges

@@ -26,7 +26,7 @@ from ferry.monitoring.verdict import Step, Verdict, not_counted, verdict_of
 from ferry.page.overview import SHOWN, Overview, page_of_topics
 from ferry.page.problem import Problem
 from ferry.page.snapshots import Snapshot
-from ferry.wire.documents import read_as
+from ferry.wire.strict_json import read_as
 
 VERSION = 1
 # As of airflow.page_dags.rights.

@@ -18,7 +18,7 @@ from ferry.syncs.group_explanation import decision_word, explain_group
 from ferry.syncs.group_placing import GroupPlacer, end_offsets
 from ferry.syncs.names import SyncName, not_enabled
 from ferry.syncs.translated_groups import NO_OFFSETS, translated_groups
-from ferry.translation.model import TranslatedPosition
+from ferry.translation.translated import TranslatedPosition
 
 # Each of a group's 1,000 partitions may have a reason of its own.
 REASONS_NAMED = 5

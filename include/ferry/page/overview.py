@@ -12,7 +12,7 @@ from typing import Any
 from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
 from ferry.monitoring.missing import missing_by_topic
 from ferry.monitoring.signs import Signs
-from ferry.wire.documents import read_as
+from ferry.wire.strict_json import read_as
 
 # What the page shows of a partition.
 SHOWN = tuple(entry.name for entry in fields(PartitionStatus) if entry.name not in {"retention_seconds", "heartbeats"})

@@ -7,7 +7,7 @@ from itertools import groupby
 from ferry.clusters.admin.acl_binding import AclPattern, AclResource
 from ferry.clusters.net.partitions import grouped
 from ferry.errors import ArgumentError
-from ferry.permissions.model import Resource, Right
+from ferry.permissions.rights import Resource, Right
 
 TOOL = "kafka-acls.sh"
 _OPTIONS = {AclResource.TOPIC: "--topic", AclResource.GROUP: "--group", AclResource.TRANSACTIONAL_ID: "--transactional-id"}

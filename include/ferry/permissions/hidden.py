@@ -13,8 +13,8 @@ from ferry.clusters.admin.cluster_admin import HIDDEN, ClusterAdmin
 from ferry.clusters.groups.consumer_groups import MADE_UP
 from ferry.clusters.net.failures import granting
 from ferry.config import Cluster, Flow
-from ferry.permissions.model import Resource
 from ferry.permissions.required import group_covers, resource_of, topic_covers
+from ferry.permissions.rights import Resource
 from ferry.policy.name_covers import Cover
 
 

@@ -16,7 +16,7 @@ from ferry.clusters.admin.acl_binding import AclPattern, AclResource
 from ferry.config import Cluster, Flow
 from ferry.config.mm2_topics import mm2_topics
 from ferry.config.settings import REROUTE
-from ferry.permissions.model import ANYTHING, THE_CLUSTER, Operation, Resource, Right, least
+from ferry.permissions.rights import ANYTHING, THE_CLUSTER, Operation, Resource, Right, least
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.java_expression import names_matched
 from ferry.policy.java_tokens import UnsupportedExpression

@@ -25,10 +25,10 @@ from ferry.ledger.run_report import RunReport
 from ferry.ledger.runs_topic import read_run_records
 from ferry.ledger.sync_outcome import SyncOutcome
 from ferry.ledger.topics import ensure_internal_topics
-from ferry.pipeline.meanwhile import sync_meanwhile
-from ferry.pipeline.plan import RunPlan, plan_remote_topics, plan_run
-from ferry.pipeline.report import assemble_report, report_without_copy
+from ferry.pipeline.report_reading import assemble_report, report_without_copy
+from ferry.pipeline.run_plan import RunPlan, plan_remote_topics, plan_run
 from ferry.pipeline.syncs import Syncs
+from ferry.pipeline.syncs_beside import sync_meanwhile
 from ferry.syncs.names import AFTER_THE_COPY, SyncName
 from ferry.syncs.topics import TopicChanges, apply_topics
 
@@ -104,8 +104,8 @@ class Run:
 
         A run that follows, and from which a run that does not has taken the flow over, takes it again when that one has ended.
         """
+        from ferry.copying.attempt_records import cpu_of_process, waited_for  # noqa: PLC0415 - likewise
         from ferry.copying.driver import CopyDriver  # noqa: PLC0415 - slow to load, and many runs have nothing to copy
-        from ferry.copying.try_records import cpu_of_process, waited_for  # noqa: PLC0415 - likewise
 
         meanwhile: Callable[[Event], None] = lambda _: None  # noqa: E731 - one of two
         if self.request.follow_until is not None:

@@ -11,10 +11,10 @@ from ferry.errors import count_of, some_of
 from ferry.policy.naming import is_machinery
 
 if TYPE_CHECKING:  # `ferry --help` loads this module
-    from ferry.copying.plan import PartitionPlan
+    from ferry.copying.partition_plan import PartitionPlan
     from ferry.ledger.run_report import RunReport, Skipped
     from ferry.ledger.sync_outcome import SyncOutcome
-    from ferry.pipeline.plan import RunPlan
+    from ferry.pipeline.run_plan import RunPlan
 
 
 # A person reads no more rows of a report.

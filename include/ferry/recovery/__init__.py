@@ -1,5 +1,5 @@
-"""What people decide: failover, failback, cut-over, start positions, and the ways from MirrorMaker and back.
+"""What people decide: failover, failback and cut-over.
 
-Knows `clusters`, `config`, `copying`, `ledger`, `pipeline`, `policy`, `syncs`, `translation`, `verify` and `wire`.
-Begin with `failover.py`; `seeding.py` for start positions.
+Knows `clusters`, `config`, `copying`, `ledger`, `migration`, `pipeline`, `policy`, `syncs`, `translation`, `verify` and `wire`.
+Begin with `failover.py`.
 """

@@ -18,12 +18,12 @@ from ferry.ledger.losses import open_losses
 from ferry.ledger.reading import refuse_newer_state
 from ferry.ledger.recovery_record import DONE, Event, Stage, advance, current_record, has_ended, read_recovery, stage_of
 from ferry.ledger.run_report import loss_report
-from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run_plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
 from ferry.recovery.not_copied import Copy, NotCopied, not_copied, perhaps_not_copied
 from ferry.recovery.options import Mode, RecoveryOptions
 from ferry.recovery.readings import cluster_id_of, groups_planned, groups_to_move, is_away
-from ferry.recovery.report import Confirmation, RecoveryPlan, RecoveryReport, Stopwatch
+from ferry.recovery.recovery_report import Confirmation, RecoveryPlan, RecoveryReport, Stopwatch
 from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, seed_reverse
 
 

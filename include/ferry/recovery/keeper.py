@@ -18,7 +18,7 @@ from ferry.ledger.recovery_record import ABANDONED, Event, Stage, begun, current
 from ferry.ledger.state import CutEnds, GroupTaken, RecoveryEntry, encode_state
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.recovery.moving import GroupOutcome, PlaceShown, move_groups, without_taken
-from ferry.recovery.report import RecoveryPlan
+from ferry.recovery.recovery_report import RecoveryPlan
 from ferry.syncs.group_placing import Positions
 
 

@@ -17,7 +17,7 @@ from ferry.errors import ClusterUnreachable, RecoveryStopped, count_of, offsets_
 from ferry.ledger.formats import place_of
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import HEAD_KEY, fold_state
-from ferry.pipeline.plan import RunPlan, plan_run
+from ferry.pipeline.run_plan import RunPlan, plan_run
 from ferry.recovery.options import RecoveryOptions
 
 # One run of a flow; its report.

@@ -30,7 +30,7 @@ from ferry.ledger.state import FlowState, Head
 from ferry.policy.naming import is_ferry_group
 from ferry.recovery.moving import plan_moves, refused_groups
 from ferry.recovery.options import Mode, RecoveryOptions
-from ferry.recovery.report import RecoveryPlan, Stopwatch
+from ferry.recovery.recovery_report import RecoveryPlan, Stopwatch
 from ferry.syncs.checkpoints import newest_checkpoints
 from ferry.syncs.group_placing import Positions
 from ferry.syncs.mm2_topics import read_mm2_topic
@@ -38,8 +38,8 @@ from ferry.syncs.names import SyncName
 from ferry.syncs.partition_translators import OffsetMaps, read_offset_maps
 from ferry.syncs.translated_groups import NO_OFFSETS, GroupLeftOut, TranslatedGroups, translated_groups, where_no_offset
 from ferry.translation.commit_metadata import carried
-from ferry.translation.model import Inexact, TranslatedPosition, Translation
 from ferry.translation.offset_map import OffsetMap
+from ferry.translation.translated import Inexact, TranslatedPosition, Translation
 from ferry.wire.internal_records import Checkpoint
 
 # A commit marker may follow the last copy.

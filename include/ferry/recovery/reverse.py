@@ -19,8 +19,8 @@ from ferry.ledger.reading import read_own_state
 from ferry.ledger.recovery_record import Stage, current_record, cut_of, read_recovery, stage_of
 from ferry.ledger.state import CutEnds, FlowState, RecoveryRecord
 from ferry.ledger.topic_ids import created_again
-from ferry.recovery.positions import GivenPositions
-from ferry.recovery.seeding import seed
+from ferry.migration.positions import GivenPositions
+from ferry.migration.seeding import seed
 
 
 def find_reverse(config: FerryConfig, flow: Flow) -> Flow | None:

@@ -15,17 +15,17 @@ from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import FerryError, RecoveryStopped, count_of
 from ferry.ledger.recovery_record import DONE, Event, advance, current_record, has_ended, not_home, read_recovery, stage_of
-from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run_plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
 from ferry.recovery.moving import GroupMove, GroupOutcome, members_of
 from ferry.recovery.not_copied import Copy, NotCopied, drain, not_copied, refuse_rest
 from ferry.recovery.options import RecoveryOptions
 from ferry.recovery.readings import GroupReading, cluster_id_of, groups_planned, groups_to_move
-from ferry.recovery.report import Confirmation, RecoveryPlan, RecoveryReport, Stopwatch
+from ferry.recovery.recovery_report import Confirmation, RecoveryPlan, RecoveryReport, Stopwatch
 from ferry.recovery.reverse import cut_ends, refuse_another_source, refuse_other_way, require_reverse, seed_reverse, start_positions
 from ferry.verify.range_runner import verify_inline
-from ferry.verify.report import VerifyReport
 from ferry.verify.request import VerifyRequest
+from ferry.verify.verify_report import VerifyReport
 from ferry.verify.verifying import verify
 
 

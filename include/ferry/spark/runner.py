@@ -21,15 +21,15 @@ from pyspark import SparkContext, TaskContext
 
 from ferry.config import Flow
 from ferry.copying.lane import LOOK_SECONDS as LANE_LOOK_SECONDS
+from ferry.copying.lane_attempts import WORKER_DIED
+from ferry.copying.lane_messages import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.lane_runner import LANES_BESIDE, LOOK_SECONDS, More, is_far, run_lanes
 from ferry.copying.lanes import balance, task_groups
-from ferry.copying.lanes_out import WORKER_DIED
-from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.progress import FIRST_SECONDS, REPEAT_SECONDS, beside
 from ferry.ending import show_warnings
 from ferry.errors import NoExecutors
 from ferry.spark.executors import executors, task_slots
-from ferry.verify.model import RangeResult, VerifyRange
+from ferry.verify.comparison import RangeResult, VerifyRange
 from ferry.verify.range_runner import verify_ranges
 
 Item = TypeVar("Item")

@@ -14,7 +14,7 @@ from ferry.clusters.groups.group_model import CommittedOffset, GroupDescription,
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.errors import count_of
 from ferry.translation.commit_metadata import EARLIER
-from ferry.translation.model import Inexact, TranslatedPosition
+from ferry.translation.translated import Inexact, TranslatedPosition
 
 # Offsets of share groups (KIP-932) are not those of OffsetCommit. Those of streams groups (KIP-1071) are; MirrorCheckpointConnector leaves
 # both out.

@@ -17,7 +17,7 @@ from ferry.syncs.group_decision import GroupDecision, PartitionDecision, Placeme
 from ferry.syncs.group_placing import GroupPlacer, end_offsets
 from ferry.syncs.names import SyncName, not_enabled
 from ferry.syncs.translated_groups import NO_OFFSETS, translated_groups
-from ferry.translation.model import TranslatedPosition
+from ferry.translation.translated import TranslatedPosition
 
 Ends = dict[TopicPartition, int]
 

@@ -25,7 +25,7 @@ from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Cluster
 from ferry.errors import FerryError, GroupFailed, NotAuthorized, ReplicatorActive
 from ferry.syncs.group_decision import GroupDecision, PartitionDecision, TargetGroup, decide_group
-from ferry.translation.model import TranslatedPosition
+from ferry.translation.translated import TranslatedPosition
 
 # Groups between one look and its writes: enough for full requests, few enough for the look to be fresh.
 GROUPS_AT_ONCE = 200

@@ -26,8 +26,8 @@ from ferry.errors import FerryError, count_of
 from ferry.ledger.reading import read_own_state, read_receipts
 from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
 from ferry.policy.naming import ledger_topic
-from ferry.translation.model import Translation
 from ferry.translation.offset_map import LogBounds, OffsetMap, merged, seeded_again
+from ferry.translation.translated import Translation
 
 Topics = Mapping[str, "TopicDescription"]
 

@@ -22,7 +22,7 @@ from ferry.syncs.group_decision import why_unsupported
 from ferry.syncs.group_placing import end_offsets
 from ferry.syncs.partition_translators import Route, Translator, find_route, read_translators
 from ferry.translation.commit_metadata import carried, may_count_offsets
-from ferry.translation.model import Inexact, TranslatedPosition
+from ferry.translation.translated import Inexact, TranslatedPosition
 
 NO_OFFSETS = "it has no offsets of topics that are copied"
 # Groups of consumers, groups that only commit, and streams groups (which MirrorCheckpointConnector leaves out).

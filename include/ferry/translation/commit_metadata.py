@@ -8,7 +8,7 @@ partition's time and, from version 2 on, times of processors (TopicPartitionMeta
 import binascii
 from dataclasses import replace
 
-from ferry.translation.model import Inexact, Translation
+from ferry.translation.translated import Inexact, Translation
 
 # Earlier versions of Ferry committed it where a group had none; Kafka Streams 2.8 does not start with it.
 EARLIER = "ferry:"

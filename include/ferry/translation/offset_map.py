@@ -20,8 +20,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind, covered
-from ferry.translation.model import Inexact, Translation
 from ferry.translation.run_index import Piece, RunIndex
+from ferry.translation.translated import Inexact, Translation
 from ferry.translation.unexplained import ExternalRecords, unexplained_ranges
 from ferry.wire.ranges import NO_END, Range, union
 

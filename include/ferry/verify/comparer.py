@@ -14,9 +14,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from ferry.verify.alignment import meeting, without_partner
+from ferry.verify.comparison import DifferenceKind, VerifyRange
 from ferry.verify.contents import Content
 from ferry.verify.log_side import Batch, LogSide
-from ferry.verify.model import DifferenceKind, VerifyRange
 from ferry.verify.request import DigestKind
 from ferry.verify.unmatched import KEPT, Mismatch, Unmatched
 from ferry.wire.batch import DELETE_HORIZON, HEADER_SIZE, LOG_APPEND_TIME, BatchHeader

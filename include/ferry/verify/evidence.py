@@ -13,7 +13,7 @@ from ferry.clusters.admin.cluster_admin import ClusterAdmin, Offsets
 from ferry.clusters.net.partitions import TopicPartition, grouped
 from ferry.config import Flow
 from ferry.copying.guard_reading import guarded
-from ferry.copying.plan import PartitionFacts, other_remote
+from ferry.copying.partition_plan import PartitionFacts, other_remote
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.errors import ArgumentError, LogChanged, PartitionUnavailable, PositionDisagrees, TargetRecreated
@@ -22,7 +22,7 @@ from ferry.ledger.receipts import Receipt
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.topic_ids import valid_receipts
 from ferry.verify import reasons
-from ferry.verify.model import NotCovered, PartitionEvidence
+from ferry.verify.comparison import NotCovered, PartitionEvidence
 from ferry.verify.request import VerifyRequest
 from ferry.wire.ranges import Ranges
 from ferry.wire.runs import DOWNSTREAM, end_of

@@ -17,11 +17,11 @@ from ferry.config import ClientRole, Flow
 from ferry.copying.buffer_limits import buffer_limits
 from ferry.errors import BatchTooLarge, FerryError, PartitionUnavailable, UnreadableBatch
 from ferry.verify.comparer import Comparer, Tally
+from ferry.verify.comparison import NotCovered, RangeResult, VerifyRange
 from ferry.verify.log_reader import LogMoved, LogReader
-from ferry.verify.model import NotCovered, RangeResult, VerifyRange
-from ferry.verify.plan import within_logs
-from ferry.verify.report import result_of
 from ferry.verify.results_topic import ResultWriter
+from ferry.verify.verify_plan import within_logs
+from ferry.verify.verify_report import result_of
 from ferry.wire.batch import MalformedBatch, OversizedBatch
 
 # One side waits for the other when it has so many bytes: enough to look ahead, and not too much for a worker.

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from ferry.clusters.net.partitions import grouped
 from ferry.errors import count_of
 from ferry.ledger.receipts import BY_START_POLICY, COPIES, Receipt, ReceiptKind, covered, declared_ends
-from ferry.verify.model import NotCovered, PartitionEvidence, Side
+from ferry.verify.comparison import NotCovered, PartitionEvidence, Side
 from ferry.verify.slices import SharedOffsets, Slice
 from ferry.wire.ranges import NO_END, Range, Ranges, outside, size, union, within
 from ferry.wire.runs import DOWNSTREAM, end_of, offsets_of

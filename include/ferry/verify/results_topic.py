@@ -24,9 +24,9 @@ from ferry.config import Flow
 from ferry.errors import FerryError, NewerFormat, UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
 from ferry.ledger.runs_topic import VERIFY_PREFIX
-from ferry.verify.model import RangeResult
-from ferry.verify.report import REPORT_VERSION, VerifyReport
-from ferry.wire.documents import number, read_as, read_document, text
+from ferry.verify.comparison import RangeResult
+from ferry.verify.verify_report import REPORT_VERSION, VerifyReport
+from ferry.wire.strict_json import number, read_as, read_document, text
 
 log = logging.getLogger(__name__)
 

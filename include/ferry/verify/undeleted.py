@@ -30,10 +30,10 @@ from ferry.errors import ArgumentError, FerryError, LogChanged, count_of
 from ferry.ledger.counters import ZERO
 from ferry.ledger.receipts import BY_OPERATOR, ReceiptKind, encode_receipt
 from ferry.ledger.topic_ids import id_of
+from ferry.verify.comparison import Difference, DifferenceKind, PartitionEvidence, RangeResult
 from ferry.verify.evidence import read_evidence
-from ferry.verify.model import Difference, DifferenceKind, PartitionEvidence, RangeResult
-from ferry.verify.report import COMPACTION, VerifyReport
 from ferry.verify.request import VerifyRequest
+from ferry.verify.verify_report import COMPACTION, VerifyReport
 from ferry.wire.ranges import Range, Ranges
 from ferry.wire.runs import DOWNSTREAM, OffsetRun, counterpart, once
 

@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ferry.verify.comparison import DifferenceKind
 from ferry.verify.contents import FIELDS, Content, digest, field_digests
-from ferry.verify.model import DifferenceKind
 from ferry.wire import varint
 
 # Records of one range that are kept: a remote topic with quite other records must not fill the memory.

@@ -12,14 +12,14 @@ from ferry.copying.committed import Committed
 from ferry.copying.progress import INTERVAL_SECONDS
 from ferry.errors import PartitionUnavailable, count_of
 from ferry.ledger.run_report import time_now
+from ferry.verify.comparison import RangeResult, VerifyRange
 from ferry.verify.evidence import read_evidence
-from ferry.verify.model import RangeResult, VerifyRange
-from ferry.verify.plan import plan_partition
 from ferry.verify.range_runner import CompareRanges
-from ferry.verify.report import VerifyReport, summed
 from ferry.verify.request import VerifyRequest
 from ferry.verify.results_topic import read_finished
 from ferry.verify.undeleted import verified_keys
+from ferry.verify.verify_plan import plan_partition
+from ferry.verify.verify_report import VerifyReport, summed
 
 # If a worker dies, another one compares its ranges; but a range that kills every worker must not do so forever.
 TRIES = 3

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ferry.wire.documents import number, read_document, text
+from ferry.wire.strict_json import number, read_document, text
 
 SOURCE_CONNECTOR = "MirrorSourceConnector"
 

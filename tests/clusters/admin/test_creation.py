@@ -28,7 +28,7 @@ from ferry.config.settings import WantedReplicas
 from ferry.copying.request import RunRequest
 from ferry.errors import ChangeRefused, ClusterUnreachable, ConfigError, TooFewBrokers
 from ferry.ledger.topics import ensure_internal_topics
-from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run_plan import plan_run
 
 pytestmark = pytest.mark.brokers
 

@@ -20,7 +20,7 @@ from ferry.doctor.cluster_facts import read_cluster_facts
 from ferry.doctor.flow_facts import read_flow_facts
 from ferry.errors import ConfigError
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run_plan import plan_run
 from ferry.sandbox.server_properties import new_cluster_id
 
 pytestmark = pytest.mark.brokers

@@ -23,7 +23,7 @@ from ferry.doctor.flow_facts import read_flow_facts
 from ferry.errors import ExitCode, TooFewBrokers
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.topics import ensure_internal_topics, own_topics
-from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run_plan import plan_run
 
 
 @pytest.fixture(scope="module")

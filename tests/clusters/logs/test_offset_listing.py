@@ -17,7 +17,7 @@ from ferry.clusters.logs.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import ClientRole, Flow
 from ferry.copying.request import RunRequest
-from ferry.pipeline.plan import plan_run
+from ferry.pipeline.run_plan import plan_run
 
 pytestmark = pytest.mark.brokers
 

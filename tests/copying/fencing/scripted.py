@@ -11,8 +11,8 @@ from tools.kafka import SandboxCluster
 from tools.kafka.topics import delete_topics
 
 from ferry.copying.lane import Lane
+from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask
 from ferry.copying.lane_runner import More, run_lanes
-from ferry.copying.model import CopyJob, LaneResult, LaneTask
 
 Between = Callable[[], object]
 

@@ -13,9 +13,9 @@ from tools.kafka import SandboxCluster, read_all
 
 from ferry.config import Flow
 from ferry.copying import lanes
+from ferry.copying.lane_attempts import LANE_ATTEMPTS
+from ferry.copying.lane_messages import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.lane_runner import InlineLaneRunner, More, run_lanes
-from ferry.copying.lanes_out import LANE_ATTEMPTS
-from ferry.copying.model import CopyJob, Failure, LaneResult, LaneTask
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
 

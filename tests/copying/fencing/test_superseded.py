@@ -18,7 +18,7 @@ from ferry.copying.fencing import FencedWriter
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, Superseded
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.report import assemble_report
+from ferry.pipeline.report_reading import assemble_report
 from ferry.pipeline.run import Run
 
 pytestmark = pytest.mark.brokers

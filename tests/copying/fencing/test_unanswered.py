@@ -21,8 +21,8 @@ from ferry.config import ClientRole, Cluster, load_config
 from ferry.copying import driver
 from ferry.copying.driver import LOOK_SECONDS, CopyDriver
 from ferry.copying.fencing import FencedWriter
+from ferry.copying.lane_messages import Failure, LaneResult, LaneTask
 from ferry.copying.lane_runner import InlineLaneRunner
-from ferry.copying.model import Failure, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
 from ferry.errors import ClusterUnreachable
 

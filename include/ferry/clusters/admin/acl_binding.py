@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass
 from enum import StrEnum
 
-from ferry.wire.documents import text
+from ferry.wire.strict_json import text
 
 
 class AclResource(StrEnum):

@@ -1,6 +1,6 @@
 """The managed services that Ferry knows, each limit with the address of the document that says so.
 
-Only what a document says is here. None of these services was there to be tried: a proxy plays them (tests/services).
+Only what a document says is here. None of these services was there to be tried: a proxy plays them (tests/drills/services).
 """
 
 from collections.abc import Iterable

@@ -1,0 +1,118 @@
+"""`ferry export-offsets`: MirrorMaker 2 goes on where Ferry stopped, from records that Ferry writes into MM2's offsets topic.
+
+They are the records that MM2's source connector would have written itself (ferry.wire.connect_offsets), so MM2 needs no other change. Ferry
+first takes the flow's lease: a run that is under way is superseded, and positions cannot move while they are read. MM2 must not run. Its
+offsets never move back.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.logs.internal_producer import append_records
+from ferry.config import Flow
+from ferry.copying.fencing import RunLease
+from ferry.copying.partition_plan import PartitionFacts, PlanRules, plan_partitions
+from ferry.copying.request import RunRequest
+from ferry.copying.snapshot import rules_of, take_snapshot
+from ferry.errors import ClusterUnreachable
+from ferry.ledger.reading import refuse_newer_state
+from ferry.ledger.run_report import Skipped
+from ferry.ledger.topics import ensure_internal_topics
+from ferry.migration import mm2_positions
+from ferry.wire.connect_offsets import SOURCE_CONNECTOR, SourcePartition, encode_source_key, encode_source_offset
+
+EXPORT_VERSION = 1
+
+LastOffsets = Mapping[SourcePartition, "int | None"]
+
+
+@dataclass(frozen=True)
+class OffsetExport:
+    """Offsets for MM2's offsets topic, and what is left out and why. `written`: Ferry has written them."""
+
+    flow: str
+    topic: str
+    offsets: tuple[tuple[SourcePartition, int], ...]
+    left_out: tuple[Skipped, ...] = ()
+    written: bool = False
+
+    @property
+    def records(self) -> tuple[tuple[bytes, bytes], ...]:
+        """Key and value of each, as Connect writes them."""
+        return tuple((encode_source_key(where), encode_source_offset(offset)) for where, offset in self.offsets)
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "version": EXPORT_VERSION,
+            "flow": self.flow,
+            "topic": self.topic,
+            "records": [{"key": key.decode(), "value": value.decode()} for key, value in self.records],
+            "left_out": [vars(skipped) for skipped in self.left_out],
+            "written": self.written,
+        }
+
+
+def plan_export(
+    facts: tuple[PartitionFacts, ...], rules: PlanRules, alias: str, connector: str, last: LastOffsets
+) -> tuple[tuple[tuple[SourcePartition, int], ...], tuple[Skipped, ...]]:
+    """Offsets to write, and what is left out (pure). An offset is that of the last copied record; -1: MM2 begins by its own policy."""
+    offsets, left_out = [], []
+    for plan in plan_partitions(facts, rules):
+        where = SourcePartition(connector, alias, plan.facts.topic, plan.facts.partition)
+        reason = _why_not(plan.position, plan.facts, last.get(where))
+        if plan.failure is not None:
+            reason = f"{plan.failure.error}: {plan.failure.problem}"
+        if reason:
+            left_out.append(Skipped(f"{where.topic}-{where.partition}", reason))
+        else:
+            offsets.append((where, plan.position - 1))
+    return tuple(offsets), tuple(left_out)
+
+
+def _why_not(position: int, facts: PartitionFacts, mm2: int | None) -> str:
+    if facts.head is None:
+        return "Ferry has not copied it: MirrorMaker 2 begins where it would without Ferry"
+    if mm2 is None or mm2 + 1 < position:
+        return ""
+    return "MirrorMaker 2 is there already" if mm2 + 1 == position else f"MirrorMaker 2 is at {mm2 + 1}, further than Ferry at {position}"
+
+
+def export_offsets(
+    flow: Flow, request: RunRequest, offsets_topic: str | None = None, connector: str | None = None, *, write: bool = False
+) -> OffsetExport:
+    """What MM2 needs to go on after Ferry; with `write`, Ferry writes it. ArgumentError, ReplicatorActive, ClusterUnreachable."""
+    topic = offsets_topic or mm2_positions.default_offsets_topic(flow)
+    if not write:
+        return _planned(flow, request, topic, connector, stable=False)
+    refuse_newer_state(flow)
+    mm2_positions.refuse_workers(flow)
+    with ClusterAdmin(flow.target) as target:
+        ensure_internal_topics(flow, target)
+    with RunLease(flow) as lease:
+        lease.take_lanes()
+        planned = _planned(flow, request, topic, connector, stable=True)
+        _write(flow, planned)
+    return replace(planned, written=True)
+
+
+def _planned(flow: Flow, request: RunRequest, topic: str, connector: str | None, *, stable: bool) -> OffsetExport:
+    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+        seen = take_snapshot(flow, request, source, target, stable=stable)
+    last: LastOffsets = mm2_positions.last_offsets(mm2_positions.read_connect_offsets(flow, topic)) if topic in seen.target_topics else {}
+    known = [where for where in last if where.cluster == flow.source.alias]
+    name = connector or (mm2_positions.choose_connector(known, flow.source.alias, topic, None) if known else SOURCE_CONNECTOR)
+    offsets, left_out = plan_export(seen.facts, rules_of(flow, request), flow.source.alias, name, last)
+    return OffsetExport(flow.name, topic, offsets, left_out)
+
+
+def _write(flow: Flow, planned: OffsetExport) -> None:
+    before = mm2_positions.read_connect_offsets(flow, planned.topic)
+    mm2_positions.refuse_active_mm2(flow, planned.topic, before.ends, {where for where, _ in planned.offsets})
+    append_records(flow.target, {planned.topic: planned.records})
+    found = mm2_positions.last_offsets(mm2_positions.read_connect_offsets(flow, planned.topic))
+    missing = [where for where, offset in planned.offsets if found.get(where) != (None if offset < 0 else offset)]
+    if missing:
+        named = ", ".join(f"{where.topic}-{where.partition}" for where in missing)
+        raise ClusterUnreachable(f"cluster {flow.target.alias}: {planned.topic} does not say what was written for {named}: is MM2 at work?")

@@ -1,0 +1,213 @@
+"""What the planner of a verify, its comparers and its report exchange. All classes are frozen and can be pickled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from ferry.errors import FerryError, PartitionError
+from ferry.ledger.receipts import Receipt
+from ferry.ledger.topic_ids import PartitionPair, of_source
+from ferry.verify.request import DigestKind
+from ferry.wire.ranges import Range, Ranges
+from ferry.wire.runs import OffsetRun, decode_runs
+from ferry.wire.strict_json import read_as
+
+
+class DifferenceKind(StrEnum):
+    """What is wrong with a record.
+
+    `displaced`: its order among the others is right, but the ledger names another offset for it. `undeleted`: the source has deleted its
+    key.
+    """
+
+    MISSING = "missing"
+    EXTRA = "extra"
+    ALTERED = "altered"
+    REORDERED = "reordered"
+    DISPLACED = "displaced"
+    UNDELETED = "undeleted"
+
+
+class Side(StrEnum):
+    SOURCE = "source"
+    TARGET = "target"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One record that differs. An offset is -1 if that side has no such record. `detail` is for people, and shows no contents but keys."""
+
+    topic: str
+    partition: int
+    remote_topic: str
+    upstream_offset: int
+    downstream_offset: int
+    kind: DifferenceKind
+    detail: str
+
+
+@dataclass(frozen=True)
+class NotCovered:
+    """Offsets `[start, end)` of one side of a partition that were not compared, and why."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    reason: str
+    side: Side = Side.SOURCE
+
+    def document(self) -> dict[str, Any]:
+        fields = {**vars(self), "side": self.side.value}
+        return {"from": fields.pop("start"), "until": fields.pop("end"), **fields}
+
+    @classmethod
+    def of_document(cls, found: Mapping[str, Any]) -> NotCovered:
+        """The inverse of `document`; errors as of read_as."""
+        return read_as(cls, found, names={"start": "from", "end": "until"})
+
+
+@dataclass(frozen=True)
+class PartitionEvidence(PartitionPair):
+    """What is known about one source partition and its remote partition, when a verify is planned.
+
+    `target_end` and `source_end`: last stable offsets; evidence.py says in which order they are read.
+    `receipts`: those with today's remote topic id, also of a source topic that was recreated since. `position`: the next upstream offset to
+    copy (-1: nothing was copied). `excluded`: upstream offsets that the flow in the other direction wrote. `local`: applications may
+    produce to the remote topic, because topics keep their names. `exactly_once`: whether the last run copied so. `since`, `until`: upstream
+    bounds of the request.
+    """
+
+    source_start: int
+    source_end: int
+    target_start: int
+    target_end: int
+    receipts: tuple[Receipt, ...] = ()
+    position: int = -1
+    excluded: Ranges = ()
+    local: bool = False
+    exactly_once: bool = True
+    since: int | None = None
+    until: int | None = None
+
+    @property
+    def own(self) -> list[Receipt]:
+        """The receipts of today's source topic."""
+        return of_source(self.receipts, self.topic_ids.source)
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether the request is about a part of the partition only."""
+        return self.since is not None or self.until is not None
+
+    @property
+    def wanted(self) -> tuple[int, int]:
+        """The requested upstream offsets that the source still has."""
+        start = self.source_start if self.since is None else max(self.source_start, self.since)
+        return start, max(start, self.source_end if self.until is None else min(self.source_end, self.until))
+
+
+@dataclass(frozen=True)
+class VerifyRange(PartitionPair):
+    """A part of one partition that one worker compares.
+
+    `upstream` and `downstream` are what is read of the two logs. `coded_runs` (ferry.wire.runs) say which record became which.
+    `claimed`: upstream offsets of which every committed record must be on the target: those of the runs and between them.
+    `tolerated`: downstream offsets outside of runs that may hold records (of others, or copies that cannot be compared).
+    `content` False: a message handler changed the records, so only their presence counts.
+    `weight`: the approximate bytes on one side. `digest`: what its digest covers.
+    """
+
+    remote_topic_id: UUID
+    upstream: Range
+    downstream: Range
+    coded_runs: bytes
+    claimed: Ranges
+    tolerated: Ranges = ()
+    content: bool = True
+    weight: int = 0
+    digest: DigestKind = DigestKind.STORED
+
+    @property
+    def runs(self) -> tuple[OffsetRun, ...]:
+        """The runs, decoded: increasing on both sides."""
+        return decode_runs(self.coded_runs)
+
+    @property
+    def identity(self) -> str:
+        """Identifies the range over all tries of a verify."""
+        # With names, because clusters older than 2.8 have no topic ids.
+        names = [self.topic, self.remote_topic]
+        parts = [*names, *self.topic_ids, self.partition, self.upstream, self.downstream, self.coded_runs.hex()]
+        parts += [self.claimed, self.tolerated, self.content, self.digest]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class VerifiedRange:
+    """Offsets `[from, until)` of both logs that were compared as one range, and what stands for their contents.
+
+    `upstream_parts`, `downstream_parts`: how many parts of these offsets were compared: 1 unless offsets between them are left out (not
+    covered, or explained by another receipt). `records`: pairs that were compared. `differences`: how many there are. Digests: see
+    ferry.verify.digests; that of the target is empty for `stored`, where its bytes were compared instead.
+    """
+
+    topic: str
+    partition: int
+    remote_topic: str
+    upstream: Range
+    downstream: Range
+    upstream_parts: int
+    downstream_parts: int
+    records: int
+    differences: int
+    digest: DigestKind
+    source_digest: str
+    target_digest: str = ""
+
+
+@dataclass(frozen=True)
+class RangeResult:
+    """What became of one range.
+
+    `records`: pairs that were compared. `bytes`: of the source's record batches, as stored. `counts`: differences by kind, all of them;
+    `differences`: the first ones. `only_target`: records that compaction has removed from the source. `verified`: what was compared; None
+    when that was nothing. `problem`: error class and text when the range could not be read.
+    """
+
+    key: str
+    topic: str
+    partition: int
+    records: int = 0
+    bytes: int = 0
+    bytes_as_stored: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    differences: tuple[Difference, ...] = ()
+    not_covered: tuple[NotCovered, ...] = ()
+    verified: VerifiedRange | None = None
+    problem: tuple[str, str] | None = None
+    cpu_seconds: float = 0.0
+    only_target: int = 0
+
+    @classmethod
+    def of_problem(cls, key: str, pair: PartitionPair, problem: FerryError) -> RangeResult:
+        """Of a range that could not be read."""
+        text = problem.problem if isinstance(problem, PartitionError) else str(problem)
+        return cls(key, *pair.key, problem=(type(problem).__name__, text))
+
+    def document(self) -> dict[str, Any]:
+        """As JSON, without the problem, because another try compares such a range again, and without the CPU time, which is of this try."""
+        fields = asdict(self)
+        del fields["problem"], fields["cpu_seconds"]
+        return {**fields, "not_covered": [entry.document() for entry in self.not_covered]}
+
+    @classmethod
+    def of_document(cls, found: Mapping[str, Any]) -> RangeResult:
+        """The inverse of `document`; errors as of read_as."""
+        return read_as(cls, found, optional=("problem", "cpu_seconds"))
