@@ -111,7 +111,7 @@ class Bench:
         self.driver._looked = self.driver._refreshed = self.clock.now
         patch(driver, "time", self.clock)
         patch(fenced_plans, "take_snapshot", self._snapshot)
-        patch(fenced_plans, "ClusterAdmin", nullcontext)
+        patch(fenced_plans, "open_flow", nullcontext)
 
     def _snapshot(self, *_: object, concerns: Callable[[str, int], bool] = lambda *_: True, **__: object) -> Any:
         if self.problem:

@@ -6,6 +6,7 @@ import getpass
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import Signature, signature
@@ -24,6 +25,7 @@ from ferry.recovery.options import QUIET_SECONDS, Tail, check_quiet
 if TYPE_CHECKING:
     from ferry.config import Flow
     from ferry.copying.request import RunRequest
+    from ferry.ledger.open_flow import OpenFlow
     from ferry.ledger.run_report import RunReport
     from ferry.recovery.options import RecoveryOptions
     from ferry.recovery.recovery_report import Confirmation, RecoveryPlan, RecoveryReport
@@ -58,8 +60,10 @@ class Call:
     report: Annotated[Path | None, typer.Option(help="Also write the JSON document to this file.")] = None
     as_json: AsJson = False
 
-    def begin(self) -> tuple[RecoveryOptions, Flow, Flow | None]:
-        """Check the options, and load the flow and the one in the other direction. ArgumentError. With --abandon the command ends here."""
+    @contextmanager
+    def begin(self) -> Iterator[tuple[RecoveryOptions, OpenFlow, OpenFlow | None]]:
+        """Check the options, and open the flow and the one in the other direction. ArgumentError. With --abandon the command ends here."""
+        from ferry.ledger.open_flow import open_flow
         from ferry.recovery.options import Mode, RecoveryOptions
         from ferry.recovery.reverse import find_reverse
 
@@ -72,9 +76,11 @@ class Call:
         check_report_file(self.report)
         loaded = load(self.config)
         flow = loaded.flow(self.flow)
-        if self.abandon:
-            _give_up(flow, options)
-        return options, flow, find_reverse(loaded, flow)
+        with open_flow(flow) as opened:
+            if self.abandon:
+                _give_up(opened, options)
+            reverse = find_reverse(loaded, flow)
+            yield options, opened, opened.back(reverse) if reverse else None
 
     def copy(self, flow: Flow, request: RunRequest) -> RunReport:
         """The report of one copy without syncs."""
@@ -143,11 +149,11 @@ def failover(
     """Move all groups to the target. Each continues with the record that it would have read next. Works also without the source."""
     from ferry.recovery import failover as steps
 
-    options, settings, reverse = call.begin()
-    checked = steps.check_failover(settings, options, without_source=without_source)
-    plan = steps.plan_failover(settings, reverse, steps.last_copy(settings, checked, call.copy if last_copy else None))
-    confirmed = call.confirm(plan)
-    call.end(steps.carry_out_failover(settings, reverse, plan, confirmed))
+    with call.begin() as (options, flow, reverse):
+        checked = steps.check_failover(flow, reverse, options, without_source=without_source)
+        plan = steps.plan_failover(flow, reverse, steps.last_copy(flow, checked, call.copy if last_copy else None))
+        confirmed = call.confirm(plan)
+        call.end(steps.carry_out_failover(flow, reverse, plan, confirmed))
 
 
 @with_options_of_call
@@ -166,23 +172,23 @@ def failback(
     from ferry.recovery import switch_over as planned_move
 
     check_quiet(quiet)
-    options, settings, reverse = call.begin()
-    switch = planned_move.failback(settings, reverse)
-    call.end_if_done(switch, options)
-    checked = planned_move.check_switch_over(switch, options, rebuilt=rebuilt)
-    what = "copied to the target first" if tail is Tail.COPY else "left where they are, as --tail leave says"
-    never_copied = [
-        f"{entry.topic}-{entry.partition} {offsets_of(entry.start, entry.end)}: records of {settings.source.alias} that were never copied: "
-        f"{entry.reason or what}"
-        for entry in planned_move.tail(settings, options)
-    ]
-    checked = replace(checked, notices=(*checked.notices, *never_copied))
-    if options.writes:
-        for text in planned_move.settle_start(switch, options):
-            notice(text)
-        if tail is Tail.COPY:
-            notice(planned_move.copy_ahead(settings, options, call.copy, "tail"))
-    _move(switch, options, checked, call, quiet, compare=compare)
+    with call.begin() as (options, flow, reverse):
+        switch = planned_move.failback(flow, reverse)
+        call.end_if_done(switch, options)
+        checked = planned_move.check_switch_over(switch, options, rebuilt=rebuilt)
+        what = "copied to the target first" if tail is Tail.COPY else "left where they are, as --tail leave says"
+        never_copied = [
+            f"{entry.topic}-{entry.partition} {offsets_of(entry.start, entry.end)}: records of {flow.source.alias} that were never copied: "
+            f"{entry.reason or what}"
+            for entry in planned_move.tail(flow, options)
+        ]
+        checked = replace(checked, notices=(*checked.notices, *never_copied))
+        if options.writes:
+            for text in planned_move.settle_start(switch, options):
+                notice(text)
+            if tail is Tail.COPY:
+                notice(planned_move.copy_ahead(flow, options, call.copy, "tail"))
+        _move(switch, options, checked, call, quiet, compare=compare)
 
 
 @with_options_of_call
@@ -191,10 +197,10 @@ def cutover(call: Call, compare: Compare = True, quiet: Quiet = QUIET_SECONDS) -
     from ferry.recovery import switch_over as planned_move
 
     check_quiet(quiet)
-    options, settings, reverse = call.begin()
-    switch = planned_move.cutover(settings, reverse)
-    call.end_if_done(switch, options)
-    _move(switch, options, planned_move.check_switch_over(switch, options), call, quiet, compare=compare)
+    with call.begin() as (options, flow, reverse):
+        switch = planned_move.cutover(flow, reverse)
+        call.end_if_done(switch, options)
+        _move(switch, options, planned_move.check_switch_over(switch, options), call, quiet, compare=compare)
 
 
 def _move(switch: SwitchOver, options: RecoveryOptions, checked: RecoveryPlan, call: Call, quiet: float, *, compare: bool) -> None:
@@ -229,7 +235,7 @@ def ask(question: str, *, yes: bool) -> str:
     return who
 
 
-def _give_up(flow: Flow, options: RecoveryOptions) -> NoReturn:
+def _give_up(flow: OpenFlow, options: RecoveryOptions) -> NoReturn:
     from ferry.ledger.recovery_record import Event
     from ferry.recovery.keeper import abandon
 
@@ -237,7 +243,7 @@ def _give_up(flow: Flow, options: RecoveryOptions) -> NoReturn:
         raise ArgumentError("--abandon goes with neither --dry-run nor --rehearse")
     events = {"failover": Event.FAILOVER_ABANDONED, "failback": Event.FAILBACK_ABANDONED, "cutover": Event.CUTOVER_ABANDONED}
     stage = abandon(flow, events[options.command])
-    show([f"{flow.name} is {stage} again; no group was written"])
+    show([f"{flow.flow.name} is {stage} again; no group was written"])
     raise typer.Exit(ExitCode.DONE)
 
 

@@ -36,9 +36,9 @@ from ferry.copying.snapshot import FlowSnapshot
 from ferry.copying.upkeep import UpkeepBeside, ask_held_ever, keep_up
 from ferry.copying.weights import bytes_an_offset, without_size
 from ferry.errors import ClusterUnreachable, FerryError, NoExecutors, PartitionUnavailable, RetryRule, Superseded, count_of
+from ferry.ledger.open_flow import open_flow
 from ferry.ledger.runs_topic import RunOpened
 from ferry.ledger.state import Claim, encode_state
-from ferry.syncs.context import SyncContext
 from ferry.syncs.topics import sync_topics
 
 # Ferry waits so long before it takes lost lanes back, and twice as long each time that they are lost again without a commit.
@@ -295,7 +295,8 @@ class CopyDriver:
 
     def _new_lane(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut, *, refresh: bool) -> list[LaneTask]:
         if refresh and not self._request.topics:
-            sync_topics(SyncContext(self._flow, dry_run=False))
+            with open_flow(self._flow) as opened:
+                sync_topics(opened)
         left = set(self._assignment.left)
 
         def has_none(topic: str, partition: int) -> bool:
