@@ -18,6 +18,8 @@ from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.missing import Missing
+from ferry.monitoring.verdict import verdict_of
+from ferry.page.flow_reading import LOSSES_NAMED, MISSING_NAMED, OPEN_NAMED, STOPPED_NAMED, _cut
 from ferry.page.overview import SORTS, overview_from, page_of_topics
 
 pytestmark = pytest.mark.unit
@@ -100,3 +102,16 @@ def test_an_overview_travels_as_json(partitions: list[PartitionStatus]) -> None:
     assert found.totals["lag_records"] == sum(entry.lag_records for entry in partitions if entry.topic != "a")
     assert (found.totals["topics"], found.totals["partitions"]) == (len(found.by_topic), len(partitions))
     assert {entry.topic: entry.losses for entry in found.topics} == {name: 2 if name == "a" else 0 for name in found.by_topic}
+
+
+def test_the_totals_count_also_what_was_cut() -> None:
+    losses = tuple(LossReport("a", 0, start, start + 2, "dropped") for start in range(LOSSES_NAMED + 3))
+    stopped = tuple(PartitionFailure("a", number, "NotAuthorized", "hidden") for number in range(STOPPED_NAMED + 5))
+    (held,) = HEALTH.last_stable_lags
+    lags = (replace(held, overdue=False),) * OPEN_NAMED + (held,)
+    whole = FlowHealth("A->B", (row("a"),), lags, losses=losses, stopped=stopped, missing=(GAP,) * (MISSING_NAMED + 1))
+    found = _cut(whole)
+    assert (found.losses_total, found.lost_records) == (len(losses), 2 * len(losses))
+    assert (len(found.losses), len(found.stopped), found.stopped_cut, len(found.missing)) == (LOSSES_NAMED, STOPPED_NAMED, 5, MISSING_NAMED)
+    assert (len(found.last_stable_lags), found.held) == (OPEN_NAMED, (held,)), "what has been open for too long comes first"
+    assert verdict_of(found, 0.0).reasons[:2] == verdict_of(whole, 0.0).reasons[:2]
