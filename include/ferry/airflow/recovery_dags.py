@@ -17,8 +17,8 @@ from ferry.config import Flow
 
 PLAN = "{{ ti.xcom_pull(task_ids='plan_groups')['body'] }}"
 RETRY_SECONDS = 10
-# Airflow 3.3 starts a new process when a person has answered. If its scheduler sees the end of the process that asked only then, it takes
-# the task for killed (SchedulerJobRunner.process_executor_events), and asks again.
+# Airflow 3.3 starts a new process when a person has answered. If its scheduler sees only then that the process that asked has ended, it
+# takes the task for killed (SchedulerJobRunner.process_executor_events), and asks again.
 ASKING: dict[str, Any] = {"retries": 10, "max_retry_delay": timedelta(seconds=RETRY_SECONDS)}
 
 
@@ -90,7 +90,7 @@ def _planned_move(flow: Flow, reference: FlowReference, options: DagOptions, com
         confirm_stopped = ApprovalOperator(
             task_id="confirm_stopped",
             subject=f"{movement}: have all producers on {origin}, and all consumers of the groups there, been stopped?",
-            # Whoever rejects ends it: by its trigger rule plan_groups would go on behind tasks that were skipped.
+            # A person who rejects ends the run: otherwise plan_groups would go on after skipped tasks, by its trigger rule.
             ignore_downstream_trigger_rules=True,
             **ASKING,
         )

@@ -10,12 +10,12 @@ from ferry.clusters.net.connections import ClusterConnection, RequestLost, Reque
 from ferry.clusters.net.error_policy import DESCRIBE_LOG_DIRS, Action
 from ferry.clusters.net.partitions import TopicPartition, grouped, partitions_of
 
-# A broker that hangs must not hold up what asks: nobody needs its answer. Its connection stays open, because others may use it.
+# A broker that hangs must not delay the caller, which can do without the answer. Its connection stays open, because others may use it.
 ANSWER_SECONDS = 3.0
 
 
 async def log_sizes(connection: ClusterConnection, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-    """The size at the leader, without partitions whose leader does not tell it, for example because the user may not ask."""
+    """The size at the leader, without partitions whose leader does not give it, for example because the user may not ask."""
     topic, leaders = DescribeLogDirsRequest.DescribableLogDirTopic, connection.leaders
     with suppress(RequestNotSent, RequestLost):
         await leaders.known({key.topic for key in partitions})
