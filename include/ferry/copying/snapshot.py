@@ -23,7 +23,7 @@ from ferry.config.keys import nearest_name
 from ferry.copying.guard_reading import guarded
 from ferry.copying.partition_plan import PartitionFacts, PlanRules
 from ferry.copying.request import RunRequest, epoch_milliseconds
-from ferry.copying.reroute_topics import rerouted_topics
+from ferry.copying.rerouting import rerouted_topics
 from ferry.copying.truncation import Truncation, is_believed, truncation_of
 from ferry.errors import ArgumentError, ConfigError, NotAuthorized, PartitionUnavailable
 from ferry.ledger.reading import ask_own_state, read_claims, read_coverage, read_receipts, read_state
