@@ -13,10 +13,9 @@ from typing import Any
 
 from ferry.clusters.admin.cluster_admin import require_contact
 from ferry.clusters.groups.coordination import COORDINATION_SECONDS, ProducerIdentity
-from ferry.clusters.logs.log_sizes import log_sizes
 from ferry.clusters.net.client_cache import kept_clients
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.clusters.net.shared_connection import ask_cluster, connected
+from ferry.clusters.net.shared_connection import connected
 from ferry.config import ClientRole, Flow
 from ferry.copying.attempt_records import TryRecords
 from ferry.copying.committed import Committed
@@ -29,12 +28,12 @@ from ferry.copying.lane_runner import LaneRunner
 from ferry.copying.lanes import number_of_lanes
 from ferry.copying.last_stable_lag import hanging
 from ferry.copying.partition_plan import PartitionPlan
+from ferry.copying.partition_weights import read_bytes_an_offset
 from ferry.copying.progress import ProgressObserver, beside, named_when_slow
 from ferry.copying.request import RunRequest
 from ferry.copying.run_liveness import FOLLOW_LOOK_SECONDS
 from ferry.copying.snapshot import FlowSnapshot
 from ferry.copying.upkeep import UpkeepBeside, ask_held_ever, keep_up
-from ferry.copying.weights import bytes_an_offset, without_size
 from ferry.errors import ClusterUnreachable, FerryError, NoExecutors, PartitionUnavailable, RetryRule, Superseded, count_of
 from ferry.ledger.runs_topic import RunOpened
 from ferry.ledger.state import Claim, encode_state
@@ -359,11 +358,7 @@ class CopyDriver:
     ) -> list[LaneTask]:
         """`lane`: of the partitions that have none (None: spread them over all lanes)."""
         at_work = [plan for plan in plans if self._has_lane(plan) and plan.facts.remote_topic_id is not None]
-        asked = without_size(at_work)
-        sizes: Mapping[TopicPartition, int] = {}
-        with suppress(FerryError):  # they only balance the lanes
-            sizes = ask_cluster(self._flow.source, log_sizes, asked) if asked else sizes
-        each = bytes_an_offset(at_work, sizes)
+        each = read_bytes_an_offset(self._flow.source, at_work)
         flushed = not self._flow.exactly_once
         parts = [partition_task(plan, each[plan.facts.key], follows=self._follows, flushed=flushed) for plan in at_work]
         return self._assignment.tasks(parts, held, lane)
