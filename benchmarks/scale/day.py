@@ -20,7 +20,7 @@ from tools.kafka import SandboxCluster
 from benchmarks.scale.steps import disk_bytes
 from benchmarks.scale.year import flow_with_topics, wait_for_compaction
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.copying.growing import grown
+from ferry.copying.joined_receipts import grown
 from ferry.ledger.counters import Counters
 from ferry.ledger.open_flow import open_flow
 from ferry.ledger.reading import read_receipts

@@ -56,7 +56,7 @@ def ask_syncs_done(flow: Flow) -> Asked[Mapping[str, SyncDone]]:
 
 
 def read_syncs_done(flow: Flow) -> Mapping[str, SyncDone]:
-    """As `ask_syncs_done`."""
+    """When each sync of the flow was last done. Errors and open transactions as in `ask_syncs_done`."""
     with kept_clients():
         return ask_syncs_done(flow).answer()
 

@@ -153,7 +153,7 @@ def ended(record: RecoveryRecord, event: Event, step: str, now: int) -> Recovery
 
 
 def has_ended(record: RecoveryRecord, event: Event, step: str = DONE) -> bool:
-    """Whether the newest thing that happened is `event`, the end of a movement (pure)."""
+    """Whether the newest event is `event`, the end of a movement (pure)."""
     behind = {stage for (_, known), stage in TRANSITIONS.items() if known is event}
     return record.step == step and stage_of(record) in behind
 
