@@ -13,6 +13,7 @@ from ferry.ledger.open_flow import open_flow
 from ferry.ledger.state import FlowState
 from ferry.ledger.sync_outcome import SyncOutcome
 from ferry.migration import seeding
+from ferry.monitoring import status
 from ferry.pipeline import report_reading, run_plan, syncs
 from ferry.pipeline.run import open_run
 from ferry.recovery import not_copied
@@ -49,6 +50,7 @@ plan_run = _opening(run_plan.plan_run)
 read_recovery = _opening(recovery_record.read_recovery)
 seed = _opening(seeding.seed)
 source_ends = _opening(not_copied.source_ends)
+status_after_run = _opening(status.status_after_run)
 sync_acls = _opening(acls.sync_acls)
 sync_checkpoints = _opening(checkpoints.sync_checkpoints)
 sync_configs = _opening(configs.sync_configs)

@@ -46,7 +46,7 @@ def test_what_the_newer_run_does_is_skipped(monkeypatch: pytest.MonkeyPatch, ste
     monkeypatch.setattr(steps, "get_current_context", dict)
     monkeypatch.setattr(steps, "request_of", lambda *_: None)
     monkeypatch.setattr(steps, "flow_for_running", lambda _: SimpleNamespace())
-    monkeypatch.setattr(steps, "Run", TakenOver)
+    monkeypatch.setattr(steps, "open_run", TakenOver)
     flow = FlowReference(Path("mm2.properties"), "A->B")
     with pytest.raises(AirflowException if why is None else AirflowSkipException, match=why or "it measures"):
         steps.sync(flow, "groups", planned) if step == "sync" else steps.check_limits(flow, planned)
@@ -75,6 +75,8 @@ def test_the_last_line_of_a_copy_says_what_was_copied_what_failed_and_what_is_le
     """It does not wait for a cluster for which the job has just waited in vain."""
 
     class Played:
+        opened = None
+
         def __init__(self, *_: object) -> None: ...
 
         def __enter__(self) -> Played:
@@ -98,7 +100,7 @@ def test_the_last_line_of_a_copy_says_what_was_copied_what_failed_and_what_is_le
     monkeypatch.setattr(FerrySparkOperator, "execute", copies)
     monkeypatch.setattr(steps, "request_of", lambda *_: None)
     monkeypatch.setattr(steps, "flow_for_running", lambda _: SimpleNamespace())
-    monkeypatch.setattr(steps, "Run", Played)
+    monkeypatch.setattr(steps, "open_run", Played)
     monkeypatch.setattr(steps, "status_after_run", lambda *_: SimpleNamespace(lag=SimpleNamespace(records=1_234)))
     task = CopyRecordsOperator(
         task_id="copy_records", flow=FlowReference(Path("mm2.properties"), "A->B"), conn_id="spark_default", planned={}

@@ -66,7 +66,13 @@ def config(
 ) -> Path:
     """A flow in both directions, one of whose groups is behind its copies."""
     topic = topic_factory(source_cluster, partitions=2)
-    path = config_file("B->A.enabled = true", f"topics = {topic}", f"groups = {topic}", "emit.heartbeats.enabled = false")
+    path = config_file(
+        "B->A.enabled = true",
+        f"topics = {topic}",
+        f"groups = {topic}",
+        "emit.heartbeats.enabled = false",
+        "sync.group.offsets.enabled = true",
+    )
     produce(source_cluster, topic, [(number % 2, None, b"v") for number in range(20)])
     run_flow(load_config(path).flows[0])
     commit(source_cluster, topic, topic, {0: 3, 1: 4})
@@ -80,3 +86,17 @@ def test_a_dry_failover(config: Path, opened: Opened) -> None:
     once = Counter({flow.source.alias: 1, flow.target.alias: 1})
     assert (opened.admins, opened.connections) == (once, once)
     assert opened.states == Counter({flow.state_topic: 1, flow.opposite().state_topic: 1})
+
+
+def test_a_run_with_nothing_to_copy(config: Path, opened: Opened) -> None:
+    """The state is read for the plan, for when its syncs were done, and before groups are written, each time as of then."""
+    flow = load_config(config).flows[0]
+    command = ("run", config, "--flow", flow.name, "--master", "inline")
+    assert ferry(*command).returncode == 0  # its syncs are due
+    for found in (opened.admins, opened.connections, opened.states):
+        found.clear()
+    done = ferry(*command)
+    assert done.returncode == 0, done.stderr
+    once = Counter({flow.source.alias: 1, flow.target.alias: 1})
+    assert (opened.admins, opened.connections) == (once, once)
+    assert opened.states == Counter({flow.state_topic: 3})

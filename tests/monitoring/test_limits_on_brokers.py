@@ -10,13 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.opened import status_after_run
 from tools.kafka import SandboxCluster
 
 from ferry.config import load_config
 from ferry.errors import ExitCode
 from ferry.ledger.run_summary import RunLag
 from ferry.monitoring.runs_reading import read_runs
-from ferry.monitoring.status import flow_status, status_after_run
+from ferry.monitoring.status import flow_status
 from ferry.pipeline.report_reading import keep_lag
 
 pytestmark = pytest.mark.brokers

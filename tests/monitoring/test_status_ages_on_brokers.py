@@ -16,6 +16,7 @@ from tests.waiting import NEVER_SECONDS
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.net.partitions import TopicPartition
+from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Flow, load_config
 from ferry.config.flow import flow_command
 from ferry.copying.request import RunRequest
@@ -49,9 +50,8 @@ def test_only_a_record_with_a_time_has_an_age(
 
     monkeypatch.setattr(status, "READ_SECONDS", NEVER_SECONDS)  # what waits for records that never come takes that long
     began = time.monotonic()
-    ages = status.first_ages(
-        load_config(config_file(f"A->B.topics = {topic}")).flows[0], {TopicPartition(topic, number): 0 for number in range(4)}
-    )
+    with OpenCluster(load_config(config_file(f"A->B.topics = {topic}")).flows[0].source) as source:
+        ages = status.first_ages(source, {TopicPartition(topic, number): 0 for number in range(4)})
     assert time.monotonic() - began < NEVER_SECONDS
     assert 3_600 <= ages[TopicPartition(topic, 0)] < 3_700
     assert [ages[TopicPartition(topic, number)] for number in (1, 2, 3)] == [-1.0, 0.0, -1.0]

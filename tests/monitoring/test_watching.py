@@ -132,7 +132,8 @@ def hung(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Ends the looks at the flow `dead`."""
     ended = threading.Event()
 
-    def status(flow: Any) -> FlowHealth:
+    def status(opened: Any) -> FlowHealth:
+        flow = getattr(opened, "flow", opened)
         if flow.name == "broken":
             raise RuntimeError("a defect")
         if flow.name == "dead":
@@ -145,7 +146,7 @@ def hung(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
 
 def flows(*names: str) -> Any:
-    return tuple(SimpleNamespace(name=name) for name in names)
+    return tuple(SimpleNamespace(name=name, source=None, target=None) for name in names)
 
 
 def test_a_flow_does_not_wait_for_another(hung: threading.Event) -> None:
@@ -162,7 +163,7 @@ def test_a_flow_does_not_wait_for_another(hung: threading.Event) -> None:
 def test_a_missed_run_is_told_between_two_whole_looks_too(monkeypatch: pytest.MonkeyPatch) -> None:
     missed = BrokenLimit(DEADLINE_SECONDS, "", 7_200.0, 60.0)
     monkeypatch.setattr(watching, "flow_status", lambda flow: FlowHealth(flow.name, (), broken=(missed,)))
-    monkeypatch.setattr(watching, "status_after_run", lambda flow: FlowHealth(flow.name, ()))
+    monkeypatch.setattr(watching, "status_after_run", lambda opened: FlowHealth(opened.flow.name, ()))
     watcher = watching.FlowWatcher(flows("A->B")[0])
     assert [watcher.look().health for _ in range(2)] == ["lagging", "lagging"]
 

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
-from tests.opened import explain_group, sync_groups, translated_groups
+from tests.opened import explain_group, sync_groups
 from tests.waiting import NEVER_SECONDS
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
@@ -21,6 +21,7 @@ from ferry.clusters.groups.consumer_groups import ConsumerGroups
 from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
+from ferry.syncs import group_offsets
 from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups
 from ferry.translation.translated import Inexact, TranslatedPosition, Translation
 
@@ -40,7 +41,7 @@ def translate(monkeypatch: pytest.MonkeyPatch) -> Translate:
     def give(positions: Mapping[str, list[TranslatedPosition]], *left_out: GroupLeftOut) -> None:
         flat = tuple(entry for group in sorted(positions) for entry in positions[group])
         found = TranslatedGroups(tuple(sorted(positions)), flat, left_out)
-        monkeypatch.setattr(translated_groups, "translated_groups", lambda _: found)
+        monkeypatch.setattr(group_offsets, "translated_groups", lambda _: found)
 
     return give
 

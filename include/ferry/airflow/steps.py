@@ -147,7 +147,7 @@ def say_sum(flow: FlowReference, context: Mapping[str, Any]) -> None:
         settings = flow_for_running(flow)
         with open_run(settings, request_of(flow, context)) as run:
             found = run.report(idle=False)
-            left = status_after_run(settings, found).lag.records if found.problems() else 0
+            left = status_after_run(run.opened, found).lag.records if found.problems() else 0
         say(sum_line(found) + (f"; {count_of(left, 'record')} left" if left else ""))
     except FerryError as problem:
         say(f"what was copied cannot be read: {problem.named}")
@@ -191,7 +191,7 @@ def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict
             if run.taken_over() == "":
                 raise AirflowSkipException("a command has taken the flow over")
             report = run.report(idle=False) if planned["needs_copy"] else None
-        status = status_after_run(settings, report)
+            status = status_after_run(run.opened, report)
         if trouble := keep_lag(settings, request.run_id, status.lag.of_run):
             say(trouble)
         emit(status_measurements(status, settings.source.alias, settings.target.alias))

@@ -202,7 +202,7 @@ def _look_back(run: Run, outcome: RunReport, measured: list[Measurement], *, jud
     aliases = flow.source.alias, flow.target.alias
     measured += run_measurements(outcome, *aliases)
     try:
-        status = status_after_run(flow, outcome, run.plan if run.lag_is_as_planned else None)
+        status = status_after_run(run.opened, outcome, run.plan if run.lag_is_as_planned else None)
         lag = status.lag.of_run
         measured += status_measurements(status, *aliases)
         notice(verdict_of(status, time()).after_run)

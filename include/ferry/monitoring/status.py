@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.describe import ConfigValue
-from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.net.client_cache import kept_clients
+from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.clusters.net.shared_connection import first_contact
+from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Flow
 from ferry.config.settings import DEADLINE_SECONDS
 from ferry.copying.last_stable_lag import last_stable_lags
@@ -23,7 +23,7 @@ from ferry.copying.run_liveness import RunProof
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, PositionDisagrees, SourceTruncated, TargetTooNarrow
 from ferry.ledger.losses import read_losses, unacknowledged
-from ferry.ledger.open_flow import open_flow
+from ferry.ledger.open_flow import OpenFlow, open_flow
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.recovery_record import Stage
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped, loss_report
@@ -51,17 +51,18 @@ READ_SECONDS = 15.0
 
 def flow_status(flow: Flow) -> FlowHealth:
     """The status by both clusters, by the ledger and by the runs topic. A missed schedule counts as a broken limit."""
-    with kept_clients():
+    with open_flow(flow) as opened:
         first_contact(flow.source, flow.target)
-        return _whole_status(flow)
+        return _whole_status(opened)
 
 
-def _whole_status(flow: Flow) -> FlowHealth:
+def _whole_status(opened: OpenFlow) -> FlowHealth:
+    flow = opened.flow
     recent = read_recent(flow)
-    opened = recent.following
-    follows = None if opened is None else {"run_id": opened.run_id, "since": opened.started, "until": opened.follow_until}
-    proof = None if opened is None else RunProof(flow)
-    status, _, _ = read_flow(flow)
+    run = recent.following
+    follows = None if run is None else {"run_id": run.run_id, "since": run.started, "until": run.follow_until}
+    proof = None if run is None else RunProof(flow)
+    status, _, _ = read_flow(opened)
     if proof is not None and not proof.comes():
         recent, status = recent.without_proof(), replace(status, gone=follows)
     else:
@@ -99,42 +100,42 @@ def overdue_run(flow: Flow, last_ended: int) -> BrokenLimit | None:
     return BrokenLimit(DEADLINE_SECONDS, "", round((moment - due).total_seconds(), 3), deadline)
 
 
-def read_flow(flow: Flow) -> tuple[FlowHealth, FlowSnapshot, tuple[Receipt, ...]]:
+def read_flow(opened: OpenFlow) -> tuple[FlowHealth, FlowSnapshot, tuple[Receipt, ...]]:
     """The status without the runs, with what it was made from: the snapshot, and every loss in the ledger."""
-    seen, status = _seen(flow, for_a_run=False)
+    flow = opened.flow
+    seen, status = _seen(opened, for_a_run=False)
     found = read_losses(flow, seen.state.flow.losses if seen.state.flow else None)
     losses = tuple(loss_report(loss) for loss in unacknowledged(found.losses, seen.state))
     kept = {TopicPartition(entry.topic, entry.partition): entry.retention_seconds for entry in status.partitions}
     return replace(status, losses=losses, missing=read_missing(flow, seen.facts, found.gaps, kept)), seen, found.losses
 
 
-def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan | None = None) -> FlowHealth:
+def status_after_run(opened: OpenFlow, report: RunReport | None = None, idle: RunPlan | None = None) -> FlowHealth:
     """The status at the end of a run. Reads no more than a plan does: not the ledger, and only the ends of partitions without lag.
 
     The losses are those of the run's `report`. `idle`: the plan of a run that copied at most heartbeats. A plan of the whole flow still
     holds then, and the clusters are not asked again.
     """
     known = idle if idle is not None and not idle.request.topics and idle.request.until is None else None
-    _, status = _seen(flow, known, for_a_run=True)
+    _, status = _seen(opened, known, for_a_run=True)
     return status if report is None else replace(status, losses=report.losses)
 
 
-def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple[FlowSnapshot, FlowHealth]:
+def _seen(opened: OpenFlow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple[FlowSnapshot, FlowHealth]:
     """The snapshot, and the status by it, without losses."""
+    flow = opened.flow
     is_heartbeats = flow.is_heartbeats  # made anew each time that it is asked for
-    with open_flow(flow) as opened:
-        if known is not None:
-            seen, behind = known.seen, known.last_stable_lags
-        else:
-            seen = take_snapshot(opened, RunRequest(flow.name, "status"), stable=False, for_a_run=for_a_run)
-            behind = last_stable_lags(opened, seen)
-        lagging = [facts for facts in seen.facts if first_uncopied(facts) < facts.stable_end]
-        if for_a_run:  # heartbeats do not count
-            lagging = [facts for facts in lagging if not is_heartbeats(facts.topic)]
-        configs = _configs(
-            flow, opened.source.admin, {facts.topic for facts in (lagging if for_a_run else seen.facts)}, for_a_run=for_a_run
-        )
-    ages = first_ages(flow, {facts.key: first_uncopied(facts) for facts in lagging})
+    if known is not None:
+        seen, behind = known.seen, known.last_stable_lags
+    else:
+        seen = take_snapshot(opened, RunRequest(flow.name, "status"), stable=False, for_a_run=for_a_run)
+        behind = last_stable_lags(opened, seen)
+    lagging = [facts for facts in seen.facts if first_uncopied(facts) < facts.stable_end]
+    if for_a_run:  # heartbeats do not count
+        lagging = [facts for facts in lagging if not is_heartbeats(facts.topic)]
+    topics = {facts.topic for facts in (lagging if for_a_run else seen.facts)}
+    configs = _configs(flow, opened.source.admin, topics, for_a_run=for_a_run)
+    ages = first_ages(opened.source, {facts.key: first_uncopied(facts) for facts in lagging})
     open_at = {(entry.topic, entry.partition): entry.stable_end for entry in behind if entry.cluster == flow.source.alias}
     partitions = tuple(
         partition_status(
@@ -157,7 +158,7 @@ def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple
         stage_since=since,
         left_out=seen.skipped,
         expired=tuple(plan.expired for plan in plans if plan.expired is not None),
-        stopped=_stopped(flow, seen, plans),
+        stopped=_stopped(opened, seen, plans),
         broken=broken_limits(flow.alerts, partitions),
         config=str(flow.source.path),
         ran=known is not None or seen.state.flow is not None or not flow.copies,
@@ -171,14 +172,14 @@ def _configs(flow: Flow, source: ClusterAdmin, topics: set[str], *, for_a_run: b
     return source.topic_configs(topics)
 
 
-def first_ages(flow: Flow, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
+def first_ages(source: OpenCluster, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
     """Age in seconds of the first record at or after each partition's offset, or -1.
 
     -1: the record could not be read within READ_SECONDS, it has no time, or the partition holds only control records and holes.
     """
     ages = dict.fromkeys(wanted, -1.0)
     try:
-        with InternalTopicReader(flow.source) as reader:
+        with source.reader() as reader:
             firsts = reader.first_records({key: (offset, NO_END) for key, offset in wanted.items()}, READ_SECONDS)
     except (AuthenticationFailed, ClusterUnreachable):
         return ages
@@ -232,15 +233,15 @@ def _plans(flow: Flow, seen: FlowSnapshot) -> list[PartitionPlan]:
     return plan_partitions(seen.facts, rules_of(flow, RunRequest(flow.name, "look")))
 
 
-def _stopped(flow: Flow, seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> tuple[PartitionFailure, ...]:
+def _stopped(opened: OpenFlow, seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> tuple[PartitionFailure, ...]:
     """The stopped partitions of `seen`; only those that a second snapshot shows too, where a committing run may be the cause: while a run
     commits, the head and the group of a partition differ for a moment."""
-    found = _failures(seen, plans)
+    flow, found = opened.flow, _failures(seen, plans)
     if not any(failure.error in _SEEMS_SO_WHILE_A_RUN_COMMITS for failure in found):
         return found
     time.sleep(SECOND_LOOK_SECONDS)
-    with open_flow(flow) as opened:
-        later = take_snapshot(opened, RunRequest(flow.name, "look"), stable=False)
+    opened.anew()
+    later = take_snapshot(opened, RunRequest(flow.name, "look"), stable=False)
     # The text does not identify a failure: it may name the end of a log that grows.
     again = {(failure.topic, failure.partition, failure.error) for failure in _failures(later, _plans(flow, later))}
     return tuple(failure for failure in found if (failure.topic, failure.partition, failure.error) in again)

@@ -14,6 +14,7 @@ from typing import Any
 
 from ferry.config import Flow
 from ferry.errors import FerryError, count_of
+from ferry.ledger.open_flow import open_flow
 from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import Lag, by_topic, lag_of
 from ferry.monitoring.status import flow_status, status_after_run
@@ -198,7 +199,8 @@ class FlowWatcher:
                 health = self._whole = flow_status(self._flow)
                 self._whole_at = time.monotonic()
             else:
-                quick = status_after_run(self._flow)
+                with open_flow(self._flow) as opened:
+                    quick = status_after_run(opened)
                 health = replace(self._whole, **{name: getattr(quick, name) for name in QUICK})
                 deadline = (entry for entry in self._whole.broken if not entry.topic)  # only a whole look asks for the runs
                 health = replace(health, broken=(*deadline, *quick.broken))

@@ -27,7 +27,8 @@ COMPARED = (SyncName.TOPICS, SyncName.CONFIGS, SyncName.ACLS)
 
 def read_overview(flow: Flow) -> dict[str, Any]:
     """What overview.overview_from takes. ClusterUnreachable, AuthenticationFailed and the like when a cluster cannot be read."""
-    status, snapshot, every_loss = read_flow(flow)
+    with open_flow(flow) as opened:
+        status, snapshot, every_loss = read_flow(opened)
     lost, known = sorted(every_loss, key=lambda loss: -loss.max_timestamp), snapshot.state.acknowledged
     losses = [{**asdict(loss_report(loss)), "run_id": loss.run_id, "acknowledged": acknowledgement(loss) in known} for loss in lost]
     return {
