@@ -41,7 +41,7 @@ def status_document(found: FlowHealth, now: float) -> dict[str, Any]:
 
 
 def status_parts(found: FlowHealth, *, every: bool, now: float) -> Iterator[Part]:
-    """`every`: all partitions."""
+    """Lines and tables for people. `every`: with all partitions, not only those that are behind or in trouble."""
     verdict = verdict_of(found, now)
     yield Prose(verdict)
     for reason in verdict.reasons[1:]:
@@ -56,9 +56,10 @@ def status_parts(found: FlowHealth, *, every: bool, now: float) -> Iterator[Part
 
 
 def _table(rows: Iterable[PartitionStatus], errors: Mapping[tuple[str, int], str], *, every: bool) -> Table:
-    """`every`: with positions. The end of a partition is its position and what is behind it; so few columns fit 60 characters.
+    """The table of partitions. `every`: with positions.
 
-    Sizes are not known before the flow has copied something, and notes are rare: such a column is left out.
+    It must fit 60 characters. So there is no column for the end of a partition: that is its position plus the records behind it. A column
+    of sizes or notes is left out if it would be empty: sizes are not known before the flow has copied something, and notes are rare.
     """
     rows = list(rows)
     columns = ("partition", "position", "behind", "size", "oldest", "headroom", "note")

@@ -184,7 +184,7 @@ def verify(
     try:
         if tombstones:
             write_tombstones(settings, outcome, run_id("tombstones"), written.append)
-    finally:  # also of an error: what was found, and what was written
+    finally:  # also after an error: the differences found, and the tombstones written
         more = {"tombstones": [asdict(entry) for entry in written]} if tombstones else {}
         answer(outcome.document() | more, outcome.lines(ROWS_SHOWN), as_json=as_json, report=report)
         for entry in written:

@@ -1,11 +1,11 @@
 """Connectors of a Connect cluster, as JSON or properties, become the flows of one `mm2.properties`.
 
 MM2 does the work of a flow in up to three connectors: one copies, one writes checkpoints, one writes heartbeats. Each has all settings for
-itself, also those of its clients, and reads only some of them. A flow of Ferry has each setting once. So
+itself, also those of its clients, and reads only some of them. A flow of Ferry has each setting once. So:
 
 - a setting that only one connector reads is taken from that connector, and has no effect in another one;
-- of a setting that several read, the value of the source connector counts, or its default. If another connector has another value, it is
-  lost, and a person has to decide;
+- of a setting that several read, the value of the source connector counts, or its default. If another connector has another value, that
+  value is lost, and a person has to decide;
 - a part of the flow whose connector is missing, or stopped, is switched off.
 
 Settings of a cluster hold for all flows with this cluster. So if two flows have different ones, they are lost too.
@@ -52,13 +52,17 @@ def connectors_of(path: Path, document: Node) -> list[PropertiesFile]:
             return [connector(path, config | stopped)]
         case dict() if document and all(isinstance(value, str) for value in document.values()):
             return [connector(path, document)]
-        case dict():
-            inner = [_expanded(value) for value in document.values() if isinstance(value, dict)]
-            inner += [one for value in document.values() if isinstance(value, list) for one in value]
-            if inner and all(isinstance(one, dict) and "config" in one for one in inner):
-                return [one for each in inner for one in connectors_of(path, each)]
+        case dict() if bodies := _bodies(document):
+            return [one for each in bodies for one in connectors_of(path, each)]
     what = 'holds no connector: it must be {"name": …, "config": {…}}, the config alone, or a list of these'
     raise ConfigError(located(path, line_of(document), "", what))
+
+
+def _bodies(answer: Fields) -> list[Node]:
+    """The connectors in an answer, each as the body of a POST; empty if it holds anything else."""
+    found: list[Node] = [_expanded(value) for value in answer.values() if isinstance(value, dict)]
+    found += [one for value in answer.values() if isinstance(value, list) for one in value]
+    return found if all(isinstance(one, dict) and "config" in one for one in found) else []
 
 
 def _expanded(answer: Fields) -> Fields:
@@ -90,17 +94,17 @@ def is_of_mm2(file: PropertiesFile) -> bool:
 
 @dataclass
 class Joined:
-    """What all connectors say, under the keys of mm2.properties.
-
-    `named`: entries that gave `clusters` or another key its value, and this key; `why`: what a person should know about a key; `dropped`:
-    entries without effect, and why; `lost`: entries that contradict others, and why they are left out.
-    """
+    """What all connectors say, under the keys of mm2.properties."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
     aliases: dict[str, None] = field(default_factory=dict)
+    # Entries that gave `clusters` or another key its value, and this key.
     named: list[tuple[Entry, str]] = field(default_factory=list)
+    # What a person should know about a key.
     why: dict[str, str] = field(default_factory=dict)
+    # Entries without effect, and why.
     dropped: list[tuple[Entry, str]] = field(default_factory=list)
+    # Entries that contradict others, and why they are left out.
     lost: list[tuple[Entry, str]] = field(default_factory=list)
     begun: list[Entry] = field(default_factory=list)
 
@@ -180,7 +184,7 @@ class _Flow:
         own = key.startswith(f"{self._pair}.")
         if name == "enabled":
             return  # a connector that is stopped is not here
-        if own and (_ONLY.get(name) == part or (name not in FLOW_PROPERTIES and name not in _OF_POLICY)):
+        if own and _is_read_only_by(part, name):
             self.entries.setdefault(key, entry)
             return
         first = self.entries.get(key)
@@ -227,13 +231,13 @@ def _join(flows: Mapping[tuple[str, str], Mapping[str, Entry]], found: Joined) -
 
 
 def _lacks(flows: Mapping[tuple[str, str], Mapping[str, Entry]], pair: tuple[str, str], key: str, aliases: Iterable[str]) -> bool:
-    """Whether another flow has the cluster of a key in the same place, and does not have the key."""
+    """Whether another flow, with the same cluster on the same side as the key says, lacks the key."""
     owner = Keys(tuple(aliases)).scope(key)[0].removesuffix(".")
     return any(owner in other and key not in entries for other, entries in flows.items() if other != pair)
 
 
 def _decides(key: str) -> bool:
-    """Whether a setting of a cluster's clients says which brokers they are, or as whom to log in."""
+    """Whether a setting of a cluster's clients names the brokers, or the user who logs in."""
     name = key.partition(".")[2]
     role, _, rest = name.partition(".")
     known = CLIENT_PROPERTIES.get(rest if role in ROLES else name)
@@ -250,6 +254,11 @@ def _same(name: str, value: str, other: str) -> bool:
     if name.endswith(".class"):
         return value.strip().rpartition(".")[2] == other.strip().rpartition(".")[2]
     return value.strip() == other.strip()
+
+
+def _is_read_only_by(part: str, name: str) -> bool:
+    """Whether only this connector reads a setting of a flow, as far as anybody knows."""
+    return _ONLY.get(name) == part or (name not in FLOW_PROPERTIES and name not in _OF_POLICY)
 
 
 def _is_off(file: PropertiesFile) -> bool:

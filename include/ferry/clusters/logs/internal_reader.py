@@ -3,9 +3,9 @@
 Commit markers reach partitions one by one, and another writer's open transaction hides later records. So a read_committed reader is done
 only when its last stable offset has passed the high watermark that it captured at its start.
 
-Compaction may remove a record before the reader comes to it, because a newer one of its key is behind that high watermark. So the reader
-goes on to the end that its last answer names: whatever was removed until then has a successor below that end. No config of the topic
-(min.compaction.lag.ms) is needed for this.
+Compaction may remove a record before the reader comes to it, because a newer record of the same key is behind that high watermark. So the
+reader goes on to the end that its last answer names: every record that was removed until then has a successor below that end. No config of
+the topic (min.compaction.lag.ms) is needed for this.
 """
 
 import math
@@ -47,16 +47,19 @@ CONTACT_MILLISECONDS = 15_000
 OPEN_WAIT_MILLISECONDS = 100
 # Between two rounds of requests without news, for instance while a leader is elected.
 PAUSE_SECONDS = 0.05
-# What one partition may answer at once; a whole batch always comes.
+# The most bytes of one partition's answer. A whole batch always comes.
 PARTITION_BYTES = 1 << 20
-# As much if only the first record counts: a batch of usual size. A larger round takes longer to encode than it saves.
+# The same if only the first record counts: a batch of usual size. A larger round takes longer to encode than it saves.
 FIRST_BYTES, FIRSTS_A_ROUND, FEW_FIRSTS = 64 << 10, 500, 20
-# Reading so many records takes less time than a seek to another offset.
+# Reading this many records takes less time than a seek to another offset.
 READ_ON = 5_000
-# Above every other offset, too: the read ends at the high watermark of now, which the leader is asked for.
+# The read ends at the high watermark of now, which Ferry asks the leader for. The number is above every offset.
 NOW = 1 << 64
 # A topic that was deleted since it was listed.
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID})
+
+# The spans to read of a topic with these partitions; none if the topic is gone.
+SpansOf = Callable[[Iterable[int]], Mapping[TopicPartition, Range]]
 
 
 class InternalRecord(NamedTuple):
@@ -118,10 +121,10 @@ class InternalTopicReader:
     ) -> Iterator[InternalRecord]:
         """Every committed record of `topic` from `start` (offsets by partition) or the beginning, at least to the high watermarks of now.
 
-        Asks at once: so several reads that are begun before the first of them is iterated take the time of one.
+        It sends its requests at once. So if several reads are begun before the first one is iterated, they take the time of one.
         `only`: these partitions. With `complete=False` the read ends where an open transaction begins: enough to show something, not to
-        decide about data. A missing topic is empty. The read continues while records come, however long it takes: ClusterUnreachable
-        only after STALLED_SECONDS of waiting without a new record. With `seconds` it ends after that time, complete or not.
+        decide about data. A missing topic is empty. The read continues while records come, for any length of time: ClusterUnreachable only
+        after STALLED_SECONDS of waiting without a new record. With `seconds` it ends after that time, complete or not.
         """
         bound = NOW if complete else NO_END
 
@@ -134,7 +137,7 @@ class InternalTopicReader:
     def records_at(self, topic: str, wanted: Mapping[int, Sequence[int]]) -> Iterator[InternalRecord]:
         """The committed records of `topic` at exactly these offsets (increasing, by partition), except those that were compacted away.
 
-        The caller has seen later records. Errors as in `read`.
+        The caller has read later records of the log before. Errors as in `read`.
         """
         spans = [[(TopicPartition(topic, partition), span) for span in spans_of(offsets)] for partition, offsets in wanted.items()]
         there = {partition: frozenset(offsets) for partition, offsets in wanted.items()}
@@ -196,23 +199,21 @@ class InternalTopicReader:
         *,
         complete: bool,
         seconds: float | None = None,
-        anew: Callable[[Iterable[int]], Mapping[TopicPartition, Range]] | None = None,
+        anew: SpansOf | None = None,
     ) -> Iterator[tuple[str, InternalRecord]]:
         """The committed records of these spans of offsets, with the topic's name.
 
-        `anew`: ask for the leaders too, whatever is known of them. It gives the spans of the topic's partitions, of which there may be more
-        now, or none if the topic is gone.
+        `anew`: asks for the leaders too, even if they are known. The function returns the spans of the topic's partitions: there may be
+        more partitions now, or none if the topic is gone.
         """
-        positions = {key: start for key, (start, bound) in spans.items() if start < bound}
-        bounds = {key: bound for key, (_, bound) in spans.items()}
-        size, to_now = ANSWER_BYTES, anew is not None
+        left, size = _Left(spans, anew), ANSWER_BYTES
 
         def ask(wait: int) -> Asked[Told]:
-            ending = {key for key in positions if bounds[key] == NOW}
-            return self._asked(positions, PARTITION_BYTES, total_bytes=size, wait=wait, ending=ending, anew=anew is not None)
+            ending = {key for key in left.positions if left.bounds[key] == NOW}
+            return self._asked(left.positions, PARTITION_BYTES, total_bytes=size, wait=wait, ending=ending, anew=left.asks_anew)
 
         def rounds(asked: Asked[Told]) -> Iterator[tuple[str, InternalRecord]]:
-            nonlocal anew, size
+            nonlocal size
             deadline = math.inf if seconds is None else time.monotonic() + seconds
             # Only time at the cluster counts: between two rounds the caller may take any time to decode.
             waited = 0.0
@@ -220,33 +221,25 @@ class InternalTopicReader:
                 begun = time.monotonic()
                 told = asked.answer()
                 waited += time.monotonic() - begun + PAUSE_SECONDS
-                bounds.update(told.ends)
                 size = smaller(size) if told.late else size
-                if anew is not None:
-                    now = anew(told.partitions)
-                    if not now:
-                        return
-                    positions.update({key: start for key, (start, _) in now.items() if key not in bounds})
-                    bounds.update({key: bound for key, (_, bound) in now.items() if key not in bounds})
-                    anew = None if told.partitions else anew
-                if to_now:
-                    bounds.update({key_of(part): max(bounds[key_of(part)], self._end_of(part)) for part in told.fetched if not part.error})
-                news = yield from self._taken_all(told, positions, bounds, complete=complete)
+                if not left.learn(told, self._end_of):
+                    return
+                news = yield from self._taken_all(told, left.positions, left.bounds, complete=complete)
                 waited = 0.0 if news else waited
-                if not positions or time.monotonic() > deadline:
+                if not left.positions or time.monotonic() > deadline:
                     return
                 if not news:
                     time.sleep(PAUSE_SECONDS)
                 if waited > STALLED_SECONDS:
-                    raise self._stalled(positions)
+                    raise self._stalled(left.positions)
                 asked = ask(OPEN_WAIT_MILLISECONDS if complete and not news else 0)
 
-        return rounds(ask(0)) if positions else iter(())
+        return rounds(ask(0)) if left.positions else iter(())
 
     def _taken_all(
         self, told: Told, positions: dict[TopicPartition, int], bounds: Mapping[TopicPartition, int], *, complete: bool
     ) -> Generator[tuple[str, InternalRecord], None, bool]:
-        """The records of a round; whether it moved any of the `positions`. Partitions that are read to the end have none any more."""
+        """The records of a round; whether it moved any of the `positions`. Removes the positions of partitions that are read to the end."""
         news = False
         for part in told.fetched:
             key, bound = key_of(part), bounds[key_of(part)]
@@ -293,7 +286,7 @@ class InternalTopicReader:
         return [], position, -1 if part.error in _GONE and not complete else math.inf
 
     def _end_of(self, part: Fetched) -> int:
-        """Where the partition ended when its leader answered, for this reader."""
+        """The end of the partition for this reader, when its leader answered."""
         return part.last_stable_offset if self._committed else part.high_watermark
 
     def _offsets_of(self, topic: str, partitions: Iterable[int], *moments: int) -> Asked[list[dict[int, int]]]:
@@ -311,8 +304,38 @@ class InternalTopicReader:
         return explained(self._cluster, f"reading {topic}", error, grant=f"Read on topic {topic}", role=ClientRole.CONSUMER)
 
 
+class _Left:
+    """What is left to read of spans of offsets."""
+
+    def __init__(self, spans: Mapping[TopicPartition, Range], anew: SpansOf | None) -> None:
+        """`anew`: the partitions may be others by now, and each is read to its end of now."""
+        self.positions = {key: start for key, (start, bound) in spans.items() if start < bound}
+        self.bounds = {key: bound for key, (_, bound) in spans.items()}
+        self._anew, self._to_now = anew, anew is not None
+
+    @property
+    def asks_anew(self) -> bool:
+        """Whether nobody has told yet which partitions there are."""
+        return self._anew is not None
+
+    def learn(self, told: Told, end_of: Callable[[Fetched], int]) -> bool:
+        """Take the bounds and the new partitions of an answer. Returns whether the topic is still there."""
+        self.bounds.update(told.ends)
+        if self._anew is not None:
+            now = self._anew(told.partitions)
+            if not now:
+                return False
+            new = {key: span for key, span in now.items() if key not in self.bounds}
+            self.positions.update({key: start for key, (start, _) in new.items()})
+            self.bounds.update({key: bound for key, (_, bound) in new.items()})
+            self._anew = None if told.partitions else self._anew
+        if self._to_now:
+            self.bounds.update({key_of(part): max(self.bounds[key_of(part)], end_of(part)) for part in told.fetched if not part.error})
+        return True
+
+
 def smaller(answer_bytes: int) -> int:
-    """What to ask of a broker after it gave no answer in time: a line with a long round trip carries little."""
+    """How many bytes to ask for after a broker gave no answer in time: a line with a long round trip carries little."""
     return max(FIRST_BYTES, answer_bytes // 4)
 
 
@@ -330,7 +353,7 @@ def spans_of(offsets: Iterable[int]) -> list[Range]:
 def records_of(part: Fetched, bound: int) -> tuple[list[InternalRecord], int]:
     """The committed records of an answer below `bound`, and the offset after the last batch that was looked at.
 
-    MalformedBatch, also if a batch does not match its checksum: a damaged position would be taken for one.
+    MalformedBatch, also if a batch does not match its checksum: Ferry would take a damaged position for a good one.
     """
     partition, position = part.asked.partition, part.asked.offset
     tracker, found = AbortedTracker(part.aborted), []

@@ -5,7 +5,8 @@ transactional id of a producer id. So Ferry sends ListTransactions and DescribeT
 user may not describe.
 
 A coordinator writes markers after its answer to EndTxn. So Ferry asks the partition before and after the coordinator, and a transaction
-counts as open only if the partition shows it both times. Otherwise one that has just ended would look forgotten.
+counts as open only if the partition shows it both times. Otherwise Ferry would take one that has just ended for one that its coordinator
+has forgotten.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -25,7 +26,7 @@ from ferry.clusters.net.shared_connection import ask_cluster
 from ferry.config import Cluster
 from ferry.errors import FerryError
 
-# States in which a coordinator still means to write markers (org.apache.kafka.coordinator.transaction.TransactionState).
+# States in which a coordinator will still write markers (org.apache.kafka.coordinator.transaction.TransactionState).
 UNDECIDED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
 # Open transactions of a partition, ordered by first offset, or a text that says why Ferry cannot see them.
@@ -47,8 +48,8 @@ async def open_of(
 ) -> dict[TopicPartition, OpenTransaction | None]:
     """Of each partition the first open transaction of these producer ids, or None; without what its coordinator says.
 
-    Left out: partitions whose leader did not tell now. Where nobody ever will, None: the user may not see the producers, or the brokers
-    cannot tell (before 2.8). RequestNotSent or RequestLost.
+    Left out: partitions whose leader did not answer now. None also if no later request can succeed: the user may not see the producers, or
+    the brokers do not offer the request (before 2.8). RequestNotSent or RequestLost.
     """
     wanted = list(partitions)
     if DescribeProducersRequest.API_KEY not in await connection.newest():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from kafka.protocol.metadata import MetadataRequest
@@ -17,16 +17,13 @@ from ferry.clusters.net.backoff import doubling
 from ferry.clusters.net.error_policy import METADATA, Action
 from ferry.clusters.net.partitions import TopicPartition, grouped
 
-if TYPE_CHECKING:
-    from ferry.clusters.net.connections import ClusterConnection
-
 NO_TOPIC_ID = UUID(int=0)  # what clusters answer whose topics have none: before 2.8, also by inter.broker.protocol.version
 # A lane without a leader asks again and again. Brokers that elect thousands of leaders must not answer every lane ten times a second.
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 1.0
-# After so long without a refresh, the pauses begin again with the first.
+# After this time without a refresh, the pauses begin again with the first.
 QUIET_SECONDS = 5.0
-# A broker that is cut off from the others goes on as leader, and nobody who asks only it learns that there is another.
+# A broker that is cut off from the others goes on as leader. A client that asks only this broker does not learn of the new leader.
 KNOWN_SECONDS = 10.0
 # A broker that has just started, or does not know a new topic yet, reports it as missing. For this long such an answer proves nothing.
 GONE_SECONDS = 5.0
@@ -42,6 +39,16 @@ class Leader(NamedTuple):
     epoch: int
 
 
+class AnswersMetadata(Protocol):
+    """What a Metadata request is sent over: a connection to a cluster."""
+
+    async def send(self, request: Any) -> Any:
+        """The answer. RequestNotSent, RequestLost."""
+
+    def learn_brokers(self, answer: Any) -> None:
+        """Take the brokers from a Metadata answer."""
+
+
 NO_NODE = -1
 NO_LEADER = Leader(NO_NODE, -1)
 
@@ -54,13 +61,13 @@ def metadata_request(topics: Iterable[str] | None, **more: Any) -> MetadataReque
 
 
 class Leaders:
-    """Leaders of topics of one cluster, as Metadata told. A lane refreshes them when a broker says that it is not the leader.
+    """Leaders of topics of one cluster, from Metadata. A lane refreshes them when a broker says that it is not the leader.
 
     Short questions share the ones of their connection (`known`): they ask only for topics that are not known, and forget a topic after an
     error that may come from a leader that has changed, and after KNOWN_SECONDS.
     """
 
-    def __init__(self, connection: ClusterConnection, topics: Iterable[str] = (), expected: Mapping[str, UUID] | None = None) -> None:
+    def __init__(self, connection: AnswersMetadata, topics: Iterable[str] = (), expected: Mapping[str, UUID] | None = None) -> None:
         self._connection = connection
         self._topics = sorted(set(topics))
         self._expected = {topic: topic_id for topic, topic_id in (expected or {}).items() if topic_id != NO_TOPIC_ID}
@@ -92,7 +99,7 @@ class Leaders:
         await self.ask(self._topics)
 
     async def known(self, topics: Iterable[str]) -> frozenset[str]:
-        """Ask for those of `topics` of which not every leader is known; which these were. RequestNotSent, RequestLost."""
+        """Ask for those of `topics` that lack a known leader. Returns these topics. RequestNotSent, RequestLost."""
         since = time.monotonic() - KNOWN_SECONDS
         unknown = sorted(
             topic
@@ -171,7 +178,7 @@ class Leaders:
         return self._codes.get(topic, 0)
 
     def refused(self, topic: str) -> int:
-        """The code with which a broker denied or refused to name the leaders of `topic` the last time (see METADATA); 0: none did."""
+        """The code of a broker that last denied or refused to name the leaders of `topic` (see METADATA); 0: none did."""
         code = self.code(topic)
         return code if METADATA.action(code) in {Action.DENIED, Action.REFUSED} else 0
 
