@@ -27,7 +27,7 @@ MOVED_SECONDS = 15.0
 LATE_SECONDS = 15.0
 # Time between two reads of the ledger (for losses) and the runs topic: reading a large ledger takes seconds.
 WHOLE_SECONDS = 60.0
-# What a look after a run tells anew.
+# What a look after a run reads again.
 QUICK = ("partitions", "last_stable_lags", "stage", "stage_since", "stopped", "expired", "ran")
 # After an outage, frames say for this time how long it was: a person may miss what only one frame says.
 OUTAGE_SHOWN_SECONDS = 60.0
