@@ -23,6 +23,7 @@ from ferry.copying.run_liveness import RunProof
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, PositionDisagrees, SourceTruncated, TargetTooNarrow
 from ferry.ledger.losses import read_losses, unacknowledged
+from ferry.ledger.open_flow import open_flow
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.recovery_record import Stage
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped, loss_report
@@ -121,16 +122,18 @@ def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan 
 def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple[FlowSnapshot, FlowHealth]:
     """The snapshot, and the status by it, without losses."""
     is_heartbeats = flow.is_heartbeats  # made anew each time that it is asked for
-    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+    with open_flow(flow) as opened:
         if known is not None:
             seen, behind = known.seen, known.last_stable_lags
         else:
-            seen = take_snapshot(flow, RunRequest(flow.name, "status"), source, target, stable=False, for_a_run=for_a_run)
-            behind = last_stable_lags(flow, seen, source, target)
+            seen = take_snapshot(opened, RunRequest(flow.name, "status"), stable=False, for_a_run=for_a_run)
+            behind = last_stable_lags(opened, seen)
         lagging = [facts for facts in seen.facts if first_uncopied(facts) < facts.stable_end]
         if for_a_run:  # heartbeats do not count
             lagging = [facts for facts in lagging if not is_heartbeats(facts.topic)]
-        configs = _configs(flow, source, {facts.topic for facts in (lagging if for_a_run else seen.facts)}, for_a_run=for_a_run)
+        configs = _configs(
+            flow, opened.source.admin, {facts.topic for facts in (lagging if for_a_run else seen.facts)}, for_a_run=for_a_run
+        )
     ages = first_ages(flow, {facts.key: first_uncopied(facts) for facts in lagging})
     open_at = {(entry.topic, entry.partition): entry.stable_end for entry in behind if entry.cluster == flow.source.alias}
     partitions = tuple(
@@ -236,8 +239,8 @@ def _stopped(flow: Flow, seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> 
     if not any(failure.error in _SEEMS_SO_WHILE_A_RUN_COMMITS for failure in found):
         return found
     time.sleep(SECOND_LOOK_SECONDS)
-    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        later = take_snapshot(flow, RunRequest(flow.name, "look"), source, target, stable=False)
+    with open_flow(flow) as opened:
+        later = take_snapshot(opened, RunRequest(flow.name, "look"), stable=False)
     # The text does not identify a failure: it may name the end of a log that grows.
     again = {(failure.topic, failure.partition, failure.error) for failure in _failures(later, _plans(flow, later))}
     return tuple(failure for failure in found if (failure.topic, failure.partition, failure.error) in again)

@@ -9,33 +9,33 @@ from collections.abc import Iterable, Mapping
 
 from ferry.config import Flow
 from ferry.errors import FerryError, GroupFailed, count_of
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.recovery_record import why_groups_may_not_be_synced
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, Measurement, SyncFailure, SyncOutcome
-from ferry.syncs.context import SyncContext
 from ferry.syncs.group_decision import PartitionDecision, Placement
 from ferry.syncs.group_placing import GroupPlacer, GroupResult
-from ferry.syncs.translated_groups import NO_OFFSETS, TranslatedGroups
+from ferry.syncs.translated_groups import NO_OFFSETS, TranslatedGroups, translated_groups
 
 
-def sync_groups(context: SyncContext) -> SyncOutcome:
+def sync_groups(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     """Sync every group that the flow's filters accept, unless the flow is failed over: then groups are ahead on the target.
 
     It raises ClusterUnreachable or a subclass when it can read nothing at all.
     """
-    flow = context.flow
-    if held := why_groups_may_not_be_synced(flow):
+    if held := why_groups_may_not_be_synced(opened):
         return SyncOutcome(left_out=held)
-    positions = context.translated_groups.by_group()
+    translated = opened.once(translated_groups)
+    positions = translated.by_group()
     results: list[GroupResult] = []
     unread: dict[str, FerryError] = {}
     if positions:
-        with GroupPlacer(flow.target, to_write=True) as placer:
+        with GroupPlacer(opened.target, to_write=True) as placer:
             for decisions, problems in placer.decide(positions):
                 # In a dry run, as if everything that was decided had been written.
-                results += map(GroupResult, decisions) if context.dry_run else placer.write(decisions)
+                results += map(GroupResult, decisions) if dry_run else placer.write(decisions)
                 unread |= problems
-    return groups_outcome(flow, context.translated_groups, results, unread)
+    return groups_outcome(opened.flow, translated, results, unread)
 
 
 def groups_outcome(

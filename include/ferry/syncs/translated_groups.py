@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.groups.consumer_groups import ConsumerGroups
 from ferry.clusters.groups.group_model import CommittedOffset, GroupListing
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.errors import ArgumentError, FerryError, NotAuthorized
+from ferry.ledger.open_flow import OpenFlow
 from ferry.permissions.hidden import groups_to_ask, hidden_group
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.naming import is_ferry_group
@@ -52,14 +52,15 @@ class TranslatedGroups:
         return {group: list(found) for group, found in groupby(self.positions, lambda position: position.group)}
 
 
-def translated_groups(flow: Flow, groups: Collection[str] | None = None, *, reverse: bool = False) -> TranslatedGroups:
+def translated_groups(opened: OpenFlow, groups: Collection[str] | None = None, *, reverse: bool = False) -> TranslatedGroups:
     """Positions of all groups that the group filter accepts, or of those that `groups` names, whatever the filter says.
 
     With `reverse`, positions of the target's groups on the source. ArgumentError for names of groups that do not exist; ClusterUnreachable
     or a subclass when a cluster or the ledger cannot be read.
     """
-    forward = flow.opposite() if reverse else flow
-    with ConsumerGroups(forward.source) as home:
+    onward = opened.opposite() if reverse else opened
+    flow, forward = opened.flow, onward.flow
+    with onward.source.groups() as home:
         listed = home.list()
         chosen, left_out = _choose(forward, listed, groups)
         if groups is None:
@@ -77,14 +78,13 @@ def translated_groups(flow: Flow, groups: Collection[str] | None = None, *, reve
     left_out.sort(key=lambda entry: entry.group)
     if not topics:
         return TranslatedGroups(tuple(sorted(committed)), (), tuple(left_out))
-    with ClusterAdmin(forward.source) as source, ClusterAdmin(forward.target) as target:
-        home_topics, away_topics = source.topics(), target.topics()
+    home_topics, away_topics = onward.source.admin.topics(), onward.target.admin.topics()
     # In a reverse pass the topic's name on the source decides, because the flow's filters are about the source.
     routes = {topic: find_route(forward, topic, home_topics, away_topics, by_upstream_name=reverse) for topic in topics}
-    translators = read_translators(forward, routes, home_topics, away_topics)
+    translators = read_translators(onward, routes, home_topics, away_topics)
     # Read after the offsets: an application's metadata say nothing about records from there on.
     counted = {key for offsets in committed.values() for key, found in offsets.items() if may_count_offsets(found.metadata)}
-    ends = end_offsets(forward.source, [key for key in counted if key in translators.get(key.topic, ())], committed=False)
+    ends = end_offsets(onward.source, [key for key in counted if key in translators.get(key.topic, ())], committed=False)
     read = (entry for group in sorted(committed) for entry in _positions(group, committed[group], routes, translators, ends))
     return TranslatedGroups(tuple(sorted(committed)), tuple(where_no_offset(forward, entry) for entry in read), tuple(left_out))
 
