@@ -61,14 +61,14 @@ def run_and_end(main: Callable[[], int | None], name: str = "") -> NoReturn:
 
 
 def show_warnings(name: str = "") -> None:
-    """Show what libraries warn of on stderr. Not so Kafka's client: its reconnects are normal, and end in one error of Ferry's."""
+    """Show warnings of libraries on stderr, but none of Kafka's client: its reconnects are normal, and Ferry reports how they end."""
     logging.basicConfig(level=logging.WARNING, format=f"{name}%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 # Signals that will raise KeyboardInterrupt when nobody holds them any more.
 _pending: list[int] = []
-# While something is in these, signals wait; while something is in the second one, they need not.
+# Signals wait while something is in the first list; not while something is in the second one.
 _held: list[None] = []
 _waiting: list[None] = []
 
@@ -101,8 +101,8 @@ def interrupted_by_signals() -> Iterator[None]:
 def interrupts_held() -> Iterator[None]:
     """Inside, a signal of `interrupted_by_signals` waits for the end of the block, or for `interruptible`; a second one does not.
 
-    For steps that must not end halfway, and for event loops: those keep whatever a task raises as the result of that task, and nobody may
-    ask for it. Such signals interrupt the main thread: in other threads there is nothing to hold.
+    It is for steps that must not end halfway, and for event loops: a loop keeps an exception of a task as the result of that task, and
+    perhaps nobody reads the result. Such signals interrupt the main thread: in other threads there is nothing to hold.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -137,7 +137,7 @@ def _raise_pending() -> None:
 def temporary_directory(prefix: str) -> Iterator[Path]:
     """A new directory that only its user may read, until the end of the block. A signal that ends Ferry does not leave it behind.
 
-    Not so with Python's TemporaryDirectory: a signal may come while that makes or removes the directory.
+    Python's TemporaryDirectory may leave it behind: if a signal comes while it makes or removes the directory.
     """
     with interrupts_held():
         parent = tempfile.gettempdir()  # it writes a file, to see whether it can

@@ -47,13 +47,13 @@ def worst_exit_code(codes: Iterable[ExitCode]) -> ExitCode:
 
 
 def some_of(names: Sequence[str], most: int = 5, between: str = ", ") -> str:
-    """At most so many of the names for a message, and how many others there are."""
+    """At most `most` of the names, for a message, and the number of the others."""
     others = len(names) - most
     return between.join(names[:most]) + (f" and {others:,} more" if others > 0 else "")
 
 
 def count_of(number: int, what: str, several: str = "") -> str:
-    """A number of things for people: `1 record`, `2,000 records`. `several`: the plural, if it is more than an s."""
+    """A number of things for people: `1 record`, `2,000 records`. `several`: the plural, if it needs more than an s."""
     return f"{number:,} {what if number == 1 else several or what + 's'}"
 
 
@@ -67,7 +67,7 @@ def span(seconds: float) -> str:
 
 
 def time_text(milliseconds: int) -> str:
-    """As ISO 8601 in UTC. A time that no calendar has stays a number: some clients write micro- or nanoseconds."""
+    """A time in ISO 8601, UTC. A time that no calendar has stays a number: some clients write micro- or nanoseconds."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds")
     except (ValueError, OverflowError, OSError):
@@ -376,7 +376,7 @@ class PositionDisagrees(PartitionError):
 
 
 class OriginUnclear(PartitionError):
-    """Ferry cannot tell which records of the source partition came from the target. Copying those would send them back."""
+    """Ferry does not know which records of the source partition came from the target. Copying those would send them back."""
 
     next_step = "correct the flow in the other direction, then run ferry seed --foreign, or set ferry.on.unclear=local"
 

@@ -1,10 +1,10 @@
-"""Alerts from Airflow: about tasks that failed for good, about first tries that failed, and about runs that did not end in time. When a
-task no longer finds what it has alerted of, an alert says that this is resolved.
+"""Alerts from Airflow: about tasks that failed for good, first tries that failed, and runs that did not end in time. If a task no longer
+finds a problem that it has sent an alert about, another alert says that the problem is resolved.
 
 The failure callback of a task runs in the task's own process after Airflow knows the task's state, so nothing here can change that state.
-These failures raise no alert, because another alert or another try covers them: a try that will be repeated (a flow may ask for a warning
-about the first one), a run that a newer run superseded, a task that failed only because an earlier one did, and a report that repeats a
-failure of the copy.
+No alert is sent about these failures, because another alert or another try covers them: a try that will be repeated (a flow may ask for a
+warning about the first one), a run that a newer run superseded, a task that failed only because an earlier one did, and a report that
+repeats a failure of the copy.
 """
 
 import logging
@@ -43,7 +43,7 @@ def on_failure(flow: FlowReference) -> Callback:
 
     def for_good(settings: AlertSettings, context: Mapping[str, Any]) -> None:
         found = [] if _told_elsewhere(context) else failure_alerts(flow, context)
-        # A task that failed in the middle has not seen the rest. Limits are measured together.
+        # A task that failed in the middle has not checked the rest. But all limits are measured at once.
         measured = bool(found) and all(alert.kind is AlertKind.LIMIT for alert in found)
         tell(settings, context["ti"], str(context["run_id"]), found, is_all=measured)
         _tell_late_end(flow, settings, context)
@@ -52,15 +52,15 @@ def on_failure(flow: FlowReference) -> Callback:
 
 
 def on_success(flow: FlowReference) -> Callback:
-    """The callback for a task of the flow that succeeded. If the report finds nothing wrong, neither is anything wrong with the copy.
+    """The callback for a task of the flow that succeeded. If the report finds no problem, the copy has none either.
 
-    Only a run that does all that its DAG does shows that something is over.
+    A problem is resolved only in a run that does everything that its DAG does.
     """
 
     def nothing_found(settings: AlertSettings, context: Mapping[str, Any]) -> None:
         task, run_id = context["ti"], str(context["run_id"])
         whole = _does_all(context)
-        if whole and task.task_id != ANNOUNCE_TASK:  # it tells by itself what it found, and succeeds
+        if whole and task.task_id != ANNOUNCE_TASK:  # it sends its own alerts, and succeeds
             tell(settings, task, run_id, (), is_all=True)
         if whole and task.task_id == REPORT_TASK:
             tell(settings, task, run_id, (), is_all=True, task_id=COPY_TASK)
@@ -70,8 +70,9 @@ def on_success(flow: FlowReference) -> Callback:
 
 
 def _does_all(context: Mapping[str, Any]) -> bool:
-    """Whether the run is no dry run, no backfill, and not of only some topics, times or groups. Each of the flow's DAGs has some of these
-    parameters.
+    """Whether the run does everything: it is no dry run, no backfill, and not limited to some topics, times or groups.
+
+    Each of the flow's DAGs has some of these parameters.
     """
     given = context.get("params") or {}
     partly = given.get("bound") == "interval" or any(given.get(name) for name in ("dry_run", "topics", "from", "until", "groups"))
@@ -102,7 +103,7 @@ def _callback(flow: FlowReference, act: Callable[[AlertSettings, Mapping[str, An
 
 
 def failure_alerts(reference: FlowReference, context: Mapping[str, Any]) -> list[Alert]:
-    """The alerts about a task that failed for good. That of a report names what failed in the run, and not the report."""
+    """The alerts about a task that failed for good. An alert of the report names what failed in the run, not the report itself."""
     flow = reference.name
     exception = context.get("exception")
     problem = exception if isinstance(exception, FerryError) else getattr(exception, "__cause__", None)
@@ -187,10 +188,10 @@ def _late(flow: str, settings: AlertSettings, run_id: str, url: str) -> Alert:
 
 
 def _tell_late_end(flow: FlowReference, settings: AlertSettings, context: Mapping[str, Any]) -> None:
-    """With the report a run ends. If that is after its deadline, deadline_missed has sent an alert.
+    """Say that an alert about the deadline is over: the report is the end of a run. deadline_missed sends the alert if a run ends late.
 
-    A task does not learn when its run was queued. People queue one when they trigger it; Airflow starts the others at once, as a rule, also
-    those that somebody has run again.
+    A task does not learn when its run was queued. A run that a person triggers is queued at that time. Airflow usually starts all other
+    runs at once, also those that a person has cleared.
     """
     task, run, run_id = context["ti"], context["dag_run"], str(context["run_id"])
     if task.task_id != REPORT_TASK or settings.deadline_seconds is None or AIRFLOW < FIRST_WITH_DEADLINES:

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 class RecordsArrived(BaseEventTrigger):
     """Looks at the flow every `seconds`, and sends an event when a run of `dag_id` should start. While one is active it sends none.
 
-    It decides by what the clusters say, not by what it has seen, so a triggerer that starts again loses nothing.
+    It decides by the state of the clusters, not by its own memory, so a triggerer that starts again loses nothing.
     """
 
     def __init__(self, config: str, flow: str, dag_id: str, seconds: int) -> None:

@@ -1,8 +1,8 @@
 """Airflow connections as cluster settings.
 
 Each process that runs a flow resolves the connection itself, so no password is in arguments, Spark properties or the environment of other
-processes. A Spark driver can do so if Airflow is installed there. It cannot ask Airflow's database: so no process does, and a connection
-that is only there is missing for tasks, drivers and the page alike.
+processes. A Spark driver can do so if Airflow is installed there, but it cannot read Airflow's database. So no process reads connections
+from the database: one that is only there is missing for tasks, drivers and the page.
 """
 
 import importlib.util

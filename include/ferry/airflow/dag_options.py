@@ -16,14 +16,17 @@ ALERTS = {"on_failure_callback": on_failure, "on_retry_callback": on_retry, "on_
 
 @dataclass(frozen=True)
 class DagOptions:
-    """`tags`: further tags. `default_args`: of all tasks, over Ferry's own. `spark_tasks`: arguments of the tasks that start Spark."""
+    """What a user's DAG file may change of Ferry's DAGs."""
 
+    # Further tags.
     tags: tuple[str, ...] = ()
+    # Of all tasks. They win over Ferry's own.
     default_args: Mapping[str, Any] = field(default_factory=dict)
+    # Arguments of the tasks that start Spark.
     spark_tasks: Mapping[str, Any] = field(default_factory=dict)
 
     def of_dag(self, flow: Flow, reference: FlowReference, retry_seconds: int, *kinds: str) -> dict[str, Any]:
-        """What all DAGs of a flow have in common. Alerts stay: their place is the config."""
+        """What all DAGs of a flow have in common. A DAG file cannot replace Ferry's alerts: the config sets them."""
         retries = {"retries": 3, "retry_delay": timedelta(seconds=retry_seconds), "retry_exponential_backoff": True}
         callbacks = {name: [alert(reference), *_listed(self.default_args.get(name))] for name, alert in ALERTS.items()}
         default_args = {"owner": "ferry", **retries, **self.default_args, **callbacks}
@@ -31,7 +34,7 @@ class DagOptions:
         return {"start_date": START_DATE, "catchup": False, "tags": tags, "default_args": default_args}
 
     def of_dag_for_people(self, flow: Flow, reference: FlowReference, retry_seconds: int, kind: str) -> dict[str, Any]:
-        """The same of a DAG that only people start."""
+        """The same for a DAG that only people start."""
         return {"is_paused_upon_creation": False, "max_active_runs": 1, **self.of_dag(flow, reference, retry_seconds, kind)}
 
     def of_spark_task(self, flow: Flow, reference: FlowReference) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def _import_errors(folders: Mapping[str, Path]) -> dict[str, str]:
 
 
 def names_ferry(file: Path) -> bool:
-    """False for what cannot be read: a directory, a link to nothing, a file of somebody else."""
+    """Whether the file names Ferry. False for anything unreadable: a directory, a link to nothing, a file of another user."""
     try:
         return NAMES_FERRY in file.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -79,7 +79,7 @@ def names_ferry(file: Path) -> bool:
 
 
 def told(trace: str) -> str:
-    """The exception of a traceback, without where it was raised."""
+    """The exception of a traceback, without the place where it was raised."""
     lines = trace.strip().splitlines()
     return " ".join(lines[1 + max((number for number, line in enumerate(lines) if line.startswith(" ")), default=-1) :])
 
@@ -107,7 +107,7 @@ def _made(dag: Any) -> DagFacts:
 
 
 def _with_runs(dag: DagFacts, *, seen: bool) -> DagFacts:
-    """The DAG with what the database knows of it."""
+    """The DAG with its state and its runs, by the database."""
     dag = replace(dag, seen=seen, paused=not seen or is_paused(dag.dag_id))
     run = next((run for run in dag_runs(dag.dag_id, NEWEST_RUNS) if not run.dry), None)
     if run is None:

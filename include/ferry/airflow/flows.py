@@ -73,7 +73,7 @@ def verify_dag_id(flow: Flow) -> str:
 
 
 def runs_at_a_time(flow: Flow) -> int:
-    """How many runs may be active: of a flow that follows two, for a run ends when the next one takes the flow over."""
+    """How many runs may be active. If the flow follows: two, because a run ends when the next one takes the flow over."""
     return 2 if flow.follow_seconds else 1
 
 

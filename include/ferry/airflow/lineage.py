@@ -1,7 +1,7 @@
 """Lineage: what a copy read and wrote, as datasets for Airflow's OpenLineage provider. Only what that provider calls imports this.
 
 A dataset has OpenLineage's name for a Kafka topic: the namespace is `kafka://` and the first bootstrap server. Counts and offsets come from
-the run's receipts, as those of the asset events do. So they also hold for a try that failed, and they count all tries of the run so far.
+the run's receipts, as in the asset events. So a failed try has them too, and they count all tries of the run so far.
 """
 
 import logging
@@ -27,21 +27,21 @@ from ferry.pipeline.refreshed import PARTITIONS_TOLD, RefreshedTopic, read_refre
 
 Lineage: TypeAlias = OperatorLineage[Dataset, RunFacet]
 
-# When its time-out is over, the provider sends no event at all. So much of that time Ferry reads for.
+# After its time-out the provider sends no event at all. Ferry reads for at most this share of that time.
 READING_SHARE = 0.6
 
 log = logging.getLogger(__name__)
 
 
 def started(flow: FlowReference, planned: Mapping[str, Any]) -> Lineage | None:
-    """For the START event. None if the task will be skipped."""
+    """The datasets of the START event. None if the task will be skipped."""
     return planned_lineage(flow_for_running(flow), planned) if planned["needs_copy"] else None
 
 
 def ended(flow: FlowReference, planned: Mapping[str, Any], run_id: str) -> Lineage | None:
-    """For the COMPLETE or FAIL event: what all tries of the run have copied so far; what was planned, if the target does not say in time.
+    """The datasets of the COMPLETE or FAIL event: the topics that all tries of the run have copied so far.
 
-    None if the task was skipped.
+    If the target does not answer in time: the topics of the plan. None if the task was skipped.
     """
     if not planned["needs_copy"]:
         return None
@@ -64,12 +64,12 @@ def copied_lineage(flow: Flow, copied: Iterable[RefreshedTopic]) -> Lineage:
     found: Lineage = OperatorLineage()
     for topic in copied:
         size = sum(entry.bytes for entry in topic.partitions)
-        # Ferry counts bytes as the target stores them, so it does not know how many it read.
+        # Ferry counts bytes as the target stores them. It does not know how many bytes it read.
         counted = input_statistics.InputStatisticsInputDatasetFacet(rowCount=sum(entry.read for entry in topic.partitions))
         stored = output_statistics.OutputStatisticsOutputDatasetFacet(rowCount=topic.records, size=size)
         read: dict[str, InputDatasetFacet] = {"inputStatistics": counted}
         written: dict[str, OutputDatasetFacet] = {"outputStatistics": stored}
-        if len(topic.partitions) <= PARTITIONS_TOLD:  # some of the ranges would be another subset
+        if len(topic.partitions) <= PARTITIONS_TOLD:  # a part of the ranges would name another subset
             upstream = [(entry.partition, entry.upstream_start, entry.upstream_end) for entry in topic.partitions]
             downstream = [(entry.partition, entry.downstream_start, entry.downstream_end) for entry in topic.partitions]
             read["subset"] = subset.InputSubsetInputDatasetFacet(_ranges(upstream))

@@ -1,7 +1,7 @@
-"""Which alerts a task has sent that are not resolved yet. So Ferry says once that an alert is over.
+"""Remembers the alerts of a task that are not resolved yet. So Ferry says once that an alert is over.
 
-A Variable of Airflow remembers them, because it outlives the run, and also Airflow's DAG processor can write it, which tells the alert of a
-task that died. It is there only while an alert is open. If it cannot be read or written, alerts are sent all the same.
+They are in a Variable of Airflow, because that outlives the run. Airflow's DAG processor can write it too: it sends the alert about a task
+that died. The Variable exists only while an alert is open. If Ferry cannot read or write it, it sends the alerts all the same.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 def tell(settings: AlertSettings, task: Any, run_id: str, found: Iterable[Alert], *, is_all: bool, task_id: str = "") -> None:
-    """Send the alerts that the task has `found`. `is_all`: nothing else is wrong, so what it sent before and did not find now is resolved.
+    """Send the alerts that the task has `found`. `is_all`: nothing else is wrong, so earlier alerts that are not in `found` are resolved.
 
     `task`: the task instance; `task_id`: of another task of its run, whose alerts these are.
     """
@@ -36,12 +36,12 @@ def tell(settings: AlertSettings, task: Any, run_id: str, found: Iterable[Alert]
     over = [alert for key, alert in before.items() if key not in new] if is_all else []
     left = new if is_all else {**before, **new}
     kept = _tried(lambda: _keep(place, left)) if left or before else None
-    ended = [resolved(alert, run_id, str(task.log_url)) for alert in over] if kept else []  # else the next run would say it again
+    ended = [resolved(alert, run_id, str(task.log_url)) for alert in over] if kept else []  # otherwise the next run would say it again
     deliver(settings, [*ended, *new.values()])
 
 
 def resolved(alert: Alert, run_id: str, url: str) -> Alert:
-    """That the alert is over, as the run with this id found."""
+    """The alert with the message that it is over. `run_id`: the run that found this."""
     return replace(alert, resolved=True, message=f"resolved: {alert.message}", next_step="", run_id=run_id, url=url)
 
 
@@ -61,6 +61,6 @@ def _read(place: str) -> dict[str, Alert]:
 def _tried(act: Callable[[], Any]) -> Any:
     try:
         return act()
-    except Exception as trouble:  # noqa: BLE001 - Airflow's, a secrets backend's, or a value that somebody else wrote
+    except Exception as trouble:  # noqa: BLE001 - an error of Airflow or of a secrets backend, or a value that Ferry did not write
         log.warning("open alerts could not be remembered: %s", type(trouble).__name__)
         return None

@@ -32,9 +32,9 @@ from ferry.page.snapshots import Snapshot
 from ferry.policy.naming import LONGEST_TOPIC
 
 STATIC = Path(ferry.page.__file__).parent / "static"
-# A route waits so long for a first read; then the browser asks again.
+# A route waits this long for a first read; then the browser asks again.
 FIRST_WAIT_SECONDS = 10.0
-# The map waits so long for reads; a flow that hangs must not delay the others.
+# The map waits this long for reads; a flow that hangs must not delay the others.
 MAP_WAIT_SECONDS = 3.0
 # The map shows the last run only; but Airflow may know newer runs than the runs topic.
 NEWEST_RUNS = 20
@@ -44,7 +44,7 @@ OLD_SECONDS = 300.0
 MOST_ROWS = 500
 
 TopicName = Annotated[str, Query(min_length=1, max_length=LONGEST_TOPIC)]
-# Kafka has no limit for names of groups; more is no name.
+# Kafka has no limit for names of groups. A longer text is no name of a group.
 GroupName = Annotated[str, Query(min_length=1, max_length=1024)]
 Search = Annotated[str, Query(max_length=1024)]
 Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
@@ -255,7 +255,7 @@ def _look(request: Request, facts: PageFlow, name: ReadName, argument: str = "",
 
 
 def _ask(request: Request, facts: PageFlow, name: ReadName, argument: str = "") -> Outcome:
-    """As _look; what the browser wants from no cache is read again."""
+    """The data that is known, and the read under way. If the browser accepts no cached data, it begins a new read."""
     return _look(request, facts, name, argument, again=_wants_news(request))
 
 
@@ -264,7 +264,7 @@ def _wants_news(request: Request) -> bool:
 
 
 async def _read(request: Request, facts: PageFlow, name: ReadName, argument: str = "") -> Snapshot[Any]:
-    """What is known; if that is nothing or old, or the browser wants news, waits for the read."""
+    """The data that is known. If there is none, if it is old, or if the browser accepts no cached data, waits for the read."""
     outcome = _ask(request, facts, name, argument)
     if _is_news(outcome) and not _wants_news(request):
         return outcome[0]
@@ -273,7 +273,7 @@ async def _read(request: Request, facts: PageFlow, name: ReadName, argument: str
 
 
 async def _reads(request: Request, outcomes: Iterable[Outcome], seconds: float) -> None:
-    """Wait for the reads of data that is missing or old; for every read if the browser wants news."""
+    """Wait for the reads of data that is missing or old; for every read if the browser accepts no cached data."""
     news = _wants_news(request)
     waiting = [asyncio.wrap_future(outcome[1]) for outcome in outcomes if outcome[1] is not None and (news or not _is_news(outcome))]
     if waiting:

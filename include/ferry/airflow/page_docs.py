@@ -1,6 +1,6 @@
 """Ferry's documentation in Airflow: each page at /ferry/docs/, and in the logs of tasks a link to it where Ferry names one.
 
-Whoever has installed the wheel has no checkout to look into. The wheel has the pages in the package, the repository in `docs/`.
+A user who has installed the wheel has no checkout. The wheel has the pages in the package, the repository has them in `docs/`.
 """
 
 from __future__ import annotations

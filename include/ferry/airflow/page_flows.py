@@ -24,15 +24,16 @@ from ferry.errors import ArgumentError, ConfigError, FerryError, some_of
 from ferry.page.documents import PageFlow, page_flow
 from ferry.page.problem import Problem, problem_of
 
-# Time after which a changed file, connection or secret is seen.
+# After this time the page uses a changed file, connection or secret.
 FACTS_SECONDS = 10.0
 FLOWS_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
 class Known:
-    """The flows of the files, in their order. `problem`: what is wrong with them. `complete`: every file that is named could be read; of
-    one that could not, the flows are those of the last good read.
+    """The flows of the files, in their order. `problem`: what is wrong with the files. `complete`: Ferry could read every named file.
+
+    For a file that it could not read, the flows are those of the last good read.
     """
 
     flows: tuple[PageFlow, ...] = ()
@@ -101,7 +102,7 @@ class ServerFlows:
 
 
 def _loaded(path: Path) -> FerryConfig | FerryError:
-    """One file with its connections, or why there is none: a file that is wrong stops no flow of another one."""
+    """One file with its connections, or the problem: a bad file stops no flow of another file."""
     try:
         return load_config(path, connections=connection_fields)
     except FerryError as problem:
@@ -109,21 +110,21 @@ def _loaded(path: Path) -> FerryConfig | FerryError:
 
 
 def copying_dags(dags: Iterable[str]) -> set[str]:
-    """Of all of Ferry's DAGs those that copy a flow."""
+    """Those of Ferry's DAGs that copy a flow."""
     names, kinds = set(dags), {"verify", FAILOVER, FAILBACK, CUTOVER}
     split = {name: name.rpartition(".") for name in names if name.startswith(f"{TAG}.")}
     return {name for name, (parent, _, kind) in split.items() if not (kind in kinds and parent in names)}
 
 
 def unnamed_dags(known: Known, dags: Mapping[str, str]) -> dict[str, str]:
-    """Replicating DAGs (`dags`: every DAG of Ferry's that Airflow knows, with its description) of flows in files that nobody named here."""
+    """DAGs that copy a flow of a file that nobody named here. `dags`: all of Ferry's DAGs that Airflow knows, with their descriptions."""
     if not known.complete:  # the DAGs may be of the file that cannot be read
         return {}
     return {name: dags[name] for name in sorted(copying_dags(dags) - {flow.dag_id for flow in known.flows})}
 
 
 def tell_unnamed(dags: Mapping[str, str]) -> Problem | None:
-    """What a user is told about `unnamed_dags`."""
+    """The problem that a user reads about `unnamed_dags`; None: there are none."""
     if not dags:
         return None
     told = some_of([f"{name} ({description})" for name, description in dags.items()], between="; ")
@@ -135,7 +136,7 @@ def tell_unnamed(dags: Mapping[str, str]) -> Problem | None:
 
 
 def tell_no_dags(flows: Iterable[PageFlow], dags: Mapping[str, str]) -> Problem | None:
-    """What a user is told about flows without a DAG (`dags`: as `unnamed_dags`), if it is because there is no Spark provider."""
+    """The problem that a user reads about flows without a DAG, if no Spark provider is installed. `dags`: as for `unnamed_dags`."""
     without = [facts.flow for facts in flows if facts.dag_id not in dags]
     if not without or is_there("airflow.providers.apache.spark"):
         return None

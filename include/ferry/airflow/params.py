@@ -34,7 +34,7 @@ class RunParams:
 
 
 def topics_param(flow: Flow | None = None) -> Param:
-    """The form offers the topics of the flow if the config has their names. Which topics match a pattern only the source knows."""
+    """The parameter for topics. The form offers the flow's topics if the config names them; only the source knows those of a pattern."""
     topics = {"type": "string", "pattern": TOPIC_PATTERN}
     offered: dict[str, Any] = {"examples": list(flow.topics)} if flow is not None and flow.named_topics.issuperset(flow.topics) else {}
     return Param([], type=["array", "null"], items=topics, description="Only these source topics; empty: all of the flow.", **offered)
@@ -80,7 +80,7 @@ def run_params(context: Mapping[str, Any]) -> RunParams:
 def given_params(context: Mapping[str, Any], known: Mapping[str, Param]) -> dict[str, Any]:
     """The parameters of the run in `context`, with the defaults of those that are not given.
 
-    ArgumentError for a name that is not in `known`, and for what is no boolean or not one of the choices where the form wants that.
+    ArgumentError for a name that is not in `known`, and for a value that is no boolean or no choice of the form where the form wants one.
     """
     given = dict(context.get("params") or {})
     for name, value in given.items():

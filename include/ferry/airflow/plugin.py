@@ -30,7 +30,7 @@ class FerryPagePlugin(AirflowPlugin):
     # Airflow 3.0 has no apps in its own pages: there a link in its menu opens the page. Without the FAB provider its api-server would not
     # start with such a link.
     appbuilder_menu_items = [{"name": "Ferry", "href": "/ferry/"}] if _takes_links() else []
-    # Of one address a browser runs a module once, and Airflow asks each of these for a function of its own.
+    # A browser runs the module of one address only once, but Airflow needs a function of its own for each of these entries.
     react_apps = [  # noqa: RUF012 - Airflow reads a list
         {
             "name": "Ferry",
@@ -45,7 +45,7 @@ class FerryPagePlugin(AirflowPlugin):
 
     @cached_property
     def fastapi_apps(self) -> list[dict[str, Any]]:  # type: ignore[override]  # Airflow only reads it
-        """The app at /ferry. What is broken here must not keep Airflow's api-server from starting."""
+        """The app at /ferry. An error here must not keep Airflow's api-server from starting."""
         try:
             from ferry.airflow.page import page_app  # noqa: PLC0415 - see the text of the class
         except Exception:

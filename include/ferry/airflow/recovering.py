@@ -1,7 +1,7 @@
 """The tasks of the failover, failback and cut-over DAGs: their bodies, and the Spark jobs of the ordinary DAGs with run ids of their own.
 
-Tasks pass on little: what the check of the clusters found, the table that a person confirms (at most LISTED rows), and what may go back if
-that person agrees. Each task reads everything else anew, so it can be repeated at any time.
+Tasks pass on little: the result of the check of the clusters, the table that a person confirms (at most LISTED rows), and the moves back
+that this person allows. Each task reads everything else anew, so it can be repeated at any time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -189,7 +189,7 @@ def who(answer: Mapping[str, Any]) -> str:
 
 
 def document_of(plan: RecoveryPlan) -> dict[str, Any]:
-    """For an XCom, which the page draws: the tables in the place of `groups`, each of which may have many partitions."""
+    """The document for an XCom, which the page draws. It has tables instead of `groups`, because each group may have many partitions."""
     document = {name: value for name, value in plan.document().items() if name != "groups"}
     return {**shortened(document), **for_page(plan, LISTED)}
 

@@ -1,8 +1,8 @@
 """The note of a DAG run: why it failed and what to do, or how far the flow is behind after it.
 
-Airflow lets no task write the note of its own run. So tasks leave what they know as XComs, and a listener of Airflow's scheduler makes the
-note from them when the run has ended. What somebody else wrote, or gave the run when it started, stays behind it; what Ferry wrote about an
-earlier try of the run does not. The scheduler goes on whatever happens here.
+Airflow lets no task write the note of its own run. So tasks leave their results as XComs, and a listener of Airflow's scheduler makes the
+note from them when the run has ended. A note that a person wrote, or that the run got when it started, stays behind Ferry's. Ferry's note
+about an earlier try of the run does not stay. No error here stops the scheduler.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FAILURE = "ferry_failure"
 VERDICT = "ferry_verdict"
 # Airflow's column holds no more.
 MOST_CHARACTERS = 1000
-# Without so much of its first line, a note says too little.
+# With fewer characters of its first line, a note says too little.
 LEAST_CHARACTERS = 120
 # What the page writes behind the note of a run that somebody stops there (page/static/actions.js).
 STOPPED = "Stopped on the Ferry page"
@@ -33,7 +33,7 @@ SIGNATURE = "\n\n— Ferry"
 
 
 def noted(note: str, left: Mapping[tuple[str, str], Any]) -> str:
-    """The new note of a run that has ended, by the one that it has. That of others stays whole, even if then nothing else fits."""
+    """The new note of a run that has ended. `note`: the note that it has. Notes of others stay whole, even if then nothing else fits."""
     others = note.rpartition(SIGNATURE)[2].strip()
     behind = f"{SIGNATURE}\n\n{others}".rstrip()
     ours = note_of(left, MOST_CHARACTERS - len(behind))
@@ -60,15 +60,15 @@ def note_of(left: Mapping[tuple[str, str], Any], room: int) -> str:
 
 
 def _why(failure: Mapping[str, str]) -> str:
-    """Airflow shows little more than the beginning in its list of runs, beside the run and the DAG."""
+    """Why the run failed, the most important words first: Airflow's list of runs shows little more than the beginning."""
     problem = " ".join(str(failure["problem"]).split())
     return f"{re.sub(r'^(run .+? of )?[^ ]+->[^ ]+: ', '', problem)} ({failure['error']})"
 
 
 def reason_in(note: str) -> tuple[str, str]:
-    """Why the run failed and the name of the error, from its note; no name if a person stopped the run, whatever failed before.
+    """Why the run failed, and the name of the error, from its note. No name if a person stopped the run, even if something failed before.
 
-    Nothing if Ferry left no reason: people write notes for any purpose.
+    Both are empty if Ferry left no reason: people write notes for any purpose.
     """
     if note.endswith(STOPPED):
         return "somebody stopped it on the Ferry page", ""

@@ -1,7 +1,7 @@
 """The tasks that start Spark: the provider's SparkSubmitOperator with Ferry's jobs.
 
-If the connection is missing, the provider would use YARN; here that is an error which names the connection. The exit code of the job
-decides whether Airflow tries again.
+If the connection is missing, the provider would use YARN. Ferry raises an error that names the connection. The exit code of the job decides
+whether Airflow tries again.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from ferry.monitoring.limits import limits_broken
 from ferry.monitoring.measurements import run_measurements, status_measurements
 from ferry.monitoring.runs import COPY_TASK
 from ferry.monitoring.status import status_after_run
+from ferry.monitoring.verdict import verdict_of
 from ferry.pipeline.drawn_tables import draw
 from ferry.pipeline.report_reading import UNFINISHED, keep_lag, keep_run
 from ferry.pipeline.run import Run
@@ -33,9 +34,11 @@ LOG_WIDTH = 160
 
 
 def request_of(flow: FlowReference, context: Mapping[str, Any]) -> RunRequest:
-    """Backfills, and runs with bound=interval, copy what the ledger lacks in their data interval. All other runs copy up to now, also a run
-    without an interval (triggered without a logical date). They follow, from the start of the DAG run, for as long as the flow or a
-    parameter says. ArgumentError for wrong parameters.
+    """The request of a DAG run. ArgumentError for wrong parameters.
+
+    Backfills, and runs with bound=interval, copy the records of their data interval that the ledger lacks. All other runs copy up to now,
+    also a run without an interval (triggered without a logical date). These follow for the time that the flow or a parameter says, counted
+    from the start of the DAG run.
     """
     run = context["dag_run"]
     params = run_params(context)
@@ -150,14 +153,14 @@ def say_sum(flow: FlowReference, context: Mapping[str, Any]) -> None:
 
 
 def _stopped_early(flow: FlowReference) -> EarlierTaskFailed:
-    """The reason in the report of a run that planned or prepared nothing; also in the history that the page shows."""
+    """The error of a run that planned or prepared nothing. Its reason goes into a report, which the page's history shows."""
     found = first_failure(("plan_run", "prepare_topics"))
     if found is None:
         return EarlierTaskFailed("plan_run or prepare_topics failed: its log names the reason")
     now, run_id = time_now(), str(get_current_context()["dag_run"].run_id)
     failure = _failure_of_the_run(found)
     if not (get_current_context().get("params") or {}).get("dry_run"):
-        with contextlib.suppress(FerryError):  # what stopped the earlier task may stop this too, and is told below
+        with contextlib.suppress(FerryError):  # the problem that stopped the earlier task may stop this too; the error below names it
             if trouble := keep_run(flow_for_running(flow), RunReport(flow.name, run_id, now, now, "", failed=(failure,))):
                 say(trouble)
     return EarlierTaskFailed(
@@ -166,7 +169,7 @@ def _stopped_early(flow: FlowReference) -> EarlierTaskFailed:
 
 
 def _failure_of_the_run(left: Mapping[str, str]) -> PartitionFailure:
-    """What a task has left, as a failure in the report."""
+    """A task's error, which it has left for the report, as a failure of the report."""
     return PartitionFailure("", -1, left["error"], f"{left['task']}: {left['problem']}")
 
 
@@ -191,7 +194,7 @@ def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict
         if trouble := keep_lag(settings, request.run_id, status.lag.of_run):
             say(trouble)
         emit(status_measurements(status, settings.source.alias, settings.target.alias))
-        verdict = status.verdict(time.time()).after_run
+        verdict = verdict_of(status, time.time()).after_run
         leave(VERDICT, lambda _: verdict)
         say(verdict)
         if status.broken:

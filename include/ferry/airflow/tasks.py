@@ -1,4 +1,4 @@
-"""What the bodies of all tasks share: Ferry's errors in Airflow's terms, metrics, and lines in the task's log."""
+"""Code that the bodies of all tasks share: Ferry's errors in Airflow's terms, metrics, and lines in the task's log."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ferry.airflow.flows import FlowReference
     from ferry.ledger.sync_outcome import Measurement  # only named here; the scheduler reads this module often
 
-# After these exit codes Airflow must not try again: no error with such a code goes away by itself. (What a superseded run had to do, the
-# newer run does.)
+# After these exit codes Airflow must not try again: no error with such a code goes away by itself. (A newer run does the work of a
+# superseded one.)
 FINAL_EXIT_CODES = frozenset(ExitCode) - {ExitCode.DONE} - {kind.exit_code for kind in all_errors() if kind.retry is RetryRule.RETRY}
 
 # How a Spark job names its error (spark/job.py). Airflow's exception holds the end of the log.
@@ -49,7 +49,7 @@ class JobFailedForGood(AirflowFailException, JobFailed):
 
 
 def of_flow(function: Callable[..., dict[str, Any]], flow: FlowReference) -> Callable[..., dict[str, Any]]:
-    """The body of a task: `function` with the flow as its first argument. A function of its own, because Airflow 3.0 copies bodies."""
+    """The body of a task: `function` with the flow as its first argument. Not a partial, because Airflow 3.0 copies bodies."""
 
     def body(*arguments: Any) -> dict[str, Any]:
         return function(flow, *arguments)
@@ -58,7 +58,7 @@ def of_flow(function: Callable[..., dict[str, Any]], flow: FlowReference) -> Cal
 
 
 def leave(key: str, value: Callable[[Any], object]) -> None:
-    """Leave `value(task instance)` as an XCom: to the report of the run, and for its note. Never raises: no task fails because of it."""
+    """Leave `value(task instance)` as an XCom, for the report of the run and for its note. Never raises: no task fails because of it."""
     try:
         task = get_current_context()["ti"]
         task.xcom_push(key, value(task))
@@ -83,7 +83,7 @@ def _task_url() -> str:
 
 
 def first_failure(tasks: Iterable[str]) -> Mapping[str, str] | None:
-    """What the first of these tasks that failed has left."""
+    """The error that the first failed one of these tasks has left."""
     task = get_current_context()["ti"]
     return next((found for name in tasks if isinstance(found := task.xcom_pull(task_ids=name, key=FAILURE), Mapping)), None)
 

@@ -1,7 +1,7 @@
 """What differs between the releases of Airflow that Ferry runs on (3.0 to 3.3).
 
-Other modules import these names from here, also those of the page and of the plugin: so nothing here may need a provider. What a release
-lacks is left out: docs/airflow.md has the list for users.
+Other modules import these names from here, also the modules of the page and of the plugin. So nothing here may need a provider. Ferry does
+without the features that a release lacks: docs/airflow.md has the list for users.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
 
-__all__ = [  # what others take from here beside what is defined below
+__all__ = [  # names that other modules import from here, beside those defined below
     "AirflowException",
     "AirflowFailException",
     "AirflowNotFoundException",
@@ -46,7 +46,7 @@ def is_there(module: str) -> bool:
     """Whether the module is installed. Imports the packages that hold it."""
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # nor are these
+    except ModuleNotFoundError:  # these are not there either
         return False
 
 

@@ -27,21 +27,22 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Alert:
-    """One alert. `what`: a limit's key or the class of an error; `value` and `limit`: in the unit of the limit's key, if it is a limit.
-
-    `url`: of the task's log in Airflow, or empty. `resolved`: the problem is over.
-    """
+    """One alert."""
 
     flow: str
     kind: AlertKind
     severity: Severity
+    # The key of a limit, or the class of an error.
     what: str
     message: str
     next_step: str
+    # `value` and `limit` are in the unit of the limit's key; None if it is no limit.
     value: float | None = None
     limit: float | None = None
     run_id: str = ""
+    # The address of the task's log in Airflow, or empty.
     url: str = ""
+    # The problem is over.
     resolved: bool = False
 
     @property

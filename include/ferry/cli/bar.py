@@ -13,7 +13,7 @@ BAR_WIDTH = 20
 
 
 def is_watched() -> bool:
-    """Whether somebody sees stderr change. A command in the background would draw over what is typed."""
+    """Whether a person sees stderr. A command in the background must not draw: it would overwrite what the person types."""
     with suppress(OSError):  # it is not the terminal of this process
         return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and os.tcgetpgrp(sys.stderr.fileno()) == os.getpgrp()
     return False

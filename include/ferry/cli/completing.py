@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PROGRAM = "ferry"
 # The shells' scripts set it; click derives the name from the program's.
 COMPLETE_VARIABLE = "_FERRY_COMPLETE"
-# A person who presses TAB waits for so long.
+# A person who presses TAB waits this long at most.
 TOPICS_SECONDS = 1.5
 MOST_AT_ONCE = 8
 # More names would only fill the screen.

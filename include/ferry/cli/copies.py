@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ferry.pipeline.run import Run
     from ferry.syncs.topics import TopicChanges
 
-# A run shows so many notices of its plan; ferry plan shows all.
+# A run shows at most this many notices of its plan; ferry plan shows all.
 NOTICES_SHOWN = 5
 # An enum cannot extend another enum.
 Wanted = StrEnum("Wanted", [*((name.name, name.value) for name in SyncName), ("ALL", "all")])  # type: ignore[misc]
@@ -137,13 +137,13 @@ def carry_out(
             check_master(master)  # before anything is created
         _warn(run)
         run.move_records(lambda: codes.append(copy_records(config, run, master, as_json=as_json)), show_changes)
-        # If a newer run has taken over, the syncs are its own; if a cluster is away, there are none.
+        # If a newer run has taken over, that run does the syncs. If a cluster is away, there are none.
         goes_on = syncs and not {ExitCode.SUPERSEDED, ExitCode.UNREACHABLE} & set(codes) and run.taken_over() is None
         if goes_on:
             measured += _sync(run)
         outcome = run.report()
         codes.append(outcome.exit_code)
-        # Where each run takes over from the one before, no other would judge. After a command has taken over, nobody copies.
+        # If each run takes over from the one before, no other one would check the limits. After a command has taken over, nobody copies.
         judge = syncs and ExitCode.SUPERSEDED not in codes and outcome.taken_over != ""
         codes.append(_look_back(run, outcome, measured, judge=judge))
     if trouble := send(measured, began):
@@ -187,10 +187,11 @@ def _sync(run: Run) -> list[Measurement]:
 def _look_back(run: Run, outcome: RunReport, measured: list[Measurement], *, judge: bool) -> ExitCode:
     """Measure the lag now, for the history. With `judge`, also check the config's limits, and call the alert callbacks.
 
-    What is to be sent is added to `measured`.
+    Adds the measurements to be sent to `measured`.
     """
     from ferry.monitoring.measurements import run_measurements, status_measurements
     from ferry.monitoring.status import status_after_run
+    from ferry.monitoring.verdict import verdict_of
     from ferry.pipeline.report_reading import NOT_KNOWN, keep_run
 
     flow = run.flow
@@ -202,7 +203,7 @@ def _look_back(run: Run, outcome: RunReport, measured: list[Measurement], *, jud
         status = status_after_run(flow, outcome, run.plan if run.lag_is_as_planned else None)
         lag = status.lag.of_run
         measured += status_measurements(status, *aliases)
-        notice(status.verdict(time()).after_run)
+        notice(verdict_of(status, time()).after_run)
         if judge and status.broken:
             code = _tell_limits(flow, outcome, status.broken)
     except FerryError as problem:

@@ -67,7 +67,7 @@ class InitDialog:
             target, target_facts = self._cluster(SideOptions("target", alias=target.alias), "B", source)
         replicas = min(WANTED_REPLICAS, target_facts.known_brokers or WANTED_REPLICAS)
         answers = FirstFile(source, target, replication_factor=replicas)
-        # Errors of the answers so far must not look like errors of the topics.
+        # Errors in earlier answers must not look like errors in the topics.
         with self._flow(answers) as flow:
             names = self._offer_topics(flow) if self.tests else ()
         chosen = self.asker.ask("Topics to copy (names and expressions)", "--topics", topics, ".*", partial(self._topics, answers))
@@ -79,7 +79,7 @@ class InitDialog:
         return replace(answers, schedule=self.asker.ask("Schedule for Airflow (cron, UTC; empty: none)", "--schedule", schedule, "", _cron))
 
     def look_at_rights(self, answers: FirstFile) -> None:
-        """Tell which rights are missing on both sides, as far as the clusters say. Missing rights are no error."""
+        """Say which rights are missing on both sides, as far as the clusters show them. Missing rights are no error."""
         if not self.tests:
             return
         with self._flow(answers) as flow:
@@ -105,7 +105,7 @@ class InitDialog:
             given = SideOptions(given.side, alias=answers.alias)
 
     def _same(self, answers: FirstFile) -> str:
-        """Why the two count as one cluster; empty: they do not."""
+        """Why both sides count as one cluster; empty: they are two."""
         with self._flow(answers) as flow, ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
             alike = likeness(source, target)
         if alike is not None and not alike.same:
@@ -183,7 +183,7 @@ class InitDialog:
             raise ValueError(self._own(problem)) from problem
 
     def _again(self, problem: FerryError, *, keep: bool = False) -> bool:
-        """Tell what is wrong, and return whether to ask once more. Raises with --no-input."""
+        """Say what is wrong, and return whether to ask once more. Raises with --no-input."""
         if self.asker.no_input:
             kind = ConfigError if isinstance(problem, ConfigError) else type(problem)  # a PropertyError takes more than a text
             raise kind(self._own(problem)) from problem

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 WATCH_VERSION = 1
 DEFAULT_INTERVAL = 5.0
-# The screen reacts to a key or a new look after so long.
+# The screen reacts to a key or a new look within this time.
 TICK_SECONDS = 0.2
 
 Interval = Annotated[float, typer.Option("--interval", "-n", min=1.0, help="Seconds between two updates.")]

@@ -2,8 +2,8 @@
 
 It reads topic names and checkpoints, and writes nothing. The results are those of the Java class, including its peculiarities: it reads
 uncommitted records, so checkpoints of aborted transactions count; when the time is over, it returns what it has read so far; it considers
-the topics of every flow into the cluster. Two things differ: a record that is not a checkpoint (a null value, another version) is skipped
-with a warning instead of ending the read, and a missing checkpoints topic is an error at once.
+the topics of every flow into the cluster. Two things differ. A record that is not a checkpoint (a null value, another version) does not end
+the read: the client skips it with a warning. And a missing checkpoints topic is an error at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""JWT assertions (RFC 7523): signed with a private key for each request, or read from a file (KIP-1139, KIP-1258).
+"""JWT assertions (RFC 7523). Ferry signs one with a private key for each request, or reads it from a file (KIP-1139, KIP-1258).
 
 Kafka's DefaultAssertionCreator, LayeredAssertionJwtTemplate and FileAssertionCreator do the same. Files are read for each request, so
 another program may replace them at any time.

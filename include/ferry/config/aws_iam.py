@@ -1,8 +1,8 @@
 """Tokens for Amazon MSK's listeners with IAM, made by AWS's own signer library.
 
-MSK offers two SASL mechanisms on such a listener: AWS_MSK_IAM, which AWS's library for Java speaks, and OAUTHBEARER, whose token is a
-presigned URL and which AWS's signers for other languages speak. Both are checked against the same credentials and rights. Ferry's clients
-speak the second one, whichever the properties name.
+MSK offers two SASL mechanisms on such a listener. AWS's library for Java speaks AWS_MSK_IAM. AWS's signers for other languages make tokens
+for OAUTHBEARER: such a token is a presigned URL. MSK checks both against the same credentials and rights. Ferry's clients always speak
+OAUTHBEARER, also if the properties name AWS_MSK_IAM.
 
 AWS's SDK renews what it finds: instance profiles, web identities, assumed roles.
 """
@@ -65,7 +65,10 @@ class _Provider(CredentialProvider):  # type: ignore[misc]
 
 
 def _credentials(session: Any, login: AwsIam, region: str | None) -> Any:
-    """As MSKCredentialProvider: a profile wins over a role. Other than there, nothing else takes the place of what is missing."""
+    """The credentials to sign with. A profile wins over a role, as in MSKCredentialProvider.
+
+    If they are missing, Ferry uses no others: MSKCredentialProvider does. ConfigError without credentials.
+    """
     if login.role_keys is not None:
         key, secret, token = (each.reveal() for each in login.role_keys)
         base = Credentials(key, secret, token or None)
@@ -86,6 +89,6 @@ def _credentials(session: Any, login: AwsIam, region: str | None) -> Any:
 
 
 def _told(problem: Exception) -> str:
-    """Type and code: a text may hold what was sent."""
+    """The type of the error, and AWS's code. Not its text, which may repeat a part of the request."""
     code = getattr(problem, "response", {}).get("Error", {}).get("Code", "")
     return f"{type(problem).__name__}{f' {code}' if code else ''}"

@@ -18,7 +18,7 @@ _QUOTES = "\"'"
 
 
 def value_hint(text: str) -> str:
-    """What a person may have overlooked who wrote this value, in brackets; empty if it shows nothing of that kind."""
+    """A frequent mistake that this value shows, in brackets, for a message; empty if it shows none."""
     if _COMMENT.search(text):
         return " (a # inside a line is part of the value)"
     return " (quotes are part of the value: remove them)" if _is_quoted(text) else ""
@@ -61,7 +61,7 @@ class EntryChecks:
         """Refuse a key that nobody knows if it may be meant to choose what is copied; otherwise warn about it."""
         found = judge(self.keys, key, entry.value, entry.key)
         nearest = found.nearest and self.problems.words(found.nearest)
-        # A key of several lines lost the end of its line above: nobody can tell what else was lost.
+        # The line above a key of several lines lost its end: nobody knows what else was lost.
         if found.refused or PEM_BEGIN in entry.value:
             self.problems.add(found.what, entry, nearest=nearest)
         else:

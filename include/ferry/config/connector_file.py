@@ -38,7 +38,7 @@ PARTS = {"MirrorSourceConnector": "source", "MirrorCheckpointConnector": "checkp
 
 
 def is_connector_file(file: PropertiesFile) -> bool:
-    """Whether the file is of one connector, not of a whole MirrorMaker. `clusters` says nothing to a connector."""
+    """Whether the file is of one connector, not of a whole MirrorMaker. A connector does not read `clusters`."""
     whole = "clusters" in file.entries and not set(_PROPOSED.values()) & set(file.entries)
     return not whole and bool({SOURCE_ALIAS, CLASS} & set(file.entries))
 
@@ -52,7 +52,7 @@ def read_connector_file(file: PropertiesFile) -> PropertiesFile:
     pair = f"{source.value}->{target.value}"
     entries = {"clusters": replace(source, value=f"{source.value}, {target.value}")}
     notes = list(file.notes)
-    # Role settings without a side come first, so that those of one side replace them; before them those of KIP-382's form.
+    # Later entries replace earlier ones: first those of KIP-382's form, then role settings without a side, then those of one side.
     for key, entry in sorted(file.entries.items(), key=lambda item: (item[0] not in _PROPOSED, item[0].partition(".")[0] not in ROLES)):
         for place in () if key in _CONSUMED else _places(key, pair, source.value, target.value):
             entries[place] = entry
@@ -80,7 +80,7 @@ def read_connector_file(file: PropertiesFile) -> PropertiesFile:
 
 
 def _is_of_role(key: str) -> bool:
-    """Whether it is a setting of one kind of client in a place where MirrorConnectorConfig keeps only names of logins."""
+    """Whether the key is a setting of one kind of client, at a place where MirrorConnectorConfig reads only settings of logins."""
     side, _, name = key.partition(".cluster.")
     return side in SIDES and name.partition(".")[0] in ROLES
 

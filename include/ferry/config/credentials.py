@@ -122,17 +122,15 @@ class OwnTokens:
 
 @dataclass(frozen=True)
 class AwsIam:
-    """Tokens that AWS's signer makes for a listener of Amazon MSK. Without profile and role: the credentials that AWS's SDK finds.
+    """Tokens that AWS's signer makes for a listener of Amazon MSK. Without profile and role: by the credentials that AWS's SDK finds."""
 
-    `region`: the cluster's; None: the SDK's. `role_keys`: access key, secret key and session token (may be empty) with which the role is
-    assumed; None: the credentials that the SDK finds.
-    """
-
+    # The cluster's region; None: the SDK's.
     region: str | None = None
     profile: str | None = None
     role: str | None = None
     session_name: str = "aws-msk-iam-auth"
     external_id: Secret | None = None
+    # Access key, secret key and session token (may be empty) with which the role is assumed; None: the credentials that the SDK finds.
     role_keys: tuple[Secret, Secret, Secret] | None = None
     sts_region: str | None = None
     extensions: Mapping[str, str] = field(default_factory=dict, hash=False)

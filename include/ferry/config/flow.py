@@ -38,7 +38,7 @@ def named_configs() -> tuple[Path, ...]:
     return tuple(Path(name).absolute() for name in os.environ.get(CONFIG_VARIABLE, "").split(os.pathsep) if name)
 
 
-# Commands that need no more than the config and the flow, where a text names one without them.
+# Commands that need only the config and the flow. A text may name them without these.
 _BARE = re.compile(r"\bferry (ack-loss|acls|ledger|plan|run|status|verify)\b")
 
 
@@ -54,15 +54,9 @@ def with_commands(text: str, flow: str, config: Path | str) -> str:
 
 @dataclass(frozen=True)
 class Flow:
-    """A flow `A->B`. Sizes in bytes, times in seconds where no other unit is named.
+    """A flow `A->B`. Sizes are in bytes, and times in seconds where no other unit is named.
 
-    `start`: where the flow's first run begins; a time has a time zone. `copies` False: the flow does not copy records, only
-    what belongs to them, as a connector's file may say. `tasks_max` None: it is not set. Replication factors may be -1, the broker's
-    default; `replicas_given` are the keys of those that the file sets. `class_properties` configure custom policies and filters.
-
-    `reverse_heartbeat`: whether MM2 would write heartbeats to the source for the opposite direction when that is not a flow: because the
-    file asks for them with the pair's own key (`asked`), or because nobody switched them off (`default`). `aliases`: every cluster's of
-    the file.
+    A replication factor may be -1, the broker's default.
     """
 
     name: str
@@ -76,9 +70,12 @@ class Flow:
     replication_factor: int = read_from("replication.factor")
     config_properties_exclude: tuple[str, ...] = read_from("config.properties.exclude")
     use_defaults_from: str = read_from("use.defaults.from")
+    # None: it is not set.
     tasks_max: int | None = read_from("tasks.max")
+    # False: the flow copies no records, only what belongs to them. A connector's file may say so.
     copies: bool = True
     exactly_once: bool = read_from("transaction.producer")
+    # Where the flow's first run begins. A time has a time zone.
     start: Literal["earliest", "latest"] | datetime = "earliest"
     lanes: int | None = read_from("ferry.lanes")
     on_recreate: Literal["fail", "restart"] = read_from("ferry.on.recreate")
@@ -101,11 +98,16 @@ class Flow:
     connect_offsets_topic: str | None = read_from("offsets.storage.topic")
     mirroring: MirroringSettings = field(default_factory=MirroringSettings)
     acls: AclSettings = field(default_factory=AclSettings)
+    # Whether MM2 would write heartbeats of the opposite direction to the source, although that direction is no flow. `asked`: the pair's
+    # own key in the file asks for them. `default`: nobody switched them off.
     reverse_heartbeat: Literal["off", "default", "asked"] = "off"
     handling: HandlingSettings = field(default_factory=HandlingSettings)
     alerts: AlertSettings = field(default_factory=AlertSettings)
+    # The keys of the replication factors that the file sets.
     replicas_given: frozenset[str] = frozenset()
+    # They configure custom policies and filters.
     class_properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+    # The aliases of all clusters of the file.
     aliases: frozenset[str] = frozenset()
 
     def opposite(self) -> Flow:
@@ -137,7 +139,7 @@ class Flow:
 
     @property
     def is_heartbeats(self) -> Callable[[str], bool]:
-        """Tells whether a topic holds heartbeats, which count as no lag, loss or gap. The policy behind it is made anew, as `policy`."""
+        """A function that returns whether a topic holds heartbeats. They count as no lag, loss or gap. Each read makes a new `policy`."""
         return partial(is_heartbeats, self.policy, {*self.aliases, self.source.alias, self.target.alias}, self.separator)
 
     @property
@@ -201,7 +203,10 @@ class Flow:
         return position_group(self.source.alias)
 
     def transactional_id(self, holder: int | str) -> str:
-        """The stable id of a lane (by its number), the run as a whole, a recovery, or the ledger's compaction; "": how all begin."""
+        """The stable transactional id of a lane (`holder`: its number), of the whole run, of a recovery, or of the ledger's compaction.
+
+        With an empty `holder`: the beginning that they all share.
+        """
         return f"ferry-{self.name}-{holder}"
 
     def setting(self, key: str, default: Any = None) -> Any:

@@ -1,8 +1,8 @@
-"""Reads one flow from the properties of a file, and checks several of them at once: what MM2 refuses when it validates its connectors, and
-what Ferry does otherwise.
+"""Reads one flow from the properties of a file. Also checks properties that contradict each other.
 
-MirrorSourceConfig.validate and MirrorSourceConnector.validate give the errors. MirrorCheckpointConfig.validate refuses the checkpoint
-connector alone, while MM2's dedicated mode logs that and runs the others: so here that connector's work is off, and nothing is refused.
+It refuses what MM2 refuses (MirrorSourceConfig.validate, MirrorSourceConnector.validate), and what Ferry cannot do as MM2 does it.
+MirrorCheckpointConfig.validate refuses only the checkpoint connector: MM2's dedicated mode logs that, and runs the other connectors. So
+Ferry switches the work of that connector off, and refuses nothing.
 
 Message handlers and assignment listeners are imported here, so that a name that leads nowhere is a problem of the file and not of a run.
 """
@@ -36,7 +36,7 @@ _EMIT_SYNCS = "emit.offset-syncs.enabled"
 
 @dataclass(frozen=True)
 class FlowReader:
-    """Reads the properties of one pair of clusters. Bad values were reported before; for them it reads the default."""
+    """Reads the properties of one pair of clusters. For a bad value, which was reported before, it reads the default."""
 
     sources: Sources
     pair: Pair
@@ -56,8 +56,8 @@ class FlowReader:
     def enabled(self) -> bool:
         """Whether MM2 would copy: a herder is started for the pair, and its connectors are enabled.
 
-        MirrorMakerConfig.clusterPairs reads two flags of the pair by Boolean.parseBoolean, which takes `true ` (trailing blank) for
-        false, but the pair also gets its connectors because heartbeats are on by default, and they read `enabled` trimmed.
+        MirrorMakerConfig.clusterPairs reads two flags of the pair by Boolean.parseBoolean, for which `true ` (trailing blank) is false. But
+        heartbeats are on by default, so the pair gets its connectors anyway. The connectors trim the value of `enabled`.
         """
         own = self.sources.entries.get(f"{self.pair.name}.{_ENABLED}")
         heartbeats = self._entry(_HEARTBEATS)
@@ -114,7 +114,7 @@ class FlowReader:
         return f"org.apache.kafka.connect.mirror.{simple}"
 
     def _separator(self, separator: str) -> str:
-        """MM2 takes an empty separator, and then does not recognise the remote topics that it made."""
+        """The separator; an empty one is a problem. MM2 accepts it, and then does not recognise its own remote topics."""
         entry = self._entry(_SEPARATOR)
         if separator or entry is None:
             return separator

@@ -1,7 +1,7 @@
 """The properties of a flow that are in force, for people: each value as written, and the key and line that it comes from (pure).
 
-No value of a property that may be secret is in them: only a reference to where the secret is kept. Neither is what an Airflow connection
-says. The other values are kept as Secrets too, as everywhere in a configuration: logs do not show them.
+If a property may be secret, they hold no value, only a reference to where the secret is kept. They hold nothing of an Airflow connection.
+All other values are Secrets too, as everywhere in a configuration: logs do not show them.
 """
 
 import re
@@ -52,7 +52,7 @@ def _of_flow(pair: Pair, sources: Sources) -> Iterator[InForce]:
 
 
 def _custom(pair: Pair, sources: Sources) -> Iterator[InForce]:
-    """What only custom classes know. Nobody else knows whether it is secret."""
+    """Properties that only custom classes know. Only the classes know whether they are secret."""
     for key, entry in sources.entries.items():
         name = key.removeprefix(f"{pair.name}.")
         if is_custom_key(name, TOP_LEVEL_CLASS_KEYS if key == name else CLASS_KEYS):

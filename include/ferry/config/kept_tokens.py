@@ -1,7 +1,7 @@
-"""Keeps a token until four fifths of its life are over, for all that log in with it.
+"""Keeps a token until four fifths of its life are over, for all clients that log in with it.
 
-Java renews a token then, too (sasl.login.refresh.window.factor): early enough that a source that does not answer for a moment ends no
-login. What a source raises is told without its text, which may hold a secret.
+Java renews a token at the same age (sasl.login.refresh.window.factor). So no login fails if the source of tokens does not answer for a
+moment. A message about an error of the source leaves out the error's text, which may hold a secret.
 """
 
 import threading
@@ -63,7 +63,7 @@ def token_of_process(credentials: OwnTokens | AwsIam) -> KeptToken:
 
 
 def _checked(name: str, token: Callable[[], object]) -> Callable[[], Token]:
-    """`token`, whose errors and results are those of a good source: a text, and a time to come."""
+    """A function that calls `token`, and checks that the result is a text and a time to come. It raises FerryErrors only."""
 
     def fetch() -> Token:
         try:
@@ -71,7 +71,7 @@ def _checked(name: str, token: Callable[[], object]) -> Callable[[], Token]:
         except FerryError:
             raise
         except Exception as problem:  # noqa: BLE001 - the code of users may raise anything
-            # What could not connect may do so later.
+            # A source that could not connect may connect later.
             kind = ClusterUnreachable if isinstance(problem, OSError) else AuthenticationFailed
             raise kind(f"{name} gives no token: it {described(problem)}") from None
         match found:

@@ -29,7 +29,7 @@ _principals: set[str] = set()
 
 
 class KeytabMechanism(SaslMechanismGSSAPI):  # type: ignore[misc]
-    """kafka-python's mechanism, which by itself knows only the tickets that somebody else has got.
+    """kafka-python's mechanism, with a keytab: its own one only uses tickets that another program has got.
 
     `sasl_kerberos_name` carries the Kerberos credentials, because kafka-python hands its mechanisms no other settings.
     """
@@ -65,7 +65,7 @@ class KeytabMechanism(SaslMechanismGSSAPI):  # type: ignore[misc]
 
 
 def _tickets(login: Kerberos) -> gssapi.Credentials:
-    """Those that are kept, if they are good for long enough; libgssapi gets others from the KDC otherwise."""
+    """The tickets that this process keeps, if they live long enough. Otherwise libgssapi gets new ones from the KDC."""
     store = {"client_keytab": f"FILE:{login.keytab}", "ccache": f"MEMORY:ferry-{login.principal}"}
     name = gssapi.Name(login.principal, gssapi.NameType.kerberos_principal)
     return gssapi.Credentials(name=name, usage="initiate", mechs=[gssapi.MechType.kerberos], store=store)
@@ -83,7 +83,10 @@ def _has_gssapi() -> bool:
 
 
 def _require_both() -> None:
-    """ConfigError if librdkafka was built without Kerberos. Either client asks this, or a run could stop where it first needs the other."""
+    """ConfigError if librdkafka was built without Kerberos.
+
+    The settings of both clients check this. Otherwise a run could begin with one client, and stop where it first needs the other.
+    """
     if not _has_gssapi():
         what = "a login by Kerberos needs a librdkafka that was built for it, and the one in confluent-kafka's wheels was not"
         raise ConfigError(f"{what}: build both, here and on Spark's executors, as docs/security.md says")

@@ -31,7 +31,7 @@ CLUSTER_KEYS = {**_LOGIN, **CLUSTER_PROPERTIES, **_OF_ROLES}
 FLOW_KEYS = {**FLOW_PROPERTIES, **_OF_ROLES, **{f"{side}.{name}": known for side in SIDES for name, known in _OF_ROLES.items()}}
 # Less similar names are no useful suggestion: an unknown alias of two letters would be "near" any other.
 _ALIAS_LIKENESS = 0.6
-# An unknown key that is at least so similar to a known one counts as misspelt.
+# An unknown key counts as misspelt if it is at least this similar to a known one.
 _KEY_LIKENESS = 0.83  # topcis is that similar to topics
 
 
@@ -47,7 +47,7 @@ class Recognised:
 class Keys:
     """The keys that a file with these clusters and config providers may hold.
 
-    `custom_classes`: those of CLASS_KEYS that name a custom class in this file. It may have properties that only it knows.
+    `custom_classes`: those of CLASS_KEYS that name a custom class in this file. Such a class may have properties that only it knows.
     """
 
     aliases: tuple[str, ...]
@@ -64,7 +64,7 @@ class Keys:
         return next((reading for reading in readings if not reading.idle), readings[0] if readings else None)
 
     def older_form(self, key: str) -> str:
-        """The key that replaced one of KIP-382's form `cluster.A.…`, or `A.broker.list`; empty for all others."""
+        """The key that replaced `key`, if that has KIP-382's form `cluster.A.…` or is `A.broker.list`; empty for all others."""
         for alias in self.aliases:
             name = key.removeprefix("cluster.").removeprefix(f"{alias}.").replace("broker.list", "bootstrap.servers")
             meant = f"{alias}.{name}"
@@ -174,7 +174,7 @@ def nearest_name(name: str, names: Iterable[str]) -> str:
 
 
 def closest_key(name: str, names: Iterable[str]) -> str | None:
-    """The one of these keys of which `name` may be a misspelt form; None if it is similar to none."""
+    """The key that was perhaps meant by `name`; None if no key is similar."""
     return next(iter(difflib.get_close_matches(name, list(names), n=1, cutoff=_KEY_LIKENESS)), None)
 
 

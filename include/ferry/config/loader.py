@@ -1,6 +1,6 @@
 """Reads `mm2.properties` by MM2's rules into frozen objects, or reports all of its problems.
 
-The order: the file, `clusters`, config providers, every entry by itself, the clusters, the flows.
+It reads in this order: the file, `clusters`, config providers, every entry by itself, the clusters, the flows.
 """
 
 from collections.abc import Mapping
@@ -38,17 +38,17 @@ from ferry.policy.naming import ALIAS, ALIAS_WANTS
 
 @dataclass(frozen=True)
 class FerryConfig:
-    """A whole file. `flows`: the enabled ones; `warnings`: one line for each entry that Ferry ignores, or reads not as a person expects.
-
-    `top_level`: for each cluster, a flow made of the top-level keys alone. MirrorClient takes the names of remote topics from it.
-    `in_force`: the properties of each flow, for people.
-    """
+    """A whole file."""
 
     path: Path
     clusters: Mapping[str, Cluster] = field(hash=False)
+    # The enabled ones.
     flows: tuple[Flow, ...]
+    # One line for each entry that Ferry ignores, or does not read as a person expects.
     warnings: tuple[str, ...] = ()
+    # For each cluster, a flow made of the top-level keys alone. MirrorClient takes the names of remote topics from it.
     top_level: Mapping[str, Flow] = field(default_factory=dict, hash=False, repr=False)
+    # The properties of each flow, for people.
     in_force: Mapping[str, tuple[InForce, ...]] = field(default_factory=dict, hash=False, repr=False)
 
     def flow(self, name: str) -> Flow:
@@ -182,7 +182,7 @@ class _Loader:
         for problem in store_problems(written) if protocol.endswith("SSL") else ():
             self.problems.add_error(problem)
         self._allowed_versions(written)
-        # Parts of these are checked, and of a reference nobody knows the parts.
+        # The checks look at parts of these values. Nobody knows the parts of a reference.
         unclear = written.refers(JAAS) and not _names_its_module(written)
         if not unclear and not any(map(written.refers, (ENDPOINT_URL, CLIENT_ID, "sasl.mechanism"))):
             try:

@@ -1,9 +1,12 @@
 """Finds flows in the config that would copy records in a circle, before anything runs (pure).
 
-Remote names that contain the source prevent loops. If topics keep their names, only the flow in the opposite direction can leave out the
-records that a flow wrote (ferry.copying.loop_guard). So two rules hold for every topic. Flows that keep its name may form pairs, but no
-ring of three or more clusters. And both flows of a pair must copy exactly once, because only then their ledgers name every record. (Chains
-of pairs would not loop, but claims allow only one writer for each remote topic, so the plan of a run refuses them.)
+Remote names that contain the source's alias prevent loops. If topics keep their names, only the flow in the opposite direction can leave
+out the records that a flow wrote (ferry.copying.loop_guard). So two rules hold for every topic:
+
+1. Flows that keep its name may form pairs, but no ring of three or more clusters.
+2. Both flows of a pair copy exactly once: only then their ledgers name every record.
+
+Chains of pairs would not loop. But claims allow only one writer for each remote topic, so the plan of a run refuses such chains.
 
 The topics are not known here. So each literal name is checked by itself; regular expressions and custom filters count as if all of them
 matched the same topic.
@@ -38,7 +41,7 @@ def find_loops(flows: Iterable[Flow]) -> list[LoopProblem]:
 
 
 def _copies(flow: Flow, topic: str) -> bool:
-    """Whether the flow copies this topic under the same name; for ANY_TOPIC whether it may copy topics that no flow names literally."""
+    """Whether the flow copies this topic under the same name. For ANY_TOPIC: whether it may copy topics that no flow names literally."""
     if topic == ANY_TOPIC:
         custom_filter = is_custom(flow.mirroring.topic_filter_class)
         return custom_filter or any(not PLAIN_NAME.fullmatch(entry) for entry in flow.topics)

@@ -1,7 +1,7 @@
 """MirrorMaker 2's internal topics that a flow writes, and where (pure).
 
-Heartbeats and checkpoints are on the target. Offset syncs are where `offset-syncs.topic.location` says: on the source, named after the
-target, or the other way round.
+Heartbeats and checkpoints are on the target. `offset-syncs.topic.location` says where offset syncs are: on the source, in a topic named
+after the target, or on the target, in a topic named after the source.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ def offset_syncs_topic(flow: Flow) -> Mm2Topic:
 
 
 def mm2_topics(flow: Flow) -> tuple[Mm2Topic, ...]:
-    """Those that the flow writes as it is configured, without the heartbeat of the other direction."""
+    """The topics that the flow writes as it is configured, without the heartbeats of the other direction."""
     settings = flow.mirroring
     topics = (
         (settings.emit_heartbeats_enabled, heartbeats_topic(flow, flow.target)),

@@ -43,7 +43,7 @@ _AWS_OPTIONS = {
     "awsProfileName", "awsRoleArn", "awsRoleSessionName", "awsRoleExternalId", "awsRoleAccessKeyId", "awsRoleSecretAccessKey",
     "awsRoleSessionToken", "awsStsRegion",
 }  # fmt: skip
-# They say how Java's library tries again, what it logs, and that it looks for other credentials if these are missing: Ferry does not.
+# They say how Java's library tries again, what it logs, and whether it looks for other credentials if these are missing. Ferry does not.
 _AWS_IDLE = {"awsDebugCreds", "awsMaxRetries", "awsMaxBackOffTimeMs", "awsAddDefaultProviders"}
 
 
@@ -75,7 +75,8 @@ def read_aws(settings: ClientSettings, module: LoginModule) -> AwsIam:
     options = module.options
     unknown = sorted(set(options) - _AWS_OPTIONS - _AWS_IDLE)
     if unknown:
-        # It may decide as whom Java logs in. What does not begin like an option may be part of a secret, and is not shown.
+        # Such an option may decide which user Java logs in as. A text that does not begin like an option may be part of a secret: not
+        # shown.
         shown = ", ".join(name for name in unknown if name.startswith("aws")) or "one that does not begin with aws"
         raise settings.problem(JAAS, f"has an option that Ferry does not offer: {shown}")
     keys = tuple(Secret(options.get(f"awsRole{name}", "")) for name in ("AccessKeyId", "SecretAccessKey", "SessionToken"))
@@ -115,7 +116,7 @@ def _of_endpoint(settings: ClientSettings, module: LoginModule) -> Tokens:
 
 
 def _assertion(settings: ClientSettings) -> SignedAssertion | AssertionFile:
-    """As Kafka's AssertionSupplierFactory."""
+    """A JWT from the file that the properties name, or else one that Ferry signs, as Kafka's AssertionSupplierFactory decides."""
     path = settings.text(f"{ASSERTION}file")
     if path:
         return AssertionFile(path.strip())

@@ -29,7 +29,7 @@ def with_successors(entries: Mapping[str, Entry], keys: Keys, problems: Problems
 
 
 def _successor(key: str, keys: Keys) -> tuple[str, str, str]:
-    """The key to read instead of `key`, its name without a flow in front, and why; empty if it is no older name."""
+    """The key to read instead of `key` (empty: `key` is no older name), its name without a flow in front, and why."""
     reading = keys.recognise(key)
     if reading is None:
         return keys.older_form(key), "", "KIP-382 proposed this form, and MM2 never read it"

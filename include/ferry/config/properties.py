@@ -3,8 +3,8 @@
 It reads the same as `java.util.Properties.load(InputStream)`: ISO-8859-1 bytes with `\\uXXXX` escapes, backslash continuation, no comments
 inside a line. Leading blanks of a value are dropped, trailing ones kept. The last of several equal keys wins.
 
-A PEM text may have been pasted into the file without backslashes. Its first line is then the value, because a value ends with its line, and
-every other line looks like an entry of its own, whose name, a part of a key, a message would show.
+People paste PEM texts into the file and forget the backslashes. Then the value ends with the first line of the text. Each other line looks
+like an entry of its own, and its name is a part of a private key. So this module drops such lines: a message could show the name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PEM_BEGIN, PEM_END = "-----BEGIN", "-----END"
 GOES_ON = "a PEM text continues in the next line: end each line except the last with \\n\\"
 MISPLACED = "holds a PEM text, which is no part of it: remove the backslash at the end of the line above that text's key"
 _BLOCK = re.compile(rf"{PEM_BEGIN}.*?(?:{PEM_END} [^-]*-----|\Z)", re.DOTALL)
-# Base64 as javaproperties splits it: the padding is what separates key and value.
+# Base64 as javaproperties splits it: the padding separates key and value.
 _BODY = re.compile(r"[A-Za-z0-9+/\s]+=?\s*")
 _ESCAPE = re.compile(r"\\([\\:=#!]|(?<=.\\) )")
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -56,21 +56,22 @@ class Entry:
 
 @dataclass(frozen=True)
 class PropertiesFile:
-    """`entries` by key, in the order of the file; `overridden`: earlier entries of repeated keys.
-
-    For a file in another form (connector_file, legacy_file), `entries` are under the keys of mm2.properties, but each holds its original
-    key. `notes`: warnings (line, key, what). `copies`: whether the file's flow copies records. `left_out`: the `….enabled` of other parts
-    that it does not do. `words`: replaces keys of mm2.properties in a text by the file's own keys. `begun`: the entries at which a PEM text
-    begins that continues on the following lines; those lines are no entries.
-    """
+    """The entries of one file, also of one in another form than mm2.properties (connector_file, legacy_file)."""
 
     path: Path
+    # By the key of mm2.properties, in the order of the file. An entry of a file in another form holds its original key.
     entries: Mapping[str, Entry]
+    # Earlier entries of repeated keys.
     overridden: tuple[Entry, ...] = ()
+    # Warnings: line, key, what.
     notes: tuple[tuple[int, str, str], ...] = ()
+    # Whether the file's flow copies records.
     copies: bool = True
+    # The `….enabled` of the other parts that the file's flow does not do.
     left_out: tuple[str, ...] = ()
+    # Replaces keys of mm2.properties in a text by the file's own keys.
     words: Callable[[str], str] = str
+    # Entries where a PEM text begins that continues on the following lines. Those lines are no entries.
     begun: tuple[Entry, ...] = ()
 
 

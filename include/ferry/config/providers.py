@@ -1,8 +1,9 @@
 """Config providers: `${provider:[path:]key}` in a value is a reference to a text that is kept elsewhere.
 
 These are Kafka's EnvVarConfigProvider, FileConfigProvider and DirectoryConfigProvider, under their Java class names and with their
-parameters. A reference is resolved where its value is used, for example on a Spark executor. MM2 uses a reference that it cannot resolve as
-the value, and the login then fails without a reason. In Ferry this is a ConfigError that names provider and key, but not the value.
+parameters. A reference is resolved where its value is used, for example on a Spark executor. If MM2 cannot resolve a reference, it uses the
+text of the reference as the value, and the login fails without a reason. Ferry raises a ConfigError that names provider and key, but not
+the value.
 """
 
 import os

@@ -41,7 +41,7 @@ def properties_of(settings: Any) -> dict[str, str]:
 def read_settings(settings: Any, value: Callable[[str], Any], **given: Any) -> Any:
     """An object of the class `settings`. Fields that are not `given` are read from their properties, also in settings within settings.
 
-    `value` gives a property's effective value by its kind, None where there is none: then the field keeps its default.
+    `value` returns a property's effective value, parsed by its kind. If it returns None, the field keeps its default.
     """
     read = {name: value(key) for name, key in properties_of(settings).items()}
     read |= {part.name: read_settings(part.default_factory, value) for part in fields(settings) if is_dataclass(part.default_factory)}
@@ -52,8 +52,8 @@ def read_settings(settings: Any, value: Callable[[str], Any], **given: Any) -> A
 class MirroringSettings:
     """What MM2 keeps in step beside the records: configs, ACLs, heartbeats, checkpoints and group offsets.
 
-    Intervals in seconds: a run leaves a sync out that was done less than that ago. Replication factors may be -1, the broker's default.
-    `offset_lag_max` in records.
+    Intervals in seconds: a run leaves out a sync that was done less than an interval ago. Replication factors may be -1, the broker's
+    default. `offset_lag_max` in records.
     """
 
     refresh_topics_enabled: bool = read_from("refresh.topics.enabled")
@@ -145,7 +145,7 @@ class WantedReplicas(NamedTuple):
     given: bool
 
     def on(self, brokers: int, broker_default: int = 1) -> int:
-        """The number to ask for in a cluster with so many brokers, including those that are down. Only a default is lowered."""
+        """The number to ask for in a cluster with this many brokers, including those that are down. Only a default is lowered."""
         if self.factor < 0:
             return broker_default
         return self.factor if self.given else min(self.factor, max(brokers, broker_default))

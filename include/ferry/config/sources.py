@@ -5,7 +5,7 @@ here of the consumer of flow A->B's source, the first of these that is set:
 
     A->B.source.consumer.x   A.consumer.x   A.x *   (the Airflow connection) *   x *   A->B.consumer.x   A->B.source.cluster.x *
 
-* stands for: only bootstrap.servers, security.protocol, ssl.* and sasl.* (MirrorMakerConfig.clusterProps, MirrorConnectorConfig). So a
+A key with * gives only bootstrap.servers, security.protocol, ssl.* and sasl.* (MirrorMakerConfig.clusterProps, MirrorConnectorConfig). So a
 cluster's `A.consumer.x` wins over the flow's `A->B.consumer.x`. For the target's producer `A->B.producer.override.x` wins over all others.
 """
 

@@ -254,7 +254,7 @@ def tls_context(settings: ClientSettings) -> ssl.SSLContext:
 
 @contextmanager
 def _named(settings: ClientSettings, *names: str) -> Iterator[None]:
-    """What OpenSSL refuses (a key that is too short, a certificate of another key) is a problem of the property that it came from."""
+    """Turn an error of OpenSSL into a ConfigError with the property of the key or certificate that OpenSSL refuses."""
     try:
         yield
     except ssl.SSLError as problem:

@@ -53,7 +53,7 @@ def read_tls_policy(settings: ClientSettings) -> TlsPolicy:
 
 
 def _openssl_name(settings: ClientSettings, suite: str) -> str:
-    """As in `openssl ciphers -stdname`."""
+    """The suite's name in OpenSSL, which `openssl ciphers -stdname` prints beside the standard name."""
     found = _SUITE.fullmatch(suite)
     if found is None:
         raise settings.problem(SUITES, f"{suite} is no cipher suite that Ferry's clients have: remove it")

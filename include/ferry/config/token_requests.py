@@ -40,7 +40,7 @@ def request_token(credentials: ClientCredentials | JwtAssertion, context: ssl.SS
             problem.close()  # it holds the connection
         reason = code or getattr(problem, "reason", None) or type(problem).__name__
         what = f"token endpoint {credentials.url} gives client {credentials.user} no token: {reason}"
-        # An endpoint that is down or busy may grant the token later; another attempt does not change any other answer.
+        # An endpoint that is down or busy may grant the token later. Any other answer stays the same if Ferry asks again.
         kind = ClusterUnreachable if _passing(problem, code) else AuthenticationFailed
         raise kind(f"{what}; check sasl.oauthbearer.* and sasl.jaas.config") from None
 

@@ -1,6 +1,6 @@
 """OAUTHBEARER tokens for the two client libraries.
 
-librdkafka makes tokens without signature itself, and requests those of client credentials itself; Ferry gives it all others.
+librdkafka itself makes tokens without signature, and requests tokens for client credentials. Ferry gives it all others.
 
 Importing kafka-python takes a quarter of a second, so only logins with OAuth load this module.
 """
@@ -98,7 +98,7 @@ class TokenCallback:
     """librdkafka's `oauth_cb`: gives (token, expiry in seconds since the epoch, principal, extensions).
 
     A call never raises, because confluent-kafka would raise the error in some other call. While there is no valid token, it gives the last
-    token again for a while, and the brokers say that it has expired. FerryError if there is no token at the start.
+    token again for a while, and the brokers say that this has expired. The constructor raises FerryError if there is no token.
     """
 
     provider: TokenProvider

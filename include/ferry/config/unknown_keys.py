@@ -1,8 +1,8 @@
 """Judges keys that neither MM2 nor Kafka's clients nor Ferry know.
 
-MM2 and the clients ignore such keys. Ferry refuses one only if it may be meant to decide which records are copied or where to: then
-somebody expects what would not happen. These are misspelt keys, keys of flows that the file does not have, and keys whose words choose
-topics or groups, in MM2, MirrorMaker 1, Strimzi, Confluent's Replicator or uReplicator. All others have no effect.
+MM2 and the clients ignore such keys. Ferry refuses a key only if a person may have written it to decide which records are copied, or where
+to. These are misspelt keys, keys of flows that the file does not have, and keys whose words choose topics or groups in MM2, MirrorMaker 1,
+Strimzi, Confluent's Replicator or uReplicator. All other keys have no effect.
 """
 
 import difflib
@@ -14,7 +14,7 @@ from ferry.config.registry import CLIENT_PROPERTIES, FLOW_PROPERTIES
 from ferry.config.registry.property import Effect
 
 NOT_KNOWN = "is not a known property"
-# A key that differs from a known one by so many letters is misspelt. One that differs by more is another key.
+# A key that differs from a known one by at most this many letters is misspelt. One that differs by more is another key.
 _TYPING_ERRORS = 2
 # The properties that choose records or name remote topics.
 _CHOICES = tuple(
@@ -52,7 +52,7 @@ def judge(keys: Keys, key: str, value: str, written: str) -> Judgement:
 
 
 def _misplaced(keys: Keys, key: str, value: str, written: str) -> str:
-    """What is wrong with a key of a form that shows what was meant; empty for all others."""
+    """What is wrong with `key`, if its form shows what its writer meant; empty for all others."""
     if key in keys.aliases or ("->" in key and "." not in key.rpartition("->")[2]):
         return (
             f"{NOT_KNOWN}: a key ends at its first blank, colon or equals sign, and the rest of the line is its value; write a flow's "
@@ -118,7 +118,7 @@ def _chooses(name: str) -> bool:
 
 
 def _plain(name: str) -> str:
-    """As properties are written: `TOPICS_EXCLUDE` and `topics-exclude` are meant as topics.exclude. Names of MM2 have few dashes."""
+    """The name in the form of properties: `TOPICS_EXCLUDE` and `topics-exclude` become topics.exclude. Names of MM2 have few dashes."""
     lowered = name.casefold().replace("_", ".")
     return lowered if "offset-syncs" in lowered else lowered.replace("-", ".")
 

@@ -1,6 +1,7 @@
 """Findings about an Airflow that shall run Ferry's DAGs (pure, except that it looks for a config).
 
-Until a run of a flow is green, what is missing for it is a failure. What is missing for the other flows, or after that, is a warning.
+Until a run of one flow is green, anything missing for the flow that is nearest to a green run is a failure. Anything missing for the other
+flows, or after that run, is a warning.
 """
 
 import os

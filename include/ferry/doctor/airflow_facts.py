@@ -14,48 +14,54 @@ ASK_SECONDS = 300.0
 
 @dataclass(frozen=True)
 class DagFacts:
-    """The DAG that copies a flow. `config`: by the DAG file; empty: no file that can be parsed here makes the DAG.
-
-    `connection`: the id of the Spark connection, if the flow needs one; `found_in`: what holds it; `master`: Spark's, by the connection;
-    `unusable`: why there is none. `seen`: Airflow's database has the DAG. `run`, `state`: of the last run that was not a dry one; `reason`,
-    `next_step`: why it failed.
-    """
+    """The DAG that copies a flow."""
 
     dag_id: str
+    # By the DAG file; empty: no file that can be parsed here makes the DAG.
     config: str = ""
+    # The id of the Spark connection, if the flow needs one.
     connection: str = ""
+    # What holds the connection.
     found_in: str = ""
+    # Spark's master, by the connection.
     master: str = ""
+    # Why there is no master.
     unusable: str = ""
+    # Airflow's database has the DAG.
     seen: bool = False
     paused: bool = True
+    # The last run that was not a dry one; `state` is its state.
     run: str = ""
     state: str = ""
+    # Why that run failed.
     reason: str = ""
     next_step: str = ""
 
 
 @dataclass(frozen=True)
 class AirflowFacts:
-    """`version`: empty if Airflow is not installed. `problem`: why it or its database could not be asked. `folder`: of DAG files.
+    """The Airflow of one Python."""
 
-    `files`: by DAG file that names Ferry, its bundle. `errors`: by file, why it makes no DAGs here; `import_errors`: the same by Airflow's
-    database. `silent`: processes of Airflow without a heartbeat.
-    """
-
+    # Empty: Airflow is not installed.
     version: str = ""
+    # Why Airflow or its database did not answer.
     problem: str = ""
     home: str = ""
+    # The folder of DAG files.
     folder: str = ""
+    # By DAG file that names Ferry: its bundle.
     files: Mapping[str, str] = field(default_factory=dict, hash=False)
+    # By file: why it makes no DAGs here.
     errors: Mapping[str, str] = field(default_factory=dict, hash=False)
+    # By file: why it makes no DAGs, by Airflow's database.
     import_errors: Mapping[str, str] = field(default_factory=dict, hash=False)
+    # Processes of Airflow without a heartbeat.
     silent: tuple[str, ...] = ()
     dags: tuple[DagFacts, ...] = ()
 
 
 def read_airflow_facts() -> AirflowFacts:
-    """Ask the Airflow of this Python. That it cannot be asked is a fact too."""
+    """Ask the Airflow of this Python. If that fails, the problem is a fact too."""
     try:
         version = metadata.version("apache-airflow")
         done = subprocess.run([sys.executable, "-m", ASKING], capture_output=True, text=True, timeout=ASK_SECONDS, check=False)

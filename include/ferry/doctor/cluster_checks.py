@@ -20,7 +20,7 @@ from ferry.doctor.cluster_facts import SEGMENT, SMALLEST_SEGMENT, ClusterFacts
 from ferry.doctor.finding import Finding, failure, ok, warning
 from ferry.errors import count_of, some_of
 
-# A smaller skew does not matter for ages and headroom. From an hour on brokers refuse records from the future
+# A smaller skew does not matter for ages and headroom. With a skew of an hour or more, brokers refuse records from the future
 # (message.timestamp.after.max.ms).
 NOTICED_SKEW, REFUSED_SKEW = 5_000, 3_600_000
 # From MetadataVersion of Kafka 4.3: the first feature level of each release.
@@ -63,7 +63,7 @@ def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool, transac
 
 
 def _upgrades(where: str, facts: ClusterFacts, *, target: bool) -> Iterator[Finding]:
-    """What an upgrade of the brokers would meet, or mend."""
+    """Problems that an upgrade of the brokers would meet, or solve."""
     if facts.small_segments:
         found = f"{SEGMENT} is below {SMALLEST_SEGMENT:,} on {some_of(facts.small_segments)}"
         fix = f"raise it there to {SMALLEST_SEGMENT} or more before you upgrade the brokers"

@@ -24,23 +24,24 @@ _NAMING = {
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """One cluster. `problem`: why it could not be asked at all.
-
-    `configs`: a broker's configs; if they are empty, `no_configs` says why. `brokers`: how many of the `known_brokers` are up.
-    `without_ids`: whether a topic has no topic id. `small_segments`: topics with which brokers of newer releases do not start.
-    """
+    """One cluster."""
 
     alias: str
     bootstrap: str
     login: str
+    # Why it did not answer.
     problem: FerryError | None = None
     cluster_id: str = ""
+    # How many of the `known_brokers` are up.
     brokers: int = 0
     known_brokers: int = 0
     capabilities: Capabilities = NOTHING
+    # A broker's configs; if they are empty, `no_configs` says why.
     configs: Mapping[str, str] = field(default_factory=dict, hash=False)
     no_configs: str = ""
+    # Whether a topic has no topic id.
     without_ids: bool = False
+    # Topics with which brokers of newer releases do not start.
     small_segments: tuple[str, ...] = ()
 
     def config(self, name: str) -> int | None:
@@ -51,18 +52,19 @@ class ClusterFacts:
 
 @dataclass(frozen=True)
 class RightsFacts:
-    """`enforced`: whether there is an authorizer (None: not known). `acls`: all that matter; None: the user may not see them.
+    """What a cluster says about the user's rights."""
 
-    `operations`: what the user may do to the cluster (KIP-430, names of AclOperation); None: the broker does not say.
-    `topics`: what the user may do to existing topics. `hidden`: topics that the user may not even describe. `renamed`: whether brokers may
-    know the user by another name than the certificate's.
-    """
-
+    # Whether there is an authorizer (None: not known).
     enforced: bool | None
+    # All ACLs that matter; None: the user may not see them.
     acls: frozenset[AclBinding] | None
+    # What the user may do to the cluster (KIP-430, names of AclOperation); None: the broker does not say.
     operations: frozenset[str] | None
+    # What the user may do to existing topics.
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
+    # Topics that the user may not even describe.
     hidden: frozenset[str] = frozenset()
+    # Whether brokers may know the user by another name than the certificate's.
     renamed: bool = False
 
 

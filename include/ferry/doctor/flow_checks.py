@@ -18,7 +18,7 @@ from ferry.doctor.granted import Granted, granted
 from ferry.doctor.machine import MachineFacts
 from ferry.doctor.service_checks import service_findings, too_many_topics, topics_beforehand
 from ferry.errors import ConfigError, ExitCode, NotAuthorized, count_of, some_of, span
-from ferry.monitoring.status import FlowStatus
+from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.verdict import Health, verdict_of
 from ferry.permissions.commands import commands
 from ferry.permissions.required import required_rights
@@ -33,7 +33,7 @@ WORKER_OWN, DRIVER = 100 * MEBIBYTE, 700 * MEBIBYTE
 # Without a schedule Ferry does not know when the next run comes, so it warns of a headroom below a day.
 UNSCHEDULED_SECONDS = 86_400.0
 NAMES_SHOWN = 5
-# So many commands a person still pastes.
+# A person still pastes this many commands.
 COMMANDS_SHOWN = 10
 _CHECKS = {Health.LOSS: "losses", Health.FAILING: "partitions"}
 
@@ -121,7 +121,7 @@ def _why_unknown(principal: str | None, facts: RightsFacts) -> str:
 
 
 def memory_finding(where: str, flow: Flow, machine: MachineFacts, partitions: int) -> Finding:
-    """Whether this machine has enough memory for a run of so many partitions with --master local[…]."""
+    """Whether this machine has enough memory for a run of this many partitions with --master local[…]."""
     tasks = min(machine.cores if flow.tasks_max is None else flow.tasks_max, number_of_lanes(partitions, flow.lanes))
     wanted = tasks * (flow.memory_bytes + WORKER_OWN) + DRIVER
     told = f"{count_of(tasks, 'task')} may take {wanted // MEBIBYTE} MiB (ferry.memory.mb={flow.memory_bytes // MEBIBYTE})"
@@ -159,13 +159,13 @@ def _replicas(where: str, flow: Flow, target: ClusterFacts) -> Finding:
 
 
 def _few_replicas(where: str, flow: Flow, facts: FlowFacts) -> Iterator[Finding]:
-    """Existing topics: they keep the replicas with which they were created."""
+    """Existing topics with too few replicas: topics keep the replicas with which they were created."""
     for found in grouped((entry.key, entry) for entry in facts.few_replicas).values():
         yield warning(where, "replicas", told(found), reassignment(flow.target.bootstrap, found, facts.brokers))
 
 
 def _differences(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Finding]:
-    """Existing remote topics. `ferry plan` names what the topics that a run would create have in common with them."""
+    """Differences of existing remote topics. `ferry plan` also names those of topics that a run would create."""
     since = {topic: max(seconds, pause or 0.0) for topic, seconds in facts.since_last_run.items()}
     if lost := tombstones_lost(facts.tombstones_kept, since):
         yield warning(where, "tombstones", *lost.split("; ", 1))
@@ -210,14 +210,14 @@ def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Fin
     for text in left_out_lines(entry for entry in facts.status.left_out if not entry.expected):
         yield ok(where, "topics", text)
     yield from _headroom(where, facts.status, UNSCHEDULED_SECONDS if pause is None else pause, scheduled=pause is not None)
-    # What a run or a verify found before may be over.
-    signs = replace(facts.status.signs, last_run=None, newest_run=None, last_verify=None)
-    for reason in verdict_of(signs, time.time()).reasons:
+    # Problems that a run or a verify found earlier may be over.
+    status = replace(facts.status, last_run=None, newest_run=None, last_verify=None)
+    for reason in verdict_of(status, time.time()).reasons:
         if reason.health in _CHECKS:
             yield failure(where, _CHECKS[reason.health], reason.text, reason.next_step)
 
 
-def _headroom(where: str, status: FlowStatus, next_run: float, *, scheduled: bool) -> Iterator[Finding]:
+def _headroom(where: str, status: FlowHealth, next_run: float, *, scheduled: bool) -> Iterator[Finding]:
     unread = sorted(f"{entry.topic}-{entry.partition}" for entry in status.counted if entry.age_unknown)
     if unread:
         named = some_of(unread, NAMES_SHOWN)

@@ -13,7 +13,8 @@ from ferry.doctor.service_checks import policy_is_fixed
 from ferry.errors import FerryError
 from ferry.ledger.runs_topic import since_last_run
 from ferry.ledger.topics import POLICY, OwnTopic
-from ferry.monitoring.status import FlowStatus, flow_status
+from ferry.monitoring.health import FlowHealth
+from ferry.monitoring.status import flow_status
 from ferry.permissions.required import required_rights, source_topics
 from ferry.permissions.rights import Resource, Right
 from ferry.pipeline.few_replicas import FewReplicas, few_replicas, wanted_on_target
@@ -23,30 +24,34 @@ from ferry.syncs.config_differences import COMPARED, ConfigDifference, config_di
 
 @dataclass(frozen=True)
 class FlowFacts:
-    """A flow whose clusters both answer. `compared`: how many remote topics exist, and `differences` from their source topics.
-
-    `few_replicas`: topics of the target with fewer replicas than the config wants; `brokers`: ids of the target's brokers.
-    `wrong_topics`: internal topics of both clusters that are not as Ferry would create them. `missing_topics`: those that the target lacks.
-    `compacted`: remote topics that the target lacks and that must be compacted, by name; read only if the target's service lets nobody set
-    this through Kafka. `problem`: why there is no `status`. `selected`: how many topics of the source the flow copies. `alike`: of clusters
-    whose ids do not differ. `tombstones_kept`: as of config_differences.py; `since_last_run`: of these topics.
-    """
+    """A flow whose clusters both answer."""
 
     source: ClusterFacts
     target: ClusterFacts
     source_rights: RightsFacts
     target_rights: RightsFacts
-    status: FlowStatus | None = None
+    status: FlowHealth | None = None
+    # Why there is no `status`.
     problem: FerryError | None = None
+    # How many topics of the source the flow copies.
     selected: int = 0
+    # How many remote topics exist; `differences` are those from their source topics.
     compared: int = 0
     differences: tuple[ConfigDifference, ...] = ()
+    # Topics of the target with fewer replicas than the config wants.
     few_replicas: tuple[FewReplicas, ...] = ()
+    # Ids of the target's brokers.
     brokers: frozenset[int] = frozenset()
+    # Internal topics of both clusters that are not as Ferry would create them.
     wrong_topics: tuple[WrongTopic, ...] = ()
+    # Internal topics that the target lacks.
     missing_topics: frozenset[str] = frozenset()
+    # Remote topics that the target lacks and that must be compacted, by name. Read only if the target's service lets nobody set this
+    # through Kafka.
     compacted: Mapping[str, OwnTopic] = field(default_factory=dict)
+    # Whether the clusters are one, if their ids do not differ.
     alike: Likeness | None = None
+    # By topic, as in config_differences.py; `since_last_run`: of the same topics.
     tombstones_kept: Mapping[str, float] = field(default_factory=dict)
     since_last_run: Mapping[str, float] = field(default_factory=dict)
 
@@ -111,7 +116,10 @@ def _wrong_topics(flow: Flow, cluster: Cluster, admin: ClusterAdmin, visible: It
 
 
 def source_rights(flow: Flow, needed: tuple[Right, ...]) -> RightsFacts:
-    """As `rights_of`, for the source. ACLs of topics that the flow does not copy do not count, even if a right covers their names."""
+    """What the source says about the user's `needed` rights. ACLs of topics that the flow does not copy do not count.
+
+    They do not count even if a right covers the names of such topics. Errors as of `rights_of`.
+    """
     rules, copied = flow.topic_rules, frozenset(source_topics(flow))
     others = [right.resource for right in needed if right.resource.kind is AclResource.TOPIC and right.resource not in copied]
 

@@ -40,7 +40,7 @@ def granted(right: Right, facts: RightsFacts, principal: str | None) -> Granted:
     if is_super(facts, principal):
         return Granted.YES
     if facts.operations is None and allowed(facts.acls, principal, "DESCRIBE", THE_CLUSTER) is not Granted.YES:
-        return Granted.UNKNOWN  # somebody who sees ACLs without an ACL that allows it: there may be no authorizer
+        return Granted.UNKNOWN  # the user sees ACLs, and no ACL allows that: there may be no authorizer
     return allowed(facts.acls, principal, name, resource)
 
 

@@ -20,11 +20,11 @@ _OF_CLIENTS = frozenset(known.name for known in CLIENTS)
 
 
 def service_findings(flow: Flow, source: ClusterFacts, target: ClusterFacts) -> Iterator[Finding]:
-    """One for each limit of a service that the flow reads from or writes to; limits with the same fix are told together.
+    """One finding for each limit of a service that the flow reads from or writes to; limits with the same fix are one finding.
 
-    Where a setting is missing, it is a failure; a warning if the cluster may be of a service that does not need it. If it may be of several
-    that need one, the value is one that suits them all.
-    What a cluster does not offer is found without this.
+    A missing setting is a failure, or a warning if the cluster may be of a service that does not need it. If the cluster may be of several
+    services that need the setting, the value is one that suits them all.
+    Other checks find requests that a cluster does not offer.
     """
     for facts in (source, target):
         services = services_of(facts)

@@ -2,7 +2,7 @@
 
 Knows no other package.
 Begin with `interface.py`: `MessageHandler` changes, drops, re-keys or multiplies records;
-`AssignmentListener` hears which partitions a lane is about to copy and has copied; `TokenSource` gives tokens for logins.
+Ferry calls an `AssignmentListener` with the partitions before a lane copies them and afterwards; `TokenSource` gives tokens for logins.
 """
 
 from ferry.handling.interface import Assignment, AssignmentListener, MessageHandler, Record, TokenSource

@@ -72,7 +72,7 @@ def _require(name: str, found: Any, args: str | None, *methods: str) -> None:
 
 
 def _mismatch(found: Any, *arguments: object) -> TypeError | None:
-    """Why `found` does not take these arguments; None if it does, or is a built-in that does not tell."""
+    """Why `found` does not take these arguments; None if it does, or if it is a built-in without a signature."""
     try:
         inspect.signature(found).bind(*arguments)
     except TypeError as problem:

@@ -1,11 +1,11 @@
 """Connectors of a Connect cluster, as JSON or properties, become the flows of one `mm2.properties`.
 
 MM2 does the work of a flow in up to three connectors: one copies, one writes checkpoints, one writes heartbeats. Each has all settings for
-itself, also those of its clients, and reads only some of them. A flow of Ferry has each setting once. So
+itself, also those of its clients, and reads only some of them. A flow of Ferry has each setting once. So:
 
 - a setting that only one connector reads is taken from that connector, and has no effect in another one;
-- of a setting that several read, the value of the source connector counts, or its default. If another connector has another value, it is
-  lost, and a person has to decide;
+- of a setting that several read, the value of the source connector counts, or its default. If another connector has another value, that
+  value is lost, and a person has to decide;
 - a part of the flow whose connector is missing, or stopped, is switched off.
 
 Settings of a cluster hold for all flows with this cluster. So if two flows have different ones, they are lost too.
@@ -94,17 +94,17 @@ def is_of_mm2(file: PropertiesFile) -> bool:
 
 @dataclass
 class Joined:
-    """What all connectors say, under the keys of mm2.properties.
-
-    `named`: entries that gave `clusters` or another key its value, and this key; `why`: what a person should know about a key; `dropped`:
-    entries without effect, and why; `lost`: entries that contradict others, and why they are left out.
-    """
+    """What all connectors say, under the keys of mm2.properties."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
     aliases: dict[str, None] = field(default_factory=dict)
+    # Entries that gave `clusters` or another key its value, and this key.
     named: list[tuple[Entry, str]] = field(default_factory=list)
+    # What a person should know about a key.
     why: dict[str, str] = field(default_factory=dict)
+    # Entries without effect, and why.
     dropped: list[tuple[Entry, str]] = field(default_factory=list)
+    # Entries that contradict others, and why they are left out.
     lost: list[tuple[Entry, str]] = field(default_factory=list)
     begun: list[Entry] = field(default_factory=list)
 
@@ -231,13 +231,13 @@ def _join(flows: Mapping[tuple[str, str], Mapping[str, Entry]], found: Joined) -
 
 
 def _lacks(flows: Mapping[tuple[str, str], Mapping[str, Entry]], pair: tuple[str, str], key: str, aliases: Iterable[str]) -> bool:
-    """Whether another flow has the cluster of a key in the same place, and does not have the key."""
+    """Whether another flow, with the same cluster on the same side as the key says, lacks the key."""
     owner = Keys(tuple(aliases)).scope(key)[0].removesuffix(".")
     return any(owner in other and key not in entries for other, entries in flows.items() if other != pair)
 
 
 def _decides(key: str) -> bool:
-    """Whether a setting of a cluster's clients says which brokers they are, or as whom to log in."""
+    """Whether a setting of a cluster's clients names the brokers, or the user who logs in."""
     name = key.partition(".")[2]
     role, _, rest = name.partition(".")
     known = CLIENT_PROPERTIES.get(rest if role in ROLES else name)

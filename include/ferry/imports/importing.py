@@ -1,9 +1,9 @@
 """Makes one `mm2.properties` of files of other tools, and says what became of each of their entries.
 
 Each file becomes entries under the keys of mm2.properties, which remember their own key, file and line. Then the loader examines the new
-file as it examines every config: its warnings and problems say what has no effect, and what Ferry cannot keep. What it cannot keep stays in
-the new file as a comment, and the flows that it concerns are switched off: a person decides before Ferry copies otherwise than the other
-tool did.
+file as it examines every config: its warnings and problems say which entries have no effect, and which Ferry cannot keep. An entry that
+Ferry cannot keep stays in the new file as a comment, and the flows that it concerns are switched off. So a person decides before Ferry
+copies in another way than the other tool.
 """
 
 import re
@@ -69,15 +69,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Imported:
-    """`entries`: of the new file, by key; `rows`: every entry of the inputs, in their order; `off`: the flows that were switched off.
+    """What the files became."""
 
-    `why`: what a person should know about keys of the new file; `missing`: what the new file lacks before it can be loaded.
-    """
-
+    # The entries of the new file, by key.
     entries: dict[str, Entry]
+    # What a person should know about keys of the new file.
     why: dict[str, str]
+    # Every entry of the inputs, in their order.
     rows: tuple[Row, ...]
+    # The flows that were switched off.
     off: frozenset[str]
+    # What the new file lacks before it can be loaded.
     missing: tuple[str, ...]
 
 
@@ -265,7 +267,7 @@ def _numbered(entries: Mapping[str, Entry]) -> PropertiesFile:
 
 
 def _by_key(entries: Mapping[str, Entry], told: Iterable[Told]) -> dict[str, Told]:
-    """What was told first about each entry of the numbered file."""
+    """The first warning or problem of each entry of the numbered file."""
     keys = dict(enumerate(entries, start=1))
     return {keys[one.line]: one for one in reversed(list(told)) if one.line in keys}
 

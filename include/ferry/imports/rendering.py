@@ -1,4 +1,4 @@
-"""The text of an imported `mm2.properties`: what holds for all first, then each cluster, then each flow (pure)."""
+"""The text of an imported `mm2.properties`: first the entries for all flows, then each cluster, then each flow (pure)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -50,7 +50,7 @@ def _entry(imported: Imported, key: str, left: Mapping[str, Row]) -> Iterator[st
 
 
 def _without_key(rows: Iterable[Row]) -> Iterator[str]:
-    """What is in the inputs and has no key here."""
+    """Entries of the inputs that have no key in the new file."""
     gone = [row for row in rows if not row.becomes]
     lost = [row for row in gone if row.fate is Fate.NOT_KEPT]
     if lost:

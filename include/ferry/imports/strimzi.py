@@ -31,7 +31,7 @@ _PATTERNS = {
 }
 _CONNECTORS = {f"{part}Connector": name for name, part in PARTS.items()}
 _CHECKPOINTS = frozenset({"groups", "groups.exclude"})
-# What a cluster may have beside what Ferry reads of it: where Connect's workers keep their state.
+# Fields of a cluster that Ferry does not read: they say where Connect's workers keep their state.
 _OF_WORKERS = frozenset({"alias", "groupId", "configStorageTopic", "offsetStorageTopic", "statusStorageTopic"})
 _OF_CONNECTORS = frozenset({"autoRestart", "pause", "state", "version", "alterOffsets", "listOffsets"})
 # Fields of `type: oauth` that a property of Kafka's clients stands for.
@@ -45,14 +45,14 @@ _STOPPED = frozenset({"paused", "stopped"})
 
 @dataclass
 class Resource:
-    """One resource. `secrets`: the directory into which Secrets will be mounted; `lost`: why a field (line, name) is left out.
-
-    `offsets_topic`: where the workers keep the offsets of connectors.
-    """
+    """One resource."""
 
     path: Path
+    # The directory into which Secrets will be mounted.
     secrets: PurePosixPath
+    # Why a field (line, name) is left out.
     lost: dict[tuple[int, str], str] = field(default_factory=dict)
+    # The topic where the workers keep the offsets of connectors.
     offsets_topic: Text | None = None
 
     def connectors(self, document: Fields) -> Iterator[PropertiesFile]:

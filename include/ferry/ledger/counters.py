@@ -1,4 +1,4 @@
-"""What a copy counts of the records that it wrote: of a batch, of a receipt, of a partition in a run's report, and of sums of them."""
+"""The numbers that a copy counts about its records: for a batch, a receipt, or a partition in a run's report, and their sums."""
 
 from __future__ import annotations
 
@@ -44,26 +44,29 @@ class MinMeanMax:
 class Counters(NamedTuple):
     """Numbers that add up, then delays; `Counters()` is zero.
 
-    `records` and `bytes` (as stored) are those on the target. `forwarded`, `reframed` and `handled` are batches, by what became of them.
-    Where a message handler was at work, `dropped` source records have no record on the target, and `added` are there beyond one for each
-    source record: the handler was given `records + dropped - added` of the source. `from_target`: source offsets that were left out because
-    the flow in the other direction had brought their records from the target. `rerouted`: records that the handler sent to other topics of
-    the target. Their source records count as dropped.
-    `record_age_ms`: how old records were when the target had them. `replication_latency_ms`: how old they were when their transaction was
-    about to be committed. Of a batch only the first and the greatest timestamp count. None: no record has a timestamp.
+    A message handler was given `records + dropped - added` records of the source.
     """
 
+    # On the target; `bytes` as stored there.
     records: int = 0
     bytes: int = 0
     transactions: int = 0
+    # Batches that were forwarded, reframed or handled.
     forwarded: int = 0
     reframed: int = 0
     handled: int = 0
+    # Source records that have no record on the target, because a message handler dropped them.
     dropped: int = 0
+    # Records of a message handler beyond one for each source record.
     added: int = 0
+    # Source offsets that were left out because the flow in the other direction had brought their records from the target.
     from_target: int = 0
+    # Records that a message handler sent to other topics of the target. Their source records count as dropped.
     rerouted: int = 0
+    # How old records were when the target had them. Of a batch only the first and the greatest timestamp count. None: no record has a
+    # timestamp.
     record_age_ms: MinMeanMax | None = None
+    # How old records were when their transaction was about to be committed. Otherwise like `record_age_ms`.
     replication_latency_ms: MinMeanMax | None = None
 
     @property
@@ -77,7 +80,7 @@ class Counters(NamedTuple):
         return Counters._make((*map(add, self.numbers, other.numbers), record_age, latency))
 
     def since(self, before: Counters) -> Counters:
-        """What was added to `before`; delays as they are now."""
+        """The numbers minus those of `before`; the delays stay as they are."""
         return self._replace(**dict(zip(_NUMBERS, map(sub, self.numbers, before.numbers), strict=True)))
 
     @property
@@ -85,7 +88,7 @@ class Counters(NamedTuple):
         return bool(self.handled or self.dropped or self.added)
 
     def document(self) -> dict[str, Any]:
-        """As fields of a receipt's value; the rarer ones only where they say something."""
+        """Fields of a receipt's value. It leaves out the rarer ones if they have their usual value."""
         always = {name: getattr(self, name) for name in _ALWAYS}
         rare: dict[str, Any] = {}
         if self.by_handler:

@@ -1,7 +1,7 @@
-"""Versions of Ferry's records, and the refusal to change what a newer Ferry wrote (pure).
+"""Versions of Ferry's records. Ferry refuses to change records that a newer Ferry wrote (pure).
 
 Ledger and state share one version. A run writes its flow record, with that version, before any other record of the flow. So flow records
-tell whether a newer Ferry has run the flow.
+show whether a newer Ferry has run the flow.
 
 Within a version, only fields may be added that older releases may safely ignore, because readers ignore fields that they do not know. A new
 kind of record, or a field that must not be ignored, raises the version. A record that cannot be read never counts as missing.
@@ -15,7 +15,7 @@ from ferry import __version__
 from ferry.config import Cluster
 from ferry.errors import NewerFormat, UnreadableRecord
 
-# Of the ledger and the state topic.
+# The version of records in the ledger and the state topic.
 FORMAT_VERSION = 1
 
 
@@ -25,7 +25,7 @@ def place_of(cluster: Cluster, topic: str) -> str:
 
 
 def compact(document: Mapping[str, Any]) -> bytes:
-    """As JSON. Names are in order: equal keys must have equal bytes, because the topics are compacted."""
+    """The document as JSON. Names are in order: equal keys must have equal bytes, because the topics are compacted."""
     return json.dumps(document, separators=(",", ":"), sort_keys=True, default=lambda part: part.document()).encode()
 
 

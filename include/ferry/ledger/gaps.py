@@ -1,10 +1,12 @@
 """Gaps of a ledger: source offsets that a seed passed over, and that no receipt settles (pure).
 
-A flow copies a partition without a gap from its first position on. Only a seed that moves the position leaves one. What lies before the
-first position by the start policy is no gap: the config says that the flow begins there. The same holds for a topic that was created again.
+A flow copies a partition without a gap from its first position on. Only a seed that moves the position leaves one. Offsets before the first
+position, which the start policy gives, are no gap: the config says that the flow begins there. The same holds for a topic that was created
+again.
 
-Who reads a ledger from its beginning knows all of its gaps. Who reads on from an index knows those of the index, and takes away what
-receipts have settled since. If a seed has come since, only the beginning of the ledger tells where the position was before.
+A reader that begins at the start of a ledger knows all of its gaps. A reader that begins at an index knows the gaps of the index, and
+removes those that receipts have settled since. If there is a newer seed, only the beginning of the ledger shows where the position was
+before.
 """
 
 from __future__ import annotations
@@ -45,13 +47,13 @@ class GapFold:
         self.unsure = False
 
     def add(self, seen: Glance | Receipt, share: int) -> None:
-        """One receipt of a partition `share` of the ledger; of one that is indexed only what came after the index, or what it lists."""
+        """Add one receipt of partition `share` of the ledger. An indexed partition takes receipts behind the index, and those it lists."""
         pair = CopiedPair(seen.topic, seen.partition, seen.source_topic_id, seen.remote_topic_id)
         if seen.kind == ReceiptKind.SEED:
             self._add_seed(pair, seen, share)
         elif seen.kind in SETTLING and (share not in self._indexed or pair in self._known):
             settled = self._settled.setdefault(pair, [])
-            if settled and settled[-1][0] <= seen.upstream_start <= settled[-1][1]:  # it follows, or is the same that has grown
+            if settled and settled[-1][0] <= seen.upstream_start <= settled[-1][1]:  # the next receipt, or the same one, grown
                 settled[-1] = settled[-1][0], max(settled[-1][1], seen.upstream_end)
             else:
                 settled.append((seen.upstream_start, seen.upstream_end))
@@ -67,12 +69,12 @@ class GapFold:
 
     @property
     def gaps(self) -> dict[CopiedPair, Ranges]:
-        """What is settled nowhere, by partition; partitions without a gap are left out."""
+        """Offsets that no receipt settles, by partition; partitions without a gap are left out."""
         found = {pair: self._unsettled(pair) for pair in sorted(self._share)}
         return {pair: ranges for pair, ranges in found.items() if ranges}
 
     def by_share(self) -> dict[int, list[tuple[CopiedPair, Ranges]]]:
-        """The same by partition of the ledger."""
+        """The gaps by partition of the ledger."""
         return grouped((self._share[pair], (pair, ranges)) for pair, ranges in self.gaps.items())
 
     def _unsettled(self, pair: CopiedPair) -> Ranges:

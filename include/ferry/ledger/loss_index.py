@@ -1,13 +1,13 @@
 """An index of the losses and gaps in a ledger: with it a reader of them need not read the whole ledger (pure).
 
 For each partition of the ledger the index has the offset up to which it was read, the leader epoch of the last record before that offset,
-and the offsets of the receipts of losses below it. A reader reads these receipts from the ledger again: one that was replaced or removed
-since is not there any more, and a new one comes later in the log. The index holds the gaps (gaps.py) themselves: a later receipt may close
-them, and no older one opens them again.
+and the offsets of the receipts of losses below it. A reader reads these receipts from the ledger again: a receipt that was replaced or
+removed since is no longer there, and a new one comes later in the log. The index holds the gaps (gaps.py) themselves: a later receipt may
+close them, and no older one opens them again.
 
-Ferry never needs the index. Without it (there is none yet, or it has another version, or is of another ledger, or the log was truncated) a
-reader starts at the beginning of the ledger. It is a field of the flow record; older releases ignore the field, and drop it when they write
-the record.
+Ferry never needs the index. If there is none yet, or if it has another version, or is of another ledger, or if the log was truncated, a
+reader starts at the beginning of the ledger. The index is a field of the flow record. Older releases ignore the field, and drop it when
+they write the record.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PERHAPS_LOST = frozenset({ReceiptKind.LOSS, ReceiptKind.SKIPPED})
 class IndexedShare:
     """One partition of the ledger: below `read_to` (exclusive) there are losses at the offsets `losses` (increasing) and nowhere else.
 
-    `epoch`: the leader epoch of the record at `read_to` - 1. `gaps`: what was copied of the source leaves these out, and no others.
+    `epoch`: the leader epoch of the record at `read_to` - 1. `gaps`: all gaps of the source partitions with receipts below `read_to`.
     """
 
     partition: int
@@ -57,7 +57,7 @@ class LossIndex:
     shares: tuple[IndexedShare, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """As JSON. Offsets of losses: the first one, then the distances."""
+        """The index as a JSON object. Offsets of losses: the first one, then the distances."""
         shares = [
             [
                 *(share.partition, share.read_to, share.epoch),
@@ -121,7 +121,7 @@ class LossFold:
 
     @property
     def unsure(self) -> bool:
-        """Whether the gaps need what the ledger held before the index."""
+        """Whether the gaps depend on receipts that the ledger held before the index."""
         return self._gaps.unsure
 
     def add(self, record: InternalRecord) -> None:
@@ -135,7 +135,7 @@ class LossFold:
             self._losses[record.key] = (record.partition, record.offset, record.epoch, receipt)
 
     def index(self, ledger_topic_id: str, held_ever: int) -> LossIndex:
-        """The index of all that was read. Without partitions without leader epochs: nobody can tell whether their log was truncated."""
+        """The index of all added records. It lacks partitions without leader epochs: nobody knows whether their log was truncated."""
         most = max(1, MOST_LISTED // max(1, len(self._read_to)))
         gaps, few = self._gaps.by_share(), MOST_GAPS // max(1, len(self._read_to))
         shares = (self._share(partition, most, gaps.get(partition, ())) for partition in sorted(self._read_to))
@@ -151,7 +151,7 @@ class LossFold:
         return IndexedShare(partition, read_to, epoch, tuple(offset for offset, _ in found), tuple(gaps))
 
     def _loss_of(self, record: InternalRecord) -> Receipt | None:
-        """The record's receipt, if it is of a loss. Notes what it says of gaps."""
+        """The record's receipt, if it is of a loss. Also adds the receipt to the gaps."""
         if record.value is None:
             return None
         seen: Glance | Receipt = glance(record.key, record.value) or decode_receipt(record.key, record.value, self._where)

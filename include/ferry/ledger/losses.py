@@ -39,17 +39,17 @@ def read_losses(flow: Flow, index: LossIndex | None, *, complete: bool = True) -
 def index_losses(flow: Flow, index: LossIndex | None, ledger_topic_id: str, held_ever: int) -> LossIndex:
     """The updated index, up to the first open transaction.
 
-    `ledger_topic_id`: read before; the index of a ledger that was replaced meanwhile has this old id, and so is not used.
+    `ledger_topic_id`: read before. If the ledger is replaced meanwhile, the index has the old id, and so nobody uses it.
     """
     read = read_losses(flow, index, complete=False)
     made = read.index(ledger_topic_id, held_ever)
-    # An unclean election may have truncated a log below `index` since it was checked: then new records there were not read.
+    # Since the check, an unclean election may have truncated a log below `index`. Then new records there were not read.
     cut_off = read.starts.keys() - {share.partition for share in _standing(flow, index)}
     return replace(made, shares=tuple(share for share in _standing(flow, made) if share.partition not in cut_off))
 
 
 def _standing(flow: Flow, index: LossIndex | None) -> tuple[IndexedShare, ...]:
-    """The valid part of the index: of the same topic, and of logs that no unclean election has truncated below what was read."""
+    """The valid part of the index: of the same topic, and of logs that no unclean election has truncated below the indexed offsets."""
     if index is None:
         return ()
     topic = flow.ledger_topic
@@ -79,7 +79,7 @@ def acknowledge_losses(flow: Flow) -> list[Receipt]:
 def acknowledgement(loss: Receipt) -> LossAcknowledged:
     """The state record that marks this loss as seen.
 
-    It names the topic only where the source has no topic ids (before 2.8): without a name it would mark losses of other topics too.
+    It names the topic only if the source has no topic ids (before 2.8): without a name it would mark losses of other topics too.
     """
     topic = loss.topic if loss.source_topic_id == NO_ID else ""
     return LossAcknowledged(loss.source_topic_id, loss.partition, loss.upstream_start, topic)

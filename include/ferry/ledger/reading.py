@@ -95,7 +95,7 @@ def ask_syncs_done(flow: Flow) -> Asked[Mapping[str, SyncDone]]:
 
 
 def read_syncs_done(flow: Flow) -> Mapping[str, SyncDone]:
-    """As `ask_syncs_done`."""
+    """When each sync of the flow was last done. Errors and open transactions as in `ask_syncs_done`."""
     with kept_clients():
         return ask_syncs_done(flow).answer()
 
@@ -138,7 +138,7 @@ def ask_own_state(flow: Flow, *, stable: bool, keys: bytes | tuple[bytes, ...] =
 
 
 def read_own_state(flow: Flow, *, stable: bool, keys: bytes | tuple[bytes, ...] = b"") -> FlowState:
-    """As `ask_own_state`."""
+    """The flow's own state; empty when its topic is missing. Arguments as in `ask_own_state`."""
     with kept_clients():
         return ask_own_state(flow, stable=stable, keys=keys).answer()
 

@@ -26,10 +26,10 @@ from ferry.wire.strict_json import number, read_document, text
 # At most about 100 KB of coded runs: a receipt stays far below the default max.message.bytes of 1 MiB.
 RUNS_PER_RECEIPT = 10_000
 
-# How reasons begin that readers tell apart: of a `skipped` receipt of a refused record (other skipped ranges had expired before a backfill
-# copied them), of what an operator said, and of the seed at the first position of a partition.
+# Readers distinguish some reasons by how they begin: the reason of a `skipped` receipt of a refused record (other skipped ranges had
+# expired before a backfill copied them), of an operator's seed or declaration, and of the seed at the first position of a partition.
 REFUSED, BY_OPERATOR, BY_START_POLICY = "refused by the target", "operator", "start policy"
-# How the reason of a seed ends at which the copy of a new topic begins.
+# The end of the reason of a seed, if the copy of a new topic begins at this seed.
 CREATED_AGAIN = "was deleted and created again"
 
 
@@ -50,16 +50,10 @@ SETTLING = frozenset({*COPIES, ReceiptKind.LOSS, ReceiptKind.SKIPPED, ReceiptKin
 class Receipt:
     """One settled range `[upstream_start, upstream_end)` of a source partition.
 
-    `downstream_end`: exclusive end of the records of this receipt in the remote partition (-1: it has none). A `foreign` receipt has no
-    runs: another replicator wrote the records below `downstream_end` that no other receipt of the remote topic explains, and nobody knows
-    which of the upstream range they hold. Timestamps are in ms, -1 if there is no record. Topic ids are Kafka's uuids as text.
-    Records that a message handler added are in no run; `written`: the downstream ranges of all batches with such records. `found`: the end
-    of the remote partition when an operator's seed began a ledger that does not explain the records there (-1: no such seed).
-    `series`: the run whose seed set the position from which the range was copied (empty: the first position). So if an operator moves the
-    position back, the new receipts do not replace those of records that are still there. `remote_epoch`: the remote partition's leader
-    epoch under which all records were appended, for the flow in the other direction (-1: not known). `repeated`, without transactions:
-    downstream ranges before these records that hold records without a receipt: a run was ended before it wrote one, and they were copied
-    again.
+    A `foreign` receipt has no runs: another replicator wrote the records below `downstream_end` that no other receipt of the remote topic
+    explains. Nobody knows which of the upstream range they hold. Timestamps are in ms, -1: there is no record. Topic ids are Kafka's uuids
+    as
+    text.
     """
 
     kind: ReceiptKind
@@ -70,18 +64,27 @@ class Receipt:
     remote_topic_id: str
     upstream_start: int
     upstream_end: int
+    # Exclusive end of the records of this receipt in the remote partition (-1: it has none).
     downstream_end: int = -1
+    # Records that a message handler added are in no run.
     runs: Sequence[OffsetRun] = ()
     counters: Counters = ONE_TRANSACTION
+    # The downstream ranges of all batches with records that a message handler added.
     written: Ranges = ()
+    # The end of the remote partition when an operator's seed began a ledger that does not explain the records there (-1: no such seed).
     found: int = -1
     min_timestamp: int = -1
     max_timestamp: int = -1
     source_epoch: int = -1
+    # The remote partition's leader epoch under which all records were appended, for the flow in the other direction (-1: not known).
     remote_epoch: int = -1
     run_id: str = ""
     reason: str = ""
+    # The run whose seed set the position from which the range was copied (empty: the first position). So if an operator moves the position
+    # back, new receipts do not replace receipts of records that are still there.
     series: str = ""
+    # Without transactions: downstream ranges, before these records, that hold records without a receipt. A run was ended before it wrote a
+    # receipt, and the records were copied again.
     repeated: Ranges = ()
 
     @property
@@ -91,7 +94,7 @@ class Receipt:
 
     @property
     def by_operator(self) -> bool:
-        """Whether an operator wrote this seed, or declared these records. Ferry wrote other seeds on its own, or from other positions."""
+        """Whether an operator wrote this seed, or declared these records. Ferry wrote other seeds itself, or from other positions."""
         return self.reason.startswith(BY_OPERATOR)
 
 
@@ -101,7 +104,7 @@ def is_loss(receipt: Receipt) -> bool:
 
 
 def covered(receipts: Iterable[Receipt]) -> Ranges:
-    """What receipts settle of the upstream offsets. They may overlap or contain each other."""
+    """The upstream offsets that receipts settle. The receipts may overlap or contain each other."""
     return union((receipt.upstream_start, receipt.upstream_end) for receipt in receipts if receipt.kind in SETTLING)
 
 
@@ -205,7 +208,7 @@ VALUE_FIELDS = {
 
 
 def _pattern(fields: Mapping[str, str]) -> re.Pattern[bytes]:
-    """What a JSON object with these fields looks like; the first one is always there."""
+    """An expression for a JSON object with these fields; the first field is always there."""
     rarely = {name: shape.removeprefix("RARELY ") for name, shape in fields.items() if shape.startswith("RARELY")}
     parts = (f'(?:,"{name}":{rarely[name]})?' if name in rarely else f',"{name}":{fields[name]}' for name in sorted(fields) if fields[name])
     template = rf"\{{{''.join(parts)[1:]}\}}"
@@ -231,7 +234,7 @@ class Glance(NamedTuple):
 
 
 def glance(key: bytes, value: bytes) -> Glance | None:
-    """Read these fields only: decoding a receipt takes many times as long as fetching it, and most readers of a ledger need few receipts.
+    """Read only the fields of Glance. Decoding a receipt takes many times as long as fetching it, and most readers of a ledger need few.
 
     A regular expression reads them if the bytes are exactly as `encode_receipt` writes them. Any other record (another format version,
     fields of a newer Ferry, names that JSON escapes) gives None: then call `decode_receipt`, which raises errors.

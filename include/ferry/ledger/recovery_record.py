@@ -93,7 +93,7 @@ def advance(flow: str, stage: Stage, event: Event) -> Stage:
 
 
 def read_recovery(flow: Flow, *, stable: bool = True) -> FlowState:
-    """Only the records about failovers of the state topic. `stable`: wait for open transactions. NewerFormat as for any state."""
+    """The state, but only its records about failovers. `stable`: wait for open transactions. NewerFormat as for any state."""
     return read_own_state(flow, stable=stable, keys=RECOVERY_KEYS)
 
 
@@ -150,7 +150,7 @@ def ended(record: RecoveryRecord, event: Event, step: str, now: int) -> Recovery
 
 
 def has_ended(record: RecoveryRecord, event: Event, step: str = DONE) -> bool:
-    """Whether the newest thing that happened is `event`, the end of a movement (pure)."""
+    """Whether the newest event is `event`, the end of a movement (pure)."""
     behind = {stage for (_, known), stage in TRANSITIONS.items() if known is event}
     return record.step == step and stage_of(record) in behind
 

@@ -47,7 +47,7 @@ class PartitionReport:
     last_replication_latency_ms: int | None = None
 
 
-# Why records are lost; {}: where the source's log starts.
+# Why records are lost; {} stands for the start of the source's log.
 EXPIRED = "deleted at the source before it was copied: its log starts at {}"
 
 
@@ -94,7 +94,7 @@ class RepeatedReport:
 class Skipped:
     """A topic or partition that was left out on purpose, and why.
 
-    `expected`, of a topic that a flow leaves out: whether the config names it, or it was copied before. Else None.
+    `expected`, for a topic that a flow leaves out: whether the config names it, or it was copied before. Otherwise None.
     """
 
     what: str
@@ -134,7 +134,7 @@ class RunReport:
     """One run as a whole. Times are ISO 8601 in UTC, to the ms; `seconds` is wall time, `cpu_seconds` of driver and workers,
     both of all tries.
 
-    `taken_over`: the run that took the flow over from this one, which followed. `notices`: what its plan warned of.
+    `taken_over`: this run followed, and that run took the flow over from it. `notices`: warnings of its plan.
     """
 
     flow: str
@@ -195,7 +195,7 @@ class RunReport:
         return found
 
     def _partitions_failed(self, run: str) -> PartitionsFailed:
-        """Names places with the same problem together. If all failed in the same way, the next step is that of their error."""
+        """The error about failed partitions, by problem. If all failed with the same error, it has the next step of that error."""
         places: dict[str, list[str]] = {}
         for failure in self.failed:
             places.setdefault(f"{failure.error}: {failure.problem}", []).append(failure.where)
@@ -227,7 +227,7 @@ class RunReport:
 
 
 def time_now() -> str:
-    """Now, as reports hold times."""
+    """Now, in the form of times in reports."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 

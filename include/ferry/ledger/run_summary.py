@@ -1,8 +1,8 @@
 """A run in a few hundred bytes, for the page's history: what it did, and how far behind the flow was at its end.
 
 A summary informs people, and decides nothing. It is in the runs topic under a key of its own (`summary:<run id>`), so readers of a run's
-other records do not get it; so is a lag that another task measured (`lag:<run id>`). Its size is bounded: it names the biggest topics and
-the first losses and failures, and counts all of them.
+other records do not get it. A lag that another task measured has its own key too (`lag:<run id>`). The size of a summary is bounded: it
+names the biggest topics and the first losses and failures, and counts all of them.
 """
 
 import json
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 SUMMARY_VERSION = 1
 KEY_PREFIX, LAG_PREFIX = b"summary:", b"lag:"
-# The runs topic keeps its records for so many days.
+# The runs topic keeps its records for this many days.
 DAYS_KEPT = 30
 TOPICS_NAMED = 20
 TROUBLES_NAMED = 20
@@ -30,8 +30,8 @@ CHARACTERS_NAMED = 300
 
 
 class RunState(StrEnum):
-    """How a run stands, in the words that the page shows. The runs topic holds the states of runs that have ended, but not `refused`: it
-    says `failed` of a run whose arguments were wrong.
+    """The state of a run, in the page's words. The runs topic holds the states of runs that have ended, but not `refused`: a run
+    with wrong arguments has the state `failed` there.
     """
 
     QUEUED = "queued"
@@ -49,25 +49,19 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True)
 class RunLag:
-    """How far behind a flow is. -1: not known.
+    """How far behind a flow is. -1: not known."""
 
-    `records`: offsets that are not copied. `seconds`: age of the oldest of them. `headroom_seconds`: until the first of them expires at the
-    source; None: never, or nothing is left to copy.
-    """
-
+    # Offsets that are not copied.
     records: int = -1
+    # Age of the oldest of these records.
     seconds: float = -1.0
+    # Until the first of these records expires at the source. None: never, or nothing is left to copy.
     headroom_seconds: float | None = None
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One run. `topics`: (source topic, records, bytes) of the biggest. `losses`, `failed`: documents of LossReport and PartitionFailure.
-
-    `syncs`: counts by sync; of that of groups also `held`: groups whose offsets on the target stay behind. `delay_seconds`: how old the
-    records were, on average, when their transaction was committed; None: not known, because no record has a time, or a release before this
-    field wrote the summary. Texts are cut after CHARACTERS_NAMED.
-    """
+    """One run. Texts are cut after CHARACTERS_NAMED."""
 
     run_id: str
     started: str
@@ -78,14 +72,20 @@ class RunSummary:
     bytes: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    # (source topic, records, bytes) of the biggest.
     topics: tuple[tuple[str, int, int], ...] = ()
     topics_total: int = 0
+    # Documents of LossReport.
     losses: tuple[Mapping[str, Any], ...] = ()
     losses_total: int = 0
+    # Documents of PartitionFailure.
     failed: tuple[Mapping[str, Any], ...] = ()
     failed_total: int = 0
+    # Counts by sync. The sync of groups also has `held`: groups whose offsets on the target stay behind.
     syncs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     lag: RunLag = field(default_factory=RunLag)
+    # How old the records were, on average, when their transaction was committed. None: not known, because no record has a time, or a
+    # release before this field wrote the summary.
     delay_seconds: float | None = None
 
 
@@ -121,7 +121,7 @@ def summary_of(report: RunReport, lag: RunLag) -> RunSummary:
 
 
 def state_of(report: RunReport) -> RunState:
-    """The outcome of a run that has ended: the worst that holds."""
+    """The state of a run that has ended: the worst one that applies."""
     if report.superseded:
         return RunState.SUPERSEDED
     if any(not failure.topic for failure in report.failed):

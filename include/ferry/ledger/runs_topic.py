@@ -2,7 +2,7 @@
 
 A report reads the ledger from there (`opened`) to find the run's receipts. Every try adds a `result`, and every sync its outcome; the last
 ones count. These records inform people and decide nothing about data, so they are written without a transaction, also by a run that was
-superseded. A newer version is refused in records of the run that is asked for.
+superseded. A reader of one run refuses records of that run in a newer version.
 """
 
 import json
@@ -22,7 +22,7 @@ from ferry.ledger.run_summary import KEY_PREFIX, RunState
 from ferry.wire.strict_json import parse_time, read_as, read_document
 
 RECORD_VERSION = 1
-# Every run reads so many days, because a month of runs with many syncs would be too much.
+# Every run reads this many days. A month of runs with many syncs would be too much.
 RUN_DAYS = 7
 # Keys of a verify's records begin so. They are not about runs.
 VERIFY_PREFIX = b"verify:"
@@ -30,23 +30,23 @@ VERIFY_PREFIX = b"verify:"
 
 @dataclass(frozen=True)
 class RunOpened:
-    """A run began. `bound`: its end bound in words. `ledger_ends`: by partition of the ledger, its end offset then.
-
-    `follow_until`: if it follows, until when, as an ISO time. `topics`: it copies only these (empty: all of the flow).
-    """
+    """A run began."""
 
     run_id: str
     started: str
+    # Its end bound in words.
     bound: str
+    # By partition of the ledger: its end offset then.
     ledger_ends: Mapping[int, int] = field(default_factory=dict)
+    # If the run follows: until when, as an ISO time.
     follow_until: str | None = None
+    # It copies only these (empty: all of the flow).
     topics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a try ended. `superseded` is the reason, if it was. `taken_over`: of a run that followed, the run that
-    took the flow over; that is its regular end. `began`: when the try began, as of RunOpened (empty: it left no such record)."""
+    """How a try ended."""
 
     run_id: str
     finished: str
@@ -54,8 +54,11 @@ class RunResult:
     cpu_seconds: float
     failed: tuple[PartitionFailure, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    # The reason, if the try was superseded.
     superseded: str | None = None
+    # If the try followed: the run that took the flow over. That is a regular end.
     taken_over: str | None = None
+    # When the try began, by its RunOpened (empty: it left no such record).
     began: str = ""
 
 
@@ -70,14 +73,17 @@ class RunSync:
 
 @dataclass(frozen=True)
 class RunRecords:
-    """What the runs topic says about one run. `opened`: of its first try. `tried`: when the last try began. `syncs`: the last
-    outcome of each sync. `seconds`, `cpu_seconds`: of all tries. A try that left no result took at most until the next one began."""
+    """What the runs topic says about one run."""
 
+    # Of its first try.
     opened: RunOpened | None = None
+    # When the last try began.
     tried: str = ""
     result: RunResult | None = None
+    # Of all tries, like `cpu_seconds`. A try that left no result took at most until the next one began.
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    # The last outcome of each sync.
     syncs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
@@ -91,7 +97,7 @@ def encode_run_record(record: RunOpened | RunResult | RunSync) -> tuple[bytes, b
 
 
 def write_run_record(flow: Flow, record: RunOpened | RunResult | RunSync, *, seconds: float | None = None) -> None:
-    """Append to the runs topic; returns when it is acknowledged by all replicas. `seconds`: as of append_records."""
+    """Append to the runs topic; returns when all replicas have the record. `seconds`: as of append_records."""
     append_records(flow.target, {flow.runs_topic: [encode_run_record(record)]}, seconds=seconds)
 
 
@@ -109,31 +115,31 @@ def read_recent_runs(flow: Flow) -> dict[str, RunRecords]:
     found = dict[str, RunRecords]()
     for record in recent_records(flow):
         run_id = record.key.decode(errors="replace")
-        with suppress(UnreadableRecord):  # summaries too
+        with suppress(UnreadableRecord):  # also those with summaries
             if record.value is not None and not record.key.startswith(VERIFY_PREFIX):
                 found[run_id] = fold_run_record(found.get(run_id, RunRecords()), record.value, "")
     return {run_id: run for run_id, run in found.items() if run.opened is not None}
 
 
 def recent_records(flow: Flow, days: int = RUN_DAYS, *, complete: bool = False) -> Iterator[InternalRecord]:
-    """What was written to the runs topic in the last `days`. `complete`: as of InternalTopicReader."""
+    """Records of the runs topic of the last `days`. `complete`: as of InternalTopicReader."""
     with InternalTopicReader(flow.target) as reader:
         since = reader.offsets_at(flow.runs_topic, time.time_ns() // 1_000_000 - days * 24 * 3600 * 1000)
         yield from reader.read(flow.runs_topic, since, complete=complete)
 
 
 def last_end(flow: Flow, days: int) -> int:
-    """When the last run of these days ended, in ms; -1: none did. A time in the future is of a machine whose clock is ahead."""
+    """When the last run of these days ended, in ms; -1: none did. The clock of another machine may be ahead: then it is in the future."""
     now = time.time() * 1000
     ends = (record.timestamp for record in recent_records(flow, days) if record.key.startswith(KEY_PREFIX))
     return max((ended for ended in ends if ended <= now), default=-1)
 
 
 def since_last_run(flow: Flow, topics: Iterable[str]) -> dict[str, float]:
-    """By topic, how many seconds ago a run was last done with it; RUN_DAYS if none has since.
+    """By topic: how many seconds ago a run last ended that copied the topic; the seconds of RUN_DAYS if none has.
 
-    One that failed as a whole has copied nothing. One that follows goes on as long as it tells how its syncs end. Records that cannot be
-    read are left out.
+    A run that failed as a whole has copied nothing, and does not count. For a run that follows, each outcome of a sync counts as an end.
+    Records that cannot be read are left out.
     """
     now, opened = time.time(), dict[bytes, RunOpened]()
     last = dict.fromkeys(topics, now - RUN_DAYS * 24 * 3600)
@@ -145,7 +151,7 @@ def since_last_run(flow: Flow, topics: Iterable[str]) -> dict[str, float]:
                 opened[run_id] = read_as(RunOpened, document, optional=_OPTIONAL)
             ended = record.key.startswith(KEY_PREFIX) and document["state"] != RunState.FAILED
         except (ValueError, KeyError, TypeError, AttributeError):
-            continue  # damaged, or somebody else's
+            continue  # damaged, or not written by Ferry
         run = opened.get(run_id)
         goes_on = document.get("kind") == "sync" and run is not None and run.follow_until is not None
         if (goes_on or ended) and record.timestamp <= now * 1000:
@@ -159,13 +165,13 @@ def _of_run(record: InternalRecord) -> dict[str, Any]:
 
 
 def runs_after(runs: Mapping[str, RunRecords], run_id: str) -> dict[str, RunRecords]:
-    """Those of `runs`, as of read_recent_runs, that began after this one (pure)."""
+    """Those of `runs` that began after this one (pure). `runs`: as read_recent_runs returns them."""
     order = list(runs)
     return {run: runs[run] for run in order[order.index(run_id) + 1 :]} if run_id in runs else {}
 
 
 def following(runs: Mapping[str, RunRecords], now: float) -> RunOpened | None:
-    """Of `runs`, the one that follows now, in seconds since the epoch: the one whose last try is the newest (pure)."""
+    """The one of `runs` that follows at `now` (seconds since the epoch), the one with the newest last try (pure). None: none follows."""
     found = [run for run in reversed(list(runs.values())) if run.opened is not None and run.result is None and follows(run.opened, now)]
     return max(found, key=lambda run: run.tried, default=RunRecords()).opened
 
@@ -197,7 +203,7 @@ def fold_run_record(found: RunRecords, value: bytes, where: str) -> RunRecords:
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise UnreadableRecord(f"{where}: a run's record is not readable: {problem}") from problem
     spent = found.cpu_seconds + result.cpu_seconds
-    if result.began and result.began != found.tried:  # of a try that a later one of the same run has fenced
+    if result.began and result.began != found.tried:  # of a try that a later try of the same run has fenced
         return replace(found, cpu_seconds=spent)
     again = found.result.seconds if found.result is not None else 0.0
     return replace(found, result=result, seconds=found.seconds - again + result.seconds, cpu_seconds=spent)

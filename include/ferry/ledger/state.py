@@ -5,8 +5,8 @@ record and claims under the run's transactional id. So every record that decides
 writes its records under an id of its own. A flow without transactions has writers instead of transactional ids: this topic holds their
 producer ids (copying/plain_coordinator.py).
 
-A Ferry that ignored a failover would move groups back, and one that knows no writers could not fence them. So the records about failovers,
-and those of flows without transactions, have versions of their own, which an older Ferry refuses.
+If a release of Ferry ignored a failover, it would move groups back. If it did not know writers, it could not fence them. So the records
+about failovers, and those of flows without transactions, have versions of their own, which an older Ferry refuses.
 """
 
 from collections import defaultdict
@@ -24,9 +24,9 @@ from ferry.ledger.topic_ids import TopicIds
 from ferry.wire.strict_json import read_as, read_document
 
 RECOVERY_VERSION = 2
-# Of writers, and of the flow record of a flow that copies without transactions.
+# The version of writers, and of the flow record of a flow that copies without transactions.
 PLAIN_VERSION = 3
-# An older Ferry would begin what is newer than the flow at its end.
+# An older Ferry would begin a topic that is newer than the flow at the topic's end.
 START_VERSION = 4
 
 
@@ -34,9 +34,7 @@ START_VERSION = 4
 class Head:
     """The position of a source partition: the next upstream offset to copy, and the ids of both topics and of the ledger.
 
-    `series`: as of Receipt.series. `record_bytes`: average size of the records that were copied last (0: not known). `remote_end`: in a
-    head that was written without a transaction, where the remote records end that receipts explain (-1: it was in one). The group's offset
-    is written after such a head, and may be lower.
+    The group's offset is written after a head without a transaction, and may be lower.
     """
 
     topic: str
@@ -48,8 +46,11 @@ class Head:
     ledger_topic_id: str = ""
     source_epoch: int = -1
     run_id: str = ""
+    # The run whose seed set the position, as in Receipt.
     series: str = ""
+    # Average size of the records that were copied last (0: not known).
     record_bytes: int = 0
+    # In a head that was written without a transaction: the end of the remote records that receipts explain. -1: it was written in one.
     remote_end: int = -1
 
     @property
@@ -59,37 +60,38 @@ class Head:
 
     @property
     def topic_ids(self) -> TopicIds:
-        """Of both topics when the position was written."""
+        """The ids of both topics when the position was written."""
         return TopicIds(self.source_topic_id, self.remote_topic_id)
 
     def is_of(self, ids: TopicIds | None) -> bool:
-        """Whether the topics with these ids, those of today, are the ones whose position this is."""
+        """Whether this is a position of the topics with these ids, which are those of today."""
         return self.topic_ids == ids
 
 
 @dataclass(frozen=True)
 class FlowRecord:
-    """What a flow has used so far. `lanes`: every lane id below it may have an open transaction of an older run.
-
-    `tidied`: how many records the ledger had ever held at its last compaction; `receipts`: how many receipts it held then. `exactly_once`:
-    whether the last run copied so; the flow in the other direction relies on it. `losses`: where the ledger has losses, as of that run.
-    `tells_start`: the flow's first run writes a Start without a topic.
-    """
+    """What a flow has used so far."""
 
     flow: str
+    # Every lane id below it may have an open transaction of an older run.
     lanes: int
+    # How many records the ledger had ever held at its last compaction.
     tidied: int = 0
+    # Whether the last run copied so. The flow in the other direction relies on it.
     exactly_once: bool = True
+    # How many receipts the ledger held at its last compaction.
     receipts: int = 0
+    # Where the ledger had losses, by the last run.
     losses: LossIndex | None = None
+    # The flow's first run writes a Start without a topic.
     tells_start: bool = False
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where the first run of a source topic begins it, by partition (-1: at the log's start). It is written before the first copy.
+    """Where the first run begins to copy a source topic, by partition (-1: at the log's start). It is written before the first copy.
 
-    Without a topic: that the first run has decided this.
+    A Start without a topic says that the flow's first run has decided this.
     """
 
     topic: str = ""
@@ -99,7 +101,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Writer:
-    """The producer id of who holds a name. In flows with transactions the name is a transactional id."""
+    """The producer id of the writer that holds a name. In flows with transactions the name is a transactional id."""
 
     writer: str
     producer_id: int
@@ -143,22 +145,23 @@ class OwnedAcl:
 
 @dataclass(frozen=True)
 class RecoveryRecord:
-    """The flow's stage, a ferry.ledger.recovery_record.Stage.
-
-    `recovery`: the name of the failover or cut-over; its failback belongs to it. `phase`: the name of the current or last movement of
-    groups. `step`: the last finished step; `at` (ms): when. `since` (ms): when groups began to move to the target. `source_cluster`: the
-    source's cluster id, if it answered.
-    """
+    """The stage of the flow in a recovery."""
 
     flow: str
+    # The name of the failover or cut-over; its failback belongs to it.
     recovery: str
+    # The name of the current or last movement of groups.
     phase: str
+    # A ferry.ledger.recovery_record.Stage.
     stage: str
+    # The last finished step; `at` (ms): when.
     step: str
     at: int
+    # When groups began to move to the target, in ms.
     since: int
     run_id: str = ""
     confirmed_by: str = ""
+    # The source's cluster id, if it answered.
     source_cluster: str = ""
 
 
@@ -203,7 +206,7 @@ StateEntry = Head | FlowRecord | Start | Writer | Claim | LossAcknowledged | Syn
 
 @dataclass(frozen=True)
 class FlowState:
-    """The state topic of a flow, read."""
+    """The content of a flow's state topic."""
 
     heads: dict[TopicPartition, Head] = field(default_factory=dict)
     flow: FlowRecord | None = None
@@ -218,11 +221,11 @@ class FlowState:
 
     @property
     def begun(self) -> bool:
-        """Whether the flow's first run was: ferry.start is for that one alone. A seed is none, unless it is of every partition."""
+        """Whether the flow's first run has begun: ferry.start is only for that run. A seed counts only if it is of every partition."""
         return "" in self.starts or bool(self.heads and not (self.flow and self.flow.tells_start))
 
     def first_offset(self, key: TopicPartition, topic_id: str) -> int | None:
-        """As of Start. None: the first run of this topic is still to come."""
+        """The offset where the first run begins to copy the partition (-1: at the log's start). None: this run is still to come."""
         found = self.starts.get(key.topic)
         if found is None or found.topic_id != topic_id:
             return -1 if self.begun else None
@@ -230,17 +233,18 @@ class FlowState:
 
 
 class _Form(NamedTuple):
-    """How one kind of record is written. `key`: the name in its key; `fields`: those of the key, in a list if they are several.
-
-    `rare`: fields that are written only if they do not have their usual value. `optional`: fields that a record may lack, beside these.
-    `version`: of the format; of a flow record see `_version`.
-    """
+    """How one kind of record is written."""
 
     kind: type[Any]
+    # The name in the record's key.
     key: str
+    # The fields in the key; several fields are a list there.
     fields: tuple[str, ...]
+    # Fields that are written only if they do not have their usual value.
     rare: tuple[str, ...] = ()
+    # Fields that a record may lack, beside the rare ones.
     optional: tuple[str, ...] = ()
+    # Of the format; of a flow record see `_version`.
     version: int = FORMAT_VERSION
 
 
@@ -260,7 +264,7 @@ _FORMS = (
 _BY_KIND, _BY_KEY = {form.kind: form for form in _FORMS}, {form.key: form for form in _FORMS}
 _VALUES = {form.kind: tuple(known.name for known in fields(form.kind) if known.name not in form.fields) for form in _FORMS}
 _USUAL = {(form.kind, known.name): known.default for form in _FORMS for known in fields(form.kind) if known.name in form.rare}
-# What JSON calls some fields.
+# The names of some fields in JSON.
 _NAMES = {
     "source_topic_id": "source_id",
     "remote_topic_id": "remote_id",
@@ -273,7 +277,7 @@ _NAMES = {
 
 
 def _version(key: str, *, exactly_once: bool) -> int:
-    """Of a kind of record; `exactly_once`: what it says, if it is a flow record."""
+    """The version of a kind of record. `exactly_once`: the field of a flow record."""
     return PLAIN_VERSION if key == "flow" and not exactly_once else _BY_KEY[key].version if key in _BY_KEY else FORMAT_VERSION
 
 
@@ -286,7 +290,7 @@ def encode_state(entry: StateEntry) -> tuple[bytes, bytes]:
     for name in _VALUES[form.kind]:
         content = getattr(entry, name)
         if name not in form.rare or content != _USUAL[form.kind, name]:
-            # An acknowledged loss with a topic is another one than without, so its topic is in the key.
+            # Acknowledged losses with and without a topic are different losses, so the topic is in the key.
             (key if form.kind is LossAcknowledged else value)[_NAMES.get(name, name)] = content
     return compact(key), compact(value)
 
@@ -307,7 +311,7 @@ def decode_state(key: bytes, value: bytes, where: str = "the state topic") -> St
     return entry
 
 
-# Of a flow's newest state; a command, and each sync of a run that follows, reads all of it again, and little of it has changed.
+# Entries of a flow's newest state. A command, and each sync of a run that follows, reads all of it again, and little has changed.
 DECODED_KEPT = 1 << 15
 _decoded = lru_cache(DECODED_KEPT)(decode_state)
 

@@ -1,4 +1,4 @@
-"""What a sync did: its changes, what it left out, what failed. Reports, the CLI and Airflow show all syncs in this form."""
+"""The outcome of a sync: what it changed, left out, or failed to do. Reports, the CLI and Airflow show all syncs in this form."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Self
 from ferry.errors import ExitCode, FerryError, PartitionsFailed, RetryRule, error_named, worst_exit_code
 from ferry.ledger.run_report import Skipped
 
-# Lists are cut here, so that a record of the runs topic and an XCom stay small. Counts are of all entries.
+# Lists are cut after this many entries, so that a record of the runs topic and an XCom stay small. Counts are of all entries.
 LISTED = 200
-# So begins `left_out` of a sync that was done too short a while ago.
+# How `left_out` begins if the sync was done too short a time ago.
 NOT_DUE = "done "
 
 
@@ -61,30 +61,32 @@ class Measurement:
 
 @dataclass(frozen=True)
 class SyncOutcome:
-    """One sync of one run. `sync`: its name, which `Syncs.carry_out` sets. `notices`: for people. `counts`: by what is counted.
+    """One sync of one run."""
 
-    `left_out`: why the whole sync was not done (not enabled, not due); then nothing else is set. `seconds`: wall time.
-    """
-
+    # The name of the sync, which `Syncs.carry_out` sets.
     sync: str = field(default="", kw_only=True)
     changes: tuple[Change, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     failed: tuple[SyncFailure, ...] = ()
+    # Lines for people.
     notices: tuple[str, ...] = ()
+    # By the name of the things counted.
     counts: Mapping[str, int] = field(default_factory=dict)
     measurements: tuple[Measurement, ...] = ()
+    # Why the whole sync was not done (not enabled, not due). Then nothing else is set.
     left_out: str = ""
     dry_run: bool = False
+    # Wall time.
     seconds: float = 0.0
 
     @property
     def exit_code(self) -> ExitCode:
-        """Of a command that only does this sync: that of the failure, or 5 if only a part failed."""
+        """The exit code of a command that only does this sync: that of the failure, or 5 if only a part failed."""
         whole = not self.changes and all(isinstance(failure, WholeSyncFailure) for failure in self.failed)
         return worst_exit_code(error_named(failure.error).exit_code if whole else ExitCode.PARTLY_FAILED for failure in self.failed)
 
     def raise_for_failures(self) -> None:
-        """PartitionsFailed when something failed; worth trying again when at least one of the failures is."""
+        """PartitionsFailed if something failed. Its rule is RETRY if that of at least one failure is."""
         if not self.failed:
             return
         problem = PartitionsFailed(f"{self.sync}: {len(self.failed)} failed: {'; '.join(str(failure) for failure in self.failed)}")
@@ -93,7 +95,7 @@ class SyncOutcome:
         raise problem
 
     def document(self, listed: int | None = None) -> dict[str, Any]:
-        """As JSON; at most `listed` entries of each list."""
+        """The outcome as a JSON object; at most `listed` entries of each list."""
         names = ("changes", "skipped", "failed", "notices", "measurements")
         # Cut first: there may be an entry for every partition of every group.
         fields = asdict(replace(self, **{name: getattr(self, name)[:listed] for name in names}))

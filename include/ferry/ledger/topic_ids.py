@@ -1,4 +1,4 @@
-"""A source partition and its remote partition, and whether what receipts and heads name are the topics of today (pure).
+"""A source partition and its remote partition, and whether receipts and heads name the topics of today (pure).
 
 Kafka gives a topic that was deleted and created again a new id. Offsets of the old topic say nothing about the new one, so receipts that
 name another id are void.
@@ -15,7 +15,7 @@ from ferry.clusters.net.leaders import NO_TOPIC_ID
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.ledger.receipts import Receipt, ReceiptKind
 
-NO_ID = str(NO_TOPIC_ID)  # what receipts and heads hold for clusters without topic ids
+NO_ID = str(NO_TOPIC_ID)  # receipts and heads hold this for clusters without topic ids
 
 
 class TopicIds(NamedTuple):
@@ -62,7 +62,7 @@ class PartitionPair:
 
 
 def id_of(description: TopicDescription | None) -> str:
-    """As receipts hold it: zeros for clusters without topic ids, empty when there is no such topic."""
+    """The topic's id in the form of receipts: zeros for clusters without topic ids, empty if there is no such topic."""
     return "" if description is None else str(UUID(description.topic_id or NO_ID))
 
 
@@ -79,7 +79,7 @@ def of_source(receipts: Iterable[Receipt], source_topic_id: str) -> list[Receipt
 def valid_receipts(
     receipts: Iterable[Receipt], today: Mapping[TopicPartition, TopicIds], *, any_source: bool = False
 ) -> dict[TopicPartition, list[Receipt]]:
-    """By source partition, the receipts that name the ids of `today`; none of partitions that `today` does not name.
+    """By source partition: the receipts that name the ids of `today`. Partitions that `today` does not name have none.
 
     `any_source`: receipts of older source topics count too. They still explain records of the remote topic.
     """

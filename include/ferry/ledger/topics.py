@@ -31,7 +31,7 @@ RUNS = {RUNS_KEPT: str(DAYS_KEPT * 24 * 3600 * 1000), **AS_WRITTEN}
 
 @dataclass(frozen=True)
 class OwnTopic:
-    """What a topic of Ferry needs: partitions and cleanup policy. `more`: configs that are left out where the cluster refuses them."""
+    """What a topic of Ferry needs: partitions and cleanup policy. `more`: configs that Ferry leaves out if the cluster refuses them."""
 
     partitions: int
     policy: str
@@ -39,7 +39,7 @@ class OwnTopic:
 
 
 def own_topics(flow: Flow) -> dict[str, OwnTopic]:
-    """By name."""
+    """Ferry's topics, by name."""
     return {
         flow.ledger_topic: OwnTopic(flow.ledger_partitions, "compact", SMALL),
         flow.state_topic: OwnTopic(1, "compact", SMALL),
@@ -48,7 +48,7 @@ def own_topics(flow: Flow) -> dict[str, OwnTopic]:
 
 
 def refuse_wrong_policy(flow: Flow, target: ClusterAdmin, existing: Collection[str]) -> None:
-    """ConfigError if the ledger or state topic, where it exists, is not compacted."""
+    """ConfigError if the ledger or the state topic exists and is not compacted."""
     needed = [name for name in (flow.ledger_topic, flow.state_topic) if name in existing]
     for name, entries in (target.topic_configs(needed) if needed else {}).items():
         if wrong := wrong_policy(name, "compact", entries):
@@ -74,7 +74,8 @@ def policy_command(bootstrap: str, name: str, policy: str) -> str:
 def ensure_internal_topics(flow: Flow, target: ClusterAdmin) -> tuple[str, ...]:
     """Create what is missing; returns the names of created topics.
 
-    ConfigError for a wrong policy, also of a topic that the cluster has created in its own way; TooFewBrokers for too few replicas.
+    ConfigError for a wrong policy, also if the cluster has created a topic with another policy than Ferry wanted; TooFewBrokers for too few
+    replicas.
     """
     wanted = own_topics(flow)
     existing = {name for name in wanted if target.exists(name)}

@@ -1,8 +1,9 @@
 """Finds topics and groups of a flow that a cluster hides from the user.
 
-Kafka leaves out of every listing what the user may not describe. Without a check such a topic would silently not be copied. But when asked
-for one name, a broker says whether the user may describe it, even if it does not exist. So Ferry asks for names that the filters match and
-no listing shows: literal names, topics that were copied before, and one made-up name for each pattern that matches nothing visible.
+Kafka leaves topics and groups that the user may not describe out of every listing. Without a check Ferry would not copy such a topic, and
+say nothing. But a broker that is asked for one name says whether the user may describe it, even if it does not exist. So Ferry asks for
+names that the filters match and no listing shows: literal names, topics that were copied before, and one made-up name for each pattern that
+matches nothing visible.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -51,7 +52,7 @@ def topics_to_ask(flow: Flow, seen: frozenset[str], copied: frozenset[str]) -> M
 
 
 def groups_to_ask(flow: Flow, seen: frozenset[str]) -> Mapping[str, Resource]:
-    """As topics_to_ask, for consumer groups."""
+    """Consumer groups to ask for, each with the resource that it stands for (pure)."""
     return _to_ask(AclResource.GROUP, group_covers(flow), seen)
 
 

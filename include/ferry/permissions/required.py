@@ -1,7 +1,8 @@
 """Exactly the rights that the enabled features of a flow need (pure): read-only on the source, unless the config asks to write there.
 
-Each right names what fails without it. A test removes one right after the other, and fails if nothing fails: then the right does not belong
-here. Kafka defines which request needs which right (KafkaApis, and the table "Operations and Resources on Protocols" of its security page).
+Each right names what fails without it. A test removes one right after the other. If nothing fails then, the test fails: the right does not
+belong here. Kafka defines which request needs which right (KafkaApis, and the table "Operations and Resources on Protocols" of its security
+page).
 Describe on the cluster is not needed: DescribeCluster gives the id without it, and listings show what the user may describe.
 
 The resources are the narrowest ones that cover the names that the filters can match, and their remote names. Custom filters and policies
@@ -88,7 +89,7 @@ def _source_writes(flow: Flow) -> Iterator[Right]:
 
 
 def _way_back(flow: Flow) -> Iterator[Right]:
-    """If topics keep their names, the ledger of the opposite flow at the source says which records came from the target."""
+    """Rights on the opposite flow's ledger at the source. If topics keep their names, it says which records came from the target."""
     if not flow.policy.renames:
         yield Right(topic(ledger_topic(flow.target.alias)), READ, ("loop guard: the other direction's ledger",))
         yield Right(topics_beginning(STATE_PREFIX), READ, ("loop guard: who else writes to the source",))
@@ -177,7 +178,7 @@ def source_topics(flow: Flow) -> tuple[Resource, ...]:
 
 
 def remote_topics(flow: Flow) -> tuple[Resource, ...]:
-    """Resources that cover the remote topics of those."""
+    """Resources that cover the remote topics of every topic that the flow can copy."""
     return tuple(dict.fromkeys(_remote(flow, resource) for resource in source_topics(flow)))
 
 
@@ -193,7 +194,7 @@ def covering(elements: Sequence[str]) -> tuple[Cover, ...]:
         for element in others:
             names_matched(element)  # an open group would continue in the next element
         found = names_matched("|".join(others)) if others else ()
-    except UnsupportedExpression:  # where it cannot follow the expression, it must cover everything
+    except UnsupportedExpression:  # an expression that it cannot translate may match everything
         found, plain = UNKNOWN, []
     named = tuple(Cover(element, exact="." not in element) for element in plain)
     return _without_covered(cover for cover in (*found, *named) if cover.text or cover.open)
@@ -202,7 +203,7 @@ def covering(elements: Sequence[str]) -> tuple[Cover, ...]:
 def _without_covered(covers: Iterable[Cover]) -> tuple[Cover, ...]:
     """The covers that no other one includes."""
     kept: list[Cover] = []
-    # Exact ones first, so that of two that say the same the exact one stays.
+    # Exact ones first: if two covers are equal, the exact one stays.
     for cover in sorted(set(covers), key=lambda entry: (len(entry.text), not entry.open, not entry.exact)):
         if not any(other.covers(cover) for other in kept):
             kept.append(cover)

@@ -23,7 +23,7 @@ class Operation(StrEnum):
     ALTER_CONFIGS = "AlterConfigs"
 
 
-# By the names of AclOperation: each operation that others imply (StandardAuthorizerData), with those.
+# By the names of AclOperation: an operation, and the operations that imply it (StandardAuthorizerData).
 IMPLYING = {"DESCRIBE": {"READ", "WRITE", "DELETE", "ALTER"}, "DESCRIBE_CONFIGS": {"ALTER_CONFIGS"}}
 
 

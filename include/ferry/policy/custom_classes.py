@@ -1,4 +1,4 @@
-"""Classes of users, with an import path, `package.module:Class`: replication policies and filters, and classes that give tokens.
+"""Classes of users, by an import path, `package.module:Class`: replication policies and filters, and classes that give tokens.
 
 They replace Java plug-ins. A flow holds only the path, and every process (scheduler, task, Spark executor) makes its own object. So
 the module must be importable there, by PYTHONPATH or, in Airflow, from the DAGs folder.

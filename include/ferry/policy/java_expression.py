@@ -5,7 +5,8 @@ has an effect. `.`, `$`, `\\b` and the like follow Java's definitions. An atomic
 because Python 3.11.4 and older match atomic groups wrongly. Expressions without an exact equivalent, and those that Java itself refuses,
 raise UnsupportedExpression.
 
-On the way it collects covers of the names that the expression matches. Where they cannot follow it (a class, a look-around), a prefix ends.
+At the same time it collects covers of the names that the expression matches. Covers cannot describe a class or a look-around: there a
+prefix ends.
 """
 
 import re
@@ -32,17 +33,18 @@ _LOOKING = ("?=", "?!", "?<=", "?<!")
 
 @dataclass(frozen=True, slots=True)
 class _Atom:
-    """A part of the result. `single`: exactly one character; `width` False: no character, or something that must not be repeated.
-
-    `referring`: it contains a back reference or \\R, which Java repeats by surprising rules. `placing`: it contains an anchor or a
-    look-around, so an empty match may depend on its place. `names`: covers of what it matches.
-    """
+    """A part of the result."""
 
     text: str
+    # Exactly one character.
     single: bool = False
+    # False: no character, or something that must not be repeated.
     width: bool = True
+    # It contains a back reference or \R, which Java repeats by surprising rules.
     referring: bool = False
+    # It contains an anchor or a look-around, so an empty match may depend on its place.
     placing: bool = False
+    # Covers of the names that it matches.
     names: tuple[Cover, ...] = UNKNOWN
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-# More alternatives than this become one prefix, which they have in common.
+# More alternatives than this become one prefix, which all of them have in common.
 MOST_NAMES = 64
 
 
@@ -45,7 +45,7 @@ def joined(first: tuple[Cover, ...], then: tuple[Cover, ...]) -> tuple[Cover, ..
 
 
 def repeated(covers: tuple[Cover, ...], bounds: str, least: int) -> tuple[Cover, ...]:
-    """The covers behind the quantifier `bounds`, which repeats them at least so often."""
+    """The covers with the quantifier `bounds` behind them, which repeats them at least `least` times."""
     if bounds == "?":
         return (*EMPTY, *covers)
     return tuple(Cover(cover.text, open=True, exact=False) for cover in covers) if least else UNKNOWN

@@ -48,7 +48,7 @@ class ReplicationPolicy(ABC):
 
     @property
     def renames(self) -> bool:
-        """Whether remote names differ from the source's, so that a name tells where a topic came from."""
+        """Whether remote names differ from the source's, so that a name says where a topic came from."""
         return True
 
     @abstractmethod
@@ -146,7 +146,7 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
 
 
 class CustomReplicationPolicy(ReplicationPolicy):
-    """Asks an object of the class at `path`; ConfigError with path, method and topic for whatever goes wrong in it."""
+    """Asks an object of the class at `path`. Any error in it is a ConfigError with path, method and topic."""
 
     def __init__(self, path: str, properties: Mapping[str, str]) -> None:
         required = tuple(sorted(ReplicationPolicy.__abstractmethods__))

@@ -30,7 +30,7 @@ class Selection:
     skipped: tuple[LeftOut, ...]
 
 
-# A name, or a Java expression that matches one name alone.
+# A name, or a Java expression that matches exactly one name.
 PLAIN_NAME = re.compile(rf"(?:{TOPIC_CHARACTERS}|\\\.)+")
 
 

@@ -1,6 +1,6 @@
 """Finds the processes of a broker by their command line: Kafka's classes with one server.properties, whose absolute path is unique.
 
-No pid is recorded: pids are reused, and an interruption would prevent that one is recorded.
+Ferry records no pid: systems reuse pids, and after an interruption there would be no record.
 """
 
 import contextlib

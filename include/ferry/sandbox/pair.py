@@ -1,6 +1,6 @@
 """`ferry sandbox up|fill|down|status`: two clusters, A and B, and a ready `mm2.properties`.
 
-Each cluster's state file and the command lines of processes tell what runs. So a second `up` keeps running clusters, and `down` works after
+Each cluster's state file and the command lines of processes show what runs. So a second `up` keeps running clusters, and `down` works after
 any interruption. Only one call at a time works on a directory: it locks the directory itself, so that no lock file is left.
 """
 

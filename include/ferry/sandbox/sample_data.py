@@ -112,7 +112,7 @@ def _transactions(bootstrap: str, topic: str, count: int, randomness: random.Ran
 
 
 def _await_markers(bootstrap: str, topic: str) -> None:
-    """Wait for the markers: a commit returns before they are written, and until then readers, and a run, end before those records."""
+    """Wait for the transactions' markers. A commit returns before they are written; until then readers and runs stop before the records."""
     levels = ("read_committed", "read_uncommitted")
     readers = [
         Consumer({"bootstrap.servers": bootstrap, "group.id": "ferry-sample", "isolation.level": level, **QUIET}) for level in levels

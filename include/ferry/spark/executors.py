@@ -1,7 +1,7 @@
-"""What executors an application has. Asked of Spark's JVM: PySpark itself tells the number of executors only since 4.2.
+"""The number of executors of an application. Spark's JVM says it: PySpark itself has it only since 4.2.
 
-`defaultParallelism` is no answer. It is at least two on a cluster, counts cores where a task may take several (`spark.task.cpus`), and is
-whatever a site has set (`spark.default.parallelism`).
+`defaultParallelism` is another number. On a cluster it is at least two, it counts cores although a task may take several
+(`spark.task.cpus`), and a site may set any number (`spark.default.parallelism`).
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from pyspark import SparkContext
 
 
 def executors(context: SparkContext) -> int:
-    """How many there are now; 0 on a local master, where the driver is the executor."""
+    """The number of executors now; 0 on a local master, where the driver is the executor."""
     return len(_of_jvm(context).statusTracker().getExecutorInfos()) - 1  # the list contains the driver
 
 

@@ -44,11 +44,11 @@ RANGE_GROUPS_A_TASK = 4
 # A property of Spark's configuration: after this many seconds without any executor the job ends. Pulling images may take longer.
 WAIT_PROPERTY, WAIT_SECONDS = "spark.ferry.executors.wait.seconds", "120"
 POLL_SECONDS = 1.0
-# So long a task waits for the others to start, or one worker would do all of them.
+# A task waits at most this long for the others to start. Otherwise one worker would do all of them.
 WARM_UP_SECONDS = 0.2
-# Lanes of partitions that are new while a run follows, and lanes that were lost: each is a task of its own.
+# Lanes that were lost, and lanes of partitions that are new while a run follows: each is a task of its own.
 SPARE_TASKS = 32
-# Lanes that are fenced end by themselves in so long, and then their assignment listener is called. Without one they are not waited for.
+# Lanes that are fenced end by themselves in this time, and Ferry calls their assignment listener. Without a listener Ferry does not wait.
 LEAVE_SECONDS = 2 * LANE_LOOK_SECONDS
 LOST = Failure("WorkerLost", WORKER_DIED, passing=True)
 
@@ -64,7 +64,7 @@ class SparkLaneRunner(_SparkRunner):
 
     @property
     def width(self) -> int:
-        """As many as have a core now: lanes that wait for one would copy nothing."""
+        """The number of tasks that have a core now: lanes that wait for a core would copy nothing."""
         return max(1, min(self._tasks, task_slots(self._context)))
 
     def warm_up(self, lanes: int) -> None:
@@ -159,8 +159,8 @@ def run_groups(
 ) -> Generator[tuple[list[Item], list[Result] | str]]:
     """Yields each group as it finishes, with its results, or with one line why it has none. At most `width` groups run at a time.
 
-    `name`: of the Spark job group of a group. `look`: yields an empty group after so many seconds in which none has finished. Then the
-    caller may end it with groups at work, which have `leave` seconds to end by themselves.
+    `name`: of the Spark job group of a group. `look`: if no group has finished for this many seconds, it yields an empty group. Then the
+    caller may close the generator while groups work: they have `leave` seconds to end by themselves.
 
     Groups are removed from `groups`; groups that are added between two results run too. `work` is pickled, and runs in a Spark worker.
     `say` prints what the job waits for. NoExecutors if there is no executor for too long.

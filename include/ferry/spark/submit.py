@@ -31,7 +31,7 @@ INSTALL = "pip install 'kafka-ferry[spark]'"
 MASTERS = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|spark://[^/]+:\d+(,[^/]+:\d+)*|yarn|k8s://\S+")
 # If the master's machine is down, Spark would try again for minutes.
 CONNECT_SECONDS = 5.0
-# The job has this long to stop its workers when it is told to end.
+# The job has this long to stop its workers when a signal ends it.
 STOP_SECONDS = 10.0
 NOISE = (
     "NativeCodeLoader",

@@ -1,8 +1,8 @@
 """Which commit metadata go with a translated offset (pure).
 
 Only an application knows what its metadata mean. Some count offsets: those of Confluent's Parallel Consumer say which records behind the
-committed offset are done. Where offsets shift, its consumer would skip others. Those of Kafka Streams hold times, in base64: a version, the
-partition's time and, from version 2 on, times of processors (TopicPartitionMetadata).
+committed offset are done. If offsets shift, its consumer would skip other records. Metadata of Kafka Streams hold times, in base64: a
+version, the partition's time and, from version 2 on, times of processors (TopicPartitionMetadata).
 """
 
 import binascii
@@ -16,7 +16,7 @@ _STREAMS_VERSIONS, _STREAMS_BYTES = (1, 2), 9
 
 
 def may_count_offsets(metadata: str) -> bool:
-    """Whether there are metadata, and not of Kafka Streams. confluent-kafka ends every text with a NUL, an empty one too."""
+    """Whether there are metadata that are not of Kafka Streams. confluent-kafka ends every text with a NUL, also an empty one."""
     try:
         raw = binascii.a2b_base64(metadata.rstrip("\0"), strict_mode=True)
     except ValueError:

@@ -2,17 +2,18 @@
 
 Forward, the image of X is the smallest downstream offset of any copied record whose upstream offset is X or higher. If there is none, it is
 the end of the last receipt with records on the target. If there is no such receipt, it is the target's last stable offset, captured before
-the ledger was read; without transactions, where records are there before their receipts, it is the start of the log. An image is never the
-high watermark or the source's offset, and never computed from times or by extrapolation. An image is exact when all records from it on are,
-in order, those that follow X at the source. Otherwise the map names the first reason that holds, and the image is early enough to skip
-nothing. The inverse is the same with source and target exchanged.
+the ledger was read. Without transactions records are on the target before their receipts: then it is the start of the log instead. An image
+is never the high watermark or the source's offset, and never computed from times or by extrapolation. An image is exact if the records from
+it on are those that follow X at the source, in the same order. Otherwise the map names the first reason that holds, and the image is early
+enough to skip nothing. The inverse is the same with source and target exchanged.
 
-What makes images inexact is kept as a few bounds, so a translation takes a few look-ups, whatever the number of runs.
+The reasons that make images inexact are kept as a few bounds. So a translation takes a few look-ups, however many runs there are.
 
-Where names stay as they are, a topic may hold records that each cluster wrote first. A consumer of the source's topic has then read two
-kinds of records: the source's own, which the flow's ledger finds on the target, and those that came from the target, whose offsets there
-the opposite flow's ledger has. `merged` takes the earlier of the two. The target's records that are not at the source yet are at the
-earliest where the opposite flow stands, and where the flow's own copies do not fill the log.
+If topics keep their names, a topic may hold records of applications of either cluster. Then a consumer of the source's topic has read two
+kinds of records: the source's own ones, which the flow's ledger finds on the target, and those that came from the target. The ledger of the
+opposite flow has the offsets of the second kind on the target. `merged` takes the earlier of the two images. Some records of the target are
+not at the source yet: they begin, at the earliest, at the first offset from the opposite flow's position on that holds no copy of this
+flow.
 """
 
 from bisect import bisect_right
@@ -31,16 +32,16 @@ _TELLING = frozenset({Inexact.AHEAD, Inexact.NOT_COPIED, Inexact.TARGET_EXPIRED}
 
 @dataclass(frozen=True, slots=True)
 class LogBounds:
-    """What both clusters say, as offsets. `source_start`, `target_start`: where the logs begin.
+    """What both clusters say, as offsets."""
 
-    `target_end`: the target's last stable offset, captured before the ledger was read. `position`: the head's, read after the ledger; None
-    when there is no head. `exactly_once`: copies are transactions; otherwise the target may hold records twice, unexplained.
-    """
-
+    # Where the log begins on the source, and on the target.
     source_start: int = 0
     target_start: int = 0
+    # The target's last stable offset, captured before the ledger was read.
     target_end: int = 0
+    # The position of the head, read after the ledger; None: there is no head.
     position: int | None = None
+    # Whether copies are transactions. Otherwise the target may hold records twice that no receipt explains.
     exactly_once: bool = True
 
 
@@ -75,7 +76,7 @@ class OffsetMap:
         ranges = unexplained_ranges(entries, bounds.target_end if untrusted else 0, marked=bounds.exactly_once)
         begin = bounds.target_start
         if self._forgotten and not (untrusted or foreign):
-            begin = max(begin, self._first)  # the runs of what is before the first known record were dropped
+            begin = max(begin, self._first)  # the runs of the records before the first known one were dropped
         repeated = union(span for receipt in entries for span in receipt.repeated)
         ranges = tuple(found for found in ranges if found[1] > begin)
         return ExternalRecords(tuple(foreign), ranges, bounds.target_start, doubted=untrusted, repeated=repeated)
@@ -148,7 +149,7 @@ class OffsetMap:
         return Inexact.BACKFILLED if older or offset < self._index.ordered_from or self._taken_back else None
 
     def unshifted(self, offset: int, end: int) -> bool:
-        """Whether everything from upstream `offset` to the source's `end` was copied, and nothing of it changed its offset."""
+        """Whether every record from upstream `offset` to the source's `end` was copied, and has the same offset on the target."""
         there = self.translate(offset)
         return there.exact and there.image == offset and (self.position or 0) >= end and not self._index.shifted_from(offset)
 
@@ -187,7 +188,7 @@ def _uncopied_to(ranges: tuple[Range, ...], position: int) -> int:
 
 
 def _multiplied(copies: Iterable[Receipt]) -> list[tuple[int, int, int]]:
-    """Where one source record became several, as (start, end, upstream offset): downstream [start, end) may hold more records of it."""
+    """Where one source record became several: (start, end, upstream offset). Downstream [start, end) may hold more of its records."""
     found = []
     for receipt in copies:
         if not receipt.counters.added:
@@ -228,5 +229,5 @@ def _without_runs(copies: Iterable[Receipt]) -> list[Receipt]:
 
 
 def _is_taken_back(position: int | None, reached: int | None) -> bool:
-    """Whether the head is before the end of what was copied: an operator took it back, and the same offsets will be copied again."""
+    """Whether the head is before the end of what was copied: an operator set it back, and the same offsets will be copied again."""
     return reached is not None and position is not None and position < reached

@@ -1,9 +1,9 @@
 """The runs of one partition, in order of the target's log, so that each question takes one look-up.
 
 A run (upstream start, downstream start, count) stands for `count` records with consecutive offsets on both sides. A receipt's runs increase
-on both sides, and usually each receipt begins behind the one before it: then only the receipt that a question is about is decoded. Receipts
-that do not (backfills, a receipt within another) are taken together. A record in two runs counts once. An upstream offset that was copied
-twice has two records.
+on both sides. Usually each receipt begins behind the one before it: then a question decodes only one receipt. Receipts that overlap (a
+backfill, a receipt within another) are one block, and are decoded together. A record in two runs counts once. An upstream offset that was
+copied twice has two records.
 """
 
 from bisect import bisect_right
@@ -16,7 +16,7 @@ from ferry.wire.runs import DOWNSTREAM, OffsetRun, once
 
 
 class Piece(NamedTuple):
-    """Runs, at least one, that increase on both sides. None of their records is at or behind the ends."""
+    """Runs, at least one, that increase on both sides. The ends are exclusive: all their records are before them."""
 
     runs: Sequence[OffsetRun]
     upstream_end: int
@@ -73,7 +73,7 @@ class RunIndex:
 
 
 class _Block:
-    """Pieces whose records may be among each other. The blocks before it hold lower offsets of both sides, those behind it higher ones."""
+    """Pieces whose records may overlap. Earlier blocks hold only lower offsets of both sides, later blocks only higher ones."""
 
     def __init__(self, piece: Piece) -> None:
         self.pieces = [piece.runs]
@@ -81,7 +81,7 @@ class _Block:
         self.upstream_end, self.downstream_end = piece.upstream_end, piece.downstream_end
 
     def overlaps(self, later: "_Block") -> bool:
-        """Whether `later`, which begins behind on the target, is not wholly behind on both sides."""
+        """Whether `later` begins before the end of this block on either side. On the target it does not begin before this block."""
         return later.upstream_start < self.upstream_end or later.downstream_start < self.downstream_end
 
     def take(self, other: "_Block") -> None:
@@ -105,10 +105,11 @@ class _Records:
     def __init__(self, runs: Iterable[OffsetRun]) -> None:
         self._runs = by_place = once(runs, DOWNSTREAM)
         self._places = [run[1] for run in by_place]
-        # For each run: the lowest upstream offset of it and the runs after it; the highest upstream end of the runs before it.
+        # For each run: the lowest upstream offset from it on (itself and all later runs); the highest upstream end of the runs before it.
         self._lowest_from = list(accumulate((run[0] for run in reversed(by_place)), min))[::-1]
         self._highest_before = list(accumulate((run[0] + run[2] for run in by_place), max, initial=0))
-        # Runs with an upstream end higher than all before: the first one that ends behind an offset has the first record from it on.
+        # Runs with a higher upstream end than all runs before. The first of these that ends behind an offset holds the first record from
+        # there on.
         self._rising = [run for run, before in zip(by_place, self._highest_before, strict=False) if run[0] + run[2] > before]
         self._ends = [run[0] + run[2] for run in self._rising]
 

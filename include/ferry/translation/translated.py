@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Inexact(StrEnum):
-    """Why a translated position is not exactly where the consumer would go on. In every case it reads records again and skips none.
+    """Why a translated position is not exactly where the consumer would go on. In every case it reads records again, and skips none.
 
     The words are for the forward direction; in the inverse direction source and target are exchanged.
     """
@@ -39,22 +39,24 @@ class Translation:
 
 @dataclass(frozen=True, slots=True)
 class TranslatedPosition:
-    """Where a group stands in one partition, on both sides.
-
-    `topic`: what the group reads on its own cluster (the flow's source; in a reverse pass its target). `remote_topic`: holds the same
-    records on the other cluster; empty when that is not known. `upstream_offset`: the group's own offset; None where it reads the topic and
-    has no offset for the partition. Then `translation` is that of the partition's beginning. `translation` None: there is none. `problem`:
-    why there is no offset or no translation; empty otherwise. `unread`: there is no translation because a cluster did not answer; another
-    try may find one. `metadata`: those to commit on the other cluster (commit_metadata.py); `source_metadata`: the group's own.
-    """
+    """Where a group stands in one partition, on both sides."""
 
     group: str
+    # The topic that the group reads on its own cluster: on the flow's source; in a reverse pass on its target.
     topic: str
     partition: int
+    # The topic with the same records on the other cluster; empty: not known.
     remote_topic: str
+    # The group's own offset. None: it reads the topic and has no offset for the partition. Then `translation` is that of the partition's
+    # beginning.
     upstream_offset: int | None
+    # None: there is none.
     translation: Translation | None
+    # Those to commit on the other cluster (commit_metadata.py).
     metadata: str = ""
+    # Why there is no offset or no translation; empty otherwise.
     problem: str = ""
+    # There is no translation because a cluster did not answer. Another try may find one.
     unread: bool = False
+    # The group's own metadata.
     source_metadata: str = ""

@@ -1,8 +1,8 @@
 """Downstream offsets that no receipt explains, and that may hold external records: those of another writer (pure).
 
-Between the records of two transactions in a partition there is exactly one commit marker, so a gap of one offset there holds no records. A
-wider gap is left by aborted transactions or holds external records; offsets do not tell which. Without transactions there are no markers,
-and receipts name the gaps that hold records a second time.
+Between the records of two transactions in a partition there is exactly one commit marker, so a gap of one offset there holds no records.
+Aborted transactions may have left a wider gap, or it holds external records: offsets do not show which. Without transactions there are no
+markers, and receipts name the gaps that hold records a second time.
 """
 
 from bisect import bisect_left, bisect_right
@@ -21,16 +21,15 @@ _BESIDE = frozenset({ReceiptKind.LOSS, ReceiptKind.SKIPPED})
 
 @dataclass(frozen=True)
 class ExternalRecords:
-    """External records in one remote partition: what `foreign` receipts declare, and ranges of its log that nothing explains.
+    """External records in one remote partition: those that `foreign` receipts declare, and ranges of its log that nothing explains."""
 
-    A foreign receipt says below which downstream offset external records are, and which upstream offsets they may have. `ranges`: those
-    that end after `begin`, the start of the log. `doubted`: every range may hold records, declared or not; otherwise ranges that are not
-    declared are those of aborted transactions, except `repeated` ones, of which receipts say that they hold records a second time.
-    """
-
+    # Such a receipt names a downstream offset and upstream offsets: external records are below the first, and may have the others.
     foreign: tuple[Receipt, ...]
+    # The unexplained ranges that end after `begin`, the start of the log.
     ranges: tuple[Range, ...]
     begin: int
+    # Every range may hold records, declared or not. Otherwise ranges that are not declared are those of aborted transactions, except
+    # `repeated` ones: receipts say that these hold records a second time.
     doubted: bool
     repeated: Ranges = ()
 
@@ -104,7 +103,7 @@ def _another_transaction(last: Receipt, following: Receipt, beside: Sequence[int
 def _is_whole(receipt: Receipt, *, marked: bool) -> bool:
     """Whether all offsets of a receipt are its records and the markers between its merged transactions.
 
-    A merged transaction without records here left no marker, so the number of transactions alone does not tell.
+    A merged transaction without records here left no marker, so the number of transactions alone does not decide it.
     """
     markers = max(0, receipt.counters.transactions - 1) if marked else 0
     if receipt.downstream_end - receipt.runs[0][1] - receipt.counters.records != markers:

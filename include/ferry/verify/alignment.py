@@ -8,9 +8,9 @@ wrong, but contents can. `meeting` finds how many records of each row to set asi
 from collections.abc import Hashable, Sequence
 from difflib import SequenceMatcher
 
-# So many equal records in a row are no coincidence.
+# This many equal records in a row are no coincidence.
 ENOUGH = 8
-# Of equally good places the one counts where both rows agree longest, up to this length.
+# If several places are equally good, the one where both rows agree longest counts, up to this length.
 FARTHEST = 256
 # Longer parts are compared place by place, because matching costs the product of both lengths.
 LARGEST_MATCHED = 600
@@ -51,7 +51,7 @@ def _alike(left: Sequence[Hashable], at: int, right: Sequence[Hashable], place: 
 def without_partner(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[list[int], list[int]]:
     """Indices of the records on both sides that have no counterpart in the same order.
 
-    Of two records that changed places both are returned: neither is more wrong than the other.
+    If two records changed places, both are returned: neither is more wrong than the other.
     """
     if len(left) == len(right):
         by_place = [index for index, (one, other) in enumerate(zip(left, right, strict=True)) if one != other]

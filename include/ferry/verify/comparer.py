@@ -2,8 +2,8 @@
 
 The runs of the ledger say where every source record should be on the target. If both sides hold the same batch at that place, Ferry
 compares its bytes without decompression; only fields that a forward patches may differ (base offset, leader epoch, attributes except the
-codec, producer fields, checksum). Else Ferry opens the batches and compares their records one by one, whatever batches hold them. Where
-contents differ, records are set aside until both sides agree again, and are explained at the end (ferry.verify.unmatched). So a record
+codec, producer fields, checksum). Otherwise Ferry opens the batches and compares their records one by one: they may be in other batches. If
+contents differ, Ferry sets records aside until both sides agree again, and explains them at the end (ferry.verify.unmatched). So a record
 that was left out is one missing record, although all records behind it have other offsets.
 
 The reader has checked the checksums, and has left out aborted data and control batches.
@@ -35,20 +35,21 @@ _Ahead = tuple[list[int], list[Content]]
 
 @dataclass
 class Tally:
-    """The outcome of a comparison. `records`: compared pairs; `as_stored`: bytes of batches that were compared without being opened.
+    """The outcome of a comparison."""
 
-    `only_source`, `only_target`: records that compaction has removed from the other side. `source_digest`, `target_digest`: see
-    ferry.verify.digests; empty: none was taken. `upstream`, `downstream`: the offsets that were compared.
-    """
-
+    # Compared pairs.
     records: int = 0
+    # Bytes of batches that were compared without being opened.
     as_stored: int = 0
+    # Records that compaction has removed from the target; `only_target`: from the source.
     only_source: int = 0
     only_target: int = 0
     findings: list[Mismatch] = field(default_factory=list)
     beyond: Counter[DifferenceKind] = field(default_factory=Counter)
+    # Digests: see ferry.verify.digests; empty: none was taken.
     source_digest: str = ""
     target_digest: str = ""
+    # The offsets that were compared, on the source and on the target.
     upstream: Ranges = ()
     downstream: Ranges = ()
 
@@ -67,7 +68,7 @@ class Comparer:
         self.target = LogSide(outside(wanted.tolerated, *wanted.downstream), clusters[1], limit, wanted.digest if self._by_record else None)
         self.tally = Tally(upstream=self.source.wanted, downstream=self.target.wanted)
         self._unmatched = Unmatched(wanted.content)
-        # How far the next record is from the place in the ledger. Behind a missing or duplicated record it is not 0, up to the next batch.
+        # How far the next record is from the place in the ledger. Behind a missing or duplicated record it is not 0 until the next batch.
         self._shift = 0
         self._displaced: list[Mismatch] = []
 
@@ -239,7 +240,7 @@ def _row(offsets: list[int], at: int) -> int:
     first, rest = offsets[at], len(offsets) - at
     if offsets[-1] - first == rest - 1:
         return rest
-    # Offsets only rise: after a gap none is consecutive again.
+    # Offsets only rise: no offset behind a gap is consecutive with those before it.
     return bisect_right(range(rest), 0, key=lambda index: offsets[at + index] - first - index)
 
 

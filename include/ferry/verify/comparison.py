@@ -1,4 +1,4 @@
-"""What the planner of a verify, its comparers and its report exchange. All classes are frozen and can be pickled."""
+"""The data that the planner of a verify, its comparers and its report exchange. All classes are frozen and can be pickled."""
 
 from __future__ import annotations
 
@@ -75,24 +75,24 @@ class NotCovered:
 
 @dataclass(frozen=True)
 class PartitionEvidence(PartitionPair):
-    """What is known about one source partition and its remote partition, when a verify is planned.
-
-    `target_end` and `source_end`: last stable offsets; evidence.py says in which order they are read.
-    `receipts`: those with today's remote topic id, also of a source topic that was recreated since. `position`: the next upstream offset to
-    copy (-1: nothing was copied). `excluded`: upstream offsets that the flow in the other direction wrote. `local`: applications may
-    produce to the remote topic, because topics keep their names. `exactly_once`: whether the last run copied so. `since`, `until`: upstream
-    bounds of the request.
-    """
+    """What is known about one source partition and its remote partition, when a verify is planned."""
 
     source_start: int
+    # A last stable offset, like `target_end`; evidence.py says in which order they are read.
     source_end: int
     target_start: int
     target_end: int
+    # Those with today's remote topic id, also of a source topic that was recreated since.
     receipts: tuple[Receipt, ...] = ()
+    # The next upstream offset to copy (-1: nothing was copied).
     position: int = -1
+    # Upstream offsets that the flow in the other direction wrote.
     excluded: Ranges = ()
+    # Applications may produce to the remote topic, because topics keep their names.
     local: bool = False
+    # Whether the last run copied so.
     exactly_once: bool = True
+    # Upstream bounds of the request: start, and end (exclusive) in `until`.
     since: int | None = None
     until: int | None = None
 
@@ -115,23 +115,23 @@ class PartitionEvidence(PartitionPair):
 
 @dataclass(frozen=True)
 class VerifyRange(PartitionPair):
-    """A part of one partition that one worker compares.
-
-    `upstream` and `downstream` are what is read of the two logs. `coded_runs` (ferry.wire.runs) say which record became which.
-    `claimed`: upstream offsets of which every committed record must be on the target: those of the runs and between them.
-    `tolerated`: downstream offsets outside of runs that may hold records (of others, or copies that cannot be compared).
-    `content` False: a message handler changed the records, so only their presence counts.
-    `weight`: the approximate bytes on one side. `digest`: what its digest covers.
-    """
+    """A part of one partition that one worker compares."""
 
     remote_topic_id: UUID
+    # The part of each log that is read: `upstream` of the source's, `downstream` of the target's.
     upstream: Range
     downstream: Range
+    # They say which record became which (ferry.wire.runs).
     coded_runs: bytes
+    # Upstream offsets of which every committed record must be on the target: those of the runs and between them.
     claimed: Ranges
+    # Downstream offsets outside of runs that may hold records (of others, or copies that cannot be compared).
     tolerated: Ranges = ()
+    # False: a message handler changed the records, so only their presence counts.
     content: bool = True
+    # The approximate bytes on one side.
     weight: int = 0
+    # What the digest of the range covers.
     digest: DigestKind = DigestKind.STORED
 
     @property
@@ -151,58 +151,61 @@ class VerifyRange(PartitionPair):
 
 @dataclass(frozen=True)
 class VerifiedRange:
-    """Offsets `[from, until)` of both logs that were compared as one range, and what stands for their contents.
-
-    `upstream_parts`, `downstream_parts`: how many parts of these offsets were compared: 1 unless offsets between them are left out (not
-    covered, or explained by another receipt). `records`: pairs that were compared. `differences`: how many there are. Digests: see
-    ferry.verify.digests; that of the target is empty for `stored`, where its bytes were compared instead.
-    """
+    """Offsets `[from, until)` of both logs that were compared as one range, and the digests of their contents."""
 
     topic: str
     partition: int
     remote_topic: str
     upstream: Range
     downstream: Range
+    # How many parts of these offsets were compared: 1 unless offsets between them are left out (not covered, or explained by another
+    # receipt).
     upstream_parts: int
     downstream_parts: int
+    # Pairs that were compared.
     records: int
+    # How many there are.
     differences: int
     digest: DigestKind
+    # Digests: see ferry.verify.digests.
     source_digest: str
+    # Empty for `stored`: there the bytes of the target were compared instead.
     target_digest: str = ""
 
 
 @dataclass(frozen=True)
 class RangeResult:
-    """What became of one range.
-
-    `records`: pairs that were compared. `bytes`: of the source's record batches, as stored. `counts`: differences by kind, all of them;
-    `differences`: the first ones. `only_target`: records that compaction has removed from the source. `verified`: what was compared; None
-    when that was nothing. `problem`: error class and text when the range could not be read.
-    """
+    """The result of one range."""
 
     key: str
     topic: str
     partition: int
+    # Pairs that were compared.
     records: int = 0
+    # Of the source's record batches, as stored.
     bytes: int = 0
     bytes_as_stored: int = 0
+    # Differences by kind, all of them.
     counts: dict[str, int] = field(default_factory=dict)
+    # The first ones.
     differences: tuple[Difference, ...] = ()
     not_covered: tuple[NotCovered, ...] = ()
+    # The offsets that were compared. None: nothing was.
     verified: VerifiedRange | None = None
+    # Error class and text if the range could not be read.
     problem: tuple[str, str] | None = None
     cpu_seconds: float = 0.0
+    # Records that compaction has removed from the source.
     only_target: int = 0
 
     @classmethod
     def of_problem(cls, key: str, pair: PartitionPair, problem: FerryError) -> RangeResult:
-        """Of a range that could not be read."""
+        """The result of a range that could not be read."""
         text = problem.problem if isinstance(problem, PartitionError) else str(problem)
         return cls(key, *pair.key, problem=(type(problem).__name__, text))
 
     def document(self) -> dict[str, Any]:
-        """As JSON, without the problem, because another try compares such a range again, and without the CPU time, which is of this try."""
+        """The result as a JSON object. It lacks the CPU time of this try, and the problem, because another try compares the range again."""
         fields = asdict(self)
         del fields["problem"], fields["cpu_seconds"]
         return {**fields, "not_covered": [entry.document() for entry in self.not_covered]}

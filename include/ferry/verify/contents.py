@@ -1,4 +1,4 @@
-"""What a comparison needs of a batch's records: offset, timestamp, and the bytes of key, value and headers.
+"""The parts of a batch's records that a comparison needs: offset, timestamp, and the bytes of key, value and headers.
 
 These bytes do not depend on the batch that holds the record (ferry.wire.reframe). So they are compared as they are, and decoded only to say
 which field differs. Layout: clients/.../record/DefaultRecord.java.

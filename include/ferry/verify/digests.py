@@ -2,11 +2,11 @@
 
 `stored`, the usual kind, is over the source's batches as they are stored, so it needs no decompression. A batch that is in the range as a
 whole counts as `B`, then attributes (codec, kind of timestamp, delete horizon; 2 bytes), last offset delta (4), base timestamp and max
-timestamp (8 each), number of records (4), length (4) and the bytes behind the header: a forward changes none of these. Of every other batch
+timestamp (8 each), number of records (4), length (4) and the bytes behind the header: a forward changes none of these. In every other batch
 (it overlaps the range's edge, or has an older format) each record in the range counts as below.
 
 `records` does not depend on batches and codecs, and is taken of both sides. Each record counts as `R`, timestamp (8 bytes), length (4), and
-key, value and headers as in a batch of magic 2. Numbers are big-endian and signed. What is hashed depends on the range and the log alone,
+key, value and headers as in a batch of magic 2. Numbers are big-endian and signed. The hashed bytes depend only on the range and the log,
 not on the sizes of responses. docs/decisions/010-digests.md says why there are two kinds.
 """
 

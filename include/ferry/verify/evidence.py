@@ -1,4 +1,4 @@
-"""Reads what a verify is planned by, from both clusters and the ledger.
+"""Reads the facts for the plan of a verify, from both clusters and the ledger.
 
 The order of the reads makes it sound: first the last stable offsets of the remote partitions, then the ledger to its end, then the source's
 last stable offsets and the starts of both logs. So the ledger explains every record below the target's offsets. High watermarks of the
@@ -32,15 +32,18 @@ NOT_SELECTED = "in the ledger, but the flow does not copy it today: the topic wa
 
 @dataclass(frozen=True)
 class FlowEvidence:
-    """`partitions`: those that can be compared. `not_covered`: those that cannot. `failed`: those that could not be read."""
+    """The facts about all partitions of a verify."""
 
+    # Those that can be compared.
     partitions: tuple[PartitionEvidence, ...]
+    # Those that cannot be compared.
     not_covered: tuple[NotCovered, ...]
+    # Those that could not be read.
     failed: tuple[PartitionFailure, ...]
 
 
 def read_evidence(flow: Flow, request: VerifyRequest) -> FlowEvidence:
-    """What is known now. ArgumentError for topics and partitions that the flow does not copy; errors of unreachable clusters."""
+    """The facts of now. ArgumentError for topics and partitions that the flow does not copy; errors of unreachable clusters."""
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         seen = take_snapshot(flow, RunRequest(flow.name, request.run_id, topics=request.topics), source, target, stable=False)
         wanted = _asked(seen, request)
@@ -86,7 +89,7 @@ def _unbroken(wanted: Iterable[PartitionFacts]) -> tuple[list[PartitionFacts], l
 
 
 def _broken(entry: PartitionFacts) -> PartitionFailure | None:
-    """Why nothing of a partition can be compared any more: its copies or its ledger were deleted. None: neither was."""
+    """The failure of a partition of which nothing can be compared, because its copies or its ledger were deleted. None: neither was."""
     head = entry.head
     if head is None:
         return None
@@ -176,7 +179,7 @@ def _excluded(
 
 
 def _left(receipts: Iterable[Receipt], known: Collection[TopicPartition]) -> list[NotCovered]:
-    """What was copied of partitions that the flow does not copy today: all but the `known`."""
+    """The copied ranges of partitions that the flow does not copy today: all but the `known`."""
     return [
         NotCovered(*key, min(entry.upstream_start for entry in found), max(entry.upstream_end for entry in found), NOT_SELECTED)
         for key, found in sorted(grouped((receipt.key, receipt) for receipt in receipts).items())

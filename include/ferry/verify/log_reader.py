@@ -1,7 +1,7 @@
 """Reads a part of one partition's log as raw batches, as a read_committed consumer would see it.
 
-It sends full fetches by topic id, one at a time, and skips long unwanted stretches. It checks checksums. Of control batches and of aborted
-data it gives only the headers. A topic that was recreated or deleted is a typed error.
+It sends full fetches by topic id, one at a time, and skips long unwanted stretches. It checks checksums. Of control batches and aborted
+data it gives only the headers. It raises a typed error if the topic was recreated or deleted.
 
 If a broker asks for a pause because of a quota (KIP-219), the reader pauses as long as asked; such a pause is no error.
 """
@@ -24,9 +24,9 @@ from ferry.wire.aborted import AbortedTracker
 from ferry.wire.batch import MalformedBatch, crc_is_valid, iterate_batches
 from ferry.wire.ranges import Ranges, next_start
 
-# Of one response. The readers of both sides have two responses each in memory.
+# The most bytes of one response. The readers of both sides have two responses each in memory.
 FETCH_BYTES = 8 << 20
-# Shorter gaps between wanted offsets are read: a fetch of its own would cost more.
+# Shorter gaps between wanted offsets are read too: another fetch would cost more.
 LEAP_OFFSETS = 20_000
 PAUSE_SECONDS = 0.1
 # Interval of checks for the end of a quota's pause; the fetch of the other side waits as long.

@@ -19,11 +19,11 @@ from ferry.wire.compression import LARGEST_BYTES
 from ferry.wire.legacy import opened
 from ferry.wire.ranges import Ranges, within
 
-# Batches with fewer records are small; small batches are opened together, up to so many records.
+# Batches with fewer records are small. Small batches are opened together, up to this many records.
 SMALL_BATCH, TOGETHER = 100, 2_000
-# Handled records are dropped in bulk, after so many.
+# Handled records are dropped in bulk, this many at a time.
 KEPT_BEHIND = 4_096
-# What a record takes beside its bytes: two numbers, a bytes object, three places in lists.
+# Memory that a record takes beside its bytes: two numbers, a bytes object, three places in lists.
 RECORD_OVERHEAD = 140
 
 
@@ -77,7 +77,7 @@ class LogSide:
         return (at >= 0 and offset < ends[at]) or (self.done and not self._batches and offset >= self._reached)
 
     def _reach(self, start: int, end: int) -> None:
-        """The log holds `[start, end)`, and nothing between what it held before and this."""
+        """Note that the log holds `[start, end)`, and nothing between the offsets before and `start`."""
         if start > self._reached:
             self._holes[0].append(self._reached)
             self._holes[1].append(start)
@@ -119,7 +119,7 @@ class LogSide:
         return found
 
     def pass_records(self, count: int) -> None:
-        """Skip so many opened records, which were handled."""
+        """Skip the first `count` opened records, which were handled."""
         self.at += count
         if self.between_batches:
             self.records, self.at, self._opened_bytes = RecordColumns([], [], []), 0, 0
@@ -132,13 +132,13 @@ class LogSide:
         """Whether there is a next record. Opens the next batch if necessary."""
         while self.between_batches and self._batches:
             self._open()
-            # Small batches are rarely the same on both sides, so many are opened and compared together.
+            # Small batches are rarely the same on both sides. So several are opened and compared together.
             while self._batches and 0 <= self._batches[0].header.count < SMALL_BATCH and len(self.records.offsets) < TOGETHER:
                 self._open()
         return not self.between_batches
 
     def has_ahead(self, records: int, size: int) -> bool:
-        """Open batches up to so many records or bytes. Whether there are as many, or no more will come."""
+        """Open batches until there are `records` records or `size` bytes. Returns whether there are, or whether no more will come."""
         while len(self.records.offsets) - self.at < records and self._opened_bytes < size:
             if not self._batches:
                 return self.done
@@ -146,7 +146,7 @@ class LogSide:
         return True
 
     def ahead(self, records: int) -> tuple[list[int], list[Content]]:
-        """Offsets and contents of at most so many of the next opened records."""
+        """Offsets and contents of at most `records` of the next opened records."""
         stop = self.at + records
         contents = list(zip(self.records.timestamps[self.at : stop], self.records.payloads[self.at : stop], strict=True))
         return self.records.offsets[self.at : stop], contents

@@ -24,11 +24,12 @@ from ferry.verify.verify_plan import within_logs
 from ferry.verify.verify_report import result_of
 from ferry.wire.batch import MalformedBatch, OversizedBatch
 
-# One side waits for the other when it has so many bytes: enough to look ahead, and not too much for a worker.
+# One side waits for the other when it has this many bytes: enough to look ahead, and not too much for a worker.
 BACKLOG_BYTES = 16 << 20
 
 
-# Compares ranges of a run id somewhere. Results come when their ranges are done, in any order; a range whose worker died has none.
+# Compares ranges of a run id, in this process or elsewhere. Results come when their ranges are done, in any order. A range whose worker
+# died has none.
 CompareRanges = Callable[[Flow, str, Sequence[VerifyRange]], Iterator[RangeResult]]
 
 

@@ -17,13 +17,13 @@ class DigestKind(StrEnum):
 
 @dataclass(frozen=True)
 class VerifyRequest(JobRequest):
-    """One verify of one flow. Another try with the same run id continues where the last one ended.
+    """One verify of one flow. Another try with the same run id continues where the last one ended."""
 
-    `topics` and `partitions`: only these; empty: all of the flow. `since` and `until`: bounds by record time at the source.
-    """
-
+    # Only these; empty: all of the flow.
     topics: tuple[str, ...] = ()
+    # Only these; empty: all of the topics.
     partitions: tuple[int, ...] = ()
+    # Bounds by record time at the source: from `since` on, before `until`.
     since: datetime | None = None
     until: datetime | None = None
     digest: DigestKind = DigestKind.STORED

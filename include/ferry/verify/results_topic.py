@@ -4,7 +4,7 @@ No decision about copied data depends on them, so they are written without a tra
 cannot continue later. The report of a Spark job is here as well, in parts that fit into records.
 
 A result only saves work. Ferry ignores a result that is damaged, older than a day, or in the format of another release, and compares the
-range again: a log may have changed since. A damaged report is ignored too. A report of a newer format is an error, because there is no
+range again. (In a day a log may change.) Ferry ignores a damaged report too. A report of a newer format is an error, because there is no
 other one.
 """
 
@@ -31,11 +31,11 @@ from ferry.wire.strict_json import number, read_as, read_document, text
 log = logging.getLogger(__name__)
 
 RECORD_VERSION = 1
-# Each write costs a round trip; after a kill the work of so much time is repeated.
+# Each write costs a round trip. After a kill the work of at most this time is repeated.
 WRITE_EVERY_SECONDS = 5.0
 # Compressed text in one record, which must be well below the usual max.message.bytes of 1 MiB.
 PART_BYTES = 500_000
-# Older results do not count: somebody may clear an old run in Airflow.
+# Older results do not count: a person may clear an old run in Airflow.
 RESULT_MILLISECONDS = 24 * 3600 * 1000
 # A report of 100,000 ranges has some 50 MB; a damaged record must not fill the reader's memory.
 REPORT_BYTES = 256 << 20
@@ -142,7 +142,7 @@ def write_report(flow: Flow, report: VerifyReport) -> None:
 
 
 def report_records(report: VerifyReport) -> list[bytes]:
-    """The report as values of records, in order. A random token tells the parts of two reports apart."""
+    """The report as values of records, in order. A random token distinguishes the parts of two reports."""
     packed = base64.b64encode(zlib.compress(json.dumps(report.document()).encode())).decode()
     parts = [packed[start : start + PART_BYTES] for start in range(0, len(packed), PART_BYTES)]
     token = secrets.token_hex(4)

@@ -1,9 +1,9 @@
 """Cuts receipts into slices that can be compared (pure).
 
-A slice is a part of one receipt: upstream range, runs, weight. A receipt that ledger compaction has merged may cover a whole topic. So it
-is cut between runs where there is a commit marker (no batch is ever cut, and transactions are short), and where records of another receipt
-are between two of its runs. Offsets that two receipts name (one inside the other) count once. Then all is clipped to what both logs hold.
-Runs stay coded unless one of these cuts them, so a plan does not cost more because there were more commits.
+A slice is a part of one receipt: upstream range, runs, weight. A receipt that ledger compaction has merged may cover a whole topic. So
+Ferry cuts it between runs with a commit marker between them: this cuts no batch, and transactions are short. It also cuts where records of
+another receipt are between two runs. Offsets that two receipts name (one inside the other) count once. Then the slices are clipped to the
+offsets that both logs hold. Runs stay coded unless one of these steps cuts them. So a plan does not cost more if there were more commits.
 """
 
 from collections.abc import Iterable, Sequence
@@ -71,15 +71,15 @@ def _cut(whole: Slice, groups: Sequence[Sequence[OffsetRun]], weights: Iterable[
 
 
 def follows(run: OffsetRun, following: OffsetRun) -> bool:
-    """Whether both may be in one batch: no offset is between them on the target, so no commit marker either."""
+    """Whether both may be in one batch: no offset is between them on the target, so there is no commit marker either."""
     return run[1] + run[2] == following[1]
 
 
 def distinct(slices: Sequence[Slice]) -> list[Slice]:
     """The slices, so that each offset of the target belongs to one of them, and no slice encloses records of another.
 
-    If other slices have all target offsets of a slice, only the part of its upstream range that no other slice holds stays claimed: a
-    ledger that names one place for two records must hide neither of them.
+    If other slices have all target offsets of a slice, only the part of its upstream range that no other slice holds stays claimed: if a
+    ledger names one place for two records, it must hide neither of them.
     """
     ordered = sorted((piece for piece in slices if piece.runs), key=lambda piece: piece.runs[0][DOWNSTREAM])
     if all(end_of(piece.runs, DOWNSTREAM) <= following.runs[0][DOWNSTREAM] for piece, following in pairwise(ordered)):
@@ -114,7 +114,7 @@ def _first_claims(slices: Sequence[Slice]) -> list[list[list[OffsetRun]]]:
 
 
 def clip(runs: Sequence[OffsetRun], bounds: SharedOffsets) -> tuple[Sequence[OffsetRun], tuple[OffsetRun, ...], tuple[OffsetRun, ...]]:
-    """The parts of `runs` that both logs hold, that the source does not hold, and that only the source holds."""
+    """Three parts of `runs`: those that both logs hold, those that the source lacks, and those that only the source holds."""
     if runs and _is_within(runs, UPSTREAM, bounds.upstream) and _is_within(runs, DOWNSTREAM, bounds.downstream):
         return runs, (), ()
     kept, no_source, no_target = [], [], []

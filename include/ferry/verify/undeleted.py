@@ -1,15 +1,15 @@
 """Keys that the source has deleted and the target keeps: the source dropped their tombstones before they were copied.
 
 Compaction removes a record only after a newer one of its key, and a tombstone only after delete.retention.ms. So if the source lacks a
-record and has no newer one of its key, the newest was a tombstone. The target should not keep the record as its newest of the key then.
+record and has no newer one of its key, the newest was a tombstone. Then the target should not keep the record as its newest of the key.
 
-An operator may have Ferry write these tombstones on the target. It holds the flow meanwhile, so no run copies a newer value of a key
-between the look and the write. A receipt, in the same transaction, names their downstream offsets, and no upstream ones.
+An operator may let Ferry write these tombstones on the target. Ferry holds the flow meanwhile, so no run copies a newer value of a key
+between the read and the write. A receipt, in the same transaction, names their downstream offsets, and no upstream ones.
 
-The order of the reads makes it sound: the source first, then the target, to where it is committed when asked. A tombstone that was copied
-before the source dropped it is there. What cannot be judged counts as right: records that no receipt names, that a handler changed, that
-retention may have dropped, or that came after the verify began; and a key of no bytes. Keys are told apart by their hashes. If there are
-more than fit in memory, both logs are read several times, for a share of the keys each time.
+The order of the reads makes it sound: first the source, then the target up to the end that is committed at that moment. A tombstone that
+was copied before the source dropped it is there. Records that cannot be judged count as right: those that no receipt names, that a handler
+changed, that retention may have dropped, or that came after the verify began; and those with a key of no bytes. Ferry distinguishes keys by
+their hashes. If there are more keys than fit in memory, it reads both logs several times, for a share of the keys each time.
 """
 
 import secrets
@@ -41,14 +41,17 @@ from ferry.wire.runs import DOWNSTREAM, OffsetRun, counterpart, once
 KEY_BYTES = 300
 KEYS_NAMED = 100
 KEY_SHOWN = 60
-# Of one transaction.
+# The most tombstones of one transaction.
 KEYS_TOGETHER = 1_000
 LOCAL = "applications may write there too: delete the keys at the source, and let a run copy that"
 TOMBSTONES = f"{BY_OPERATOR}: tombstones of keys that the source deleted"
 
 
 def undeleted_keys(flow: Flow, entry: PartitionEvidence) -> dict[int, int]:
-    """The target's newest records of such keys: their upstream offsets, by downstream offset, in order. Errors of unreadable clusters."""
+    """The target's newest records of keys that the source has deleted: upstream offsets by downstream offset, in order.
+
+    Errors of unreadable clusters.
+    """
     if any(receipt.counters.by_handler for receipt in entry.own):
         return {}
     runs = once((run for receipt in entry.own for run in receipt.runs), DOWNSTREAM)
@@ -56,7 +59,7 @@ def undeleted_keys(flow: Flow, entry: PartitionEvidence) -> dict[int, int]:
 
 
 def verified_keys(flow: Flow, entry: PartitionEvidence) -> RangeResult | None:
-    """What a verify reports of them; the first ones by name. None: there are none."""
+    """The result of a verify about such keys, with the first ones by name. None: there are none."""
     name = f"keys of {entry.remote}"
     try:
         found = undeleted_keys(flow, entry)
@@ -76,7 +79,7 @@ def _told(flow: Flow, entry: PartitionEvidence, found: Mapping[int, int]) -> tup
 
 
 def check_tombstones(flow: Flow, request: VerifyRequest) -> None:
-    """ArgumentError if `write_tombstones` cannot be asked for with this flow or this verify."""
+    """ArgumentError if this flow or this verify does not allow `write_tombstones`."""
     if not flow.exactly_once:
         raise ArgumentError(f"flow {flow.name}: --write-tombstones needs transactions: set transaction.producer=true")
     if request.since is not None or request.until is not None:
@@ -85,7 +88,7 @@ def check_tombstones(flow: Flow, request: VerifyRequest) -> None:
 
 @dataclass(frozen=True)
 class Written:
-    """What became of the keys of one remote partition. `problem`: why no tombstone was written."""
+    """The result for the keys of one remote partition. `problem`: why no tombstone was written."""
 
     remote_topic: str
     partition: int
@@ -97,9 +100,9 @@ class Written:
 
 
 def write_tombstones(flow: Flow, report: VerifyReport, run_id: str, tell: Callable[[Written], None]) -> None:
-    """Write what is due now where a verify has found such keys, and `tell` each partition. ArgumentError, Superseded.
+    """Write the tombstones that are due now where a verify has found such keys, and `tell` each partition. ArgumentError, Superseded.
 
-    It is a run of its own, `run_id`, of the topics concerned: so a run that follows gives way, and comes back.
+    It is a run of its own, `run_id`, for the topics with such keys. So a run that follows gives way, and comes back.
     """
     if not report.counts.get(DifferenceKind.UNDELETED):
         return
@@ -135,12 +138,12 @@ def _explained(
 
 
 def shown(key: bytes) -> str:
-    """Keys are any bytes: as a Python literal, which is printable ASCII."""
+    """A key for people. It may be any bytes, so it is a Python literal, which is printable ASCII."""
     return repr(key[:KEY_SHOWN])[1:] + ("…" if len(key) > KEY_SHOWN else "")
 
 
 def _of_share(flow: Flow, entry: PartitionEvidence, runs: Sequence[OffsetRun], share: Range) -> dict[int, int]:
-    """For the keys of one share; by halves if they are too many."""
+    """`undeleted_keys` for the keys of one share; by halves if there are too many."""
     with InternalTopicReader(flow.source) as reader:
         newest = newest_offsets(reader.read(entry.topic, only={entry.partition}, complete=False), share, flow.memory_bytes // KEY_BYTES)
     if newest is None:
@@ -171,7 +174,7 @@ def newest_offsets(records: Iterable[InternalRecord], share: Range, most: int) -
 def kept_without_source(
     records: Iterable[InternalRecord], newest: dict[int, int], runs: Sequence[OffsetRun], bounds: Range, share: Range
 ) -> dict[int, int]:
-    """Upstream by downstream offsets of values that are the newest on the target, and of whose keys the source has nothing as new (pure).
+    """Upstream by downstream offsets of values that are the newest on the target, if the source has no such new record of the key (pure).
 
     `records`: the target's. `bounds`: the upstream offsets that can be judged.
     """

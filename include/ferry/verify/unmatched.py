@@ -1,6 +1,6 @@
 """Records without a counterpart, which were set aside while a range was compared, and their explanation at the end (pure).
 
-Two equal records are one record at another place (reordered). Of the others, two that were set aside together are versions of one record
+Two equal records are one record at another place (reordered). Two other records that were set aside together are versions of one record
 (altered); the most similar ones are paired first. All others are missing or extra. Ferry keeps only digests of a limited number of records,
 and counts the rest.
 """
@@ -13,9 +13,9 @@ from ferry.verify.comparison import DifferenceKind
 from ferry.verify.contents import FIELDS, Content, digest, field_digests
 from ferry.wire import varint
 
-# Records of one range that are kept: a remote topic with quite other records must not fill the memory.
+# How many records of one range are kept: a remote topic with completely different records must not fill the memory.
 KEPT = 2_000
-# Up to so many records set aside together, the most similar ones are paired; more are paired in order.
+# If at most this many records were set aside together, the most similar ones are paired. More are paired in order.
 CAREFUL = 50
 # Most records have no headers, so equal headers alone make no pair.
 HEADERS_ALIKE = 1
@@ -32,7 +32,7 @@ class Lone:
     fields: tuple[bytes, ...]
 
 
-# What was set aside together: of the source, of the target.
+# Records that were set aside together: of the source, of the target.
 _Part = tuple[list[Lone], list[Lone]]
 
 

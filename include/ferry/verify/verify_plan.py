@@ -74,7 +74,7 @@ def within_logs(wanted: VerifyRange, source_start: int, target_start: int) -> tu
 
 @dataclass(frozen=True)
 class _Clipped:
-    """A slice by the ledger (`whole`), the part that both logs hold, the parts that they do not, and the claimed offsets."""
+    """A slice by the ledger (`whole`), the part that both logs hold, the parts that the source lacks, and the claimed offsets."""
 
     whole: Slice
     slice: Slice

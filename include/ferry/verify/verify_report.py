@@ -17,34 +17,34 @@ from ferry.verify.unmatched import Mismatch
 from ferry.wire.ranges import Range, Ranges
 
 REPORT_VERSION = 1
-# The report counts all differences, and lists so many.
+# The report counts all differences, and lists at most this many.
 DIFFERENCES_LISTED = 1_000
-# So many stand in an error.
+# An error names at most this many.
 DIFFERENCES_SAID = 3
-# The result of a range lists so many, and counts all.
+# The result of a range counts all differences, and lists at most this many.
 DIFFERENCES_A_RANGE = 100
 COMPACTION = "compaction: "
 
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """One verify. `ranges`: how many were compared, `resumed` of them by an earlier try. `bytes`: of the source's batches, as stored.
-
-    `verified`: the ranges that were read to their end on both sides, in order of the target's log.
-    """
+    """One verify."""
 
     flow: str
     run_id: str
     started: str
     finished: str
+    # How many ranges were compared; `resumed`: how many of them an earlier try compared.
     ranges: int = 0
     resumed: int = 0
     records: int = 0
+    # Of the source's batches, as stored.
     bytes: int = 0
     bytes_as_stored: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     counts: Mapping[str, int] = field(default_factory=dict)
+    # The ranges that were read to their end on both sides, in order of the target's log.
     verified: tuple[VerifiedRange, ...] = ()
     differences: tuple[Difference, ...] = ()
     not_covered: tuple[NotCovered, ...] = ()
@@ -114,7 +114,7 @@ def said(difference: Difference) -> str:
 
 
 def summed(results: Iterable[RangeResult], not_covered: Iterable[NotCovered], failed: Iterable[PartitionFailure]) -> dict[str, Any]:
-    """The fields of a report that are sums over results. `not_covered`, `failed`: what was known before anything was compared."""
+    """The fields of a report that are sums over results. `not_covered`, `failed`: those that were known before the comparison."""
     found = sorted(results, key=lambda result: (result.topic, result.partition))
     counts: Counter[str] = Counter()
     for result in found:

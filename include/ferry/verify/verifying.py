@@ -88,7 +88,7 @@ def _keys_of_undeleted(flow: Flow, partitions: Iterable[PartitionEvidence], resu
 
 
 def _told(results: Iterable[RangeResult], todo: Collection[VerifyRange], say: Callable[[str], None]) -> Iterator[RangeResult]:
-    """The `results`. Says meanwhile how far the comparison of `todo` is."""
+    """The `results`. Meanwhile it says how far the comparison of `todo` is."""
     sizes, left = {wanted.identity: wanted.upstream[1] - wanted.upstream[0] for wanted in todo}, Counter[TopicPartition]()
     for wanted in todo:
         left[TopicPartition(*wanted.key)] += sizes[wanted.identity]

@@ -1,7 +1,7 @@
-"""Runs of a receipt in their coded form (wire/runs.py), decoded when somebody asks for more than their number, the first and the last one.
+"""Runs of a receipt in their coded form (wire/runs.py). Their number, the first and the last run are known without decoding all of them.
 
-A partition that gets records all the time has a run for each commit, and most readers of a ledger need the runs of few receipts. Decoded,
-a run takes fifty times as many bytes. A regular expression checks the form at once, so decoding later cannot fail.
+A partition that gets records all the time has a run for each commit, and most readers of a ledger need the runs of few receipts. A decoded
+run takes fifty times as many bytes. A regular expression checks the form at once, so decoding later cannot fail.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import overload
 from ferry.wire import varint
 from ferry.wire.runs import VERSION, OffsetRun, decode_runs, encode_runs
 
-# Numbers of at most six bytes, so that no sum of all that fit into a record is larger than an offset can be.
+# Numbers of at most six bytes: then the sum of all that fit into a record is no larger than an offset can be.
 _NUMBER = rb"(?:[\x00-\x7f]|[\x80-\xff]{1,5}[\x01-\x7f])"
 _COUNT = rb"(?:[\x01-\x7f]|[\x80-\xff]{1,5}[\x01-\x7f])"
 _VERSION = re.escape(bytes((VERSION,)))
@@ -21,14 +21,14 @@ _VERSION = re.escape(bytes((VERSION,)))
 _RUNS = re.compile(rb"%s%s%s%s(?:(?!\x00\x00)%s%s%s)*" % (_VERSION, *(_NUMBER, _NUMBER, _COUNT) * 2))
 _TIGHT = re.compile(rb"%s%s%s%s(?:%s[\x00\x01]%s)*" % (_VERSION, _NUMBER, _NUMBER, _COUNT, _NUMBER, _COUNT))
 _ANY_NUMBER = re.compile(rb"[\x80-\xff]*[\x00-\x7f]")
-_FOLLOWED = bytes(range(0x80, 0x100))  # bytes of a number that others follow
+_FOLLOWED = bytes(range(0x80, 0x100))  # bytes of a number that another byte follows
 
 
 class CodedRuns(Sequence[OffsetRun]):
     """Equal to the tuple of its runs."""
 
     def __init__(self, data: bytes) -> None:
-        """`data` as coded_runs found it to be well-formed."""
+        """`data`: coded runs, whose form was checked (see coded_runs)."""
         self.data = data
 
     def __len__(self) -> int:
@@ -60,7 +60,7 @@ class CodedRuns(Sequence[OffsetRun]):
 
     @property
     def after_gaps(self) -> bytes:
-        """The coded runs from the first one's count on."""
+        """The coded runs without the two gaps of the first run: from its count on."""
         _, at = varint.decode_unsigned(self.data, 1)
         _, at = varint.decode_unsigned(self.data, at)
         return self.data[at:]
@@ -74,7 +74,7 @@ class CodedRuns(Sequence[OffsetRun]):
 
     @cached_property
     def tight(self) -> bool:
-        """As of the function `tight`."""
+        """Whether at most one offset of the target is between two neighbouring runs."""
         return _TIGHT.fullmatch(self.data) is not None
 
     def _decoded(self) -> tuple[OffsetRun, ...]:

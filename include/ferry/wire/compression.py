@@ -59,7 +59,7 @@ def compress(codec: int, data: Buffer) -> Buffer:
 def decompress(codec: int, data: Buffer, limit: int = LARGEST_BYTES) -> memoryview:
     """The plain bytes; codec 0 returns a view of `data`. Raises MalformedBatch for bytes that the codec cannot read.
 
-    OversizedBatch when there are more than `limit` plain bytes: no more memory than that is touched to find out.
+    OversizedBatch when there are more than `limit` plain bytes. To find out, it touches no more memory than that.
     """
     if codec == NONE:
         if len(data) > limit:
@@ -80,7 +80,7 @@ def _oversized(limit: int) -> OversizedBatch:
 
 
 def _bounded(whole: Callable[[Buffer], Any], into: Callable[[Buffer, Any], int], ratio: int) -> Callable[[Buffer, int], Any]:
-    """For a codec that makes at most `ratio` bytes of one. If that could exceed the limit, it decompresses into memory mapped on demand."""
+    """Bound a codec that makes at most `ratio` bytes of one. If that could exceed the limit, decompress into memory mapped on demand."""
 
     def decompress_bounded(data: Buffer, limit: int) -> Any:
         if len(data) * ratio <= limit:

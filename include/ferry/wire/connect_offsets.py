@@ -3,8 +3,8 @@
     key   ["MirrorSourceConnector",{"cluster":"A","partition":0,"topic":"orders"}]
     value {"offset":124999}                                   the last offset that was copied
 
-The key's bytes count for compaction and for the partition (the producer's default partitioner), and Connect looks offsets up by them; the
-order of the names is Java's HashMap's. Other tools may write another order: equal names and values mean the same source partition here.
+Compaction, the producer's default partitioner and Connect's look-up of offsets all compare the bytes of the key. Java's HashMap decides the
+order of the names in it. Other tools may write another order: here equal names and values mean the same source partition.
 No value means that the offset was removed. (MirrorUtils.wrapPartition, OffsetStorageWriter, KafkaOffsetBackingStore.)
 """
 
@@ -41,7 +41,7 @@ def decode_source_key(key: bytes) -> SourcePartition | None:
 
 
 def decode_source_offset(value: bytes | None) -> int | None:
-    """The last offset copied; None where it was removed, or where MM2 would not go by it (negative). ValueError for anything else."""
+    """The last offset copied; None if it was removed, or if it is negative, which MM2 ignores. ValueError for anything else."""
     try:
         offset = None if value is None else read_document(value)["offset"]
         return None if offset is None or number(offset) < 0 else number(offset)
@@ -62,8 +62,8 @@ def encode_source_offset(offset: int) -> bytes:
 def latest_source_offsets(records: Iterable[OffsetRecord], topic: str) -> dict[SourcePartition, int | None]:
     """The last offset copied of every source partition, None where it was removed.
 
-    `records` in log order within each partition. Where one source partition's keys lie in several partitions, which differently ordered
-    keys do, the later timestamp counts, and of equal ones the smaller offset. ValueError names a value that is none.
+    `records` are in log order within each partition. Keys of one source partition with another order of names may lie in several
+    partitions: then the later timestamp counts, and of equal ones the smaller offset. ValueError names a value that is no offset.
     """
     last: dict[tuple[SourcePartition, int], tuple[int, int | None]] = {}
     for partition, at, timestamp, key, value, _ in records:

@@ -1,6 +1,6 @@
 """Batches for a message handler: it gets the decoded records one by one, and what it returns is encoded into new batches.
 
-All outputs of one source record stay in one batch, and a batch is divided only between source records: so a position never lies inside the
+All outputs of one source record stay in one batch. A batch is divided only between source records. So a position never lies inside the
 outputs of a record. A batch goes to one partition: where the handler chooses another one, the next batch begins. Neighbours with the same
 codec are merged, and the timestamp of a LogAppendTime batch becomes the timestamp of each of
 its records, as in reframing.
@@ -49,7 +49,7 @@ class HandlingBuilder(BatchBuilder):
     """Gives the records of wanted batches to the handler, and makes batches of what it returns."""
 
     def __init__(self, position: int, end: int, handling: PartitionHandling, **limits: Any) -> None:
-        """`limits`: as of BatchBuilder."""
+        """`limits`: the other arguments of BatchBuilder."""
         super().__init__(position, end, **limits)
         self._handling = handling
         self._codec = compression.NONE

@@ -32,7 +32,7 @@ class Message(NamedTuple):
 def opened(header: BatchHeader, view: memoryview, limit: int = LARGEST_BYTES) -> tuple[BatchHeader, Buffer]:
     """A magic-2 header of one whole entry of any magic, with its codec, and its records, decompressed. Raises MalformedBatch.
 
-    OversizedBatch, before the memory is taken, where the records have more than `limit` bytes.
+    OversizedBatch if the records have more than `limit` bytes; it is raised before the memory is taken.
     """
     if header.magic < 2:
         return convert(header, view, limit)

@@ -31,26 +31,29 @@ class Rerouted(NamedTuple):
 class ProduceBatch:
     """One batch to produce; `encode` writes its producer in.
 
-    `runs`: the upstream offsets of its records in order, (first offset, number of records); together `count` records. In a handled batch
-    the runs count source records: `places` holds for each run the index within the batch of its first record. Records that the handler
-    added are in no run, and `dropped` source records of the batch's range have no record at all; `count` is always what is in the batch.
-    [`upstream_start`, `upstream_end`): the upstream range that is settled once the target has accepted this batch. `size`: bytes on the
-    wire. Timestamps in ms; `min_timestamp` of a forwarded batch is that of its first record, which is enough for reports.
-    `last_leader_epoch`: the leader epoch with which to fetch from `upstream_end`, so that the leader detects truncation (KIP-320). It is
-    the source's leader epoch of the entry that ends there, also of one that was not copied. After a hole it is the epoch of the entry
-    after the hole: the entry before may be older than an epoch that began inside the hole. -1: not known (magic 0 and 1).
+    `size`: bytes on the wire. Timestamps are in ms.
     """
 
     kind: BatchKind
     payload: memoryview
+    # Records in the batch. Without a message handler, those of all runs.
     count: int
+    # The upstream offsets of its records in order: (first offset, number of records). In a handled batch the runs count source records.
+    # Records that the handler added are in no run.
     runs: tuple[tuple[int, int], ...]
+    # The upstream range [start, end) that is settled once the target has accepted this batch.
     upstream_start: int
     upstream_end: int
+    # In a forwarded batch the timestamp of the first record, which is enough for reports.
     min_timestamp: int
     max_timestamp: int
+    # The leader epoch with which to fetch from `upstream_end`, so that the leader detects truncation (KIP-320). It is the source's leader
+    # epoch of the entry that ends there, also of one that was not copied. After a hole it is the epoch of the entry after the hole: the
+    # entry before may be older than an epoch that began inside the hole. -1: not known (magic 0 and 1).
     last_leader_epoch: int
+    # In a handled batch: for each run the index, within the batch, of its first record.
     places: tuple[int, ...] = ()
+    # Source records of the batch's range that have no record in it: the handler dropped them.
     dropped: int = 0
     rerouted: Rerouted | None = None
 
@@ -86,20 +89,18 @@ class ProduceBatch:
 
 @dataclass(frozen=True, slots=True)
 class Transformed:
-    """The batches to produce of one partition's fetched bytes.
-
-    `next_position`: the upstream offset to fetch next, at most `end`; it moves on even if there are no batches.
-    `last_leader_epoch`: as in ProduceBatch, at `next_position`.
-    `dropped`: records that a handler dropped and that no batch counts, because none follows them.
-    """
+    """The batches to produce of one partition's fetched bytes."""
 
     batches: list[ProduceBatch]
+    # The upstream offset to fetch next, at most `end`. It moves on even if there are no batches.
     next_position: int
+    # The leader epoch with which to fetch from `next_position`, as in ProduceBatch.
     last_leader_epoch: int = -1
+    # Records that a handler dropped and that no batch counts, because no batch follows them.
     dropped: int = 0
 
 
-# Makes a batch once it is known where its upstream range starts and ends, and the leader epoch there.
+# Makes a batch of the start and end of its upstream range and the leader epoch at the end: these are known later than its records.
 Finish = Callable[[int, int, int], ProduceBatch]
 
 

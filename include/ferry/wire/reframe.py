@@ -4,7 +4,7 @@ A record is: length, attributes, timestamp delta, offset delta, then key, value 
 them, so they are rewritten and the rest is copied verbatim. This is the one place where Ferry works per record, in three ways:
 - `Reframer.take_small` reads a row of small uncompressed batches straight from the fetched bytes: the common case of many tiny batches;
 - `records.append_all` takes neighbouring records that are all wanted: it need not read their offset deltas, which count up;
-- `records.locate` finds the wanted records where a batch has holes (compaction) or reaches over a bound.
+- `records.locate` finds the wanted records if a batch has holes (compaction) or extends beyond a bound.
 
 Kafka: record layout clients/.../record/DefaultRecord.java; a record's timestamp is the batch's base timestamp plus its delta whatever the
 delete-horizon bit says (MemoryRecordsBuilder.java), or the batch's max timestamp if the broker set the time (DefaultRecordBatch.java).
@@ -178,7 +178,7 @@ class Reframer:
 
 
 def divided(header: BatchHeader, records: Buffer, limit: int) -> list[tuple[BatchHeader, bytes]]:
-    """A magic-2 batch in several, each with at most `limit` bytes of records and their growth, or with one record.
+    """A magic-2 batch as several ones. Each has at most `limit` bytes, with the growth of its records, or one record.
 
     `records`: decompressed. The parts keep offsets, so their headers name more offsets than they have records. MalformedBatch as of `add`.
     """
@@ -196,7 +196,7 @@ def divided(header: BatchHeader, records: Buffer, limit: int) -> list[tuple[Batc
 
 
 def _times(header: BatchHeader) -> tuple[int, int]:
-    """What to add to a batch's timestamp deltas, and what to multiply them with before: 0 if the broker set one time for all."""
+    """What to add to a batch's timestamp deltas, and a factor to multiply them with before: 0 if the broker set one time for all."""
     return (header.max_timestamp, 0) if header.is_log_append_time else (header.base_timestamp, 1)
 
 

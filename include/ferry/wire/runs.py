@@ -43,7 +43,7 @@ def counterpart(runs: Sequence[OffsetRun], offset: int, side: int) -> int:
 
 
 def once(runs: Iterable[OffsetRun], side: int) -> list[OffsetRun]:
-    """`runs` in order of the target's log, without records whose offset on `side` is below the end of a run before."""
+    """`runs` in order of the target's log. Leaves out records whose offset on `side` is below the end of an earlier run."""
     found: list[OffsetRun] = []
     end = 0
     for run in sorted(runs, key=itemgetter(DOWNSTREAM)):

@@ -17,7 +17,7 @@ def halved(batch: ProduceBatch, limit: int = compression.LARGEST_BYTES) -> tuple
 
     A handled batch is divided between source records, as near to its middle as possible; the first half counts what was dropped. Raises
     Indivisible for a batch of one source record: nothing smaller can be sent. Raises MalformedBatch for unreadable records, for records
-    whose offsets are not those that the header says, and for those that take more than `limit` bytes when they are decompressed.
+    with other offsets than the header says, and for records that take more than `limit` bytes when they are decompressed.
     """
     middle = number = batch.count // 2
     if batch.places:
@@ -67,7 +67,7 @@ def _divided(batch: ProduceBatch) -> tuple[int, int]:
 
 
 def _places(batch: ProduceBatch, lower: int, upper: int) -> list[int]:
-    """The places of a handled batch's runs within [lower, upper), a run that goes over `lower` beginning there."""
+    """The places of a handled batch's runs within [lower, upper). Of a run that extends over `lower` the part from there on counts."""
     found = [max(place, lower) for place, (_, count) in zip(batch.places, batch.runs, strict=True) if lower < place + count]
     return [place for place in found if place < upper]
 

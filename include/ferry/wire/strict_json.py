@@ -50,12 +50,12 @@ def read_as(
 ) -> T:
     """A dataclass from a JSON object, each field by its type; KeyError, TypeError or ValueError for anything else.
 
-    `names`: what the document calls a field, where that is not the field's own name. `optional`: fields that take their default if the
-    document lacks them. Any other missing field is an error: its default would say something that nobody wrote. What the document holds
-    beyond the fields is ignored, because a newer Ferry may have added it. A field whose class has `of_document` is read by that.
+    `names`: the names of fields in the document, if they are others. `optional`: fields that take their default if the document lacks them.
+    Any other missing field is an error: its default would say something that nobody wrote. Names in the document that are no fields are
+    ignored, because a newer Ferry may have added them. If the class of a field has `of_document`, that reads the field.
     """
     found = {}
-    # Every class can be hashed, which mypy does not know of a type variable.
+    # Every class can be hashed, but mypy does not know this of a type variable.
     for name, read in _fields(kind).items():  # type: ignore[arg-type]
         written = names.get(name, name)
         if name not in optional or written in document:
@@ -74,9 +74,9 @@ def _reader(kind: Any) -> Read:
     if origin is tuple and arguments[-1] is Ellipsis:
         each = _reader(arguments[0])
         return lambda value: tuple(map(each, _listed(value)))
-    if origin is tuple:
-        parts = [_reader(argument) for argument in arguments]
-        return lambda value: tuple(read(entry) for read, entry in zip(parts, _listed(value), strict=True))
+    if origin is tuple or hasattr(kind, "_make"):  # a NamedTuple
+        parts, made = [_reader(part) for part in arguments or get_type_hints(kind).values()], getattr(kind, "_make", tuple)
+        return lambda value: made(read(entry) for read, entry in zip(parts, _listed(value), strict=True))
     if origin in {dict, Mapping}:
         key, content = int if arguments[0] is int else _reader(arguments[0]), _reader(arguments[1])
         return lambda value: {key(name): content(entry) for name, entry in value.items()}

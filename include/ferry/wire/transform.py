@@ -7,7 +7,7 @@ batch before it, or with the first batch if none comes before.
 A batch is forwarded if it is magic 2, contiguous, CreateTime, inside the bounds, and worth a request of its own. All others are reframed,
 and neighbours with the same codec are merged: a Produce request costs 65-110 us of Python, reframing a record about 1 us.
 With a message handler, every batch is handled (ferry.wire.handled), and none is forwarded or reframed.
-LZ4 that brokers do not read (linked blocks, several frames) is not forwarded either: a source that does not look may hold it.
+LZ4 that brokers do not read (linked blocks, several frames) is not forwarded either: a source that does not check it may hold such batches.
 If all batches shall have one codec, those with another one are not forwarded. Their records may take more bytes than before: so a batch is
 divided where its plain records would exceed the limit of merged batches.
 The CRC of every batch is checked first: the batches to produce get new CRCs, which would hide a flipped bit.
@@ -74,9 +74,9 @@ def transform(
     `fetched`: the bytes of the response; batches may keep views of it. `position`: the next upstream offset wanted (a fetch may start
     before it, inside a batch). `end`: exclusive bound. `aborted`: (producer id, first offset) of the response's aborted transactions.
     `excluded`: upstream offsets that are not wanted.
-    `max_batch_bytes`: the target topic's max.message.bytes; merging stays below it, a single batch may not.
+    `max_batch_bytes`: the target topic's max.message.bytes. A merged batch stays below it; a single fetched batch may be larger.
     `max_opened_bytes`: a batch whose records take more than this when they are decompressed counts as corrupt (OversizedBatch).
-    `codec`: of all batches to produce (None: each keeps its own). `max_made_bytes`: the result ends after so many bytes of new batches.
+    `codec`: of all batches to produce (None: each keeps its own). `max_made_bytes`: the result ends after this many bytes of new batches.
     The result ends before a corrupt batch, so that all before it is copied. If nothing before it moves the position, MalformedBatch is
     raised: the next fetch starts there. With `handling`, every wanted batch is given to the message handler; the result ends before a
     record at which the handler fails, or HandlerStopped is raised.
@@ -143,7 +143,7 @@ class _MergingBuilder(BatchBuilder):
         self._open = False
         self._forwardable: tuple[BatchHeader, memoryview] | None = None
         self._small = SmallBatches(position, end, FORWARD_BYTES - LENGTH_OVERHEAD, FORWARD_RECORDS)
-        # Below this, whatever batch `take_small` takes next fits into the merge limit.
+        # Below this, any batch that `take_small` takes next fits into the merge limit.
         self._row_limit = body_limit - FORWARD_BYTES - GROWTH_PER_RECORD * FORWARD_RECORDS
 
     def take_small(self, fetched: memoryview, at: int, reached: int) -> tuple[int, int]:

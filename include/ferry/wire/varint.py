@@ -25,7 +25,7 @@ def encode_unsigned(value: int) -> bytes:
 
 
 # Lengths, offset deltas and most timestamp deltas are small and never negative: index by the value itself.
-# By lengths, because every process makes this table, and a call for each entry would cost a short one a hundredth of a second.
+# Made by lengths. Every process makes this table, and a call for each entry would cost a short process a hundredth of a second.
 SMALL = (
     *(bytes((twice,)) for twice in range(0, 1 << 7, 2)),
     *(bytes((twice & 0x7F | 0x80, twice >> 7)) for twice in range(1 << 7, 1 << 14, 2)),
@@ -42,9 +42,9 @@ def encode(value: int) -> bytes:
 
 
 def wrapped(value: int) -> int:
-    """A sum or difference of two numbers of 64 bits, as Java has it: what follows the largest is the smallest.
+    """A sum or difference of two numbers of 64 bits, as in Java: after the largest number the smallest follows.
 
-    A log may hold any time of 64 bits, and so deltas that only such sums undo.
+    A log may hold any time of 64 bits. Then its deltas may have overflowed, and only the same overflow gives the time back.
     """
     return ((value + _HALF) & _WORD) - _HALF
 

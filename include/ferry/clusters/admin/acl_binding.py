@@ -48,7 +48,7 @@ class AclBinding:
         return f"{self.principal} {self.permission} {self.operation} {what} from {self.host}"
 
     def document(self) -> list[str]:
-        """As JSON."""
+        """The ACL as a JSON object."""
         return [str(value) for value in astuple(self)]
 
     @classmethod

@@ -34,7 +34,7 @@ _PERMISSIONS = {2: "DENY", 3: "ALLOW"}
 
 
 def read_acls(cluster: Cluster, *, to_alter: bool = False) -> frozenset[AclBinding] | None:
-    """Every ACL of the cluster; None if it has no authorizer, or does not offer to describe ACLs, as services do that have none of Kafka.
+    """Every ACL of the cluster. None: it has no authorizer, or does not offer to describe ACLs, like services without Kafka's ACLs.
 
     NotAuthorized without Describe on the cluster, ClusterUnreachable.
 

@@ -1,12 +1,12 @@
 """What the brokers of a cluster can do: the requests that they offer (ApiVersions), finalized features, and the time of their clock.
 
-kafka-python leaves out of a request the fields that the broker's version of it does not have. So Ferry checks what a correct copy needs
-here, before it writes anything, and refuses a cluster that lacks it. What a cluster merely cannot tell is listed in plan, status and
-report.
+If the broker's version of a request lacks a field, kafka-python leaves the field out. So Ferry checks the requests that a correct copy
+needs before it writes anything, and refuses a cluster that lacks one. If a cluster only cannot give some information, plan, status and
+report list that.
 
-The clock is read from DescribeQuorum (KIP-836), which says when the quorum's leader was last caught up with itself: that is now, by its
-clock (LeaderState.describeReplicaState). No other read-only answer holds a broker's time. Clusters with ZooKeeper and those older than 3.3
-do not have it.
+The clock comes from DescribeQuorum (KIP-836). Its answer says when the quorum's leader was last caught up with itself: that is now, by the
+leader's clock (LeaderState.describeReplicaState). No other read-only answer holds a broker's time. Clusters with ZooKeeper and those older
+than 3.3 do not have it.
 """
 
 import time
@@ -35,14 +35,14 @@ from ferry.errors import BrokerTooOld, ClusterUnreachable
 
 NO_ANSWER = (RequestNotSent, RequestLost)
 _METADATA_TOPIC = "__cluster_metadata"
-# Ferry asks for the time so often and takes the quickest answer, which is the most exact.
+# Ferry asks for the time this many times, and takes the quickest answer, which is the most exact.
 CLOCK_READINGS = 3
 # The election of a controller must not delay the caller for longer.
 CLOCK_MILLISECONDS = 5_000
 
 
 class Feature(NamedTuple):
-    """A request in a version, the release of Kafka that brought it, what does not work without it, and what to heed then."""
+    """A request in a version, the release of Kafka that brought it, what does not work without it, and what to be careful about then."""
 
     request: type
     version: int
@@ -52,7 +52,7 @@ class Feature(NamedTuple):
 
 
 class Lack(NamedTuple):
-    """What a cluster cannot do, as it stands in a report."""
+    """Something that a cluster cannot do, in the words of a report."""
 
     what: str
     reason: str
@@ -90,7 +90,7 @@ REMOTE_TOPIC_IDS = Feature(
     "do not delete remote topics",
 )
 PLAIN_TARGET_WISHES = (REMOTE_TOPIC_IDS,)
-# What a broker offers goes by its release, and whether topics have ids by the protocol of its cluster.
+# The release of a broker decides which requests it offers. The protocol version of its cluster decides whether topics have ids.
 NO_IDS = "has topics without ids: the inter.broker.protocol.version of its brokers is below 2.8"
 TARGET_WISHES = (
     *PLAIN_TARGET_WISHES,
@@ -103,7 +103,7 @@ def target_features(*, transactions: bool) -> tuple[tuple[Feature, ...], tuple[F
     return (TARGET_NEEDS, TARGET_WISHES) if transactions else (PLAIN_TARGET_NEEDS, PLAIN_TARGET_WISHES)
 
 
-# Requests by which a release shows itself, also on a service that leaves out others.
+# Requests that show the release, also on a service that leaves out others.
 MARKERS = (
     *SOURCE_NEEDS,
     *TARGET_NEEDS,
@@ -124,7 +124,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """Requests that the brokers take (newest version by API key), finalized features by name, and the clock, or why it is not known."""
+    """What a cluster can do: requests (newest version by API key), finalized features by name, and the clock, or why it is not known."""
 
     newest: Mapping[int, int] = field(hash=False)
     features: Mapping[str, int] = field(default_factory=dict, hash=False)
@@ -163,7 +163,7 @@ def lack(feature: Feature, offered: Mapping[int, int], service: str) -> str:
 
 
 def mending(feature: Feature, offered: Mapping[int, int], service: str) -> str:
-    """What to do about it."""
+    """What to do about a missing feature."""
     old = not service and _is_older(feature.since, offered)
     return (
         f"upgrade the cluster to {feature.since} or newer"
@@ -182,14 +182,14 @@ def _number(release: str) -> tuple[int, ...]:
 
 
 def missing(features: Iterable[Feature], offered: Mapping[int, int]) -> list[Feature]:
-    """The features that brokers lack which offer these requests: newest version by API key (pure)."""
+    """Those of `features` that brokers lack if they offer these requests: newest version by API key (pure)."""
     return [feature for feature in features if offered.get(feature.request.API_KEY, -1) < feature.version]  # type: ignore[attr-defined]
 
 
 def unfulfilled(wishes: Sequence[Feature], offered: Mapping[int, int], *, without_ids: bool) -> list[Feature]:
-    """As `missing`, without a wish that tells nothing more: without topic ids there are none in fetches.
+    """Those of `wishes` that the brokers lack. If topics have no ids, it does not also name fetches by topic id.
 
-    `without_ids`: topics have none, whatever is offered.
+    `without_ids`: topics have no ids, although the brokers may offer requests with ids.
     """
     found = missing(wishes, offered)
     found += [wish for wish in wishes if without_ids and wish in {TOPIC_IDS, REMOTE_TOPIC_IDS} and wish not in found]
@@ -205,7 +205,7 @@ def ask_capabilities(cluster: Cluster) -> Capabilities:
 
 
 def tells_time(offered: Mapping[int, int]) -> bool:
-    """Whether brokers that offer these requests tell the time of their clock (pure)."""
+    """Whether brokers that offer these requests give the time of their clock (pure)."""
     return offered.get(DescribeQuorumRequest.API_KEY, 0) >= 1
 
 

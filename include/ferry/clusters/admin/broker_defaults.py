@@ -1,7 +1,7 @@
-"""What the brokers' configs say of topics that set nothing themselves.
+"""The brokers' defaults for topics that set nothing themselves.
 
-Only who may describe the configs of brokers sees them (DescribeConfigs on the cluster), and a service may leave entries out. Kafka's own
-defaults stand for what is hidden, and `hidden` says why.
+A user sees them only with DescribeConfigs on the cluster, and a service may leave entries out. For hidden entries Ferry takes Kafka's own
+defaults, and `hidden` says why.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from ferry.errors import NotAuthorized
 from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 
 _LIMIT, _REPLICAS, _REMOTE_STORAGE = "message.max.bytes", "default.replication.factor", "remote.log.storage.system.enable"
-# Broker config of the same meaning (ServerTopicConfigSynonyms), by topic config.
+# By topic config: the broker config of the same meaning (ServerTopicConfigSynonyms).
 _SYNONYMS = {
     "cleanup.policy": "log.cleanup.policy",
     "max.message.bytes": _LIMIT,
@@ -28,15 +28,16 @@ _RETENTION = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.reten
 
 @dataclass(frozen=True)
 class BrokerDefaults:
-    """`batch_limit` in bytes: max.message.bytes of such a topic. `hidden`: why it is not known; empty if it is.
+    """The brokers' defaults for a topic that sets nothing itself."""
 
-    `remote_storage`: whether the brokers have it (KIP-405). `topics`: what else such a topic has, by topic config, as far as it is told.
-    """
-
+    # max.message.bytes, in bytes.
     batch_limit: int = DEFAULT_BATCH_LIMIT
     replication_factor: int = 1
+    # Whether the brokers have it (KIP-405).
     remote_storage: bool = False
+    # Why `batch_limit` is not known; empty if it is.
     hidden: str = ""
+    # Further defaults, by topic config, as far as the broker gives them.
     topics: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -57,7 +58,7 @@ def broker_defaults(cluster: ClusterAdmin) -> BrokerDefaults:
 
 
 def topic_defaults(told: Mapping[str, str]) -> dict[str, str]:
-    """What a topic has that sets nothing itself, by what a broker tells of its own configs (pure)."""
+    """The configs of a topic that sets nothing itself. `told`: a broker's own configs (pure)."""
     found = {name: told[synonym] for name, synonym in _SYNONYMS.items() if synonym in told}
     retention = next((int(told[name]) * unit for name, unit in _RETENTION.items() if name in told), None)
     return found if retention is None else found | {"retention.ms": str(max(retention, -1))}

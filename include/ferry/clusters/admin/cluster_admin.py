@@ -1,4 +1,5 @@
-"""Administration of one cluster: topics, configs and offsets are asked over the connection that a command shares; confluent-kafka changes.
+"""Administration of one cluster. Questions about topics, configs and offsets use the connection that a command shares. Changes are made
+with confluent-kafka.
 
 Every call has a time limit. Errors name the cluster, its address and the operation. Errors of single partitions are returned beside the
 results.
@@ -40,7 +41,7 @@ FIRST_ATTEMPT_SECONDS = 5.0
 # The longest attempt, for a controller that is busy with a large change.
 REQUEST_SECONDS = 30.0
 ATTEMPT_PAUSE_SECONDS = 0.5
-# A broker that stops closes its connections too, but then the next attempt finds another one, or none.
+# A broker that stops also closes its connections. Then the next attempt finds another broker, or none.
 CLOSED_TIMES = 4
 # After a first attempt without an answer, Ferry asks any other broker for this long before the cluster counts as unreachable.
 ANY_BROKER_SECONDS = 5.0
@@ -50,9 +51,9 @@ CONTACT_MILLISECONDS = 10_000
 TOPICS_A_REQUEST = 500
 # A controller refuses a request that creates more than 10,000 partitions.
 PARTITIONS_A_REQUEST = 2_000
-# What a cluster answers about a topic, as its error code.
+# A cluster's answer about a topic, by the error code.
 EXIST, MISSING, HIDDEN = KafkaError.NO_ERROR, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED
-# By name of the topic or broker: its effective configs; and why those of others could not be read.
+# By name of the topic or broker: its effective configs; and the errors of those that could not be read.
 Configs = tuple[dict[str, dict[str, ConfigValue]], dict[str, FerryError]]
 Offsets = tuple[dict[TopicPartition, int], dict[TopicPartition, str]]
 
@@ -67,9 +68,9 @@ class _Clients:
         self.offsets = OffsetListing(cluster, ClientRole.ADMIN, CONTACT_MILLISECONDS)
 
     def forget_errors(self) -> None:
-        """Forget what the client has reported: it may have been long ago."""
+        """Forget the errors that the client has reported: they may be old."""
         if "admin" in self.__dict__:
-            self.admin.poll(0)  # it keeps what it has to tell until it is asked
+            self.admin.poll(0)  # it reports errors only when it is polled
         self.errors.clear()
 
     def close(self) -> None:
@@ -130,7 +131,8 @@ class ClusterAdmin:
     def brokers(self, topics: Mapping[str, TopicDescription] | None = None) -> Brokers:
         """The cluster's brokers that are up, as last learned, and those that are down but hold replicas of a topic that the user sees.
 
-        `topics`: counts only these, and asks nobody. Otherwise Ferry asks for all topics, and so learns the brokers anew.
+        `topics`: it uses only the replicas of these topics, and sends no request. Otherwise Ferry asks for all topics, and so learns the
+        brokers anew.
         """
         described = self.topics() if topics is None else topics
         held = {node for topic in described.values() for nodes in topic.replicas for node in nodes}
@@ -169,7 +171,7 @@ class ClusterAdmin:
         return self._asked("describing topics", metadata.topic_operations, sorted(names))
 
     def _connection(self) -> ClusterConnection:
-        """The open connection, for what it has learned already. Errors as of `_asked`."""
+        """The open connection, to use what it has learned already. Errors as of `_asked`."""
 
         async def itself(connection: ClusterConnection) -> ClusterConnection:
             return connection
@@ -182,7 +184,7 @@ class ClusterAdmin:
     def _asked_by_name(
         self, doing: str, question: Callable[..., Coroutine[Any, Any, dict[str, T | KafkaError]]], names: Sequence[str] | None, *more: Any
     ) -> dict[str, T | KafkaError]:
-        """As `_asked`, for an answer by name. Ferry asks again about names that the broker cannot answer now, also for PATIENCE_SECONDS."""
+        """The answer by name, from `_asked`. Ferry asks again, for PATIENCE_SECONDS, about names that the broker cannot answer now."""
         begun, found, left = time.monotonic(), dict[str, T | KafkaError](), names
         while left is None or left:
             found |= self._asked(doing, question, left, *more)
@@ -278,8 +280,8 @@ class ClusterAdmin:
     ) -> tuple[dict[TopicPartition, int | None], dict[TopicPartition, str]]:
         """The first offset whose record is at or after the time (None: there is none), and the errors by partition.
 
-        Without `committed` records of open transactions count too. ListOffsets knows no time before 1970: its negative ones are signs for
-        ends of the log. Such a time means the log's start.
+        Without `committed` records of open transactions count too. ListOffsets knows no time before 1970: its negative times stand for ends
+        of the log. Here a time before 1970 means the log's start.
         """
         if milliseconds < 0:
             starts, problems = self.earliest_offsets(partitions)
@@ -313,7 +315,7 @@ class ClusterAdmin:
         return self._changed("create_topics", requests, explain, KafkaError.TOPIC_ALREADY_EXISTS, validate_only=dry_run)
 
     def create_partitions(self, widths: Mapping[str, int]) -> dict[str, FerryError]:
-        """Grow topics to so many partitions; the errors by topic."""
+        """Grow topics to the widths in `widths`; the errors by topic."""
 
         def explain(name: str) -> tuple[str, str]:
             return f"growing topic {name} to {count_of(widths[name], 'partition')}", f"Alter on topic {name}"
@@ -390,7 +392,7 @@ class ClusterAdmin:
         return problems
 
     def _earlier_error(self) -> KafkaError | None:
-        self._clients.admin.poll(0)  # it keeps what it has to tell until it is asked
+        self._clients.admin.poll(0)  # it reports errors only when it is polled
         return most_telling(self._clients.errors)
 
 

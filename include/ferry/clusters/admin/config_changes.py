@@ -1,8 +1,8 @@
 """Changes single entries of topics' own configs.
 
-IncrementalAlterConfigs (KIP-339) changes only the entries that it names. A cluster that does not offer it gets AlterConfigs instead, which
-replaces everything that a topic sets itself: so Ferry reads that first, and sends it along. What somebody else sets between both requests
-is lost. If the cluster hides the value of an entry, Ferry cannot send it along, and changes nothing of that topic.
+IncrementalAlterConfigs (KIP-339) changes only the entries that it names. A cluster that does not offer it gets AlterConfigs instead. That
+replaces all entries that a topic sets itself: so Ferry reads them first, and sends them along. A change that somebody makes between the two
+requests is lost. If the cluster hides the value of an entry, Ferry cannot send it along, and changes nothing of that topic.
 """
 
 import warnings
@@ -17,7 +17,7 @@ from ferry.clusters.net.connections import ClusterConnection
 from ferry.clusters.net.partitions import chunks
 from ferry.errors import ChangeRefused, FerryError
 
-# By topic and name of an entry: its new value; None: the topic shall not set it any more.
+# By topic and name of an entry: its new value. None: the topic shall no longer set the entry.
 Changes = Mapping[str, Mapping[str, str | None]]
 
 

@@ -1,8 +1,8 @@
-"""Creates topics of which a cluster may refuse some configs: Ferry leaves those out, and names them.
+"""Creates topics. If the cluster refuses some of their configs, Ferry leaves those out, and names them.
 
 A cluster refuses a topic as a whole, by a policy (KIP-108), or because it does not know or does not allow a config. So Ferry first asks for
 the topic with everything. If the cluster refuses it, Ferry tries each optional entry alone, without creating anything, and then creates the
-topic with those that the cluster takes. A topic that is refused also without any of them is not created.
+topic with those that the cluster takes. If the cluster refuses the topic also without all of them, Ferry does not create it.
 """
 
 from collections.abc import Collection, Iterable
@@ -23,7 +23,7 @@ class Creation(NamedTuple):
 
 
 def create_topics(cluster: ClusterAdmin, wanted: Iterable[WantedTopic], *, dry_run: bool = False) -> Creation:
-    """Create many topics. One that exists already is no error. `dry_run`: creates nothing; what creating would give."""
+    """Create many topics. A topic that exists already is no error. `dry_run`: creates nothing, and returns what creating would give."""
     topics = {one.name: one for one in wanted}
     problems = cluster.create_topics(map(_whole, topics.values()), dry_run=dry_run)
     refused = [topics[name] for name, problem in problems.items() if isinstance(problem, ChangeRefused) and topics[name].optional]

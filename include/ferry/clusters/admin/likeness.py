@@ -1,16 +1,16 @@
 """Whether two aliases name one cluster.
 
-Cluster ids alone do not say it: two clusters have one id if somebody copied a compose file, and some proxies tell none. So where the ids do
-not differ, Ferry looks further. One cluster may have several listeners, and users who see different topics, so neither shows two clusters.
-What does: a topic with another id on each, or one that a side has and the other says it lacks. Copies of disks have equal topic ids, and
-count as one cluster: a flow must never copy a cluster to itself.
+Cluster ids alone do not show it: two clusters have one id if somebody copied a compose file, and some proxies give no id. So if the ids do
+not differ, Ferry looks further. Other addresses or other visible topics prove nothing: one cluster may have several listeners, and users
+who see different topics. Two things prove two clusters: a topic with another id on each side, or a topic that one side has and the other
+side says it lacks. Copies of disks have equal topic ids, and count as one cluster: a flow must never copy a cluster to itself.
 """
 
 from dataclasses import dataclass
 
 from ferry.clusters.admin.cluster_admin import MISSING, ClusterAdmin
 
-# Enough to meet one that the other side's user may describe.
+# Enough topics: one of them is likely to be one that the other side's user may describe.
 NAMES_ASKED = 50
 
 

@@ -1,6 +1,6 @@
 """Metadata and DescribeConfigs over the connection that all questions of a command share: brokers, topics and configs of a cluster.
 
-Every answer of Metadata also tells the connection its brokers and leaders, so that what is asked next need not ask for them.
+The connection takes brokers and leaders from every answer of Metadata, so the next question need not ask for them.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,7 +19,7 @@ from ferry.clusters.net.failures import is_passing
 from ferry.clusters.net.leaders import NO_TOPIC_ID, metadata_request
 from ferry.clusters.net.partitions import chunks
 
-# The newest version that tells what the user may do to the cluster; and the operation that stands there if nobody tells it.
+# The newest version whose answer holds what the user may do to the cluster; and the bit that is set if the broker does not say it.
 CLUSTER_OPERATIONS, NOT_TOLD = 10, 31
 # Kafka's codes of a resource (ConfigResource.Type).
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
@@ -31,16 +31,16 @@ _ORIGINS = {
     4: ConfigOrigin.BROKER_FILE,
     5: ConfigOrigin.DEFAULT,
 }
-# Clusters that 4.1 or newer formatted tell it as set for all brokers, although nobody set it (eligible leader replicas, KIP-966).
+# A cluster that 4.1 or newer formatted reports this as set for all brokers, although nobody set it (eligible leader replicas, KIP-966).
 _AS_FORMATTED = ("min.insync.replicas", "1", 3)
-# A broker answers so many in a fraction of a second. One that hangs is given up after this time.
+# A broker answers a request about this many resources in a fraction of a second. Ferry gives up a broker that hangs after this time.
 RESOURCES_A_REQUEST, CONFIGS_MILLISECONDS = 500, 10_000
-# So many requests side by side: over a distance round trips count. Their answers, of a megabyte or more each, share the line.
+# Requests side by side: over a distance round trips cost time. Their answers, of a megabyte or more each, share the line.
 REQUESTS_AT_ONCE = 4
 
 # A topic, or why it is not described.
 Described: TypeAlias = TopicDescription | KafkaError
-# The config of a resource, or why it is not told.
+# The config of a resource, or why it is not known.
 Configured: TypeAlias = dict[str, ConfigValue] | KafkaError
 
 
@@ -65,7 +65,7 @@ async def cluster_operations(connection: ClusterConnection) -> frozenset[str] | 
 
 
 async def topic_operations(connection: ClusterConnection, names: Sequence[str]) -> dict[str, frozenset[str]]:
-    """The same of topics, without those that are missing or hidden."""
+    """What the user may do to topics, without those that are missing or hidden. RequestNotSent, RequestLost."""
     found: dict[str, frozenset[str]] = {}
     for some in chunks(names, RESOURCES_A_REQUEST):
         answer = await connection.send(metadata_request(some, include_topic_authorized_operations=True))
@@ -114,9 +114,9 @@ async def configs(
 
 
 async def broker_config(connection: ClusterConnection) -> tuple[int, Configured]:
-    """A broker, and its effective config: each tells only its own. RequestNotSent or RequestLost of the last if none answers.
+    """A broker, and its effective config: each broker gives only its own. If none answers: RequestNotSent or RequestLost of the last one.
 
-    A broker that cannot tell it now has not answered.
+    A broker that cannot give its config now counts as one that has not answered.
     """
     problem: Exception = RequestNotSent(f"cluster {connection.alias}: no broker is known to be up")
     for node in connection.brokers():

@@ -5,8 +5,8 @@ cluster has fewer brokers. Brokers that are down count too: the replica lists of
 brokers as its default.replication.factor. KRaft controllers place replicas on registered brokers that are down; ZooKeeper controllers
 refuse until enough brokers are up.
 
-Some clusters take only a number of their own, and refuse all others although enough brokers are up. There Ferry leaves the number to the
-brokers (-1), unless the config gives a number and the brokers' default is lower or not known.
+Some clusters take only one number, and refuse all others although enough brokers are up. There Ferry leaves the number to the brokers (-1),
+unless the config gives a number and the brokers' default is lower or not known.
 """
 
 import time
@@ -50,7 +50,7 @@ def replicas_for(wanted: WantedReplicas, target: ClusterAdmin, names: Collection
 
 
 def _refused(target: ClusterAdmin, names: Iterable[str], factor: int) -> set[str]:
-    """The topics that the target refuses with so many replicas. Creates nothing."""
+    """The topics that the target refuses with this replication factor. Creates nothing."""
     problems = target.create_topics((WantedTopic(name, 1, factor) for name in names), dry_run=True)
     return {name for name, problem in problems.items() if isinstance(problem, TooFewBrokers | ChangeRefused)}
 
@@ -72,10 +72,10 @@ def with_key(problem: FerryError, wanted: WantedReplicas, target: ClusterAdmin) 
 
 
 def wait_for_leaders(target: ClusterAdmin, widths: Mapping[str, int], rights: Rights) -> None:
-    """Return when all these topics, which were just created, have so many partitions with leaders.
+    """Return when all these topics, which were just created, have as many partitions with leaders as `widths` says.
 
-    ClusterUnreachable if no further topic becomes usable for LEADERS_SECONDS; NotAuthorized for a topic that the user may not describe. As
-    each of `rights` but Create would show it, the user has none of the others.
+    ClusterUnreachable if no further topic becomes usable for LEADERS_SECONDS. NotAuthorized for a topic that the user may not describe: any
+    of `rights` except Create would allow that, so the user lacks all of them.
     """
 
     def lacking(name: str) -> str:

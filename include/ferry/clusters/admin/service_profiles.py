@@ -1,13 +1,13 @@
 """The managed services that Ferry knows, each limit with the address of the document that says so.
 
-Only what a document says is here. None of these services was there to be tried: a proxy plays them (tests/drills/services).
+Everything here comes from a document. Nobody could try one of these services: a proxy plays them (tests/drills/services).
 """
 
 from collections.abc import Iterable
 
 from ferry.clusters.admin.services import Limit, ManagedService, Setting
 
-# When the documents of all these services were read.
+# The day on which the documents of all these services were read.
 READ = "2026-11-26"
 LEFT_OUT = "Ferry does not copy configs that the service refuses; ferry plan and each run name them"
 _WITHOUT_TRANSACTIONS = Setting("transaction.producer", ("false",))
@@ -223,7 +223,7 @@ SERVICES = (
 
 
 def services_at(bootstrap: str, cluster_id: str, offered: Iterable[int]) -> tuple[ManagedService, ...]:
-    """The services that a cluster may be of; several if they cannot be told apart, none if it is like any Kafka."""
+    """The services that a cluster may be of; several if they cannot be distinguished, none if the cluster is like any Kafka."""
     keys = frozenset(offered)
     return tuple(service for service in SERVICES if service.is_at(bootstrap, cluster_id, keys))
 

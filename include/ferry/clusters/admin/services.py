@@ -1,8 +1,8 @@
 """Managed services that speak Kafka's protocol: how Ferry recognises one, and which of its limits a flow meets (pure).
 
-A service is recognised by the addresses of its bootstrap servers, by the form of its cluster id, or by requests that only it offers. Some
-products of a vendor cannot be told apart in this way: then all of them are found. Nothing depends on it: Ferry copies by what the cluster
-answers. A name makes messages clearer, and limits that no answer tells are said beforehand.
+Ferry recognises a service by the addresses of its bootstrap servers, by the form of its cluster id, or by requests that only it offers. If
+this does not distinguish some products of a vendor, Ferry finds all of them. The copy does not depend on it: that uses only the cluster's
+answers. But with a name messages are clearer, and Ferry can warn in advance of limits that no answer shows.
 """
 
 import re
@@ -23,40 +23,44 @@ class Setting:
 
 @dataclass(frozen=True)
 class Limit:
-    """What a service does not take, in words. `source`: the address where this was read.
-
-    ferry: what this means for a flow. settings: without them the flow would fail; empty: it needs none. of_source: a flow meets it
-    where it reads, otherwise where it writes. offered: the cluster itself shows it, by the requests that it offers.
-    """
+    """What a service does not take, in words."""
 
     what: str
+    # What this means for a flow.
     ferry: str
+    # The address where this was read.
     source: str
+    # Without these settings the flow would fail; empty: it needs none.
     settings: tuple[Setting, ...] = ()
+    # A flow meets the limit where it reads; otherwise where it writes.
     of_source: bool = False
+    # The cluster itself shows the limit, by the requests that it offers.
     offered: bool = False
 
 
 @dataclass(frozen=True)
 class ManagedService:
-    """A service, as its documents describe it. Whatever they do not say is as in Kafka.
+    """A service, as its documents describe it. If they say nothing about something, it is as in Kafka.
 
-    hosts: regular expressions, found in a bootstrap address. cluster_ids: how its cluster ids begin. api_keys: requests that it alone has.
-
-    The rest is what the words of `limits` mean, for programs. takes_configs: whether topic configs can be set. factors: replication
-    factors of new topics; empty: all. most_topics: so many may exist; 0: no limit. access: what decides instead of Kafka's ACLs; empty:
-    nothing.
+    `limits` say in words what the fields from `takes_configs` on say for programs.
     """
 
     name: str
     limits: tuple[Limit, ...]
+    # Regular expressions, found in a bootstrap address.
     hosts: tuple[str, ...] = ()
+    # How its cluster ids begin.
     cluster_ids: str = ""
+    # Requests that only this service has.
     api_keys: frozenset[int] = frozenset()
+    # Whether topic configs can be set.
     takes_configs: bool = True
+    # Replication factors of new topics; empty: all.
     factors: frozenset[int] = frozenset()
     transactions: bool = True
+    # At most this many topics may exist; 0: no limit.
     most_topics: int = 0
+    # What decides instead of Kafka's ACLs; empty: nothing.
     access: str = ""
 
     def is_at(self, bootstrap: str, cluster_id: str, offered: Iterable[int]) -> bool:

@@ -28,7 +28,7 @@ RECORD_BYTES = 80
 
 
 class GroupAnswer(NamedTuple):
-    """The answer for one group: its error code (0: none), and by partition an error code and the offset, which is negative for none."""
+    """The answer for one group: its error code (0: none), and by partition an error code and the offset (negative: there is none)."""
 
     error_code: int
     partitions: Mapping[TopicPartition, tuple[int, CommittedOffset]]
@@ -69,7 +69,7 @@ def _offsets(entry: Any) -> dict[TopicPartition, tuple[int, CommittedOffset]]:
 
 
 def commit_request(group: str, offsets: Mapping[K, CommittedOffset]) -> OffsetCommitRequest:
-    """Outside of a transaction, and of no member."""
+    """A commit outside of a transaction, for no member of the group."""
     topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
     topics = topics_to_commit(topic_type, topic_type.OffsetCommitRequestPartition, offsets)
     return OffsetCommitRequest(group_id=group, topics=topics, max_version=COMMIT_VERSION)

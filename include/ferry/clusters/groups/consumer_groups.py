@@ -1,9 +1,9 @@
 """Consumer groups of one cluster: lists and describes them, and reads and writes their committed offsets.
 
-Over the raw data path, not over librdkafka (see committed_offsets.py), for many groups at once: one request holds the groups of one
-coordinator. A problem of one group becomes the result of that group and does not affect others. A commit uses generation -1 and no member
-id. So the broker itself refuses a group that has members (ClassicGroup.validateOffsetCommit, ConsumerGroup.validateOffsetCommit), even if
-it had none before.
+It uses the raw data path, not librdkafka (see committed_offsets.py), and asks about many groups at once: one request holds the groups of
+one coordinator. A problem of one group becomes the result of that group and does not affect others. A commit uses generation -1 and no
+member id. So the broker itself refuses the commit if the group has members (ClassicGroup.validateOffsetCommit,
+ConsumerGroup.validateOffsetCommit), even if it had none shortly before.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from ferry.errors import ClusterUnreachable, FerryError
 
 T = TypeVar("T")
 
-# A response with the offsets of so many groups decodes in a fraction of a second, even with hundreds of partitions each.
+# A response with the offsets of this many groups decodes in a fraction of a second, even with hundreds of partitions each.
 GROUPS_A_FETCH = 100
 GROUPS_A_DESCRIPTION = 100
 # An offset commit is about one group, and the broker answers after it has written its log. With several connections it writes several at

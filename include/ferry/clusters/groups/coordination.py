@@ -103,11 +103,11 @@ class Coordinator:
 
     @property
     def transactional_id(self) -> str | None:
-        """With which Produce requests go out."""
+        """The id that Produce requests carry."""
         return self._transactional_id
 
     async def transactions_v2(self) -> bool:
-        """Whether partitions need not be added to a transaction: the finalized `transaction.version` is 2 or more (KIP-890)."""
+        """Whether the finalized `transaction.version` is 2 or more (KIP-890): then Ferry need not add partitions to a transaction."""
         return (await self._connection.features()).get("transaction.version", 0) >= 2
 
     async def look_up(self) -> None:
@@ -140,10 +140,10 @@ class Coordinator:
         return None
 
     async def prove(self, identity: ProducerIdentity, *, transactions_v2: bool) -> ProducerIdentity:
-        """Like `init` with a pair; aborts an open transaction, unless it was committed already.
+        """Get the next epoch if the pair is still current, otherwise Fenced. Abort an open transaction, unless it was committed already.
 
-        Not by init alone, for two reasons. On init the broker aborts an open transaction even for a pair that it then refuses, so a
-        superseded holder would disturb its successor. And before KIP-890 it fences the holder whose transaction it aborts. EndTxn does
+        It does not use init alone, for two reasons. On init the broker aborts an open transaction even for a pair that it then refuses, so
+        a superseded holder would disturb its successor. And before KIP-890 it fences the holder whose transaction it aborts. EndTxn does
         neither.
         """
         try:
@@ -154,9 +154,9 @@ class Coordinator:
     async def _after_its_commit(self, identity: ProducerIdentity) -> ProducerIdentity:
         """The pair that the commit of `identity` answered, after EndTxn(abort) was refused because of that commit (KIP-890).
 
-        EndTxn(commit) again can commit nothing: `identity` is no longer the current pair. While nobody has taken the id since, it answers
-        the pair after the commit, which has a new producer id where epochs had come to their end. A coordinator that has restarted still
-        knows it; of the epoch before it knows nothing (TransactionLog), and refuses an init with `identity`.
+        A second EndTxn(commit) can commit nothing: `identity` is no longer the current pair. If nobody has taken the id since, the answer
+        is the pair after the commit. It has a new producer id if the epochs had reached their end. A coordinator that has restarted still
+        knows this pair. But it does not know the epoch before it (TransactionLog), and so refuses an init with `identity`.
         """
         return await self.end(identity, committed=True, transactions_v2=True, again=True)
 
@@ -233,7 +233,8 @@ class Coordinator:
     async def end(self, identity: ProducerIdentity, *, committed: bool, transactions_v2: bool, again: bool = False) -> ProducerIdentity:
         """Commit or abort; the pair to continue with. OutcomeUnknown if the answer to a commit is lost: Ferry does not repeat a commit.
 
-        It repeats an abort: if the first request arrives late, its epoch is old. `again`: so it is of this commit.
+        It repeats an abort: if the first request arrives late, its epoch is old. `again`: the caller knows that this holds for its commit
+        too.
         """
         request = EndTxnRequest(
             transactional_id=self._transactional_id,
@@ -272,7 +273,7 @@ class Coordinator:
     async def _until_final(
         self, request: RequestKind, kind: int, message: Any, read: Callable[[Any], tuple[Codes, Any]] = _whole, *, repeatable: bool = True
     ) -> Any:
-        """What `read` takes from the answer to `message`, beside its codes. Not `repeatable`: OutcomeUnknown if the answer is lost."""
+        """The value that `read` takes from the answer, beside the codes. Not `repeatable`: OutcomeUnknown if the answer is lost."""
         seconds = COORDINATION_SECONDS if self.patience_seconds is None else self.patience_seconds
         deadline = time.monotonic() + seconds
         pauses, problem, gone_until = doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS), "", 0.0

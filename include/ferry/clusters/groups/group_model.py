@@ -14,7 +14,7 @@ class GroupType(StrEnum):
 
 
 class GroupState(StrEnum):
-    """Those of Kafka's states in which a group has no members, as brokers write them."""
+    """The states of Kafka in which a group has no members, in the words of brokers."""
 
     EMPTY = "Empty"
     DEAD = "Dead"  # there is no such group

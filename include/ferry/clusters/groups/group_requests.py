@@ -81,7 +81,7 @@ class GroupRequests(Generic[T]):
         # The groups that still have no result, each with the last problem; and the results of the others.
         self._open: dict[str, str] = {}
         self._done: dict[str, T | FerryError] = {}
-        # How many groups have had an answer; and the brokers that did not answer in this round.
+        # How many groups have an answer; and the brokers that did not answer in this round.
         self._answered = 0
         self._unanswered: dict[int, str] = {}
 

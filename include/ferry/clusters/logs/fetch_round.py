@@ -1,4 +1,4 @@
-"""One round of a read of internal topics: what is asked of the leaders of all its partitions, side by side.
+"""One round of a read of internal topics: requests to the leaders of all its partitions, side by side.
 
 A complete read also needs to know where it ends, and that nobody else leads the partitions now. Both questions go out beside the first
 fetch, so they take no more time than the fetch alone. What a leader answered counts only if it is still the leader.
@@ -34,9 +34,9 @@ Led: TypeAlias = tuple[UUID | None, Leader]
 
 # A leader that hangs is given up after this, and the new one is asked.
 ANSWER_MILLISECONDS = 10_000
-# Nobody answered in time: the broker that was asked, or one that had to be connected to first.
+# No answer in time: from the broker itself, or from one that Ferry had to connect to first.
 TIMED_OUT = (kafka_errors.RequestTimedOutError, kafka_errors.KafkaTimeoutError)
-# What all partitions of one broker may answer at once, unless that takes too long; a whole batch always comes.
+# The most bytes that all partitions of one broker may answer at once, unless that takes too long. A whole batch always comes.
 ANSWER_BYTES = 8 << 20
 
 
@@ -54,23 +54,25 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True)
 class FetchRound:
-    """`positions`: where to fetch from. `partition_bytes`: what one partition may answer. `isolation` as of Kafka. `epochs`: leader epochs
-    of the records before the positions, if known: then answers say whether the log has diverged. `total_bytes`: what all partitions of one
-    broker may answer.
+    """The requests of one round, and how long to wait for their answers."""
 
-    `wait`: how many ms a broker may wait for records. `seconds`: how long to wait for brokers. `ending`: the partitions whose high
-    watermarks are wanted. `anew`: ask for the leaders of the one topic too. A leader that was replaced, and does not know it, lacks
-    the newest records.
-    """
-
+    # Where to fetch from.
     positions: Mapping[TopicPartition, int]
+    # The most bytes of one partition's answer.
     partition_bytes: int
+    # Kafka's isolation level.
     isolation: int
+    # The most bytes that all partitions of one broker may answer.
     total_bytes: int = ANSWER_BYTES
+    # How many ms a broker may wait for records.
     wait: int = 0
+    # How long to wait for brokers.
     seconds: float = math.inf
+    # The partitions whose high watermarks are wanted.
     ending: Collection[TopicPartition] = ()
+    # Ask for the leaders of the one topic too. A leader that was replaced, and does not know it, lacks the newest records.
     anew: bool = False
+    # Leader epochs of the records before the positions, if known: then answers say whether the log has diverged.
     epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     @cached_property
@@ -103,7 +105,7 @@ class FetchRound:
         return Told()
 
     async def _fetched(self, connection: ClusterConnection, deadline: float) -> tuple[list[Fetched], bool]:
-        """The answers, and `late` as of Told."""
+        """The answers, and `Told.late`."""
         submitted, found, late = list[tuple[list[FetchPosition], Future]](), list[Fetched](), False
         for node, keys in connection.leaders.by_node(self.positions).items():
             asked = [FetchPosition(*key, self.positions[key], self.epochs.get(key, -1)) for key in keys]
@@ -127,7 +129,8 @@ class FetchRound:
     def _refused(self, leaders: Leaders, answered: Collection[Fetched]) -> list[Fetched]:
         """The partitions that were not `answered`, of topics whose leaders Metadata does not name, with its error.
 
-        Metadata may be answered after a fetch that went out before, also to somebody else who uses the connection.
+        The answer to Metadata may come later than the answer to a fetch that was sent before. Another user of the connection may have sent
+        it.
         """
         known = {key_of(part) for part in answered}
         codes = {topic: leaders.refused(topic) or KafkaError.UNKNOWN_TOPIC_OR_PART * leaders.is_missing(topic) for topic in self.topics}
@@ -141,7 +144,7 @@ class FetchRound:
         return {key: (leaders.topic_id(key.topic), leaders.of(*key)) for key in self.positions}
 
     def _still_led(self, told: Told, asked_of: Mapping[TopicPartition, Led], leaders: Leaders) -> Told:
-        """Without what came from brokers that do not lead the partitions any more."""
+        """`told` without the answers of brokers that no longer lead the partitions."""
         same = {key for key, led in self._led(leaders).items() if led == asked_of[key]}
         fetched = [part for part in told.fetched if part.error or key_of(part) in same]
         [topic] = self.topics

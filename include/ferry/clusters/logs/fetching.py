@@ -4,7 +4,7 @@ A fetch names the topic by its id and carries the current leader epoch and the e
 recreated topics (KIP-516) and truncated logs (KIP-320). Ferry uses no fetch sessions, because a lane's set of partitions changes too
 quickly.
 
-Brokers from 3.1 on take topic ids in a fetch also where their cluster has none: with inter.broker.protocol.version below 2.8.
+Brokers from 3.1 on take topic ids in a fetch even if their cluster has none: with inter.broker.protocol.version below 2.8.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from ferry.clusters.net.partitions import TopicPartition, grouped, partitions_of
 from ferry.errors import PartitionError
 from ferry.wire.batch import read_entry
 
-# How long a broker may wait before it answers without records. A copy always has something to read, unless a leader is changing.
+# How long a broker may wait before it answers without records. A copy always has records to read, unless a leader changes.
 FETCH_WAIT_MILLISECONDS = 500
 LIST_OFFSETS_MILLISECONDS = 30_000
 
@@ -33,7 +33,7 @@ _PARTITION = FetchRequest.FetchTopic.FetchPartition
 class FetchPosition(NamedTuple):
     """What to fetch next of a partition: an upstream offset, and the leader epoch to fetch it with (-1 unknown, see ProduceBatch).
 
-    `limit`: bytes that are enough, if fewer than usual are enough.
+    `limit`: bytes to fetch, if fewer than usual are enough.
     """
 
     topic: str

@@ -35,7 +35,7 @@ class InternalBatch:
         return self.size
 
     def encode(self, producer_id: int, epoch: int, base_sequence: int, transactional: bool) -> tuple[bytes]:
-        """As a magic-2 batch, not compressed, in one buffer."""
+        """A magic-2 batch, not compressed, in one buffer."""
         builder = DefaultRecordBatchBuilder(
             magic=2,
             compression_type=0,

@@ -1,7 +1,7 @@
 """Appends single records to internal topics outside a lane: reports, acknowledgements, MM2's records. None of them decides about data.
 
-A partition has one batch in flight, so its records stay in order. If an answer is lost, the batch is sent again, and may then stand there
-twice; with a producer id the leader recognises it by its sequence number.
+A partition has one batch in flight, so its records stay in order. If an answer is lost, Ferry sends the batch again. Then the log may hold
+it twice; with a producer id the leader recognises it by its sequence number.
 """
 
 import time
@@ -27,16 +27,16 @@ from ferry.clusters.net.shared_connection import Asked, ask_cluster, begin_askin
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized, WriteRefused
 
-# As long as a leader election may take.
+# A leader election may take this long.
 WRITE_SECONDS = 60.0
 # After this Ferry gives up a leader that hangs, and asks the new one.
 ANSWER_MILLISECONDS = 10_000
-# Of refusals that do not say what is to be done.
+# For refusals that do not say what to do.
 _CAUSES = {
     CODES["UNKNOWN_TOPIC_OR_PARTITION"]: "there is no such topic any more",
     CODES["INVALID_TIMESTAMP"]: "the broker refuses the time of the record: compare this machine's clock with the broker's",
 }
-# Between two attempts.
+# The pause between two attempts.
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 1.0
 
 
@@ -61,7 +61,7 @@ def append_records(
     """Append (key, value) records, by topic; returns when all replicas have them. ClusterUnreachable or NotAuthorized if they cannot be
     written.
 
-    `partition` -1: by the key, as in Java's producer. `timestamp` in ms, 0: now. `identity`: as of ask_identity; then no batch stands there
+    `partition` -1: by the key, as in Java's producer. `timestamp` in ms, 0: now. `identity`: from ask_identity; then the log holds no batch
     twice. `seconds`: how long to wait for a leader, by default WRITE_SECONDS.
     """
     listed = {topic: found for topic, pairs in records.items() if (found := list(pairs))}
@@ -78,7 +78,7 @@ def append_records(
         except NotAuthorized as problem:  # brokers from 2.8 on give a producer id to whoever may write to any topic (KIP-679)
             raise _problem(cluster, next(iter(records)), CODES["TOPIC_AUTHORIZATION_FAILED"]) from problem
 
-    # Compaction works within a partition: what Java's clients wrote and is written here must lie in the same one.
+    # Compaction works within a partition: records of one key from Java's clients and from here must be in the same partition.
     def divided(topic: str, width: int) -> dict[TopicPartition, list[InternalBatch]]:
         numbers = (partition if partition >= 0 else (murmur2(key) & 0x7FFFFFFF) % width for key, _ in listed[topic])
         found = grouped(zip((TopicPartition(topic, number) for number in numbers), listed[topic], strict=True))
@@ -106,7 +106,7 @@ class _Writing:
     async def run(
         self, connection: ClusterConnection, divided: Callable[[int], dict[TopicPartition, list[InternalBatch]]], deadline: float
     ) -> bool:
-        """Whether the topic took what is `divided` among its partitions (by their number) before `deadline` (monotonic)."""
+        """Whether the topic took all batches before `deadline` (monotonic). `divided`: the batches by partition number."""
         leaders, pauses = connection.leaders, doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         while True:
             with suppress(RequestNotSent, RequestLost):

@@ -3,9 +3,9 @@
 Commit markers reach partitions one by one, and another writer's open transaction hides later records. So a read_committed reader is done
 only when its last stable offset has passed the high watermark that it captured at its start.
 
-Compaction may remove a record before the reader comes to it, because a newer one of its key is behind that high watermark. So the reader
-goes on to the end that its last answer names: whatever was removed until then has a successor below that end. No config of the topic
-(min.compaction.lag.ms) is needed for this.
+Compaction may remove a record before the reader comes to it, because a newer record of the same key is behind that high watermark. So the
+reader goes on to the end that its last answer names: every record that was removed until then has a successor below that end. No config of
+the topic (min.compaction.lag.ms) is needed for this.
 """
 
 import math
@@ -47,13 +47,13 @@ CONTACT_MILLISECONDS = 15_000
 OPEN_WAIT_MILLISECONDS = 100
 # Between two rounds of requests without news, for instance while a leader is elected.
 PAUSE_SECONDS = 0.05
-# What one partition may answer at once; a whole batch always comes.
+# The most bytes of one partition's answer. A whole batch always comes.
 PARTITION_BYTES = 1 << 20
-# As much if only the first record counts: a batch of usual size. A larger round takes longer to encode than it saves.
+# The same if only the first record counts: a batch of usual size. A larger round takes longer to encode than it saves.
 FIRST_BYTES, FIRSTS_A_ROUND, FEW_FIRSTS = 64 << 10, 500, 20
-# Reading so many records takes less time than a seek to another offset.
+# Reading this many records takes less time than a seek to another offset.
 READ_ON = 5_000
-# Above every other offset, too: the read ends at the high watermark of now, which the leader is asked for.
+# The read ends at the high watermark of now, which Ferry asks the leader for. The number is above every offset.
 NOW = 1 << 64
 # A topic that was deleted since it was listed.
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID})
@@ -121,10 +121,10 @@ class InternalTopicReader:
     ) -> Iterator[InternalRecord]:
         """Every committed record of `topic` from `start` (offsets by partition) or the beginning, at least to the high watermarks of now.
 
-        Asks at once: so several reads that are begun before the first of them is iterated take the time of one.
+        It sends its requests at once. So if several reads are begun before the first one is iterated, they take the time of one.
         `only`: these partitions. With `complete=False` the read ends where an open transaction begins: enough to show something, not to
-        decide about data. A missing topic is empty. The read continues while records come, however long it takes: ClusterUnreachable
-        only after STALLED_SECONDS of waiting without a new record. With `seconds` it ends after that time, complete or not.
+        decide about data. A missing topic is empty. The read continues while records come, for any length of time: ClusterUnreachable only
+        after STALLED_SECONDS of waiting without a new record. With `seconds` it ends after that time, complete or not.
         """
         bound = NOW if complete else NO_END
 
@@ -137,7 +137,7 @@ class InternalTopicReader:
     def records_at(self, topic: str, wanted: Mapping[int, Sequence[int]]) -> Iterator[InternalRecord]:
         """The committed records of `topic` at exactly these offsets (increasing, by partition), except those that were compacted away.
 
-        The caller has seen later records. Errors as in `read`.
+        The caller has read later records of the log before. Errors as in `read`.
         """
         spans = [[(TopicPartition(topic, partition), span) for span in spans_of(offsets)] for partition, offsets in wanted.items()]
         there = {partition: frozenset(offsets) for partition, offsets in wanted.items()}
@@ -203,8 +203,8 @@ class InternalTopicReader:
     ) -> Iterator[tuple[str, InternalRecord]]:
         """The committed records of these spans of offsets, with the topic's name.
 
-        `anew`: ask for the leaders too, whatever is known of them. It gives the spans of the topic's partitions, of which there may be more
-        now, or none if the topic is gone.
+        `anew`: asks for the leaders too, even if they are known. The function returns the spans of the topic's partitions: there may be
+        more partitions now, or none if the topic is gone.
         """
         left, size = _Left(spans, anew), ANSWER_BYTES
 
@@ -239,7 +239,7 @@ class InternalTopicReader:
     def _taken_all(
         self, told: Told, positions: dict[TopicPartition, int], bounds: Mapping[TopicPartition, int], *, complete: bool
     ) -> Generator[tuple[str, InternalRecord], None, bool]:
-        """The records of a round; whether it moved any of the `positions`. Partitions that are read to the end have none any more."""
+        """The records of a round; whether it moved any of the `positions`. Removes the positions of partitions that are read to the end."""
         news = False
         for part in told.fetched:
             key, bound = key_of(part), bounds[key_of(part)]
@@ -286,7 +286,7 @@ class InternalTopicReader:
         return [], position, -1 if part.error in _GONE and not complete else math.inf
 
     def _end_of(self, part: Fetched) -> int:
-        """Where the partition ended when its leader answered, for this reader."""
+        """The end of the partition for this reader, when its leader answered."""
         return part.last_stable_offset if self._committed else part.high_watermark
 
     def _offsets_of(self, topic: str, partitions: Iterable[int], *moments: int) -> Asked[list[dict[int, int]]]:
@@ -335,7 +335,7 @@ class _Left:
 
 
 def smaller(answer_bytes: int) -> int:
-    """What to ask of a broker after it gave no answer in time: a line with a long round trip carries little."""
+    """How many bytes to ask for after a broker gave no answer in time: a line with a long round trip carries little."""
     return max(FIRST_BYTES, answer_bytes // 4)
 
 
@@ -353,7 +353,7 @@ def spans_of(offsets: Iterable[int]) -> list[Range]:
 def records_of(part: Fetched, bound: int) -> tuple[list[InternalRecord], int]:
     """The committed records of an answer below `bound`, and the offset after the last batch that was looked at.
 
-    MalformedBatch, also if a batch does not match its checksum: a damaged position would be taken for one.
+    MalformedBatch, also if a batch does not match its checksum: Ferry would take a damaged position for a good one.
     """
     partition, position = part.asked.partition, part.asked.offset
     tracker, found = AbortedTracker(part.aborted), []

@@ -32,7 +32,7 @@ W = TypeVar("W")
 
 # Above every leader epoch.
 NO_LATER_EPOCH = 1 << 31
-# The leader of a partition may change at the moment of the request.
+# Attempts: the leader of a partition may change at the moment of the request.
 TRIES = 2
 
 
@@ -73,7 +73,7 @@ def same_logs(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo], topic_i
 def epoch_ends(cluster: Cluster, wanted: Mapping[TopicPartition, Collection[int]]) -> dict[TopicPartition, dict[int, int]]:
     """Where each log ends for these leader epochs, exclusive; without partitions whose leader does not answer. Errors as above.
 
-    0: the log holds no record of the epoch any more. NO_END: its leader does not know so late an epoch, which proves nothing.
+    0: the log no longer holds a record of the epoch. NO_END: its leader does not know an epoch that is so late; this proves nothing.
     """
     return _of_all(cluster, wanted, _epoch_ends)
 
@@ -81,7 +81,7 @@ def epoch_ends(cluster: Cluster, wanted: Mapping[TopicPartition, Collection[int]
 async def _epoch_ends(
     connection: ClusterConnection, leaders: Leaders, wanted: Mapping[TopicPartition, Collection[int]]
 ) -> dict[TopicPartition, dict[int, int]]:
-    """Of partitions that one broker leads. A request asks for one epoch of each partition; all requests are sent at once."""
+    """`epoch_ends` of partitions that one broker leads. A request asks for one epoch of each partition; all requests are sent at once."""
     rounds = grouped((place, (key, ReadTo(0, epoch))) for key, epochs in wanted.items() for place, epoch in enumerate(epochs))
     each = [dict(pairs) for pairs in rounds.values()]
     answers = await together([connection.loop.start(_ends, connection, leaders, asked) for asked in each])
@@ -96,7 +96,7 @@ async def _epoch_ends(
 def _of_all(
     cluster: Cluster, wanted: Mapping[TopicPartition, W], ask: Asking[W, T], topic_ids: Mapping[str, UUID] | None = None
 ) -> dict[TopicPartition, T]:
-    """The answers of the leaders. Ferry asks once more where a leader does not answer."""
+    """The answers of the leaders. If a leader does not answer, Ferry asks once more."""
     return ask_cluster(cluster, _ask_all, wanted, ask, topic_ids) if wanted else {}
 
 
@@ -123,7 +123,7 @@ async def still_led(connection: ClusterConnection, leaders: Leaders, partitions:
 async def _of_each(
     connection: ClusterConnection, leaders: Leaders, wanted: Mapping[TopicPartition, W], ask: Asking[W, T]
 ) -> dict[TopicPartition, T]:
-    """What the leaders answer, side by side; without partitions whose leader does not."""
+    """The answers of the leaders, which are asked side by side; without partitions whose leader does not answer."""
     by_node = leaders.by_node(wanted).values()
     asked = [connection.loop.start(ask, connection, leaders, {key: wanted[key] for key in keys}) for keys in by_node]
     await ended(asked)
@@ -135,7 +135,7 @@ async def _of_each(
 
 
 async def divergence_of(connection: ClusterConnection, leaders: Leaders, key: TopicPartition, read_to: ReadTo) -> Divergence | None:
-    """The divergence of one partition; None: it is the log that was read. RequestNotSent (the broker cannot tell now) or RequestLost."""
+    """The divergence of one partition; None: it is the log that was read. RequestNotSent (the broker has no answer now) or RequestLost."""
     told = await _divergences(connection, leaders, {key: read_to})
     if key not in told:
         raise RequestNotSent(f"OffsetForLeaderEpoch for {key.topic}-{key.partition}: no answer")
@@ -158,7 +158,7 @@ async def _divergences(
 async def _divergence(
     connection: ClusterConnection, leaders: Leaders, key: TopicPartition, read_to: ReadTo, told: tuple[int, int] | None
 ) -> Divergence | None:
-    """`told`: the answer of `_ends` for the epoch that was read; None: the epoch is not known."""
+    """The divergence; None: there is none. `told`: the answer of `_ends` for the epoch that was read; None: the epoch is not known."""
     if told is not None:
         epoch, end = told
         if 0 <= end < read_to.offset:

@@ -35,9 +35,10 @@ ANSWER_MILLISECONDS = 30_000
 # A broker with remote storage may search for a time as long as the request allows. It must answer before Ferry gives up.
 BROKER_SHARE = 0.75
 LEADER_PAUSE_SECONDS = 0.2
-# Several questions about one partition follow each other: Ferry waits for its leader only in the first. Later it may be another outage.
+# Several questions about one partition follow each other: only the first one waits for its leader. After this time it may be another
+# outage.
 HOPELESS_SECONDS = 30.0
-# After this Ferry decides without the brokers that have not said whether they know a topic.
+# After this Ferry decides whether a topic exists without the brokers that have not answered.
 VOTE_MILLISECONDS = 3_000
 
 
@@ -75,7 +76,7 @@ class OffsetListing:
         return found
 
     def ask(self, partitions: Iterable[TopicPartition], questions: Iterable[tuple[int, bool]]) -> Asked[list[Found]]:
-        """As `offsets`, for several questions `(at, committed)`. A broker answers those about its partitions in this order."""
+        """The answers of `offsets` to several questions `(at, committed)`. A broker answers those about its partitions in this order."""
         keys = list(dict.fromkeys(partitions))
         asked = [(at, READ_COMMITTED if committed else READ_UNCOMMITTED) for at, committed in questions]
 
@@ -85,7 +86,7 @@ class OffsetListing:
         return self._begin(self._all, keys, asked).then(offsets) if keys else Asked(lambda: [({}, {}) for _ in asked])
 
     def overlooked(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> dict[TopicPartition, Listed]:
-        """The newest record of each of these `partitions` whose leader overlooks a (`committed`) record of the time `at` or later.
+        """Partitions whose leader overlooks a (`committed`) record of the time `at` or later, each with its newest record.
 
         When compaction removes all records of a producer's last batch, it keeps the empty batch with its time. A leader that searches for
         that time, or an earlier one, finds the segment with that batch but no record in it, and does not search the next segment.
@@ -110,7 +111,7 @@ class OffsetListing:
     ) -> list[tuple[dict[TopicPartition, Listed], Codes]]:
         loop = connection.loop
         if len(asked) > 1:
-            with suppress(RequestNotSent, RequestLost):  # each question would ask for the leaders by itself
+            with suppress(RequestNotSent, RequestLost):  # otherwise each question would ask for the leaders itself
                 await connection.leaders.known({key.topic for key in keys})
         return await together([loop.start(self._offsets, connection, keys, at, isolation) for at, isolation in asked])
 

@@ -5,7 +5,7 @@ A request holds one batch per partition, as brokers require. The lane acts on th
 
 A request is a list of buffers, so batches are not copied into one buffer first. Its class and the one of its
 answer replace kafka-python's ProduceRequest and ProduceResponse on a connection, because their general codec costs several times what
-sending a batch costs. Versions before 9, which had other lengths, are left to kafka-python.
+sending a batch costs. kafka-python handles versions before 9, which had other lengths.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _HEADER = struct.Struct(">hhih")
 _ACKS_AND_TIMEOUT = struct.pack(">hi", ACKS, ACKNOWLEDGE_MILLISECONDS)
 _PARTITION_ANSWER = struct.Struct(">ihqqq")
 _INT32 = struct.Struct(">i")
-# LogValidator says it of every such record. At the source they were written before that topic was compacted, too.
+# LogValidator says it of every such record. At the source such records were written before that topic was compacted.
 _WITHOUT_KEY = "without key"
 _NO_KEY = (
     "the remote topic is compacted, and these records have no key: set cleanup.policy=delete there until they are copied, or leave them "

@@ -1,8 +1,8 @@
 """Clients that stay open between questions, so that a command connects to a cluster once and not for every question.
 
 Within `kept_clients()` all users of a client share it, also at the same time, and the end of the scope closes it. Outside of such a scope a
-client has one user, and is closed after its use. A client gets no further users after a failure that may be its own, or after a signal. The
-scope belongs to the thread that opened it: other threads get clients of their own.
+client has one user, and is closed after its use. A client gets no further users after a signal, or after a failure that the client may have
+caused. The scope belongs to the thread that opened it: other threads get clients of their own.
 
 This module imports no client library: every command opens a scope, `ferry --help` too.
 """
@@ -23,7 +23,7 @@ C = TypeVar("C", bound=Client)
 
 
 class _Entry:
-    """A client with `users` at the moment. `failed`: the last of them closes it. `details`: held, so that their ids stay their own."""
+    """A client, and its number of `users` now. `failed`: the last user closes it. `details`: held, so that their ids stay in use."""
 
     def __init__(self, client: Client, details: tuple[object, ...]) -> None:
         self.client, self.details = client, details
@@ -47,13 +47,13 @@ def kept_clients() -> Iterator[None]:
     finally:
         _kept.reset(token)
         for entry in reversed(kept.values()):  # a client that needs another one (its event loop) was made after it
-            with suppress(Exception):  # whatever a client meets while it closes, what was asked of it is done
+            with suppress(Exception):  # its work is done, so an error while it closes does not matter
                 entry.client.close()
 
 
 @contextmanager
 def clients_hidden() -> Iterator[None]:
-    """As outside of any scope."""
+    """Inside, every client is new and is closed after its use, as outside of any scope of `kept_clients`."""
     token = _kept.set(None)
     try:
         yield
@@ -70,7 +70,7 @@ def lost(problem: Exception) -> bool:
 def shared(kind: str, make: Callable[[], C], *details: object, failed: Callable[[Exception], bool] = lost) -> Iterator[C]:
     """The client of this kind and with these details (the same objects): the one that the scope keeps, or a new one.
 
-    `failed`: whether what a user raises means that the client gets no further users.
+    `failed`: says of an exception of a user whether the client gets no further users.
     """
     scope, key = _kept.get(), (kind, *map(id, details))
     kept = {} if scope is None else scope

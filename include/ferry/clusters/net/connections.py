@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 # A broker that accepts connections but does not answer must not block a run.
 BOOTSTRAP_MILLISECONDS = 30_000
-# After so long without an answer Ferry also tries the next bootstrap server (as RFC 8305 does with addresses).
+# After this time without an answer Ferry also tries the next bootstrap server (as RFC 8305 does with addresses).
 NEXT_SERVER_SECONDS = 0.25
 # A healthy broker answers such a request in milliseconds; after this time Ferry also asks another one.
 NEXT_BROKER_SECONDS = 2.0
@@ -82,7 +82,7 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
         self._refusals = 0
 
     def get_connection(self, node_id: Any, *arguments: Any, **options: Any) -> Any:
-        """As in kafka-python, but remembers why a connection failed.
+        """The connection to a broker, from kafka-python. This class also remembers why a connection failed.
 
         A refused login ends the search for brokers. After that search, a broker that comes back may still accept the login.
         """
@@ -97,7 +97,7 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
         return connection
 
     def close_idle_connections(self) -> None:
-        """As in kafka-python, which also looks again and again after it was closed, and so keeps what it refers to for ever."""
+        """Close idle connections, but only until the manager is closed. kafka-python goes on for ever, and so never frees its objects."""
         if not self.closed:
             super().close_idle_connections()
 
@@ -211,7 +211,7 @@ class ClusterConnection:
         # When a broker last answered, in seconds of time.monotonic(); before the first answer: when this was made.
         self.last_answer = time.monotonic()
         self._features: Mapping[str, int] | None = None
-        # What Metadata last told about topics, for short questions; a lane has leaders of its own.
+        # Leaders from the last Metadata answers, for short questions; a lane has leaders of its own.
         self.leaders = Leaders(self)
         # Brokers that coordinate groups and transactional ids, by the kind of coordinator and the name.
         self.coordinators: dict[tuple[int, str], int] = {}
@@ -237,12 +237,12 @@ class ClusterConnection:
 
     @property
     def request_limit(self) -> int | None:
-        """Bytes of the largest Produce request that the cluster may get; None: as large as Ferry likes."""
+        """Bytes of the largest Produce request that the cluster may get; None: no limit."""
         return self._cluster.request_limit
 
     @property
     def cluster_id(self) -> str:
-        """The id of the cluster, as last learned; empty: it tells none."""
+        """The id of the cluster, as last learned; empty: it gives none."""
         return str(self._manager.cluster.cluster_id or "")
 
     @property
@@ -266,7 +266,7 @@ class ClusterConnection:
             connection.close(abandoned)
 
     def begin_anew(self) -> None:
-        """Drop every connection, and what is known of outages and coordinators: somebody has waited for the cluster, and asks once more."""
+        """Drop every connection, and forget outages and coordinators: a caller has waited for the cluster, and asks once more."""
         self.disconnect()
         self.coordinators.clear()
         self._outage, self.coordinator_outage = outage.Outage(), outage.CoordinatorOutage()
@@ -279,7 +279,7 @@ class ClusterConnection:
 
     def throttled(self, node: int) -> bool:
         """Whether broker `node` asked for a pause because of a quota (KIP-219). Ferry must not send to it until the pause is over."""
-        connection = self._manager._conns.get(node)  # noqa: SLF001 - it tells only by refusing
+        connection = self._manager._conns.get(node)  # noqa: SLF001 - its public methods only refuse
         return connection is not None and "throttle" in connection.paused
 
     def all_throttled(self) -> bool:
@@ -346,7 +346,7 @@ class ClusterConnection:
         asked: dict[int, Future] = {}
         before = 0
         while True:
-            # An answer of megabytes takes its time, and a second one would take the same link.
+            # An answer of megabytes takes long, and a second answer would share the line with it.
             node = None if self._arrived(asked) > before else self._any_node(asked)
             if node is not None:
                 asked[node] = self.submit(copy(request), node, milliseconds).add_both(lambda _: wakeup.fire())
@@ -360,7 +360,7 @@ class ClusterConnection:
                     return future.value
 
     def _arrived(self, asked: Mapping[int, Future]) -> int:
-        """How many bytes those of these brokers that have not answered have sent over the connections that are open."""
+        """How many bytes the brokers in `asked` have sent over open connections. Only brokers that have not answered count."""
         waiting = [node for node, future in asked.items() if not future.is_done]
         connections = [self._manager._conns.get(node) for node in waiting]  # noqa: SLF001 - as below
         return sum(getattr(connection.parser, "bytes_received", 0) for connection in connections if connection is not None)
@@ -389,7 +389,7 @@ class ClusterConnection:
         return denied(self._cluster, doing, right)
 
     async def newest(self) -> Mapping[int, int]:
-        """The newest version that brokers take of each request, by API key, as the first broker said that Ferry connected to."""
+        """The newest version of each request, by API key, that the first broker takes to which Ferry connected."""
         versions: Mapping[int, tuple[int, int]] = self._manager.broker_version_data.api_versions
         return {key: newest for key, (_, newest) in versions.items()}
 

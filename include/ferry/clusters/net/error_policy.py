@@ -2,7 +2,7 @@
 
 Kafka's sources say which codes a request may get. The comment above each table names the classes: those that give the codes (Broker), and
 the one in Kafka's client that handles them (Java). Ferry does the same as that client; where it does not, a comment says why. `otherwise`
-holds for a code without a row: Ferry repeats a read until the caller's time is over; a write may have happened (UNKNOWN).
+is the action for a code without a row: Ferry repeats a read until the caller's time is over; a write may have happened (UNKNOWN).
 
 `docs/answers.md` shows all tables (tools/docs writes it).
 """
@@ -47,7 +47,7 @@ class Action(Enum):
 
 ASKED_AGAIN = frozenset({Action.AGAIN, Action.LEADER, Action.COORDINATOR})
 # Coordinators answer with these if an offset commit holds too many offsets: since Kafka 3.7 with the first, which may also mean something
-# else, before that with the other. Ferry then sends fewer at once. The code's row holds only if a single offset is refused.
+# else, before that with the other. Ferry then sends fewer at once. The row of the code counts only if a single offset is refused.
 TOO_MANY_OFFSETS = frozenset({CODES["UNKNOWN_SERVER_ERROR"], CODES["INVALID_COMMIT_OFFSET_SIZE"]})
 # A leader answers Produce with these also if it has appended the batch but its replicas have not (DelayedProduce,
 # Partition.checkEnoughReplicasReachOffset). If the batch comes again with its sequence number, the leader recognises it.

@@ -85,7 +85,7 @@ class EventLoop:
     def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         """Run to the end; the result. KeyboardInterrupt if a signal comes meanwhile: between two tasks, never in one.
 
-        What runs meanwhile, for example the code of users, has no kept clients: they belong to this loop, which cannot run twice at a time.
+        Code that runs inside, for example that of users, has no kept clients: these belong to this loop, which cannot run twice at a time.
         """
         result: T = self.result(self.start(coroutine, *arguments))
         return result
@@ -129,7 +129,7 @@ async def ended(started: Iterable[Future]) -> None:
 
 
 async def together(started: Sequence[Future]) -> list[Any]:
-    """The results of all, when all have ended; the first error if one failed. So nothing goes on that nobody waits for."""
+    """The results of all, when all have ended; the first error if one failed. So no coroutine goes on after its caller."""
     await ended(started)
     return [await future for future in started]
 

@@ -1,8 +1,8 @@
 """Errors of both client libraries in Ferry's terms: which cluster, where, as whom, and what to change.
 
-A login that is refused is told from a broker that does not answer, because trying again helps only the second. A broker refuses a login by
-SASL's own error or by a TLS alert about certificates. The client itself refuses it when it does not trust the broker's certificate, or gets
-no token to log in with.
+Ferry distinguishes a refused login from a broker that does not answer, because another try helps only with the second. A broker refuses a
+login by SASL's own error or by a TLS alert about certificates. The client itself refuses it if it does not trust the broker's certificate,
+or gets no token to log in with.
 """
 
 import re
@@ -19,11 +19,11 @@ from ferry.errors import AuthenticationFailed, ChangeRefused, ClusterUnreachable
 
 T = TypeVar("T")
 
-# A broker that stops in the middle of a login looks as if it refused it, but not so many times in a row.
+# A broker that stops in the middle of a login looks as if it refused it. It does not do so this many times in a row.
 REFUSALS = 3
 # For a second look at a certificate that was just refused: the broker is there.
 LOOK_SECONDS = 5.0
-# A client's last error may say less than an earlier one, so Ferry keeps so many.
+# A client's last error may say less than an earlier one, so Ferry keeps this many.
 ERRORS_KEPT = 20
 NOT_ACCEPTED = "the broker does not accept the client's certificate, or there is none"
 _ENCRYPTED_SERVER = re.compile(r"(?:sasl_)?ssl://(.+):(\d+)/")
@@ -34,7 +34,7 @@ _UNANSWERED = frozenset(
 _AUTHENTICATION = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL})  # noqa: SLF001 - public names
 # A broker that does not accept the client's certificate says so after the handshake, and librdkafka reports a lost connection.
 _CERTIFICATE_ALERT = re.compile(r"alert .*certificate|alert unknown ca", re.IGNORECASE)
-# The login came after the broker had given the connection up: the next one may be in time.
+# The login came when the broker had given up the connection: the next login may be in time.
 _LATE_LOGIN = "not valid in current SASL state"
 _NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token"  # noqa: S105 - the beginning of a message
 # libcurl says this of an endpoint that it could not talk to; anything else is the endpoint's own answer.
@@ -54,7 +54,7 @@ def denied(cluster: Cluster, doing: str, grant: str, said: str = "") -> NotAutho
 
 
 def granting(cluster: Cluster, right: str) -> str:
-    """What an administrator is to do; `right` as `Read on topic orders`."""
+    """What an administrator must do. `right`: for example `Read on topic orders`."""
     return f"grant {right} {recipient(cluster)}"
 
 
@@ -134,7 +134,7 @@ def explained(
     grant: str = "",
     role: ClientRole = ClientRole.ADMIN,
 ) -> FerryError:
-    """The Ferry error for `error` of librdkafka, met while `doing` something; `earlier` is the connection error that the client met before.
+    """The Ferry error for `error` of librdkafka. `doing`: what Ferry tried; `earlier`: the client's connection error before that.
 
     `grant`: the permission that `doing` needs. `role`: the client's.
     """
@@ -159,7 +159,7 @@ def is_passing(answer: object) -> TypeGuard[KafkaError]:
 
 
 def refusal(cluster: Cluster, doing: str, error: KafkaError, earlier: KafkaError | None = None, *, grant: str = "") -> FerryError:
-    """As `explained`, for a change: ChangeRefused if the cluster refuses the change for every user; TooFewBrokers."""
+    """The error for a failed change: ChangeRefused if the cluster refuses the change for every user, TooFewBrokers, or as `explained`."""
     action, _, kind = ADMIN.meaning(error.code())
     if error.code() == KafkaError._UNSUPPORTED_FEATURE:  # noqa: SLF001 - a public name
         action, kind = Action.REFUSED, ChangeRefused
@@ -169,7 +169,7 @@ def refusal(cluster: Cluster, doing: str, error: KafkaError, earlier: KafkaError
 
 
 def made(cluster: Cluster, client: Callable[[], T]) -> T:
-    """What `client` makes; librdkafka's refusal to make it (no token in time, settings that it does not take) as a Ferry error."""
+    """The client that `client` makes. A Ferry error if librdkafka refuses to make it (no token in time, settings that it does not take)."""
     try:
         return client()
     except KafkaException as problem:
@@ -192,7 +192,7 @@ def _no_login(cluster: Cluster, role: ClientRole, cause: KafkaError) -> FerryErr
 
 
 def _certificate_problem(cluster: Cluster, role: ClientRole, told: str) -> str | None:
-    """Why the certificate of the broker that librdkafka's message `told` of is not accepted; None when a second look accepts it.
+    """Why librdkafka does not accept a broker's certificate; None if a second look accepts it. `told`: librdkafka's message.
 
     librdkafka says the same of expired certificates, other host names and unknown authorities.
     """

@@ -13,7 +13,7 @@ from kafka.protocol.parser import KafkaProtocol
 from ferry.wire.varint import Buffer
 
 SIZE_BYTES = 4
-# A smaller rest of a frame gets no read of its own: one read also takes what follows it.
+# A smaller rest of a frame gets no read of its own: the same read also takes the bytes behind it.
 DIRECT_MINIMUM_BYTES = 64 * 1024
 
 # Errors that decoders raise for bytes that are not a response.

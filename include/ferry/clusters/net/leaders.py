@@ -21,9 +21,9 @@ NO_TOPIC_ID = UUID(int=0)  # what clusters answer whose topics have none: before
 # A lane without a leader asks again and again. Brokers that elect thousands of leaders must not answer every lane ten times a second.
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 1.0
-# After so long without a refresh, the pauses begin again with the first.
+# After this time without a refresh, the pauses begin again with the first.
 QUIET_SECONDS = 5.0
-# A broker that is cut off from the others goes on as leader, and nobody who asks only it learns that there is another.
+# A broker that is cut off from the others goes on as leader. A client that asks only this broker does not learn of the new leader.
 KNOWN_SECONDS = 10.0
 # A broker that has just started, or does not know a new topic yet, reports it as missing. For this long such an answer proves nothing.
 GONE_SECONDS = 5.0
@@ -61,7 +61,7 @@ def metadata_request(topics: Iterable[str] | None, **more: Any) -> MetadataReque
 
 
 class Leaders:
-    """Leaders of topics of one cluster, as Metadata told. A lane refreshes them when a broker says that it is not the leader.
+    """Leaders of topics of one cluster, from Metadata. A lane refreshes them when a broker says that it is not the leader.
 
     Short questions share the ones of their connection (`known`): they ask only for topics that are not known, and forget a topic after an
     error that may come from a leader that has changed, and after KNOWN_SECONDS.
@@ -99,7 +99,7 @@ class Leaders:
         await self.ask(self._topics)
 
     async def known(self, topics: Iterable[str]) -> frozenset[str]:
-        """Ask for those of `topics` of which not every leader is known; which these were. RequestNotSent, RequestLost."""
+        """Ask for those of `topics` that lack a known leader. Returns these topics. RequestNotSent, RequestLost."""
         since = time.monotonic() - KNOWN_SECONDS
         unknown = sorted(
             topic
@@ -178,7 +178,7 @@ class Leaders:
         return self._codes.get(topic, 0)
 
     def refused(self, topic: str) -> int:
-        """The code with which a broker denied or refused to name the leaders of `topic` the last time (see METADATA); 0: none did."""
+        """The code of a broker that last denied or refused to name the leaders of `topic` (see METADATA); 0: none did."""
         code = self.code(topic)
         return code if METADATA.action(code) in {Action.DENIED, Action.REFUSED} else 0
 

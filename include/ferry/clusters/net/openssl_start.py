@@ -1,7 +1,7 @@
 """Limits the TLS versions of librdkafka, which has no setting for them.
 
-Its OpenSSL reads the file that the variable OPENSSL_CONF names, once, when the process makes its first encrypted client. So what holds then
-holds for all of librdkafka's clients of the process. The loader sees to it that all clusters of a flow have versions in common.
+Its OpenSSL reads the file that the variable OPENSSL_CONF names, once, when the process makes its first encrypted client. The limits of that
+moment hold for all clients of librdkafka in the process. The loader ensures that all clusters of a flow have versions in common.
 """
 
 import os

@@ -1,15 +1,15 @@
 """How long a cluster has been unreachable: since when none of its brokers has answered although Ferry asked (pure).
 
-One broker that hangs or is down is no outage: others answer. Who shares a connection to a cluster shares an Outage. When
-it has lasted for PATIENCE_SECONDS, every lane ends; otherwise each lane would wait that long by itself.
+One broker that hangs or is down is no outage: others answer. All users of a connection to a cluster share an Outage. When it has lasted for
+PATIENCE_SECONDS, every lane ends; otherwise each lane would wait that long by itself.
 
-Brokers may answer and still be of no use: if most brokers of a cluster are down, the others elect no leaders and no coordinator works. All
-lanes wait for that once, too (CoordinatorOutage).
+Brokers may answer and still be of no use: if most brokers of a cluster are down, the others elect no leaders, and no coordinator works. The
+lanes share this wait too (CoordinatorOutage).
 """
 
 # Restarts of brokers and elections take less time; after this a coordinator, a partition or a whole cluster counts as down.
 PATIENCE_SECONDS = 75.0
-# After so long without a request, earlier failures say nothing about the cluster's state.
+# After this time without a request, earlier failures say nothing about the cluster's state.
 LULL_SECONDS = 15.0
 
 
@@ -48,7 +48,7 @@ class Outage:
             self._certain = True
 
     def seconds(self, now: float) -> float:
-        """How long the outage has lasted; 0 after any answer, and if nobody has asked lately."""
+        """How long the outage has lasted, in seconds; 0 after any answer, and if nobody has asked lately."""
         if not self._certain or self._since is None or now - self._last_failure > LULL_SECONDS:
             return 0.0
         return now - self._since

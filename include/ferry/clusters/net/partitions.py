@@ -15,12 +15,12 @@ class TopicPartition(NamedTuple):
     partition: int
 
     def share(self, shares: int) -> int:
-        """Which of so many shares (lanes, partitions of the ledger) it belongs to. Ferry's topics rely on it: it must never change."""
+        """Which one of `shares` shares (lanes, partitions of the ledger) it belongs to. Ferry's topics rely on it: it must never change."""
         return (crc32(self.topic.encode()) + self.partition) % shares
 
 
 def grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
-    """The second of each pair by the first, in the given order; so partition numbers by topic, as requests name each topic once."""
+    """The second of each pair by the first, in the given order. So partition numbers by topic: a request names each topic once."""
     found: dict[K, list[T]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)

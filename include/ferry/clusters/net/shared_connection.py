@@ -18,8 +18,8 @@ from ferry.config import ClientRole, Cluster
 T = TypeVar("T")
 U = TypeVar("U")
 
-# When no broker has answered for so long, the next question drops the connections: the other end, or something in between, may have closed
-# them meanwhile.
+# If no broker has answered for this time, the next question drops the connections: the other end, or a machine in between, may have closed
+# them.
 IDLE_SECONDS = 30.0
 # A person waits for the first answer of a command. A far cluster takes a connection within a second; a lost SYN is sent again after one
 # second and after three.
@@ -44,7 +44,7 @@ class Connected:
         return self._start(ask, self.connection, *arguments)
 
     def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
-        """Run to the end what asks over the connection; its result."""
+        """Run a question over the connection to its end; its result."""
         found: T = self.loop.result(self._start(coroutine, *arguments))
         return found
 
@@ -58,7 +58,7 @@ class Connected:
     def round_trip(self) -> float:
         """Seconds of the shortest round trip that the kernel has seen on its connections; 0: no broker answers.
 
-        Sends a request if none is open: those to bootstrap servers that are no brokers themselves are closed by now.
+        It sends a request if no connection is open: connections to bootstrap servers that are no brokers themselves are closed by now.
         """
         if not self.connection.round_trip():
             with suppress(RequestNotSent, RequestLost):
@@ -94,7 +94,7 @@ def connected(
 def first_contact(*clusters: Cluster) -> None:
     """Connect to clusters that a command is about to ask, in a scope of `kept_clients`. ClusterUnreachable, AuthenticationFailed.
 
-    So a command says of a cluster that is away, which one it is, before it waits for anything else.
+    So a command names a cluster that is away before it waits for anything else.
     """
     for cluster in clusters:
         with connected(cluster, milliseconds=CONTACT_MILLISECONDS, silent_seconds=SILENT_SECONDS):
@@ -102,7 +102,7 @@ def first_contact(*clusters: Cluster) -> None:
 
 
 class Asked(Generic[T]):
-    """A question that was asked. The answer comes in while the caller asks other things, or waits for it."""
+    """A question under way. Its answer arrives while the caller asks other questions, or waits for it."""
 
     def __init__(self, wait: Callable[[], T]) -> None:
         self._wait = wait

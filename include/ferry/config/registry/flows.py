@@ -168,8 +168,8 @@ REMOVED = (
     _idle("add.source.alias.to.metrics", kinds.STRING, None, "labels of MM2's metrics", "Kafka 4.0 removed it"),
 )
 
-# Names from the texts of KIP-382 and KIP-656 that no release of MM2 reads: MM2 ignores them without a warning. Whoever wrote them expects
-# an effect, so Ferry reads them as the names that they got later, or refuses them.
+# Names from the texts of KIP-382 and KIP-656 that no release of MM2 reads: MM2 ignores them without a warning. A person who writes them
+# expects an effect. So Ferry reads them as their later names, or refuses them.
 PROPOSED = (
     _refused("rename.topics", "proposed in KIP-382",
         "MM2 never read it. Instead of false, write replication.policy.class=IdentityReplicationPolicy; instead of true, remove the key. "

@@ -27,7 +27,7 @@ class Kind:
 
 
 def _only(read: Callable[[str], Any], holds: Callable[[Any], bool]) -> Callable[[str], Any]:
-    """Reads a text, and raises ValueError for a value for which `holds` is false."""
+    """A function that reads a text, and raises ValueError if `holds` is false for the value."""
 
     def parse(text: str) -> Any:
         value = read(text)

@@ -26,22 +26,21 @@ class Scope(Enum):
 
 @dataclass(frozen=True)
 class Property:
-    """One property. `why`: why it has no effect, what to write instead of a refused property, or who stopped reading an older name.
-
-    `successor`: the property that an older name stands for.
-    `roles`: the Java clients that have a client property (`consumer`, `producer`, `admin`). `of_target`: a property of flows may also stand
-    after the alias of the flow's target.
-    """
+    """One property."""
 
     name: str
     kind: Kind
     default: str | None
     meaning: str
+    # Why it has no effect, what to write instead of a refused property, or who stopped reading an older name.
     why: str = ""
     scope: Scope = Scope.FLOW
     effect: Effect = Effect.HONOURED
+    # The Java clients that have a client property: `consumer`, `producer`, `admin`.
     roles: frozenset[str] = frozenset()
+    # Whether a property of flows may also stand after the alias of the flow's target.
     of_target: bool = False
+    # The property that an older name stands for.
     successor: str = ""
 
     @property

@@ -1,4 +1,4 @@
-"""Messages of Kafka's protocol that kafka-python does not know: their schemas, one JSON file a message, in the form that it reads."""
+"""Messages of Kafka's protocol that kafka-python does not know. Each schema is a JSON file, in the form that kafka-python reads."""
 
 from kafka.protocol.api_message import ApiMessage
 
