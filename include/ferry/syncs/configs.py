@@ -37,22 +37,30 @@ def sync_configs(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     pairs = {remote: topic for topic, remote in scope.pairs if remote in scope.target_topics}
     here, unread_here = opened.source.admin.visible_configs(pairs.values())
     there, unread_there = target.visible_configs(pairs, to_alter=True)
-    both = {remote: (here[topic], there[remote]) for remote, topic in pairs.items() if topic in here and remote in there}
-    plans = _plans(flow, target, both)
+    plans = _plans(flow, target, _readable(pairs, here, there))
     refusals = {} if dry_run else _apply(plans, target)
     changes = [_change(topic, entry) for topic, plan in plans.items() for entry in plan.alterations if (topic, entry.name) not in refusals]
     missing = [Skipped(f"topic {remote}", "it does not exist yet") for _, remote in scope.pairs if remote not in scope.target_topics]
     left = [Skipped(f"topic {topic} {name}", reason) for topic, plan in plans.items() for name, reason in plan.left]
     failed = [SyncFailure.of(f"topic {name}", problem) for name, problem in (unread_here | unread_there).items()]
     for (topic, name), problem in refusals.items():
-        if isinstance(problem, ChangeRefused) and name not in NEEDED:
-            left.append(
-                Skipped(f"topic {topic} {name}", f"{problem}; with {name} in config.properties.exclude Ferry does not try it again")
-            )
+        if _can_be_missed(name, problem):
+            why = f"{problem}; with {name} in config.properties.exclude Ferry does not try it again"
+            left.append(Skipped(f"topic {topic} {name}", why))
         else:
             failed.append(SyncFailure.of(f"topic {topic} {name}", problem))
     counts = {"topics": len(plans), "topics_that_differ": sum(1 for plan in plans.values() if plan.alterations)}
     return SyncOutcome(tuple(changes), (*scope.claimed, *missing, *left), (*scope.failed, *failed), counts=counts)
+
+
+def _readable(pairs: Mapping[str, str], here: Mapping[str, Entries], there: Mapping[str, Entries]) -> dict[str, tuple[Entries, Entries]]:
+    """The configs of both topics, by remote topic, where both could be read. `pairs`: source topics by remote topic."""
+    return {remote: (here[topic], there[remote]) for remote, topic in pairs.items() if topic in here and remote in there}
+
+
+def _can_be_missed(name: str, problem: FerryError) -> bool:
+    """Whether a remote topic can do without an entry that was not written for this reason."""
+    return isinstance(problem, ChangeRefused) and name not in NEEDED
 
 
 def _plans(flow: Flow, target: ClusterAdmin, both: Mapping[str, tuple[Entries, Entries]]) -> dict[str, ConfigPlan]:

@@ -4,7 +4,7 @@ A new remote topic gets the source's number of partitions and configs (config_pl
 A remote topic with fewer partitions than its source grows. One with more stays as it is, and is named. Nothing is ever deleted.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -159,19 +159,21 @@ def plan_topics(
     defaults = broker_defaults(target) if missing else BrokerDefaults()
     replicas = replicas_for(flow.wanted_replicas(REMOTE_TOPICS), target, [remote for _, remote in pairs if remote not in target_topics])
     rules = ConfigRules(flow.config_property_filter, defaults)
-    create, grow, wider = [], [], []
+    create, widths = [], []
     for topic, remote in pairs:
         partitions = source_topics[topic].partitions
-        if remote not in target_topics:
+        if remote in target_topics:
+            widths.append(GrowthPlan(topic, remote, partitions, target_topics[remote].partitions))
+        else:
             create.append(NewTopicPlan(topic, remote, partitions, replicas, *creation_config(configs.get(topic, {}), rules)))
-            continue
-        growth = GrowthPlan(topic, remote, partitions, target_topics[remote].partitions)
-        if growth.now < growth.partitions:
-            grow.append(growth)
-        elif growth.now > growth.partitions:
-            wider.append(growth)
+    grow, wider = _unequal(widths)
     differences = [found for new in create for found in _differences(flow, new, configs.get(new.topic, {}), defaults)]
-    return TopicPlan(tuple(create), tuple(grow), tuple(wider), left, defaults.assumed if create else "", tuple(differences))
+    return TopicPlan(tuple(create), grow, wider, left, defaults.assumed if create else "", tuple(differences))
+
+
+def _unequal(widths: Sequence[GrowthPlan]) -> tuple[tuple[GrowthPlan, ...], tuple[GrowthPlan, ...]]:
+    """Remote topics with fewer partitions than their source topics, and those with more."""
+    return tuple(one for one in widths if one.now < one.partitions), tuple(one for one in widths if one.now > one.partitions)
 
 
 def _differences(flow: Flow, new: NewTopicPlan, source: Entries, defaults: BrokerDefaults) -> list[ConfigDifference]:
