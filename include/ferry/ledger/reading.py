@@ -68,7 +68,7 @@ def _ask_state_records(
         ends = {partition: last.offset for partition, last in known.last.items()}
         came = [record for record in came if record.offset > ends.get(record.partition, -1)]  # others may have read on meanwhile
         new = [(record.key, record.value) for record in came if record.key.startswith(keys)]
-        if not committed:  # what is open may be aborted later
+        if not committed:  # open transactions may be aborted later
             return [*known.values.items(), *new]
         known.values.update(new)
         known.last.update((record.partition, record) for record in came)

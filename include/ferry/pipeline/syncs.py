@@ -1,8 +1,8 @@
 """Carries out syncs, each on its own, so that one that fails does not stop the others.
 
-A sync is a function `(SyncContext) -> SyncOutcome`. It compares both sides, writes only what differs, names what it leaves out and what
-failed, and raises only when it can do nothing at all. Whether it is wanted (its `*.enabled`) and due (its interval, "not more often than")
-is decided here; when it was last done stands in the flow's state topic.
+A sync is a function `(SyncContext) -> SyncOutcome`. It compares both sides, writes only differences, names what it leaves out and what
+failed, and raises only if it can do nothing at all. This module decides whether a sync is wanted (its `*.enabled`) and due: more time than
+its interval has passed. The flow's state topic holds when it was last done.
 """
 
 import importlib
@@ -29,10 +29,10 @@ SyncFunction = Callable[[SyncContext], SyncOutcome]
 
 
 class Syncs:
-    """The syncs of one run or of one command. What the state topic says of earlier syncs is read once, Ferry's own topics are made once.
+    """The syncs of one run or of one command. They read the state of earlier syncs once, and make Ferry's own topics once.
 
-    With a `run_id` each outcome is kept for that run's report, and `carry_out` raises when it cannot be kept. Without one it never raises a
-    FerryError: the outcome says what was changed, and that it could not be kept.
+    With a `run_id`, Ferry writes each outcome for that run's report, and `carry_out` raises if it cannot. Without one it never raises a
+    FerryError: the outcome says what was changed, and that Ferry could not record it.
     """
 
     def __init__(
@@ -45,8 +45,10 @@ class Syncs:
         keep_seconds: float = 0.0,
         report_seconds: float = 0.0,
     ) -> None:
-        """`topics_made`: Ferry's own topics are there. So old may get before it is written: when a sync was done (`keep_seconds`), and its
-        outcome for the run's report (`report_seconds`).
+        """`topics_made`: Ferry's own topics are there.
+
+        `keep_seconds`: the time at which a sync was done is written after at most this time. `report_seconds`: the same for its outcome,
+        which is for the run's report.
         """
         self._flow, self._run_id, self._dry_run = flow, run_id, dry_run
         self._shared = SyncContext(flow, dry_run)
@@ -57,7 +59,7 @@ class Syncs:
         self._unkept_since: dict[str, float] = {}
 
     def look_again(self) -> None:
-        """What the syncs so far have read of both clusters may have changed."""
+        """Forget what earlier syncs have read of both clusters: it may have changed."""
         self._shared = SyncContext(self._flow, self._dry_run)
 
     def carry_out(self, name: SyncName, *, on_request: bool = False, unless_disabled: bool = False) -> SyncOutcome:
@@ -93,9 +95,9 @@ class Syncs:
         return read_syncs_done(self._flow)
 
     def _not_due(self, name: SyncName) -> str:
-        """Why a run leaves this sync out: it was done too short a while ago; empty when it is due.
+        """Why a run leaves this sync out: it was done too short a time ago; empty if it is due.
 
-        One that was done in the future, by a machine whose clock is ahead, is due: else it would wait for that moment too.
+        If it was done in the future, by a machine whose clock is ahead, it is due. Otherwise it would have to wait for that moment too.
         """
         interval = SYNCS[name].interval(self._flow)
         done = self._done.get(name.value) if interval else None
@@ -116,7 +118,7 @@ class Syncs:
         succeeded = not (outcome.left_out or outcome.failed)
         if not self._run_id and not succeeded:
             return
-        if not outcome.left_out and not self._topics_made:  # what is not due was done before, so the topics are there
+        if not outcome.left_out and not self._topics_made:  # a sync that is not due was done before, so the topics are there
             with ClusterAdmin(self._flow.target) as target:
                 ensure_internal_topics(self._flow, target)
             self._topics_made = True

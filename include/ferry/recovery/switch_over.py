@@ -31,13 +31,13 @@ from ferry.verify.verifying import verify
 
 @dataclass(frozen=True)
 class SwitchOver:
-    """`flow`: the forward flow, whose state topic holds the stage. `active`: the flow in the direction in which the groups move.
+    """A movement of groups while both clusters answer."""
 
-    `reverse`: the flow in the other direction; None where the file has none.
-    """
-
+    # The forward flow, whose state topic holds the stage.
     flow: Flow
+    # The flow in the direction in which the groups move.
     active: Flow
+    # The flow in the other direction; None: the file has none.
     reverse: Flow | None
     begins: Event
     ends: Event

@@ -51,18 +51,18 @@ class SyncContext:
 
 @dataclass(frozen=True)
 class SyncScope:
-    """What the syncs of topics, configs and ACLs work on.
+    """What the syncs of topics, configs and ACLs work on."""
 
-    `pairs`: (source topic, remote topic) that this flow writes, whether the remote topic exists or not. `skipped`: what the
-    filters leave out. `claimed`: remote topics that other flows write. `failed`: topics that the flow names and the source hides.
-    """
-
+    # (source topic, remote topic) that this flow writes, whether the remote topic exists or not.
     pairs: tuple[tuple[str, str], ...]
     source_topics: Mapping[str, TopicDescription]
     target_topics: Mapping[str, TopicDescription]
     state: FlowState
+    # Topics that the filters leave out.
     skipped: tuple[Skipped, ...] = ()
+    # Remote topics that other flows write.
     claimed: tuple[Skipped, ...] = ()
+    # Topics that the flow names and the source hides.
     failed: tuple[SyncFailure, ...] = ()
 
 

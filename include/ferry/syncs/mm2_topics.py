@@ -22,7 +22,7 @@ T = TypeVar("T")
 Decode = Callable[["bytes | None", "bytes | None"], T]
 
 PARTITION = 0
-# So many records that cannot be read are named.
+# At most this many records that cannot be read are named.
 NAMED_RECORDS = 5
 
 
@@ -40,7 +40,7 @@ class TopicRecords(Generic[T]):
 
 
 def ensure_mm2_topic(topic: Mm2Topic, *, dry_run: bool) -> tuple[Change, ...]:
-    """Create `topic` where it is missing; what was (or would be) done.
+    """Create `topic` if it is missing; returns what was (or would be) done.
 
     NotAuthorized when the user may not create it: a topic that the user may write to would be visible. TooFewBrokers rather than fewer
     replicas.

@@ -53,7 +53,7 @@ class TranslatedGroups:
 
 
 def translated_groups(flow: Flow, groups: Collection[str] | None = None, *, reverse: bool = False) -> TranslatedGroups:
-    """Positions of all groups that the group filter accepts, or of those that `groups` names, whatever the filter says.
+    """Positions of all groups that the group filter accepts, or of those that `groups` names, also if the filter does not accept them.
 
     With `reverse`, positions of the target's groups on the source. ArgumentError for names of groups that do not exist; ClusterUnreachable
     or a subclass when a cluster or the ledger cannot be read.
@@ -82,7 +82,7 @@ def translated_groups(flow: Flow, groups: Collection[str] | None = None, *, reve
     # In a reverse pass the topic's name on the source decides, because the flow's filters are about the source.
     routes = {topic: find_route(forward, topic, home_topics, away_topics, by_upstream_name=reverse) for topic in topics}
     translators = read_translators(forward, routes, home_topics, away_topics)
-    # Read after the offsets: an application's metadata say nothing about records from there on.
+    # Ends read after the offsets: an application's metadata say nothing about records from there on.
     counted = {key for offsets in committed.values() for key, found in offsets.items() if may_count_offsets(found.metadata)}
     ends = end_offsets(forward.source, [key for key in counted if key in translators.get(key.topic, ())], committed=False)
     read = (entry for group in sorted(committed) for entry in _positions(group, committed[group], routes, translators, ends))
@@ -120,7 +120,7 @@ def _choose(flow: Flow, listed: Iterable[GroupListing], named: Collection[str] |
 
 
 def _hidden(flow: Flow, home: ConsumerGroups, listed: Iterable[GroupListing]) -> list[GroupLeftOut]:
-    """Groups of the filter that the cluster hides. Its listing just leaves them out."""
+    """Groups of the filter that the cluster hides: its listing leaves them out without an error."""
     asked = groups_to_ask(flow, frozenset(entry.group for entry in listed))
     refused = [name for name, answer in home.offsets(sorted(asked)).items() if isinstance(answer, NotAuthorized)] if asked else []
     found = [hidden_group(flow.source, name, asked[name]) for name in refused]
