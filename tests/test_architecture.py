@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from collections.abc import Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,50 @@ def test_a_room_says_what_it_is_for_and_where_to_begin(room: str) -> None:
     first = BEGIN.search(rest)
     assert first, docstring
     assert (PACKAGE / room / f"{first.group(1)}.py").exists()
+
+
+def _modules() -> dict[str, ast.Module]:
+    """Every module of include/ferry by its name; a package by its own."""
+    parsed = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+        parsed[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return parsed
+
+
+def _imports(module: ast.Module, known: Iterable[str]) -> set[str]:
+    """Those of the `known` modules that a module imports anywhere: also in functions, and where only type checks need them."""
+    found: set[str] = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom):
+            submodules = (f"{node.module}.{alias.name}" for alias in node.names)
+            found |= {name if name in known else str(node.module) for name in submodules}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found & set(known)
+
+
+def _circle(imports: Mapping[str, set[str]]) -> list[str]:
+    """Modules that import each other in a circle, the first one again at the end; empty if there is none."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as found:
+        return list(found.args[1])
+    return []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    modules = _modules()
+    assert _circle({name: _imports(module, modules) for name, module in modules.items()}) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["from ferry import a", "import ferry.a", "from ferry.a import x", "def f():\n    from ferry.a import x", "if T:\n    import ferry.a"],
+)
+def test_a_circle_is_found(statement: str) -> None:
+    modules = {"ferry.a": ast.parse("from ferry.b import x"), "ferry.b": ast.parse(statement), "ferry.c": ast.parse("import ferry.a")}
+    assert set(_circle({name: _imports(module, modules) for name, module in modules.items()})) == {"ferry.a", "ferry.b"}
 
 
 def test_no_module_is_too_long() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,17 @@ from typer.main import get_command
 
 from ferry import errors
 from ferry.cli.main import app
+from ferry.cli.status_text import status_document
+from ferry.clusters.logs.held_back import LastStableLag
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.ledger.counters import Counters
-from ferry.ledger.run_report import PartitionReport, RunReport
+from ferry.ledger.run_report import LossReport, PartitionFailure, PartitionReport, RunReport, Skipped
+from ferry.monitoring.health import FlowHealth
+from ferry.monitoring.lag import PartitionStatus
+from ferry.monitoring.limits import BrokenLimit
+from ferry.monitoring.missing import Missing
+from ferry.monitoring.runs import empty_run, last_ended
+from ferry.monitoring.verdict import Health
 
 pytestmark = pytest.mark.unit
 
@@ -84,6 +93,48 @@ def test_every_field_of_the_run_report_is_explained(name: str) -> None:
 @pytest.mark.parametrize("name", [field.name for field in fields(PartitionReport) if field.name != "counters"] + list(Counters._fields))
 def test_every_field_of_a_partition_is_explained(name: str) -> None:
     assert f"`{name}`" in sections(read("docs/cli.md"))["Run report"]
+
+
+def names_in(document: Any) -> Iterator[str]:
+    """Every key of a JSON document; not those of `syncs`, which are names of syncs."""
+    for name, value in document.items() if isinstance(document, Mapping) else ():
+        yield name
+        yield from names_in(list(value.values()) if name == "syncs" else value)
+    for entry in document if isinstance(document, list | tuple) else ():
+        yield from names_in(entry)
+
+
+def test_every_field_of_a_status_is_explained() -> None:
+    groups, run = {"total": 1, "named": [{"what": "group g", "reason": "busy"}]}, {"run_id": "r", "since": "", "until": ""}
+    sync = {"changes": 0, "skipped": 1, "failed": 1, "left_out": "", "why": {"error": "GroupFailed", "problem": "g"}, "held": groups}
+    loss, failure = LossReport("t", 0, 1, 2, "expired"), PartitionFailure("t", 0, "NotAuthorized", "hidden")
+    ended: dict[str, Any] = {**empty_run("r"), "state": "data lost", "losses": [asdict(loss)], "failed": [asdict(failure)]}
+    known = FlowHealth(
+        "A->B",
+        (PartitionStatus("t", 0, "A.t", 0, 1, 1, 1, 1.0, None, None, 0),),
+        (LastStableLag("t", 0, "A", "a:9092", TopicPartition("t", 0), 1, 2),),
+        lacking=(Skipped("cluster A", "it is old"),),
+        losses=(loss,),
+        expired=(loss,),
+        missing=(Missing("t", 0, 0, 1),),
+        stopped=(failure,),
+        broken=(BrokenLimit("ferry.alert.lag.records", "t", 2.0, 1.0),),
+        following=run,
+        gone=run,
+        last_run=last_ended([{**ended, "topics": [{"topic": "t", "records": 1, "bytes": 1}], "syncs": {"groups": sync}}]),
+        held_groups=groups,
+    )
+    document, page = status_document(known, 0.0), sections(read("docs/cli.md"))
+    assert not [name for name, value in document.items() if value in ([], (), None, "") and name != "left_out"], "the test fills all"
+    transactions = document.pop("open_transactions")
+    assert [name for name in (*names_in(document), "open_transactions", "flows", "unread") if f"`{name}`" not in page["Status"]] == []
+    assert [name for name in names_in(transactions) if f"`{name}`" not in page["Plan"]] == []
+
+
+@pytest.mark.parametrize("health", Health)
+def test_every_health_is_explained(health: Health) -> None:
+    page = sections(read("docs/cli.md"))["Status"]
+    assert f"`{health}`" in page.partition("| `health` |")[2].partition("\n")[0]
 
 
 def test_the_order_of_exit_codes_and_the_dashboard_name_all_of_them() -> None:

@@ -21,7 +21,7 @@ from benchmarks.scale.steps import disk_bytes
 from benchmarks.scale.year import flow_with_topics, wait_for_compaction
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.copying.growing import grown
+from ferry.copying.joined_receipts import grown
 from ferry.ledger.counters import Counters
 from ferry.ledger.reading import read_receipts, read_state
 from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt

@@ -11,8 +11,9 @@ from airflow.sdk import Asset, AssetOrTimeSchedule, CronDataIntervalTimetable
 from airflow.triggers.base import TriggerEvent
 from tests.waiting import until
 
-from ferry.airflow import arrivals, flows
+from ferry.airflow import arrivals
 from ferry.airflow.arrivals import RecordsArrived
+from ferry.airflow.replication_dag import timetable
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import load_config
 from ferry.errors import ClusterUnreachable
@@ -28,7 +29,7 @@ def scheduled(tmp_path: Path) -> Any:
     def schedule(*lines: str) -> Any:
         config = tmp_path / "mm2.properties"
         config.write_text(BASE + "\n".join(lines) + "\n")
-        return flows.timetable(load_config(config).flow("A->B"), config)
+        return timetable(load_config(config).flow("A->B"), config)
 
     return schedule
 

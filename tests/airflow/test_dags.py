@@ -19,6 +19,8 @@ from ferry.airflow.flows import FlowReference
 from ferry.airflow.spark_operators import FerrySparkOperator
 from ferry.airflow.verify_dag import verify_request_of
 from ferry.errors import ArgumentError
+from ferry.recovery.stages import Stage
+from ferry.recovery.stages import stages as recovery_stages
 from ferry.verify.request import VerifyRequest
 
 pytestmark = pytest.mark.airflow
@@ -253,7 +255,8 @@ def test_the_dags_of_failovers_can_be_left_out(airflow_database: None, tmp_path:
 
 def test_the_page_knows_every_task_of_a_recovery(bag: DagBag) -> None:
     script = (Path(ferry.page.__file__).parent / "static" / "recovery.js").read_text(encoding="utf-8")
-    stages = re.findall(r"^  (\w+): ", script.partition("const STAGES = {")[2].partition("\n};")[0], re.MULTILINE)
+    shown = dict(re.findall(r"^  (\w+): \"(.*)\",$", script.partition("const STAGES = {")[2].partition("\n};")[0], re.MULTILINE))
+    stages = list(shown)
     (questions,) = re.findall(r"const QUESTIONS = (\[.*\]);", script)
     tasks = [task for kind in ("failover", "failback", "cutover") for task in bag.dags[f"ferry.A.B.{kind}"].tasks]
     assert set(stages) == {task.task_id for task in tasks}
@@ -261,6 +264,9 @@ def test_the_page_knows_every_task_of_a_recovery(bag: DagBag) -> None:
     for task in tasks:
         later = [stages.index(name) for name in task.downstream_task_ids]
         assert all(stages.index(task.task_id) < place for place in later), f"{task.task_id} stands in the order in which tasks run"
+    for kind in ("failover", "failback", "cutover"):
+        words = [text for name, text in shown.items() if bag.dags[f"ferry.A.B.{kind}"].has_task(name)]
+        assert [text for text in words if text in set(Stage)] == list(recovery_stages(kind)), "in the words of the command"
 
 
 def test_files_side_by_side(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

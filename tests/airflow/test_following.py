@@ -115,7 +115,7 @@ def test_runs_take_over_from_each_other(api: AirflowApi, dag: str, load: Load, f
 
     def follows() -> str:
         run = flow_status(flow).following
-        return "" if run is None else run.run_id
+        return "" if run is None else str(run["run_id"])
 
     runs = [api.trigger(dag)]
     until(lambda: follows() == runs[-1])

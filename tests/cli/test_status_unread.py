@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from ferry.cli.main import app
 from ferry.config import Flow
 from ferry.errors import ClusterUnreachable
-from ferry.monitoring.status import FlowStatus
+from ferry.monitoring.health import FlowHealth
 
 pytestmark = pytest.mark.unit
 
@@ -27,10 +27,10 @@ A->C.enabled = true
 
 @pytest.mark.parametrize("away", [{"B"}, {"B", "C"}])
 def test_a_flow_that_cannot_be_read_is_named(away: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def flow_status(flow: Flow) -> FlowStatus:
+    def flow_status(flow: Flow) -> FlowHealth:
         if flow.target.alias in away:
             raise ClusterUnreachable(f"cluster {flow.target.alias} does not answer")
-        return FlowStatus(flow.name, ())
+        return FlowHealth(flow.name, ())
 
     monkeypatch.setattr("ferry.monitoring.status.flow_status", flow_status)
     path = tmp_path / "mm2.properties"

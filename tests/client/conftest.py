@@ -84,6 +84,7 @@ def ask_java() -> Iterator[Ask]:
 def chain(source_cluster: SandboxCluster, target_cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chain]:
     """Records and heartbeats copied along three clusters; checkpoints of two groups at the second, with some rubbish among them."""
     directory = tmp_path_factory.mktemp("chain")
+    _forget_heartbeats(source_cluster, target_cluster)
     with SandboxCluster.start(directory / "third", "third") as third:
         suffix = secrets.token_hex(3)
         aliases = f"a{suffix}", f"b{suffix}", f"c{suffix}"
@@ -92,11 +93,14 @@ def chain(source_cluster: SandboxCluster, target_cluster: SandboxCluster, tmp_pa
         found.path.write_text(_config(found), encoding="latin-1")
         _fill(found)
         yield found
-        # Every flow of other tests would copy these.
-        for cluster in (source_cluster, target_cluster):
-            admin = AdminClient(cluster.client_settings())
-            names = [name for name in admin.list_topics(timeout=10).topics if name.endswith("heartbeats")]
-            delete_topics(cluster.client_settings(), *names)
+        _forget_heartbeats(source_cluster, target_cluster)
+
+
+def _forget_heartbeats(*clusters: SandboxCluster) -> None:
+    """Every flow of other tests would copy those of the chain, and the chain theirs."""
+    for cluster in clusters:
+        names = AdminClient(cluster.client_settings()).list_topics(timeout=10).topics
+        delete_topics(cluster.client_settings(), *(name for name in names if name.endswith("heartbeats")))
 
 
 def _config(chain: Chain) -> str:

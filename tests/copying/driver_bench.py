@@ -14,8 +14,8 @@ from uuid import UUID
 from ferry.clusters.groups.coordination import ProducerIdentity
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import load_config
-from ferry.copying import driver, fenced_plans
-from ferry.copying.driver import CopyDriver
+from ferry.copying import driver, fenced_plans, following_driver
+from ferry.copying.following_driver import FollowingDriver
 from ferry.copying.lane_attempts import LanesOut
 from ferry.copying.lane_messages import Failure, LaneResult, LaneTask, PartitionOutcome
 from ferry.copying.partition_plan import PartitionFacts
@@ -106,10 +106,12 @@ class Bench:
         self.held = {lane: ProducerIdentity(lane, 0) for lane in range(8)}
         self.interrupted: list[int] = []
         self.runner: Any = SimpleNamespace(width=width, has_room=lambda _: self.room, interrupt=self.interrupted.append)
-        request = RunRequest("A->B", "run", topics=("t",), follow_until=datetime.fromtimestamp(1_000, UTC) + timedelta(days=1))
-        self.driver = CopyDriver(self.flow, request, self.runner, self.said.append)
+        until = datetime.fromtimestamp(1_000, UTC) + timedelta(days=1)
+        request = RunRequest("A->B", "run", topics=("t",), follow_until=until)
+        self.driver = FollowingDriver(self.flow, request, self.runner, self.said.append, until=until.timestamp(), meanwhile=lambda _: None)
         self.driver._looked = self.driver._refreshed = self.clock.now
-        patch(driver, "time", self.clock)
+        for module in (driver, following_driver):
+            patch(module, "time", self.clock)
         patch(fenced_plans, "take_snapshot", self._snapshot)
         patch(fenced_plans, "ClusterAdmin", nullcontext)
 
@@ -152,7 +154,7 @@ class Bench:
     def look(self) -> list[LaneTask]:
         """What the driver hands out now, beside lanes at work."""
         lease: Any = self.lease
-        return self.driver._taken_back(lease, self.held, {}, self.out)
+        return self.driver._taken_back(lease, self.held, self.out)
 
     def refresh(self) -> list[LaneTask]:
         """The same when it is time to look for new topics."""

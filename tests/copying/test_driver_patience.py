@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
-from ferry.clusters.groups.coordination import COORDINATION_SECONDS
+from ferry.clusters.groups.coordination import COORDINATION_SECONDS, ProducerIdentity
 from ferry.config import Flow
 from ferry.copying import driver
 from ferry.copying.driver import FIRST_PAUSE_SECONDS, CopyDriver
+from ferry.copying.lane_attempts import LanesOut
+from ferry.copying.lane_messages import LaneTask
 from ferry.copying.lane_runner import InlineLaneRunner
+from ferry.copying.partition_plan import PartitionPlan
 from ferry.copying.request import RunRequest
 from ferry.errors import ClusterUnreachable, NotAuthorized
 
@@ -24,10 +27,15 @@ class Cluster:
     def __init__(self, problems: list[Exception]) -> None:
         self.problems, self.now, self.pauses, self.said = problems, 1.0, list[float](), list[str]()
 
-    def plan(self, *_: object, **_how: object) -> str:
+    def retake(self, _: object) -> dict[int, ProducerIdentity]:
+        """The pause before lost lanes are taken back is another one."""
+        self.now, self.pauses = 1.0, []
+        return {}
+
+    def plan(self, *_: object, **_how: object) -> tuple[None, list[PartitionPlan]]:
         if self.problems:
             raise self.problems.pop(0)
-        return "answer"
+        return None, []
 
     def sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)
@@ -44,8 +52,10 @@ def asked(flow_factory: Callable[..., Flow], monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(driver, "time", cluster)
         copy = CopyDriver(flow, RunRequest(flow.name, "run"), InlineLaneRunner(), cluster.said.append)
         monkeypatch.setattr(copy._plans, "plan", cluster.plan)
-        lease: Any = None
-        return copy._planned_again(lease, {})
+        monkeypatch.setattr(copy, "_give_again", lambda *_: "answer")
+        lease: Any = cluster
+        lost = LanesOut({0: LaneTask(0, "id", ProducerIdentity(0, 0), ())}, {0: "its worker died"})
+        return copy._taken_back(lease, {}, lost)
 
     return ask
 

@@ -214,7 +214,7 @@ def test_a_run_that_follows_takes_over_from_one_that_follows_and_a_killed_one_le
         told = flow_status(flow)
         assert told.following is None
         assert told.gone == follows, "it left no result, but it proves no more that it holds the flow"
-        assert [run["state"] for run in read_runs(flow)["runs"] if run["run_id"] == follows.run_id] == ["failed"]
+        assert [run["state"] for run in read_runs(flow)["runs"] if run["run_id"] == follows["run_id"]] == ["failed"]
     last_run(config, flow.name)
     found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote})
     assert (found.equal, found.records) == (True, 160), found.differences[:3]

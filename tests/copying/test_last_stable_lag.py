@@ -23,11 +23,12 @@ from typer.testing import CliRunner
 
 from ferry.cli.main import app
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
-from ferry.clusters.logs.open_transactions import OpenTransaction, open_transactions
+from ferry.clusters.logs.held_back import LastStableLag, OpenTransaction
+from ferry.clusters.logs.open_transactions import open_transactions
 from ferry.clusters.net.partitions import TopicPartition as Key
 from ferry.config import Flow, load_config
 from ferry.copying import last_stable_lag as last_stable_lag_module
-from ferry.copying.last_stable_lag import LastStableLag, _at_work, aged, aged_by_records, overdue, still_open
+from ferry.copying.last_stable_lag import _at_work, aged, aged_by_records, overdue, still_open
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import PartitionFailure
 from ferry.sandbox.jars import java

@@ -16,7 +16,7 @@ from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, ExitCode
 from ferry.monitoring.status import flow_status
-from ferry.monitoring.verdict import Health
+from ferry.monitoring.verdict import Health, verdict_of
 from ferry.page.flow_reading import read_overview
 from ferry.page.overview import overview_from
 from ferry.pipeline.run_plan import plan_run
@@ -70,7 +70,7 @@ def test_a_topic_that_topics_names_is_copied_or_named(
     (rest,) = (line for line in lines if line.startswith("left out: "))
     assert "(not in the property topics)" in rest
     assert own not in rest
-    assert flow_status(flow).verdict(time.time()).health is Health.FAILING
+    assert verdict_of(flow_status(flow), time.time()).health is Health.FAILING
     with pytest.raises(ArgumentError, match=rf"{own}: cycle: its name says .*; {plain}s: not at the source.*did you mean {plain}\?$"):
         plan_run(flow, RunRequest(flow.name, "look", topics=(own, f"{plain}s")))
     lines = told_everywhere(flow_factory(f"A->B.topics = {plain}, __consumer_offset"), run_flow)  # no topic of Kafka's is suggested
@@ -102,4 +102,4 @@ def test_a_copied_topic_that_the_source_has_no_more_is_told(
     delete_topics(source.cluster.client_settings(), f"{prefix}-a")
     (line,) = (line for line in told_everywhere(flow, run_flow) if f"{prefix}-a" in line)
     assert f"{prefix}-a (copied before, and {flow.source.alias} has no such topic any more)" in line
-    assert flow_status(flow).verdict(time.time()).health is Health.HEALTHY
+    assert verdict_of(flow_status(flow), time.time()).health is Health.HEALTHY

@@ -22,6 +22,7 @@ from ferry.ledger.run_report import EXPIRED, LossReport, RunReport
 from ferry.migration.positions import read_seed_file
 from ferry.migration.seeding import seed
 from ferry.monitoring.status import flow_status
+from ferry.monitoring.verdict import verdict_of
 from ferry.policy.naming import ledger_topic, state_topic
 
 pytestmark = pytest.mark.brokers
@@ -219,7 +220,7 @@ def test_expired_records_are_a_named_loss_once(flow: Flow, topic: str, source: S
     source.produce(topic, 100)
     source.drop_records(topic, 0, 80)
     said = flow_status(flow)
-    assert (said.expired, said.verdict(0).exit_code) == ((LossReport(topic, 0, 50, 80, EXPIRED.format(80)),), ExitCode.DATA_LOST)
+    assert (said.expired, verdict_of(said, 0).exit_code) == ((LossReport(topic, 0, 50, 80, EXPIRED.format(80)),), ExitCode.DATA_LOST)
     report = run_flow(flow)
     assert (report.exit_code, report.losses) == (ExitCode.DATA_LOST, said.expired)
     assert flow_status(flow).expired == ()

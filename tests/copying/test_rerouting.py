@@ -20,7 +20,7 @@ from ferry.clusters.admin.describe import TopicDescription
 from ferry.config import Flow, load_config
 from ferry.copying import driver, lane
 from ferry.copying.request import RunRequest
-from ferry.copying.reroute_topics import rerouted_topics
+from ferry.copying.rerouting import rerouted_topics
 from ferry.errors import ConfigError, ExitCode
 from ferry.ledger.counters import ZERO
 from ferry.ledger.reading import read_receipts

@@ -10,9 +10,9 @@ import pytest
 
 from ferry.clusters.admin.api_versions import Capabilities
 from ferry.clusters.admin.likeness import Likeness
+from ferry.clusters.logs.held_back import LastStableLag
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow, load_config
-from ferry.copying.last_stable_lag import LastStableLag
 from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts
 from ferry.doctor.diagnosis import config_findings
 from ferry.doctor.finding import Finding, Verdict, exit_code
@@ -21,9 +21,10 @@ from ferry.doctor.flow_facts import FlowFacts
 from ferry.doctor.machine import MachineFacts
 from ferry.errors import ExitCode, PartitionsFailed
 from ferry.ledger.run_report import LossReport, PartitionFailure, Skipped
+from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.runs import empty_run
-from ferry.monitoring.status import FlowStatus
+from ferry.monitoring.verdict import verdict_of
 from ferry.pipeline.few_replicas import FewReplicas
 from ferry.pipeline.wrong_topics import WrongTopic
 from ferry.syncs.config_differences import ConfigDifference
@@ -42,7 +43,7 @@ CONFIGS = {
 OPEN = RightsFacts(False, None, None)
 A = ClusterFacts("A", "a:9092", "ANONYMOUS", None, "id-a", 3, 3, Capabilities({}), CONFIGS)
 B = replace(A, alias="B", bootstrap="b:9092", cluster_id="id-b")
-FACTS = FlowFacts(A, B, OPEN, OPEN, FlowStatus("A->B", ()), None, 2)
+FACTS = FlowFacts(A, B, OPEN, OPEN, FlowHealth("A->B", ()), None, 2)
 DAY = 86_400.0
 SHORT = ConfigDifference("orders", "A.orders", "retention.ms", "2", "1", "keeps records only for 1 s", "set it")
 STAMPED = replace(SHORT, name="message.timestamp.type", there="LogAppendTime", remedy="set CreateTime", refused=True)
@@ -59,8 +60,8 @@ def flow_of(tmp_path: Path) -> FlowOf:
     return load
 
 
-def status(headroom: float | None) -> FlowStatus:
-    return FlowStatus("A->B", (PartitionStatus("orders", 1, "A.orders", 5, 9, 4, 400, 20.0, headroom, None, 0),))
+def status(headroom: float | None) -> FlowHealth:
+    return FlowHealth("A->B", (PartitionStatus("orders", 1, "A.orders", 5, 9, 4, 400, 20.0, headroom, None, 0),))
 
 
 def bad(flow: Flow, facts: FlowFacts, pause: float | None = None) -> list[Finding]:
@@ -79,7 +80,7 @@ def test_doctor_and_status_say_alike_what_stands_in_the_way_of_the_next_run(flow
     held = LastStableLag("orders", 0, "B", "b:9092", TopicPartition("A.orders", 0), 5, 8, 1_200_000, overdue=True)
     ill = replace(status(30 * DAY), losses=(lost,), stopped=(stopped,), last_stable_lags=(held, replace(held, overdue=False)))
     found = bad(flow_of(), replace(FACTS, status=ill), pause=3_600.0)
-    assert [(entry.found, entry.fix) for entry in found] == [(reason.text, reason.next_step) for reason in ill.verdict(0.0).reasons]
+    assert [(entry.found, entry.fix) for entry in found] == [(reason.text, reason.next_step) for reason in verdict_of(ill, 0.0).reasons]
     assert {(entry.check, entry.verdict) for entry in found} == {("losses", Verdict.FAILURE), ("partitions", Verdict.FAILURE)}
 
 

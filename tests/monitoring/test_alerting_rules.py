@@ -20,15 +20,15 @@ from tests.waiting import NEVER_SECONDS, until
 from tools.docs.metrics_page import METRICS
 
 from ferry.alerting.alert import Severity
+from ferry.clusters.logs.held_back import LastStableLag
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.copying.last_stable_lag import LastStableLag
 from ferry.ledger.run_report import LossReport, PartitionFailure, RunReport
 from ferry.ledger.sync_outcome import Measurement
+from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.measurements import run_measurements, status_measurements, verify_measurements
 from ferry.monitoring.sending import METRIC_PREFIX, send
-from ferry.monitoring.status import FlowStatus
 from ferry.syncs.group_offsets import groups_outcome
 from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups
 from ferry.verify.verify_report import VerifyReport
@@ -105,20 +105,20 @@ def healthy(source: str, target: str) -> list[Measurement]:
     """What a flow sends that has copied everything."""
     copied = PartitionStatus("t", 0, f"{source}.t", 9, 9, 0, 0, 0.0, None, None, 0, retention_seconds=604_800.0)
     report = RunReport(f"{source}->{target}", "r", "", datetime.now(UTC).isoformat(), "latest")
-    return measured(source, target, report, FlowStatus(report.flow, (copied,)), TranslatedGroups((), (), ()), {})
+    return measured(source, target, report, FlowHealth(report.flow, (copied,)), TranslatedGroups((), (), ()), {})
 
 
 def in_trouble(source: str, target: str, report: RunReport) -> list[Measurement]:
     """All but the run is in trouble: six of seven days are over for the record at 5, and a transaction has been open for an hour."""
     behind = PartitionStatus("t", 0, f"{source}.t", 5, 9, 4, 400, 518_401.0, 86_399.0, None, 0, retention_seconds=604_800.0)
     held = LastStableLag("t", 0, source, "a:9092", TopicPartition("t", 0), 7, 9, age_ms=3_600_000, overdue=True)
-    status = FlowStatus(report.flow, (behind,), (held,), broken=(BrokenLimit("ferry.alert.lag.seconds", "t", 518_401.0, 3_600.0),))
+    status = FlowHealth(report.flow, (behind,), (held,), broken=(BrokenLimit("ferry.alert.lag.seconds", "t", 518_401.0, 3_600.0),))
     groups = TranslatedGroups(("g",), (), (GroupLeftOut("g", "no answer", "GroupFailed"),))
     return measured(source, target, report, status, groups, {"missing": 2})
 
 
 def measured(
-    source: str, target: str, report: RunReport, status: FlowStatus, groups: TranslatedGroups, differences: dict[str, int]
+    source: str, target: str, report: RunReport, status: FlowHealth, groups: TranslatedGroups, differences: dict[str, int]
 ) -> list[Measurement]:
     class Clusters:
         """As much of a flow as the report of a group sync needs."""

@@ -15,7 +15,7 @@ from tools.kafka.groups import commit_offsets
 from ferry.config import load_config
 from ferry.errors import ExitCode
 from ferry.monitoring.status import flow_status
-from ferry.monitoring.verdict import Health
+from ferry.monitoring.verdict import Health, verdict_of
 
 pytestmark = pytest.mark.brokers
 
@@ -38,7 +38,7 @@ def test_a_group_is_held_up_while_it_has_a_member_on_the_target(
     def run() -> tuple[Health, list[str]]:
         done = ferry("run", str(config), "--flow", flow.name, "--master", "inline")
         assert done.returncode == ExitCode.DONE, done.stderr
-        verdict = flow_status(flow).verdict(0.0)
+        verdict = verdict_of(flow_status(flow), 0.0)
         return verdict.health, [reason.text for reason in verdict.reasons]
 
     produce(source_cluster, topic, [(0, None, b"x") for _ in range(20)])

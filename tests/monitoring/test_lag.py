@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ferry.cli.status_text import status_document
 from ferry.ledger.run_summary import RunLag
+from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import PartitionStatus
-from ferry.monitoring.status import FlowStatus
 
 pytestmark = pytest.mark.unit
 
@@ -26,8 +27,8 @@ def behind(topic: str, records: int, seconds: float, headroom: float | None = No
     ],
 )
 def test_sums_without_heartbeats(partitions: tuple[PartitionStatus, ...], lag: RunLag) -> None:
-    status = FlowStatus("A->B", partitions)
+    status = FlowHealth("A->B", partitions)
     assert status.lag.of_run == lag
-    totals = status.document()["totals"]
+    totals = status_document(status, 0.0)["totals"]
     assert (totals["lag_records"], totals["lag_seconds"]) == (lag.records, lag.seconds)
     assert totals["lag_bytes"] == (-1 if lag.records else 0)

@@ -9,9 +9,9 @@ import pytest
 from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.run_report import PartitionReport, RunReport
 from ferry.ledger.sync_outcome import Measurement
+from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.measurements import run_measurements, status_measurements
-from ferry.monitoring.status import FlowStatus
 
 pytestmark = pytest.mark.unit
 
@@ -60,7 +60,7 @@ def test_headroom_is_the_whole_retention_again_once_nothing_is_uncopied() -> Non
     endless, unread = replace(copied, retention_seconds=None), replace(behind, lag_seconds=-1.0, headroom_seconds=None)
 
     def told(partition: PartitionStatus) -> list[float]:
-        found = status_measurements(FlowStatus("A->B", (partition,)), "A", "B")
+        found = status_measurements(FlowHealth("A->B", (partition,)), "A", "B")
         return [one.value for one in found if one.name == "headroom-seconds"]
 
     assert [told(partition) for partition in (behind, copied, endless, unread)] == [[10.0], [100.0], [], []]

@@ -13,9 +13,9 @@ from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.run_summary import RunLag, RunSummary, encode_run_part
 from ferry.ledger.runs_topic import RECORD_VERSION, RunOpened, RunResult, RunSync
+from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.runs import DagRunFacts, copy_speed, empty_run, held_groups, history_of, joined_runs, last_ended
 from ferry.monitoring.runs_reading import VERIFIES_KEPT, recent_runs
-from ferry.monitoring.signs import Signs
 from ferry.page.documents import FlowView, PageFlow, overview
 from ferry.page.overview import Overview
 from ferry.page.snapshots import Snapshot
@@ -209,7 +209,10 @@ def test_the_note_of_a_run_says_why_its_task_failed(tasks: tuple[str, ...], prob
 def test_a_run_that_a_person_stopped_says_so(known: str | None, tasks: tuple[str, ...]) -> None:
     """While two syncs ran, while it copied, while it was queued."""
     red = replace(facts("r", "failed"), failed_tasks=tasks, reason=("somebody stopped it on the Ferry page", ""))
-    seen, runs = Snapshot(Overview((), Signs("A->B")), NOW), [{**empty_run("r"), "started": BEGIN, "state": known}] if known else []
+    seen, runs = (
+        Snapshot(Overview(FlowHealth("A->B", read=False)), NOW),
+        [{**empty_run("r"), "started": BEGIN, "state": known}] if known else [],
+    )
     flow = PageFlow("A->B", "A", "B", "ferry.A.B", "ferry.A.B.verify", None, None, copies=True, config="mm2.properties")
     (found,) = overview([FlowView(flow, seen, Snapshot({"runs": runs}, NOW), (red,))], NOW)["flows"]
     assert (found["last_run"]["state"], found["last_run"]["failed_total"], found["step"]) == ("failed", 1, "run")
@@ -219,7 +222,7 @@ def test_a_run_that_a_person_stopped_says_so(known: str | None, tasks: tuple[str
 def test_a_dry_run_is_no_copy_that_went_well() -> None:
     failed = {**empty_run("r"), "started": BEGIN, "state": "failed"}
     dry = replace(facts("look", "success", "2026-11-21T10:09:00.000+00:00"), dry=True)
-    seen, runs = Snapshot(Overview((), Signs("A->B")), NOW), Snapshot({"runs": [failed]}, NOW)
+    seen, runs = Snapshot(Overview(FlowHealth("A->B", read=False)), NOW), Snapshot({"runs": [failed]}, NOW)
     flow = PageFlow("A->B", "A", "B", "ferry.A.B", "ferry.A.B.verify", None, None, copies=True, config="mm2.properties")
     (found,) = overview([FlowView(flow, seen, runs, (dry,))], NOW)["flows"]
     assert (found["last_run"]["state"], found["health"]) == ("dry run", "failing")
@@ -229,7 +232,7 @@ def test_groups_that_are_held_up_are_told_on_the_page() -> None:
     named = [{"what": "group billing", "reason": "it has 1 member on B (app): only groups without members are written"}]
     runs = Snapshot({"runs": [], "verifies": [], "held": {"total": 1, "named": named}}, NOW)
     flow = PageFlow("A->B", "A", "B", "ferry.A.B", "ferry.A.B.verify", None, None, copies=True, config="mm2.properties")
-    (found,) = overview([FlowView(flow, Snapshot(Overview((), Signs("A->B")), NOW), runs)], NOW)["flows"]
+    (found,) = overview([FlowView(flow, Snapshot(Overview(FlowHealth("A->B", read=False)), NOW), runs)], NOW)["flows"]
     assert found["health"] == "lagging"
     assert found["reasons"][0].startswith("1 group not synced: group billing: it has 1 member on B (app)")
     assert "groups.exclude" in found["next_step"]

@@ -21,7 +21,7 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.monitoring import status
-from ferry.monitoring.verdict import Health
+from ferry.monitoring.verdict import Health, verdict_of
 from ferry.pipeline.run_plan import plan_run
 from ferry.recovery.not_copied import not_copied, source_ends
 from ferry.syncs.config_differences import NO_LIMIT
@@ -67,13 +67,13 @@ def test_a_flow_that_never_ran(
     """A run that finds nothing to copy is a run too."""
     topic = topic_factory(source_cluster)
     flow = flow_factory(f"A->B.topics = {topic}")
-    found = status.flow_status(flow).verdict(time.time())
+    found = verdict_of(status.flow_status(flow), time.time())
     step = f"start a run now, in Airflow or with {flow_command('run', flow.name, flow.source.path)}"
     assert (found.health, found.next_step, found.exit_code) == (Health.NEVER_RAN, step, ExitCode.PARTLY_FAILED)
     run_flow(flow)
-    assert status.flow_status(flow).verdict(time.time()).health is Health.HEALTHY
+    assert verdict_of(status.flow_status(flow), time.time()).health is Health.HEALTHY
     produce(source_cluster, topic, [(0, b"key", b"value")])
-    assert status.flow_status(flow).verdict(time.time()).health is Health.HEALTHY
+    assert verdict_of(status.flow_status(flow), time.time()).health is Health.HEALTHY
 
 
 def test_an_application_may_call_its_topic_heartbeats(

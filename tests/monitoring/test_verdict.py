@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 import ferry.page
+from ferry.cli.status_text import status_document
+from ferry.clusters.logs.held_back import LastStableLag
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config.settings import LAG_RECORDS
-from ferry.copying.last_stable_lag import LastStableLag
 from ferry.errors import ExitCode, all_errors, is_error
 from ferry.ledger.run_report import LossReport, PartitionFailure
 from ferry.ledger.run_summary import RunState
+from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.missing import COMPACTED, LAST_MOMENT, Missing
 from ferry.monitoring.runs import empty_run
-from ferry.monitoring.signs import Signs
-from ferry.monitoring.status import FlowStatus
 from ferry.monitoring.verdict import Health, Step, not_counted, verdict_of
 from ferry.page.problem import Problem
 
@@ -40,11 +40,11 @@ GAP = Missing("orders", 0, 1, 1_000, first_time=1_000)
 NOW = 1_800_000_000.0
 UNREACHABLE = Problem("ClusterUnreachable", "cluster B (b:9092) does not answer", "check it")
 REFUSED = Problem("UnreadableRecord", "damaged", "look")
-HEALTHY = FlowStatus("A->B", (IDLE,), interval_seconds=600.0).signs
+HEALTHY = FlowHealth("A->B", (IDLE,), interval_seconds=600.0)
 
 
-def seen(*partitions: PartitionStatus, losses: tuple[LossReport, ...] = (), **more: Any) -> Signs:
-    return FlowStatus("A->B", partitions or (IDLE,), losses=losses, **more).signs
+def seen(*partitions: PartitionStatus, losses: tuple[LossReport, ...] = (), **more: Any) -> FlowHealth:
+    return FlowHealth("A->B", partitions or (IDLE,), losses=losses, **more)
 
 
 def lagging(records: int = 10, seconds: float = 30.0, headroom: float | None = None) -> PartitionStatus:
@@ -70,7 +70,7 @@ TOLD_BUSY = "1 group not synced: group billing: it has 2 members on B (app): onl
 
 
 @pytest.mark.parametrize(
-    ("signs", "health", "reason"),
+    ("known", "health", "reason"),
     [
         (HEALTHY, Health.HEALTHY, None),
         (seen(held_groups={"total": 1, "named": [BUSY]}), Health.LAGGING, TOLD_BUSY),
@@ -79,19 +79,19 @@ TOLD_BUSY = "1 group not synced: group billing: it has 2 members on B (app): onl
             Health.LAGGING,
             "9 groups not synced: " + f"{TOLD_BUSY[20:]}; " * 3 + "and 6 more",
         ),
-        (Signs("A->B"), Health.UNKNOWN, "nothing was read yet"),
+        (FlowHealth("A->B", read=False), Health.UNKNOWN, "nothing was read yet"),
         (replace(HEALTHY, problem=UNREACHABLE), Health.UNREACHABLE, "cluster B (b:9092) does not answer"),
-        (Signs("A->B", problem=UNREACHABLE), Health.UNREACHABLE, "cluster B (b:9092) does not answer"),
-        (Signs("A->B", problem=Problem("ReadTimedOut", "slow", "wait")), Health.UNREACHABLE, "slow"),
-        (Signs("A->B", problem=Problem("AuthenticationFailed", "no", "log in")), Health.UNREACHABLE, "no"),
-        (Signs("A->B", problem=REFUSED), Health.FAILING, "damaged"),
+        (FlowHealth("A->B", read=False, problem=UNREACHABLE), Health.UNREACHABLE, "cluster B (b:9092) does not answer"),
+        (FlowHealth("A->B", read=False, problem=Problem("ReadTimedOut", "slow", "wait")), Health.UNREACHABLE, "slow"),
+        (FlowHealth("A->B", read=False, problem=Problem("AuthenticationFailed", "no", "log in")), Health.UNREACHABLE, "no"),
+        (FlowHealth("A->B", read=False, problem=REFUSED), Health.FAILING, "damaged"),
         (
             seen(losses=(LOSS,)),
             Health.LOSS,
             "the source deleted 4 records that Ferry had not copied: orders-0 offsets 5 to 8",
         ),
         (
-            replace(seen(losses=(LOSS,) * 4), losses_total=9, lost_records=36),
+            replace(seen(losses=(LOSS,) * 4), losses_cut=5, lost_records_cut=20),
             Health.LOSS,
             "the source deleted 36 records that Ferry had not copied: " + "orders-0 offsets 5 to 8; " * 3 + "and 6 more",
         ),
@@ -221,14 +221,14 @@ TOLD_BUSY = "1 group not synced: group billing: it has 2 members on B (app): onl
         (seen(lagging(headroom=-3.0)), Health.LAGGING, "the source may drop the oldest uncopied records at any moment"),
     ],
 )
-def test_the_word_and_the_reason(signs: Signs, health: Health, reason: str | None) -> None:
-    verdict = verdict_of(signs, NOW)
+def test_the_word_and_the_reason(known: FlowHealth, health: Health, reason: str | None) -> None:
+    verdict = verdict_of(known, NOW)
     assert (verdict.health, [found.text for found in verdict.reasons]) == (health, [] if reason is None else [reason])
     assert all(found.next_step for found in verdict.reasons if health is not Health.UNKNOWN)
 
 
 @pytest.mark.parametrize(
-    ("signs", "step"),
+    ("known", "step"),
     [
         (HEALTHY, None),
         (replace(HEALTHY, problem=UNREACHABLE), None),
@@ -244,8 +244,8 @@ def test_the_word_and_the_reason(signs: Signs, health: Health, reason: str | Non
         (seen(stopped=(STOP,)), None),
     ],
 )
-def test_a_next_step_says_of_what_kind_it_is(signs: Signs, step: Step | None) -> None:
-    assert verdict_of(signs, NOW).step is step
+def test_a_next_step_says_of_what_kind_it_is(known: FlowHealth, step: Step | None) -> None:
+    assert verdict_of(known, NOW).step is step
 
 
 def test_the_page_has_a_way_for_every_kind_of_step() -> None:
@@ -255,14 +255,14 @@ def test_the_page_has_a_way_for_every_kind_of_step() -> None:
 
 
 def test_the_worst_names_the_flow_and_every_reason_is_told() -> None:
-    signs = seen(lagging(seconds=9e9), losses=(LOSS,), stopped=(STOP,), missing=(GAP,), last_run=run("failed"), interval_seconds=60.0)
-    signs = replace(signs, problem=UNREACHABLE)
-    verdict = verdict_of(signs, NOW)
+    known = seen(lagging(seconds=9e9), losses=(LOSS,), stopped=(STOP,), missing=(GAP,), last_run=run("failed"), interval_seconds=60.0)
+    known = replace(known, problem=UNREACHABLE)
+    verdict = verdict_of(known, NOW)
     assert verdict.health is Health.UNREACHABLE
     assert [reason.text.split(" ")[0] for reason in verdict.reasons] == ["cluster", "the", "1", "the", "999", "behind"]
     assert verdict.behind == "", "what was read before the outage may be wrong now"
-    assert verdict_of(replace(signs, problem=None), NOW).health is Health.LOSS
-    assert verdict_of(replace(signs, problem=None, losses_total=0), NOW).health is Health.FAILING
+    assert verdict_of(replace(known, problem=None), NOW).health is Health.LOSS
+    assert verdict_of(replace(known, problem=None, losses=()), NOW).health is Health.FAILING
 
 
 def test_missing_records_name_the_backfill_that_copies_them() -> None:
@@ -286,7 +286,7 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("signs", "line"),
+    ("known", "line"),
     [
         (HEALTHY, "A->B is healthy, up to date"),
         (replace(HEALTHY, last_run=ENDED), "A->B is healthy, up to date; last run 2 min ago copied 4,999 records"),
@@ -351,8 +351,8 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         ),
     ],
 )
-def test_a_line_says_all_of_it(signs: Signs, line: str) -> None:
-    assert str(verdict_of(signs, NOW)) == line
+def test_a_line_says_all_of_it(known: FlowHealth, line: str) -> None:
+    assert str(verdict_of(known, NOW)) == line
 
 
 def test_what_the_lag_leaves_out_is_told_beside_it() -> None:
@@ -375,30 +375,30 @@ def test_partitions_that_stopped_for_one_reason_each_say_what_is_their_own() -> 
 
 
 def test_a_next_step_names_commands_to_paste() -> None:
-    signs = replace(seen(losses=(LOSS,)), config="/etc/ferry/mm2.properties")
-    assert verdict_of(signs, NOW).next_step.endswith(
+    known = replace(seen(losses=(LOSS,)), config="/etc/ferry/mm2.properties")
+    assert verdict_of(known, NOW).next_step.endswith(
         "so that it does not happen again; then end this warning: ferry ack-loss /etc/ferry/mm2.properties --flow 'A->B'"
     )
 
 
 @pytest.mark.parametrize(
-    ("signs", "line"),
+    ("known", "line"),
     [
         (HEALTHY, "A->B: nothing is left to copy; ferry status also looks for records that a seed left out"),
         (seen(lagging()), "A->B is 10 records behind, the oldest 30 s old"),
         (seen(losses=(LOSS,)), "A->B has lost records: "),
     ],
 )
-def test_a_run_says_how_far_the_flow_is_and_never_that_it_is_healthy(signs: Signs, line: str) -> None:
-    assert verdict_of(signs, NOW).after_run.startswith(line)
+def test_a_run_says_how_far_the_flow_is_and_never_that_it_is_healthy(known: FlowHealth, line: str) -> None:
+    assert verdict_of(known, NOW).after_run.startswith(line)
 
 
 def test_heartbeats_are_no_lag_and_a_status_says_its_health() -> None:
-    status = FlowStatus("A->B", (IDLE, replace(IDLE, topic="heartbeats", lag_records=1, lag_seconds=1e9, heartbeats=True)))
-    assert str(status.verdict(NOW)) == "A->B is healthy, up to date"
+    status = FlowHealth("A->B", (IDLE, replace(IDLE, topic="heartbeats", lag_records=1, lag_seconds=1e9, heartbeats=True)))
+    assert str(verdict_of(status, NOW)) == "A->B is healthy, up to date"
     status = replace(status, missing=(GAP,), last_run=ENDED)
-    assert status.verdict(NOW) == verdict_of(seen(missing=(GAP,), last_run=ENDED), NOW)
-    assert status.document()["health"] == "missing"
+    assert verdict_of(status, NOW) == verdict_of(seen(missing=(GAP,), last_run=ENDED), NOW)
+    assert status_document(status, NOW)["health"] == "missing"
 
 
 def test_the_page_has_a_sign_for_every_state_of_a_run() -> None:
@@ -414,10 +414,10 @@ def test_a_new_flow_whose_dag_is_paused_is_not_healthy() -> None:
     assert str(found) == "A->B is paused: its DAG is paused, so no run starts; 33,780 records behind, the oldest 94 min old"
     assert found.next_step == "unpause the DAG in Airflow: runs then start by its schedule"
     assert found.exit_code == ExitCode.PARTLY_FAILED
-    status = FlowStatus("A->B", (IDLE, replace(BEHIND, lag_records=10)), ran=False)
-    assert str(status.verdict(NOW)) == "A->B never ran: nothing was copied yet; 10 records behind, the oldest 30 s old"
-    assert str(replace(status, partitions=()).verdict(NOW)) == "A->B never ran: nothing was copied yet"
-    assert "ran" not in status.document()
+    status = FlowHealth("A->B", (IDLE, replace(BEHIND, lag_records=10)), ran=False)
+    assert str(verdict_of(status, NOW)) == "A->B never ran: nothing was copied yet; 10 records behind, the oldest 30 s old"
+    assert str(verdict_of(replace(status, partitions=()), NOW)) == "A->B never ran: nothing was copied yet"
+    assert "ran" not in status_document(status, NOW)
 
 
 def test_a_first_run_that_has_not_taken_the_flow_for_long_does_not_hide_that_it_never_ran() -> None:

@@ -12,26 +12,29 @@ from tests.waiting import until
 
 from ferry.cli.watch_screen import one_line
 from ferry.config.settings import DEADLINE_SECONDS
-from ferry.ledger.run_report import PartitionFailure
+from ferry.ledger.run_report import LossReport, PartitionFailure
 from ferry.monitoring import watching
+from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
-from ferry.monitoring.status import FlowStatus
 from ferry.monitoring.watching import MOVED_SECONDS, TOPICS_SHOWN, UNKNOWN, UNREACHABLE, FlowFrame, Look, Watcher, frame
 
 pytestmark = pytest.mark.unit
+
+
+LOST = (LossReport("x", 0, 0, 1, "dropped"), LossReport("x", 0, 3, 5, "dropped"))
 
 
 def partition(topic: str, position: int, end: int, *, number: int = 0, age: float = 0.0, headroom: float | None = None) -> PartitionStatus:
     return PartitionStatus(topic, number, f"A.{topic}", position, end, end - position, 0, age, headroom, None, 0)
 
 
-def look(at: float, *partitions: PartitionStatus, losses: int = 0) -> Look:
-    return Look("A->B", at, FlowStatus("A->B", partitions), losses=losses)
+def look(at: float, *partitions: PartitionStatus, losses: tuple[LossReport, ...] = ()) -> Look:
+    return Look(at, FlowHealth("A->B", partitions, losses=losses))
 
 
 def dead(at: float, problem: str = "gone") -> Look:
-    return Look("A->B", at, None, problem)
+    return Look(at, FlowHealth("A->B"), problem)
 
 
 def test_the_first_look_has_no_rates() -> None:
@@ -57,8 +60,8 @@ def test_heartbeats_do_not_count() -> None:
 
 def test_every_reason_of_the_verdict_is_told_and_none_twice() -> None:
     stopped = tuple(PartitionFailure("x", number, "SourceTruncated", "cut") for number in range(5))
-    status = FlowStatus("A->B", (partition("x", 5, 5),), stopped=stopped, broken=(BrokenLimit(DEADLINE_SECONDS, "", 90.0, 60.0),))
-    shown = frame(Look("A->B", 1.0, status))
+    status = FlowHealth("A->B", (partition("x", 5, 5),), stopped=stopped, broken=(BrokenLimit(DEADLINE_SECONDS, "", 90.0, 60.0),))
+    shown = frame(Look(1.0, status))
     assert "5 partitions stopped (SourceTruncated): x-0, x-1, x-2, and 2 more: cut" in shown.verdict
     assert shown.warnings == (str(status.broken[0]),)
 
@@ -87,12 +90,12 @@ def test_since_is_the_time_of_the_first_look_with_that_state() -> None:
 
 
 def test_a_cluster_goes_away_and_comes_back() -> None:
-    one = look(10.0, partition("x", 1, 9), losses=2)
+    one = look(10.0, partition("x", 1, 9), losses=LOST)
     shown = frame(one)
     for at in (20.0, 30.0):
         shown = frame(dead(at), shown, one)
         assert (shown.state, shown.since, shown.problem, shown.lag_records, shown.topics) == (UNREACHABLE, 20.0, "gone", 0, ())
-    back = frame(look(60.0, partition("x", 6, 9), losses=2), shown, one)
+    back = frame(look(60.0, partition("x", 6, 9), losses=LOST), shown, one)
     assert (back.state, back.outage_seconds, back.copied_rate) == ("copying", 40.0, 0.1)
     assert frame(look(65.0, partition("x", 6, 9)), back, one).outage_seconds == 40.0, "one look is too short to be seen"
     assert frame(look(121.0, partition("x", 6, 9)), back, one).outage_seconds is None
@@ -129,12 +132,12 @@ def hung(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Ends the looks at the flow `dead`."""
     ended = threading.Event()
 
-    def status(flow: Any) -> FlowStatus:
+    def status(flow: Any) -> FlowHealth:
         if flow.name == "broken":
             raise RuntimeError("a defect")
         if flow.name == "dead":
             ended.wait(30.0)
-        return FlowStatus(flow.name, ())
+        return FlowHealth(flow.name, ())
 
     monkeypatch.setattr(watching, "flow_status", status)
     monkeypatch.setattr(watching, "status_after_run", status)
@@ -158,8 +161,8 @@ def test_a_flow_does_not_wait_for_another(hung: threading.Event) -> None:
 
 def test_a_missed_run_is_told_between_two_whole_looks_too(monkeypatch: pytest.MonkeyPatch) -> None:
     missed = BrokenLimit(DEADLINE_SECONDS, "", 7_200.0, 60.0)
-    monkeypatch.setattr(watching, "flow_status", lambda flow: FlowStatus(flow.name, (), broken=(missed,)))
-    monkeypatch.setattr(watching, "status_after_run", lambda flow: FlowStatus(flow.name, ()))
+    monkeypatch.setattr(watching, "flow_status", lambda flow: FlowHealth(flow.name, (), broken=(missed,)))
+    monkeypatch.setattr(watching, "status_after_run", lambda flow: FlowHealth(flow.name, ()))
     watcher = watching.FlowWatcher(flows("A->B")[0])
     assert [watcher.look().health for _ in range(2)] == ["lagging", "lagging"]
 

@@ -12,13 +12,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import UUID
 
+from ferry.clusters.logs.held_back import LastStableLag, OpenTransaction
 from ferry.clusters.logs.internal_reader import InternalRecord
-from ferry.clusters.logs.open_transactions import OpenTransaction
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import load_config
 from ferry.config.in_force import InForce
 from ferry.copying.committed import Committed
-from ferry.copying.last_stable_lag import LastStableLag
 from ferry.copying.partition_plan import PartitionFacts
 from ferry.ledger.counters import ONE_TRANSACTION, Counters
 from ferry.ledger.receipts import REFUSED, Receipt, ReceiptKind, encode_receipt
@@ -26,10 +25,10 @@ from ferry.ledger.run_report import LossReport, PartitionFailure, Skipped
 from ferry.ledger.run_summary import RunLag, RunSummary, encode_run_part
 from ferry.ledger.runs_topic import RunOpened, encode_run_record, follows
 from ferry.ledger.sync_outcome import Change, SyncOutcome
+from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.missing import COMPACTED
 from ferry.monitoring.runs_reading import recent_runs
-from ferry.monitoring.status import FlowStatus, held_by
 from ferry.page.coverage_timeline import MissingRange, gaps, timeline
 from ferry.page.flow_reading import drift_of
 from ferry.page.groups_reading import _row
@@ -86,9 +85,8 @@ def overview(topics: Iterable[str] = TOPICS, lag: int = 0, partitions: int = 3, 
 
 
 def overview_of(rows: Iterable[PartitionStatus], **more: Any) -> Overview:
-    """`more`: fields of the status."""
-    status = FlowStatus("A->B", tuple(rows), **more)
-    return Overview(status.partitions, status.signs)
+    """`more`: what else is known of its health."""
+    return Overview(FlowHealth("A->B", tuple(rows), **more))
 
 
 def with_losses(seen: Overview, topic: str = "payments", reason: str = "the source dropped them before they were copied") -> Overview:
@@ -98,8 +96,7 @@ def with_losses(seen: Overview, topic: str = "payments", reason: str = "the sour
         {**asdict(lost), "run_id": "scheduled__1", "acknowledged": False},
         {**asdict(LossReport(topic, 2, 40, 41, f"{REFUSED}: RecordTooLarge", "skipped")), "run_id": "scheduled__2", "acknowledged": True},
     ]
-    signs = replace(seen.signs, losses=(lost,), losses_total=1, lost_records=120)
-    return replace(seen, signs=signs, losses=tuple(found), losses_total=2, losses_by_topic={topic: 1})
+    return replace(seen, health=replace(seen.health, losses=(lost,)), losses=tuple(found), losses_total=2, losses_by_topic={topic: 1})
 
 
 def with_troubles(seen: Overview) -> Overview:
@@ -118,10 +115,9 @@ def with_troubles(seen: Overview) -> Overview:
     )
     stopped = PartitionFailure("orders", 2, "SourceDataLost", "the source dropped offsets 100 to 140, which were not copied")
     rows = tuple(
-        replace(row, open_transaction_at=8_200) if row.topic == "invoices" and row.partition == 1 else row for row in seen.partitions
+        replace(row, open_transaction_at=8_200) if row.topic == "invoices" and row.partition == 1 else row for row in seen.health.partitions
     )
-    signs = replace(seen.signs, stopped=(stopped,), stopped_total=1, held=(held_by(open_since),))
-    return replace(seen, partitions=rows, signs=signs, open_transactions=(open_since.document(),))
+    return replace(seen, health=replace(seen.health, partitions=rows, stopped=(stopped,), last_stable_lags=(open_since,)))
 
 
 def iso(ago_seconds: float) -> str:

@@ -143,8 +143,8 @@ def lagging() -> Stage:
     """Beyond a limit, and behind its schedule. So the last run is red in Airflow, although it copied all."""
     behind = [made_up.run_summary(number) for number in range(3, 72)]
     seen = made_up.overview(lag=5_000)
-    broken = broken_limits(AlertSettings(lag_records=10_000), seen.partitions)
-    seen = replace(seen, signs=replace(seen.signs, broken=broken))
+    broken = broken_limits(AlertSettings(lag_records=10_000), seen.health.partitions)
+    seen = replace(seen, health=replace(seen.health, broken=broken))
     newest, why = behind[0], ("the copy is fine, but a limit is broken: topic users is too far behind", "LimitsBroken")
     red = DagRunFacts(newest.run_id, "failed", newest.started, newest.finished, "/dags/d/runs/r", ("check_limits",), reason=why)
     return Stage(Known((facts(),)), {"A->B": reads(overview=seen, runs=made_up.runs(behind))}, ended=(red,))

@@ -172,7 +172,7 @@ def test_the_overview_names_the_limits_that_the_flow_breaks(
     topic = topic_factory(source_cluster)
     produce(source_cluster, topic, [(0, None, b"x")] * 11)
     flow = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.alert.lag.records = 10", *copy_only)
-    (broken,) = overview_from(json.loads(json.dumps(read_overview(flow)))).signs.broken
+    (broken,) = overview_from(json.loads(json.dumps(read_overview(flow)))).health.broken
     assert (broken.key, broken.topic, broken.value, broken.limit) == ("ferry.alert.lag.records", topic, 11, 10)
 
 

@@ -10,27 +10,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.page.made_up_reads import overview_of
 
+from ferry.clusters.logs.held_back import LastStableLag, OpenTransaction
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.config.settings import LAG_RECORDS
-from ferry.ledger.run_report import LossReport, PartitionFailure
-from ferry.monitoring.lag import Lag, PartitionStatus
+from ferry.ledger.run_report import LossReport, PartitionFailure, Skipped
+from ferry.monitoring.health import FlowHealth
+from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.missing import Missing
-from ferry.monitoring.signs import Held, Signs
+from ferry.monitoring.verdict import verdict_of
+from ferry.page.flow_reading import LOSSES_NAMED, MISSING_NAMED, OPEN_NAMED, STOPPED_NAMED, _cut
 from ferry.page.overview import SORTS, overview_from, page_of_topics
 
 pytestmark = pytest.mark.unit
 
 GAP = Missing("a", 0, 3, 10, 1_000)
-SIGNS = Signs(
+OPEN = OpenTransaction(4711, 3, 5, 1_000, "billing-7", "Ongoing", 1_000, 900_000)
+HEALTH = FlowHealth(
     "A->B",
-    lag=Lag(7, -1, 9.0, None, 1),
+    last_stable_lags=(LastStableLag("a", 0, "B", "b:9092", TopicPartition("A.a", 0), 5, 8, 4_500, OPEN, overdue=True),),
+    lacking=(Skipped("cluster B", "it is old"),),
     losses=(LossReport("a", 0, 5, 9, "dropped"),),
-    losses_total=3,
-    lost_records=12,
+    losses_cut=2,
+    lost_records_cut=8,
     missing=(GAP,),
     stopped=(PartitionFailure("a", -1, "NotAuthorized", "hidden"),),
-    stopped_total=1,
-    held=(Held("a", "A.a-0 on B", 3, "end it", 4.5),),
+    stopped_cut=1,
     broken=(BrokenLimit(LAG_RECORDS, "a", 11, 10),),
     ran=False,
 )
@@ -87,14 +92,26 @@ def test_an_overview_travels_as_json(partitions: list[PartitionStatus]) -> None:
         "rows": [astuple(entry) for entry in beside_heartbeats],
         "losses": [],
         "losses_total": 3,
-        "signs": asdict(SIGNS),
-        "open_transactions": [],
+        "health": asdict(HEALTH),
         "losses_by_topic": {"a": 2},
     }
     found = overview_from(json.loads(json.dumps(document)))
-    assert found.partitions == tuple(beside_heartbeats)
-    assert found.signs == SIGNS
+    assert found.health == replace(HEALTH, partitions=tuple(beside_heartbeats))
+    assert (found.health.losses_total, found.health.lost_records) == (3, 12)
     assert {entry.topic: entry.missing for entry in found.topics} == {name: 7 if name == "a" else 0 for name in found.by_topic}
     assert found.totals["lag_records"] == sum(entry.lag_records for entry in partitions if entry.topic != "a")
     assert (found.totals["topics"], found.totals["partitions"]) == (len(found.by_topic), len(partitions))
     assert {entry.topic: entry.losses for entry in found.topics} == {name: 2 if name == "a" else 0 for name in found.by_topic}
+
+
+def test_the_totals_count_also_what_was_cut() -> None:
+    losses = tuple(LossReport("a", 0, start, start + 2, "dropped") for start in range(LOSSES_NAMED + 3))
+    stopped = tuple(PartitionFailure("a", number, "NotAuthorized", "hidden") for number in range(STOPPED_NAMED + 5))
+    (held,) = HEALTH.last_stable_lags
+    lags = (replace(held, overdue=False),) * OPEN_NAMED + (held,)
+    whole = FlowHealth("A->B", (row("a"),), lags, losses=losses, stopped=stopped, missing=(GAP,) * (MISSING_NAMED + 1))
+    found = _cut(whole)
+    assert (found.losses_total, found.lost_records) == (len(losses), 2 * len(losses))
+    assert (len(found.losses), len(found.stopped), found.stopped_cut, len(found.missing)) == (LOSSES_NAMED, STOPPED_NAMED, 5, MISSING_NAMED)
+    assert (len(found.last_stable_lags), found.held) == (OPEN_NAMED, (held,)), "what has been open for too long comes first"
+    assert verdict_of(found, 0.0).reasons[:2] == verdict_of(whole, 0.0).reasons[:2]

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from tests.copying.test_partition_plan import KNOWN, plan
 
+from ferry.clusters.logs.held_back import LastStableLag
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.copying.last_stable_lag import LastStableLag
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot
 from ferry.ledger.state import FlowState

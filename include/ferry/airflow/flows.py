@@ -1,14 +1,13 @@
-"""What DAG files need from the config: flows, DAG ids, schedules, runbooks. Airflow parses DAG files, so nothing here uses the network."""
+"""What DAG files need from the config: flows, DAG ids, runbooks. Airflow parses DAG files, so nothing here uses the network."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from airflow.sdk import Asset, AssetWatcher
+from airflow.sdk import Asset
 
 from ferry.airflow.connections import connection_fields, placeholder
-from ferry.airflow.versions import AssetOrTimeSchedule, CronDataIntervalTimetable
 from ferry.alerting.delivering import check_callbacks
 from ferry.config import Flow, load_config
 from ferry.config.settings import CALLBACK
@@ -71,29 +70,6 @@ def dag_id(flow: Flow) -> str:
 
 def verify_dag_id(flow: Flow) -> str:
     return f"{dag_id(flow)}.verify"
-
-
-def timetable(flow: Flow, config: Path) -> CronDataIntervalTimetable | AssetOrTimeSchedule | list[Asset] | None:
-    """When runs start: by the flow's cron expression, by records that arrive at the source, or by both.
-
-    The expression with data intervals: with a plain cron string the intervals would have no length.
-    """
-    cron = CronDataIntervalTimetable(flow.schedule, timezone="UTC") if flow.schedule else None
-    if not (flow.watch_seconds and flow.copies):
-        return cron
-    arrived = [arrivals_asset(flow, config)]
-    return AssetOrTimeSchedule(timetable=cron, assets=arrived) if cron else arrived
-
-
-def arrivals_asset(flow: Flow, config: Path) -> Asset:
-    """The asset that Airflow's triggerer updates when the source has records for a run to copy."""
-    from ferry.airflow.arrivals import RecordsArrived  # noqa: PLC0415 - slow to load, and few flows need it
-
-    trigger = RecordsArrived(config=str(config), flow=flow.name, dag_id=dag_id(flow), seconds=flow.watch_seconds)
-    uri = f"ferry://{flow.source.alias}/{flow.target.alias}/arrivals"
-    return Asset(
-        name=f"{dag_id(flow)}.arrivals", uri=uri, group="ferry", watchers=[AssetWatcher(name=f"{dag_id(flow)}.watch", trigger=trigger)]
-    )
 
 
 def runs_at_a_time(flow: Flow) -> int:

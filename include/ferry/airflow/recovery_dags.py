@@ -1,8 +1,11 @@
-"""The DAGs of failover, failback and cut-over of one flow. A person confirms each in Airflow, so they need approvals (versions.py)."""
+"""The DAGs of failover, failback and cut-over of one flow: a task or two for each stage of recovery/stages.py, and a report.
+
+A person confirms each in Airflow, so they need approvals (versions.py).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +17,7 @@ from ferry.airflow.flows import FlowReference
 from ferry.airflow.recovering import Movement, RecoveryCopyOperator, RecoveryVerifyOperator
 from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, recovery_dag_id, recovery_params, recovery_runbook
 from ferry.config import Flow
+from ferry.recovery.stages import Stage, stages
 
 PLAN = "{{ ti.xcom_pull(task_ids='plan_groups')['body'] }}"
 RETRY_SECONDS = 10
@@ -22,81 +26,89 @@ RETRY_SECONDS = 10
 ASKING: dict[str, Any] = {"retries": 10, "max_retry_delay": timedelta(seconds=RETRY_SECONDS)}
 
 
+# By the stage that copies: what it copies, and its two tasks.
+COPIES: Mapping[Stage, tuple[str, str, str]] = {
+    Stage.COPY_ONCE_MORE: ("copy", "plan_copy", "copy_once_more"),
+    Stage.COPY_TAIL: ("tail", "plan_copy_tail", "copy_tail"),
+    Stage.COPY_BACK: ("back", "plan_copy_back", "copy_back"),
+    Stage.COPY_AHEAD: ("ahead", "plan_copy_ahead", "copy_ahead"),
+}
+
+
 def recovery_dags(flow: Flow, reference: FlowReference, options: DagOptions) -> Iterator[DAG]:
-    yield _failover(flow, reference, options)
-    for command in (FAILBACK, CUTOVER):
-        yield _planned_move(flow, reference, options, command)
+    for command in (FAILOVER, FAILBACK, CUTOVER):
+        yield _recovery(flow, reference, options, command)
 
 
-def _settings(flow: Flow, reference: FlowReference, options: DagOptions, command: str) -> dict[str, Any]:
-    """What the three DAGs have in common."""
-    return {
-        "dag_id": recovery_dag_id(flow, command),
-        "description": f"{command.capitalize()} of {flow.name}, confirmed by a person",
-        "params": recovery_params(command),
-        "doc_md": recovery_runbook(flow, command),
+def _recovery(flow: Flow, reference: FlowReference, options: DagOptions, command: str) -> DAG:
+    @dag(
+        dag_id=recovery_dag_id(flow, command),
+        schedule=None,
+        description=f"{command.capitalize()} of {flow.name}, confirmed by a person",
+        params=recovery_params(command),
+        doc_md=recovery_runbook(flow, command),
         **options.of_dag_for_people(flow, reference, RETRY_SECONDS, command),
-    }
-
-
-def _groups_moved(movement: Movement, checked: Any, before: Any, trigger_rule: str) -> None:
-    """The second half of each: the table, the person, the groups, the report. `before`: the task that it waits for."""
-    planned = task(trigger_rule=trigger_rule)(movement.plan_groups)(checked)
-    confirm = ApprovalOperator(task_id="confirm", subject=f"{movement}: write these groups?", body=PLAN, **ASKING)
-    before >> planned >> confirm
-    written = task(movement.write_groups)(checked, planned, confirm.output)
-    task(retries=0)(movement.report_outcome)(written)
-
-
-def _failover(flow: Flow, reference: FlowReference, options: DagOptions) -> DAG:
-    """The DAG that moves groups to the target, also when the source is gone."""
-
-    @dag(schedule=None, **_settings(flow, reference, options, FAILOVER))
-    def fail_over() -> None:
-        movement = Movement(reference, FAILOVER)
-        checked = task(movement.check_clusters)()
-        planned = task(retries=0)(movement.plan_copy)("copy", checked)
-        # One try: a failover does not wait for it.
-        copied = RecoveryCopyOperator(
-            task_id="copy_once_more",
-            command=FAILOVER,
-            what="copy",
-            planned=planned,
-            retries=0,
-            **options.of_spark_task(flow, reference),
-        )
-        planned >> copied
-        _groups_moved(movement, checked, copied, "all_done")
-
-    return fail_over()
-
-
-def _planned_move(flow: Flow, reference: FlowReference, options: DagOptions, command: str) -> DAG:
-    """The DAG of a failback or a cut-over: both sides answer."""
-    copies = ("tail", "back") if command == FAILBACK else ("ahead",)
-
-    @dag(schedule=None, **_settings(flow, reference, options, command))
+    )
     def move() -> None:
-        movement = Movement(reference, command)
-        checked = task.short_circuit(movement.check_clusters)()
-        last: Any = checked
-        spark = options.of_spark_task(flow, reference)
-        for what in copies:
-            planned = task(task_id=f"plan_copy_{what}", trigger_rule="none_failed")(movement.plan_copy)(what, checked)
-            copied = RecoveryCopyOperator(task_id=f"copy_{what}", command=command, what=what, planned=planned, **spark)
-            last >> planned >> copied
-            last = copied
-        origin = flow.target.alias if command == FAILBACK else flow.source.alias
-        confirm_stopped = ApprovalOperator(
-            task_id="confirm_stopped",
-            subject=f"{movement}: have all producers on {origin}, and all consumers of the groups there, been stopped?",
-            # A person who rejects ends the run: otherwise plan_groups would go on after skipped tasks, by its trigger rule.
-            ignore_downstream_trigger_rules=True,
-            **ASKING,
-        )
-        compared = RecoveryVerifyOperator(task_id="compare_sides", command=command, **spark)
-        begun = task(trigger_rule="none_failed")(movement.begin_to_stop)()
-        last >> begun >> confirm_stopped >> task(movement.drain)() >> compared
-        _groups_moved(movement, checked, compared, "none_failed")
+        made = _Tasks(flow, Movement(reference, command), options.of_spark_task(flow, reference))
+        for stage in stages(command):
+            made.add(stage)
 
     return move()
+
+
+class _Tasks:
+    """Makes the tasks of one DAG in the order of its stages. `_last`: the task for which the next one waits."""
+
+    def __init__(self, flow: Flow, movement: Movement, spark: dict[str, Any]) -> None:
+        self._flow, self._movement, self._spark = flow, movement, spark
+        self._checked: Any = None
+        self._planned: Any = None
+        self._last: Any = None
+
+    def add(self, stage: Stage) -> None:
+        movement, fails_over = self._movement, self._movement.command == FAILOVER
+        match stage:
+            case Stage.CHECK:
+                self._last = self._checked = (task if fails_over else task.short_circuit)(movement.check_clusters)()
+            case Stage.ASK_STOPPED:
+                self._ask_stopped()
+            case Stage.DRAIN:
+                self._after(task(movement.drain)())
+            case Stage.COMPARE:
+                self._after(RecoveryVerifyOperator(task_id="compare_sides", command=movement.command, **self._spark))
+            case Stage.PLAN:
+                rule = "all_done" if fails_over else "none_failed"
+                self._planned = task(trigger_rule=rule)(movement.plan_groups)(self._checked)
+                self._after(self._planned)
+            case Stage.CONFIRM:
+                self._after(ApprovalOperator(task_id="confirm", subject=f"{movement}: write these groups?", body=PLAN, **ASKING))
+            case Stage.WRITE:
+                task(retries=0)(movement.report_outcome)(task(movement.write_groups)(self._checked, self._planned, self._last.output))
+            case _:
+                self._copy(*COPIES[stage])
+
+    def _after(self, made: Any) -> None:
+        self._last >> made
+        self._last = made
+
+    def _copy(self, what: str, planning: str, copying: str) -> None:
+        command, one_try = self._movement.command, {"retries": 0}  # a failover does not wait for its copy
+        how: dict[str, Any] = one_try if command == FAILOVER else {"trigger_rule": "none_failed"}
+        planned = task(task_id=planning, **how)(self._movement.plan_copy)(what, self._checked)
+        self._after(planned)
+        spark = {**self._spark, **(one_try if command == FAILOVER else {})}
+        self._after(RecoveryCopyOperator(task_id=copying, command=command, what=what, planned=planned, **spark))
+
+    def _ask_stopped(self) -> None:
+        self._after(task(trigger_rule="none_failed")(self._movement.begin_to_stop)())
+        origin = self._flow.target.alias if self._movement.command == FAILBACK else self._flow.source.alias
+        self._after(
+            ApprovalOperator(
+                task_id="confirm_stopped",
+                subject=f"{self._movement}: have all producers on {origin}, and all consumers of the groups there, been stopped?",
+                # A person who rejects ends the run: otherwise plan_groups would go on after skipped tasks, by its trigger rule.
+                ignore_downstream_trigger_rules=True,
+                **ASKING,
+            )
+        )

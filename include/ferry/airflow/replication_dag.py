@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, dag, task
+from airflow.sdk import DAG, Asset, AssetWatcher, dag, task
 
 from ferry.airflow import alerts, assets, flows, params, steps
 from ferry.airflow.dag_options import DagOptions
 from ferry.airflow.flows import FlowReference
 from ferry.airflow.spark_operators import CopyRecordsOperator
 from ferry.airflow.tasks import of_flow
+from ferry.airflow.versions import AssetOrTimeSchedule, CronDataIntervalTimetable
 from ferry.config import Flow
 from ferry.monitoring.runs import ANNOUNCE_TASK, COPY_TASK, REPORT_TASK
 
@@ -22,7 +24,7 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
     @dag(
         dag_id=flows.dag_id(flow),
         description=f"Copies topics of {flow.source.alias} to {flow.target.alias}, as {reference.config} says",
-        schedule=flows.timetable(flow, reference.config),
+        schedule=timetable(flow, reference.config),
         is_paused_upon_creation=True,
         max_active_runs=flows.runs_at_a_time(flow),
         params=params.trigger_params(flow),
@@ -53,3 +55,29 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
         synced >> reported
 
     return replicate()
+
+
+def timetable(flow: Flow, config: Path) -> CronDataIntervalTimetable | AssetOrTimeSchedule | list[Asset] | None:
+    """When runs start: by the flow's cron expression, by records that arrive at the source, or by both.
+
+    The expression with data intervals: with a plain cron string the intervals would have no length.
+    """
+    cron = CronDataIntervalTimetable(flow.schedule, timezone="UTC") if flow.schedule else None
+    if not (flow.watch_seconds and flow.copies):
+        return cron
+    arrived = [_arrivals_asset(flow, config)]
+    return AssetOrTimeSchedule(timetable=cron, assets=arrived) if cron else arrived
+
+
+def _arrivals_asset(flow: Flow, config: Path) -> Asset:
+    """The asset that Airflow's triggerer updates when the source has records for a run to copy."""
+    from ferry.airflow.arrivals import RecordsArrived  # noqa: PLC0415 - slow to load, and few flows need it
+
+    trigger = RecordsArrived(config=str(config), flow=flow.name, dag_id=flows.dag_id(flow), seconds=flow.watch_seconds)
+    uri = f"ferry://{flow.source.alias}/{flow.target.alias}/arrivals"
+    return Asset(
+        name=f"{flows.dag_id(flow)}.arrivals",
+        uri=uri,
+        group="ferry",
+        watchers=[AssetWatcher(name=f"{flows.dag_id(flow)}.watch", trigger=trigger)],
+    )

@@ -23,6 +23,7 @@ from ferry.monitoring.limits import limits_broken
 from ferry.monitoring.measurements import run_measurements, status_measurements
 from ferry.monitoring.runs import COPY_TASK
 from ferry.monitoring.status import status_after_run
+from ferry.monitoring.verdict import verdict_of
 from ferry.pipeline.drawn_tables import draw
 from ferry.pipeline.report_reading import UNFINISHED, keep_lag, keep_run
 from ferry.pipeline.run import Run
@@ -193,7 +194,7 @@ def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict
         if trouble := keep_lag(settings, request.run_id, status.lag.of_run):
             say(trouble)
         emit(status_measurements(status, settings.source.alias, settings.target.alias))
-        verdict = status.verdict(time.time()).after_run
+        verdict = verdict_of(status, time.time()).after_run
         leave(VERDICT, lambda _: verdict)
         say(verdict)
         if status.broken:

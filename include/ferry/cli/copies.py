@@ -191,6 +191,7 @@ def _look_back(run: Run, outcome: RunReport, measured: list[Measurement], *, jud
     """
     from ferry.monitoring.measurements import run_measurements, status_measurements
     from ferry.monitoring.status import status_after_run
+    from ferry.monitoring.verdict import verdict_of
     from ferry.pipeline.report_reading import NOT_KNOWN, keep_run
 
     flow = run.flow
@@ -202,7 +203,7 @@ def _look_back(run: Run, outcome: RunReport, measured: list[Measurement], *, jud
         status = status_after_run(flow, outcome, run.plan if run.lag_is_as_planned else None)
         lag = status.lag.of_run
         measured += status_measurements(status, *aliases)
-        notice(status.verdict(time()).after_run)
+        notice(verdict_of(status, time()).after_run)
         if judge and status.broken:
             code = _tell_limits(flow, outcome, status.broken)
     except FerryError as problem:

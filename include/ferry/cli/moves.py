@@ -7,11 +7,10 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import wraps
-from inspect import Signature, signature
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -20,6 +19,7 @@ from ferry.cli.options import INLINE, AsJson, Config, FlowName, load, run_id
 from ferry.cli.output import Aside, Part, answer, check_report_file, complaint, notice, show
 from ferry.errors import ArgumentError, ExitCode, RecoveryStopped, count_of, offsets_of
 from ferry.recovery.options import QUIET_SECONDS, Tail, check_quiet
+from ferry.recovery.stages import Stage, stages
 
 if TYPE_CHECKING:
     from ferry.config import Flow
@@ -35,6 +35,19 @@ Compare = Annotated[bool, typer.Option("--verify/--no-verify", help="Compare bot
 Quiet = Annotated[
     float, typer.Option("--quiet-seconds", min=0, help="Ferry treats producers as stopped if no record arrives for this time.")
 ]
+# Options that all three commands have.
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")]
+Rehearse = Annotated[
+    bool, typer.Option("--rehearse", help="Do every read and check, also of rights, and print how long each took; change nothing.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Confirm the plan without a question.")]
+Groups = Annotated[str | None, typer.Option(help="Only groups whose whole name this regular expression matches.")]
+Backwards = Annotated[
+    bool, typer.Option("--backwards", help="Also move groups back whose offset on the other cluster is higher than the translated one.")
+]
+Abandon = Annotated[bool, typer.Option("--abandon", help="Give up the move: groups stay where they are. Writes no group.")]
+Master = Annotated[str, typer.Option(help="Spark master of copies: local[N], spark://host:port, or 'inline' for this process.")]
+Report = Annotated[Path | None, typer.Option(help="Also write the JSON document to this file.")]
 
 
 @dataclass(frozen=True)
@@ -42,21 +55,17 @@ class Call:
     """A command, with the options that all three commands have."""
 
     command: str
-    config: Config
-    flow: FlowName
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False
-    rehearse: Annotated[
-        bool, typer.Option("--rehearse", help="Do every read and check, also of rights, and print how long each took; change nothing.")
-    ] = False
-    yes: Annotated[bool, typer.Option("--yes", help="Confirm the plan without a question.")] = False
-    groups: Annotated[str | None, typer.Option(help="Only groups whose whole name this regular expression matches.")] = None
-    backwards: Annotated[
-        bool, typer.Option("--backwards", help="Also move groups back whose offset on the other cluster is higher than the translated one.")
-    ] = False
-    abandon: Annotated[bool, typer.Option("--abandon", help="Give up the move: groups stay where they are. Writes no group.")] = False
-    master: Annotated[str, typer.Option(help="Spark master of copies: local[N], spark://host:port, or 'inline' for this process.")] = INLINE
-    report: Annotated[Path | None, typer.Option(help="Also write the JSON document to this file.")] = None
-    as_json: AsJson = False
+    config: Path
+    flow: str
+    dry_run: bool
+    rehearse: bool
+    yes: bool
+    groups: str | None
+    backwards: bool
+    abandon: bool
+    master: str
+    report: Path | None
+    as_json: bool
 
     def begin(self) -> tuple[RecoveryOptions, Flow, Flow | None]:
         """Check the options, and load the flow and the one in the other direction. ArgumentError. With --abandon the command ends here."""
@@ -82,16 +91,35 @@ class Call:
 
         return copied(flow, request, lambda run: copy_records(self.config, run, self.master, as_json=self.as_json), show_changes)
 
-    def confirm(self, plan: RecoveryPlan) -> Confirmation:
+    def carry_out(
+        self,
+        order: tuple[Stage, ...],
+        options: RecoveryOptions,
+        does: Callable[[Stage, RecoveryPlan], RecoveryPlan],
+        write: Callable[[RecoveryPlan, Confirmation], RecoveryReport],
+    ) -> NoReturn:
+        """Carry the stages out in this order. `does`: what a stage makes of the plan so far. A dry run or rehearsal ends with the plan."""
+        from ferry.recovery.recovery_report import Confirmation, RecoveryPlan
+
+        plan, confirmed = RecoveryPlan(options, self.flow), Confirmation("")
+        for stage in order:
+            if stage is Stage.CONFIRM:
+                confirmed = self.confirm(plan, order)
+            elif stage is not Stage.WRITE and (stage.in_dry_run or options.writes):
+                plan = does(stage, plan)
+        self.end(write(plan, confirmed))
+
+    def confirm(self, plan: RecoveryPlan, order: tuple[Stage, ...]) -> Confirmation:
         """Show the plan and ask for confirmation. RecoveryStopped when the person says no. A dry run or rehearsal ends here."""
         from ferry.recovery.recovery_report import Confirmation
 
-        if self.dry_run or self.rehearse:
+        if not plan.options.writes:
             from ferry.recovery.failover import exit_code_of, rehearsed
 
             code = exit_code_of(plan)
             content = {**plan.document(), "exit_code": int(code)}
-            answer(content, chain(_plan(plan), rehearsed(plan), ["Ferry changed nothing"]), as_json=self.as_json, report=self.report)
+            told = [f"a real {self.command} does this: {'; '.join(order)}", "Ferry changed nothing"]
+            answer(content, chain(_plan(plan), rehearsed(plan), told), as_json=self.as_json, report=self.report)
             raise typer.Exit(code)
         show(_plan(plan, aside=self.as_json))
         if plan.nothing_left:
@@ -116,43 +144,43 @@ class Call:
         raise typer.Exit(outcome.exit_code)
 
 
-def with_options_of_call(function: Callable[..., None]) -> Callable[..., None]:
-    """The command of a function that takes a Call: it has CONFIG and --flow, the function's own options, then the others of Call."""
-    _, *shared = signature(Call, eval_str=True).parameters.values()
-    _, *own = signature(function, eval_str=True).parameters.values()
-    options = [*shared[:2], *own, *shared[2:]]
-
-    @wraps(function)
-    def command(**given: Any) -> None:
-        function(Call(function.__name__, **{option.name: given.pop(option.name) for option in shared}), **given)
-
-    # Typer reads both.
-    command.__signature__ = Signature(options)  # type: ignore[attr-defined]  # mypy does not know it
-    command.__annotations__ = {option.name: option.annotation for option in options}
-    return command
-
-
-@with_options_of_call
 def failover(
-    call: Call,
+    config: Config,
+    flow: FlowName,
     last_copy: Annotated[bool, typer.Option("--last-copy/--no-last-copy", help="First copy once more, if the source answers.")] = True,
     without_source: Annotated[
         bool, typer.Option("--without-source", help="Send the source no requests, as if it were lost; use checkpoints.")
     ] = False,
+    dry_run: DryRun = False,
+    rehearse: Rehearse = False,
+    yes: Yes = False,
+    groups: Groups = None,
+    backwards: Backwards = False,
+    abandon: Abandon = False,
+    master: Master = INLINE,
+    report: Report = None,
+    as_json: AsJson = False,
 ) -> None:
     """Move all groups to the target. Each continues with the record that it would have read next. Works also without the source."""
     from ferry.recovery import failover as steps
 
+    call = Call("failover", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
     options, settings, reverse = call.begin()
-    checked = steps.check_failover(settings, options, without_source=without_source)
-    plan = steps.plan_failover(settings, reverse, steps.last_copy(settings, checked, call.copy if last_copy else None))
-    confirmed = call.confirm(plan)
-    call.end(steps.carry_out_failover(settings, reverse, plan, confirmed))
+
+    def does(stage: Stage, plan: RecoveryPlan) -> RecoveryPlan:
+        if stage is Stage.CHECK:
+            return steps.check_failover(settings, options, without_source=without_source, copies=last_copy)
+        if stage is Stage.COPY_ONCE_MORE:
+            return steps.last_copy(settings, plan, call.copy)
+        return steps.plan_failover(settings, reverse, plan)
+
+    order = stages(call.command, without=() if last_copy else (Stage.COPY_ONCE_MORE,))
+    call.carry_out(order, options, does, partial(steps.carry_out_failover, settings, reverse))
 
 
-@with_options_of_call
 def failback(
-    call: Call,
+    config: Config,
+    flow: FlowName,
     tail: Annotated[
         Tail, typer.Option(help="Records of the source that were never copied: copy them to the target, or leave them.")
     ] = Tail.COPY,
@@ -161,62 +189,115 @@ def failback(
     ] = False,
     compare: Compare = True,
     quiet: Quiet = QUIET_SECONDS,
+    dry_run: DryRun = False,
+    rehearse: Rehearse = False,
+    yes: Yes = False,
+    groups: Groups = None,
+    backwards: Backwards = False,
+    abandon: Abandon = False,
+    master: Master = INLINE,
+    report: Report = None,
+    as_json: AsJson = False,
 ) -> None:
     """Move back after a failover or cut-over. Ferry copies back only newer records, and each group continues where it was."""
-    from ferry.recovery import switch_over as planned_move
+    from ferry.recovery.switch_over import failback as way_back
 
     check_quiet(quiet)
+    call = Call("failback", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
     options, settings, reverse = call.begin()
-    switch = planned_move.failback(settings, reverse)
-    call.end_if_done(switch, options)
-    checked = planned_move.check_switch_over(switch, options, rebuilt=rebuilt)
-    what = "copied to the target first" if tail is Tail.COPY else "left where they are, as --tail leave says"
-    never_copied = [
-        f"{entry.topic}-{entry.partition} {offsets_of(entry.start, entry.end)}: records of {settings.source.alias} that were never copied: "
-        f"{entry.reason or what}"
-        for entry in planned_move.tail(settings, options)
-    ]
-    checked = replace(checked, notices=(*checked.notices, *never_copied))
-    if options.writes:
-        for text in planned_move.settle_start(switch, options):
-            notice(text)
-        if tail is Tail.COPY:
-            notice(planned_move.copy_ahead(settings, options, call.copy, "tail"))
-    _move(switch, options, checked, call, quiet, compare=compare)
+    without = ([] if tail is Tail.COPY else [Stage.COPY_TAIL]) + ([] if compare else [Stage.COMPARE])
+    PlannedMove(call, options, way_back(settings, reverse), quiet, rebuilt=rebuilt, tail=tail).carry_out(stages(call.command, without))
 
 
-@with_options_of_call
-def cutover(call: Call, compare: Compare = True, quiet: Quiet = QUIET_SECONDS) -> None:
+def cutover(
+    config: Config,
+    flow: FlowName,
+    compare: Compare = True,
+    quiet: Quiet = QUIET_SECONDS,
+    dry_run: DryRun = False,
+    rehearse: Rehearse = False,
+    yes: Yes = False,
+    groups: Groups = None,
+    backwards: Backwards = False,
+    abandon: Abandon = False,
+    master: Master = INLINE,
+    report: Report = None,
+    as_json: AsJson = False,
+) -> None:
     """Move to the target as planned: producers stop, Ferry copies and compares everything, then groups continue there."""
-    from ferry.recovery import switch_over as planned_move
+    from ferry.recovery.switch_over import cutover as way_there
 
     check_quiet(quiet)
+    call = Call("cutover", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
     options, settings, reverse = call.begin()
-    switch = planned_move.cutover(settings, reverse)
-    call.end_if_done(switch, options)
-    _move(switch, options, planned_move.check_switch_over(switch, options), call, quiet, compare=compare)
+    without = () if compare else (Stage.COMPARE,)
+    PlannedMove(call, options, way_there(settings, reverse), quiet).carry_out(stages(call.command, without))
 
 
-def _move(switch: SwitchOver, options: RecoveryOptions, checked: RecoveryPlan, call: Call, quiet: float, *, compare: bool) -> None:
-    from ferry.recovery import switch_over as planned_move
-    from ferry.recovery.not_copied import refuse_active_producers
-    from ferry.recovery.recovery_report import Stopwatch
+@dataclass
+class PlannedMove:
+    """A failback or a cut-over. `proven`: what verify said."""
 
-    watch = Stopwatch(checked.steps)
-    active, proven = switch.active, "not asked for"
-    if options.writes:
-        with watch.step("copy ahead"):
-            notice(planned_move.copy_ahead(active, options, call.copy, "ahead"))
-        where = active.source.alias
-        ask(f"are all producers on {where}, and all consumers of the groups there, stopped?", yes=call.yes)
-        with watch.step("measure that nothing arrives"):
-            refuse_active_producers(active, quiet)
-        with watch.step("drain and verify"):
-            proven = planned_move.drain_and_verify(switch, options, call.copy, notice, compare=compare)
-        notice(f"verified: {proven}")
-    plan = planned_move.plan_switch_over(switch, replace(checked, steps=watch.steps))
-    confirmed = call.confirm(plan)
-    call.end(planned_move.carry_out_switch_over(switch, plan, confirmed, proven))
+    call: Call
+    options: RecoveryOptions
+    switch: SwitchOver
+    quiet: float
+    rebuilt: bool = False
+    tail: Tail = Tail.COPY
+    proven: str = "not asked for"
+
+    def carry_out(self, order: tuple[Stage, ...]) -> NoReturn:
+        from ferry.recovery.switch_over import carry_out_switch_over
+
+        self.call.carry_out(order, self.options, self._stage, lambda plan, by: carry_out_switch_over(self.switch, plan, by, self.proven))
+
+    def _stage(self, stage: Stage, plan: RecoveryPlan) -> RecoveryPlan:
+        from ferry.recovery import switch_over as steps
+        from ferry.recovery.not_copied import drain, refuse_active_producers
+        from ferry.recovery.recovery_report import Stopwatch
+
+        watch, active, copy = Stopwatch(plan.steps), self.switch.active, self.call.copy
+        match stage:
+            case Stage.CHECK:
+                return self._check()
+            case Stage.COPY_TAIL:
+                notice(steps.copy_ahead(self.switch.flow, self.options, copy, "tail"))
+            case Stage.COPY_BACK | Stage.COPY_AHEAD:
+                with watch.step("copy ahead"):
+                    notice(steps.copy_ahead(active, self.options, copy, "ahead"))
+            case Stage.ASK_STOPPED:
+                ask(f"are all producers on {active.source.alias}, and all consumers of the groups there, stopped?", yes=self.call.yes)
+            case Stage.DRAIN:
+                with watch.step("measure that nothing arrives"):
+                    refuse_active_producers(active, self.quiet)
+                with watch.step("drain and verify"):
+                    drain(active, self.options, copy, notice)
+            case Stage.COMPARE:
+                with watch.step("drain and verify"):
+                    self.proven = steps.compare_sides(active, self.options, notice)
+            case Stage.PLAN:
+                if self.options.writes:
+                    notice(f"verified: {self.proven}")
+                return steps.plan_switch_over(self.switch, plan)
+        return replace(plan, steps=watch.steps)
+
+    def _check(self) -> RecoveryPlan:
+        """The command ends here if an earlier try did everything. A failback also writes down where the flow back begins."""
+        from ferry.recovery import switch_over as steps
+
+        self.call.end_if_done(self.switch, self.options)
+        checked, flow = steps.check_switch_over(self.switch, self.options, rebuilt=self.rebuilt), self.switch.flow
+        if not self.switch.back:
+            return checked
+        what = "copied to the target first" if self.tail is Tail.COPY else "left where they are, as --tail leave says"
+        never_copied = [
+            f"{entry.topic}-{entry.partition} {offsets_of(entry.start, entry.end)}: records of {flow.source.alias} that were never copied: "
+            f"{entry.reason or what}"
+            for entry in steps.tail(flow, self.options)
+        ]
+        for text in steps.settle_start(self.switch, self.options) if self.options.writes else ():
+            notice(text)
+        return replace(checked, notices=(*checked.notices, *never_copied))
 
 
 def ask(question: str, *, yes: bool) -> str:

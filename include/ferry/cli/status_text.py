@@ -1,26 +1,48 @@
-"""What `ferry status` says about a flow: the verdict first, then what is behind or in trouble (pure)."""
+"""What `ferry status` says about a flow, as text and as JSON: the verdict, then what is behind or in trouble (pure)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from itertools import compress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.filesize import decimal
 
 from ferry.cli.output import Part, Prose
 from ferry.errors import count_of, offsets_of, span, time_text
+from ferry.monitoring.verdict import verdict_of
 from ferry.pipeline.tables import Table, left_out_lines
 
 if TYPE_CHECKING:
+    from ferry.monitoring.health import FlowHealth
     from ferry.monitoring.lag import PartitionStatus
     from ferry.monitoring.missing import Missing
-    from ferry.monitoring.status import FlowStatus
+
+STATUS_VERSION = 1
+# In the JSON document as they are.
+AS_KNOWN = ("losses", "expired", "missing", "stopped", "last_run", "held_groups", "flow", "partitions")
 
 
-def status_parts(found: FlowStatus, *, every: bool, now: float) -> Iterator[Part]:
+def status_document(found: FlowHealth, now: float) -> dict[str, Any]:
+    """The flow in the document of `ferry status --json`. docs/cli.md names every field."""
+    known = asdict(found)
+    return {
+        "version": STATUS_VERSION,
+        **{name: known[name] for name in AS_KNOWN},
+        "lacking": [{"what": lack.what, "reason": lack.reason} for lack in found.lacking],
+        **{name: known[name] for name in ("stage", "stage_since", "following", "gone")},
+        "left_out": list(left_out_lines(found.left_out)),
+        "open_transactions": [entry.document() for entry in found.last_stable_lags],
+        "limits_broken": known["broken"],
+        "totals": found.lag.totals,
+        **verdict_of(found, now).document(),
+    }
+
+
+def status_parts(found: FlowHealth, *, every: bool, now: float) -> Iterator[Part]:
     """Lines and tables for people. `every`: with all partitions, not only those that are behind or in trouble."""
-    verdict = found.verdict(now)
+    verdict = verdict_of(found, now)
     yield Prose(verdict)
     for reason in verdict.reasons[1:]:
         yield Prose(f"also: {reason.text}")
@@ -77,12 +99,12 @@ def _note(entry: PartitionStatus, errors: Mapping[tuple[str, int], str]) -> str:
     return "; ".join(notes)
 
 
-def _notes(found: FlowStatus, *, every: bool) -> Iterator[str]:
+def _notes(found: FlowHealth, *, every: bool) -> Iterator[str]:
     if found.following is not None:
-        yield f"{found.flow} follows since {found.following.started} until {found.following.follow_until}"
+        yield f"{found.flow} follows since {found.following['since']} until {found.following['until']}"
     if found.gone is not None:
-        when = f"since {found.gone.started} until {found.gone.follow_until}"
-        yield f"run {found.gone.run_id} should follow {when}, but it does not go on: start the next run"
+        when = f"since {found.gone['since']} until {found.gone['until']}"
+        yield f"run {found.gone['run_id']} should follow {when}, but it does not go on: start the next run"
     if found.stage_since:
         yield f"{found.flow} is {found.stage} since {time_text(found.stage_since)}: groups are not synced"
     yield from left_out_lines(found.left_out)

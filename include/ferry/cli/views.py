@@ -44,12 +44,14 @@ class RecordKind(StrEnum):
 
 def status(config: Config, flow: AnyFlow = None, every: Every = False, as_json: AsJson = False) -> None:
     """Say of each flow whether it is healthy, how far behind it is, what is missing or lost, why, and what to do next."""
-    from ferry.cli.status_text import status_parts
+    from ferry.cli.status_text import status_document, status_parts
     from ferry.config import load_config
-    from ferry.monitoring.status import FlowStatus, flow_status
+    from ferry.monitoring.health import FlowHealth
+    from ferry.monitoring.status import flow_status
+    from ferry.monitoring.verdict import verdict_of
 
     loaded = load_config(config)
-    found, problems, unread = list[FlowStatus](), list[FerryError](), dict[str, dict[str, str]]()
+    found, problems, unread = list[FlowHealth](), list[FerryError](), dict[str, dict[str, str]]()
     for entry in [loaded.flow(flow)] if flow else loaded.flows:
         try:
             found.append(flow_status(entry))
@@ -59,10 +61,10 @@ def status(config: Config, flow: AnyFlow = None, every: Every = False, as_json: 
     parts = chain.from_iterable(status_parts(entry, every=every, now=time.time()) for entry in found)
     if found or not (problems and as_json):
         told = (Prose(f"{name} cannot be read, so nothing is known about it now") for name in unread)
-        answer({"flows": [entry.document() for entry in found], "unread": unread}, chain(parts, told), as_json=as_json)
+        answer({"flows": [status_document(entry, time.time()) for entry in found], "unread": unread}, chain(parts, told), as_json=as_json)
     for problem in problems[1:]:
         notice(complaint(problem.named))
-    codes = [entry.verdict(time.time()).exit_code for entry in found]
+    codes = [verdict_of(entry, time.time()).exit_code for entry in found]
     if problems and worst_exit_code([*codes, problems[0].exit_code]) is problems[0].exit_code:
         raise problems[0]
     if problems:

@@ -14,7 +14,7 @@ matched the same topic.
 
 from collections.abc import Iterable, Mapping
 
-from ferry.config import Flow
+from ferry.config.flow import Flow
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.selection import PLAIN_NAME
 

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.clusters.logs.fetching import FetchPosition
-from ferry.copying.growing import grown
+from ferry.copying.joined_receipts import grown
 from ferry.copying.lane_messages import OPEN_END, Failure, PartitionOutcome, PartitionTask, Segment
 from ferry.errors import FerryError, PartitionError
 from ferry.ledger.counters import ONE_TRANSACTION, ZERO, Counters, MinMeanMax

@@ -6,7 +6,9 @@ to a group sorts first. So a group always agrees with its cursors.
 
 from collections.abc import Callable, Collection, Iterable
 
+from ferry.clusters.net.leaders import Leaders
 from ferry.copying.cursor import PartitionCursor
+from ferry.errors import TargetRecreated
 from ferry.ledger.receipts import RUNS_PER_RECEIPT
 
 
@@ -70,3 +72,16 @@ class CursorGroups:
             news.update(self._changed)
         self._changed.clear()
         return self._groups
+
+
+def stop_replaced(cursors: Iterable[PartitionCursor], leaders: Leaders) -> bool:
+    """Stop the cursors whose remote topic somebody deleted or created again since the plan. Returns whether any was stopped."""
+    stopped = False
+    for cursor in cursors:
+        task, found = cursor.task, leaders.topic_id(cursor.task.remote_topic)
+        replaced = found is not None and found != task.remote_topic_id
+        if cursor.failure is None and (replaced or leaders.is_gone(task.remote_topic)):
+            problem = f"remote topic {task.remote_topic} is gone or was deleted and created again since the run was planned"
+            cursor.stop(TargetRecreated, problem)
+            stopped = True
+    return stopped

@@ -1,22 +1,21 @@
 """The driver of one copy: fences older runs, plans, hands lanes to a runner, and runs lost lanes again.
 
 It runs in the Spark driver or, for small jobs, in the caller's process. It reads everything that decides about data after fencing.
+This driver copies to the ends that its plan finds; following_driver.py goes on with what arrives.
 """
 
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ferry.clusters.admin.cluster_admin import require_contact
 from ferry.clusters.groups.coordination import COORDINATION_SECONDS, ProducerIdentity
-from ferry.clusters.logs.log_sizes import log_sizes
 from ferry.clusters.net.client_cache import kept_clients
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.clusters.net.shared_connection import ask_cluster, connected
+from ferry.clusters.net.shared_connection import connected
 from ferry.config import ClientRole, Flow
 from ferry.copying.attempt_records import TryRecords
 from ferry.copying.committed import Committed
@@ -24,22 +23,18 @@ from ferry.copying.fenced_plans import Decide, FencedPlans
 from ferry.copying.fencing import RunLease
 from ferry.copying.lane_assignment import LaneAssignment, partition_task
 from ferry.copying.lane_attempts import LANE_ATTEMPTS, LanesOut
-from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask
+from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask, PartitionTask
 from ferry.copying.lane_runner import LaneRunner
-from ferry.copying.lanes import number_of_lanes
 from ferry.copying.last_stable_lag import hanging
 from ferry.copying.partition_plan import PartitionPlan
+from ferry.copying.partition_weights import read_bytes_an_offset
 from ferry.copying.progress import ProgressObserver, beside, named_when_slow
 from ferry.copying.request import RunRequest
-from ferry.copying.run_liveness import FOLLOW_LOOK_SECONDS
 from ferry.copying.snapshot import FlowSnapshot
-from ferry.copying.upkeep import UpkeepBeside, ask_held_ever, keep_up
-from ferry.copying.weights import bytes_an_offset, without_size
-from ferry.errors import ClusterUnreachable, FerryError, NoExecutors, PartitionUnavailable, RetryRule, Superseded, count_of
+from ferry.copying.upkeep import ask_held_ever, keep_up
+from ferry.errors import ClusterUnreachable, FerryError, PartitionUnavailable, RetryRule, Superseded, count_of
 from ferry.ledger.runs_topic import RunOpened
 from ferry.ledger.state import Claim, encode_state
-from ferry.syncs.context import SyncContext
-from ferry.syncs.topics import sync_topics
 
 # Ferry waits so long before it takes lost lanes back, and twice as long each time that they are lost again without a commit.
 FIRST_PAUSE_SECONDS = 1.0
@@ -52,35 +47,26 @@ Log = Callable[[str], None]
 class CopyDriver:
     """One try of one run. `records`: what it writes about itself."""
 
-    def __init__(  # noqa: PLR0917 - the run, who copies, then what is called
+    def __init__(
         self,
         flow: Flow,
         request: RunRequest,
         runner: LaneRunner,
         say: Log,
-        meanwhile: Callable[[threading.Event], None] = lambda _: None,
         lagging: Callable[[], Collection[TopicPartition] | None] = lambda: None,
         *,
         cpu_told: float = 0.0,
     ) -> None:
-        """`meanwhile`: called in a thread when this run holds the flow, with an event that says that the copy is over.
-
-        `cpu_told`: as of TryRecords. `lagging`: called after the copy; in which partitions a transaction may be overdue (None: in all).
-        """
-        self._flow, self._request, self._runner, self._say = flow, request, runner, say
-        self._meanwhile, self._lagging = meanwhile, lagging
+        """`lagging`: in which partitions a transaction may be overdue after the copy (None: in all). `cpu_told`: as of TryRecords."""
+        self._flow, self._request, self._runner, self._say, self._lagging = flow, request, runner, say, lagging
         self._plans, self.records = FencedPlans(flow, request), TryRecords(flow, request, cpu_told)
+        self._ends: Mapping[TopicPartition, int] = {}  # of the first plan: lost lanes copy to them too
         self._stopped_lanes: set[int] = set()
         self._unreachable = ""  # the problem of a lane that waited for a whole cluster in vain
         self._cpu_seconds = 0.0
-        self._follows = request.follow_until is not None
-        self._assignment = LaneAssignment(flow, lambda: runner.width, follows=self._follows)
-        self._looked = self._refreshed = time.monotonic()
-        self._said = ""  # the last problem of looking around
-        # Of a run that follows: when lost lanes may be planned again, and since when a cluster does not answer that; 0: at once, and none.
-        self._again_at = self._silent_since = 0.0
-        self._interrupt_at = 0.0  # when lanes that are to end are ended, if they have not by themselves
-        self._upkeep: UpkeepBeside | None = None  # of a run that follows
+        self._assignment = LaneAssignment(flow)
+        self._said = ""  # the last problem that passes
+        self._silent_since = 0.0  # since when a cluster does not answer the plan of lost lanes; 0: none
 
     def run(self) -> None:
         """Copy, and write the outcome to the runs topic. Errors that end the run, like Superseded and ClusterUnreachable, are raised."""
@@ -101,23 +87,27 @@ class CopyDriver:
             self._give_way(newer)
             return
         try:
-            if self._follows:
-                with suppress(NoExecutors):  # the run that copies now has all cores, and leaves them when it loses its lanes
-                    self._runner.warm_up(number_of_lanes(0, self._flow.lanes))  # that run goes on meanwhile
+            self._warm_up()
             with lease:
                 act(lease)
+        except Superseded as problem:
+            self._superseded(problem)
         except FerryError as problem:
-            superseded = str(problem) if isinstance(problem, Superseded) else None
-            if superseded is not None and self._follows:
-                self._give_way(self.records.taker())
-                return
-            if superseded is None:
-                self._plans.fail("", -1, type(problem).__name__, str(problem))
+            self._plans.fail("", -1, type(problem).__name__, str(problem))
             with suppress(ClusterUnreachable):  # the target may be unreachable too; `problem` is what ended the run
-                waited = isinstance(problem, ClusterUnreachable)
-                self._end(superseded=superseded, seconds=LOOK_SECONDS if waited else None)
+                self._end(seconds=LOOK_SECONDS if isinstance(problem, ClusterUnreachable) else None)
             raise
-        self._end()
+        else:
+            self._end()
+
+    def _warm_up(self) -> None:
+        """Called before this run takes the flow."""
+
+    def _superseded(self, problem: Superseded) -> None:
+        """Another run or command has taken the flow over."""
+        with suppress(ClusterUnreachable):
+            self._end(superseded=str(problem))
+        raise problem
 
     def _take_over(self, lease: RunLease) -> dict[int, ProducerIdentity]:
         held = lease.take_lanes()
@@ -159,128 +149,80 @@ class CopyDriver:
         with named_when_slow(self._say, "planning the lanes"):
             seen, plans = self._plans.plan(lease, self._plans.decide, for_a_run=True)
             held |= self._prepare(lease, seen, plans)
-        ends = {plan.facts.key: plan.facts.end for plan in plans}
+        self._ends = {plan.facts.key: plan.facts.end for plan in plans}
         pending = self._lane_tasks(plans, held)
         job = self._job(seen, held)
         left = {plan.facts.key: plan.offsets for plan in plans}
         self._say(f"{count_of(len(pending), 'lane')}, {count_of(sum(left.values()), 'offset')} to go")
-        if self._follows:
-            self._upkeep = UpkeepBeside(self._flow, job.ledger_topic_id, self._say)
-        committed = Committed(None if self._follows else left, self._follows)
-        observer = ProgressObserver(self._flow, self._request, self.records.ends_of_try, committed, self._say)
-        with beside("ferry-progress", observer.watch), beside("ferry-meanwhile", self._meanwhile):
-            out = LanesOut()
-            more = partial(self._taken_back, lease, held, ends, out)
-            while pending or out.lost or self._time_is_left:
-                if pending:
-                    self._run_lanes(job, pending, out, more)
-                pending = more()
-                if not pending and (out.lost or self._time_is_left):  # what failed is tried again later
-                    time.sleep(FIRST_PAUSE_SECONDS)
+        out = LanesOut()
+        with self._beside(Committed(left)):
+            self._run_all_lanes(job, pending, out, partial(self._taken_back, lease, held, out))
         self._retake_stopped(lease, held, out)
-        if self._upkeep is not None:
-            self._upkeep.end(lease)
+        self._tidy(lease, job, seen)
+
+    def _beside(self, committed: Committed) -> AbstractContextManager[None]:
+        """What goes on while lanes run."""
+        observer = ProgressObserver(self._flow, self._request, self.records.ends_of_try, committed, self._say)
+        return beside("ferry-progress", observer.watch)
+
+    def _run_all_lanes(self, job: CopyJob, pending: list[LaneTask], out: LanesOut, more: Callable[[], list[LaneTask]]) -> None:
+        """Run the `pending` lanes, and those that `more` gives, until none is left."""
+        while pending:
+            self._run_lanes(job, pending, out, more)
+            pending = more()
+
+    def _tidy(self, lease: RunLease, job: CopyJob, seen: FlowSnapshot) -> None:
+        """After the lanes: look for transactions of producers that hang, and do what the runs after this one need."""
         held_ever = ask_held_ever(self._flow)
         for failure in hanging(self._flow, seen, self._lagging()):  # no transaction of this flow is open any more
             self._plans.failures.setdefault((failure.topic, failure.partition), failure)
         keep_up(self._flow, lease, job.ledger_topic_id, held_ever.answer(), self._say)
 
-    def _taken_back(
-        self, lease: RunLease, held: dict[int, ProducerIdentity], ends: Mapping[TopicPartition, int], out: LanesOut
-    ) -> list[LaneTask]:
+    def _taken_back(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut) -> list[LaneTask]:
         """Take lost lanes back and plan them again, while others may still run. Lanes that were lost too often are given up."""
         lost = dict(out.lost)
-        if lost:
-            self._end_if_unreachable(lease)
-        if not lost or self._must_wait(out):
-            return self._look_around(lease, held, out)
+        if not lost:
+            return []
+        self._end_if_unreachable(lease)
+        time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
         again = lease.retake(lost)
-        takes_more = min(out.interrupted & lost.keys(), default=None)
-        waiting = set() if takes_more is None else set(self._assignment.left)
 
         def concerns(topic: str, partition: int) -> bool:
-            key = TopicPartition(topic, partition)
-            return key in waiting or self._assignment.has(lost, key)
+            return self._assignment.has(lost, TopicPartition(topic, partition))
 
-        found = self._planned_again(lease, {"for_a_run": True, "ends": {} if self._follows else ends, "concerns": concerns})
-        if found is None:
-            return []
-        seen, plans = found
-        self._again_at = 0.0
-        before = [out.tasks[lane] for lane in lost]
-        self._plans.name_missing((part.key for task in before for part in task.partitions), plans)
-        if waiting:
-            held |= self._prepare(lease, seen, plans)
-            self._assignment.left -= waiting
-        tasks, given_up = out.give_again(self._lane_tasks(plans, {**held, **again}, lane=takes_more))
+        while (found := self._planned_again(lease, ends=self._ends, concerns=concerns)) is None:
+            time.sleep(FIRST_PAUSE_SECONDS)
+        _, plans = found
+        self._plans.name_missing(out.lost_partitions, plans)
+        return self._give_again(plans, {**held, **again}, out)
+
+    def _planned_again(self, lease: RunLease, **look: Any) -> tuple[FlowSnapshot, list[PartitionPlan]] | None:
+        """The plans of lost lanes; None: a cluster does not answer now. ClusterUnreachable after COORDINATION_SECONDS of silence.
+
+        `look`: options of take_snapshot.
+        """
+        try:
+            found = self._plans.plan(lease, self._plans.decide, for_a_run=True, **look)
+        except ClusterUnreachable as problem:
+            now = time.monotonic()
+            self._silent_since = self._silent_since or now
+            if problem.retry is not RetryRule.RETRY or now - self._silent_since > COORDINATION_SECONDS:
+                raise
+            self._say_once(f"the plan of lost lanes waits for a cluster that does not answer: {problem}")
+            return None
+        self._silent_since = 0.0
+        return found
+
+    def _give_again(
+        self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity], out: LanesOut, *, lane: int | None = None
+    ) -> list[LaneTask]:
+        """Hand out the lost lanes that are planned again, or give them up. `lane`: as of _lane_tasks."""
+        why = "; ".join(sorted(set(out.lost.values())))
+        tasks, given_up = out.give_again(self._lane_tasks(plans, held, lane=lane))
         self._give_up(given_up, f"{LANE_ATTEMPTS} attempts in a row that committed nothing")
         others = count_of(len(out.tasks) - len(tasks), "other")
-        self._say(f"trying {count_of(len(tasks), 'lane')} again, beside {others}: {'; '.join(sorted(set(lost.values())))}")
-        if self._follows:
-            again_in_lanes = {part.key for task in tasks for part in task.partitions}
-            self._assignment.drop(part.key for task in before for part in task.partitions if part.key not in again_in_lanes)
+        self._say(f"trying {count_of(len(tasks), 'lane')} again, beside {others}: {why}")
         return tasks
-
-    def _must_wait(self, out: LanesOut) -> bool:
-        """Whether it is too early to take lost lanes back. A run that follows does not sleep: its other lanes may run in this thread."""
-        pause = FIRST_PAUSE_SECONDS * 2**out.failures
-        if not self._follows:
-            time.sleep(pause)
-            return False
-        now = time.monotonic()
-        self._again_at = self._again_at or (now + pause if out.failures else now)
-        return now < self._again_at
-
-    def _planned_again(self, lease: RunLease, look: Mapping[str, Any]) -> tuple[FlowSnapshot, list[PartitionPlan]] | None:
-        """The plans of lost lanes; None: a run that follows asks again soon. ClusterUnreachable after COORDINATION_SECONDS of silence."""
-        while True:
-            try:
-                found = self._plans.plan(lease, self._plans.decide, **look)
-            except ClusterUnreachable as problem:
-                now = time.monotonic()
-                self._silent_since = self._silent_since or now
-                if problem.retry is not RetryRule.RETRY or now - self._silent_since > COORDINATION_SECONDS:
-                    raise
-                self._say_once(f"the plan of lost lanes waits for a cluster that does not answer: {problem}")
-            else:
-                self._silent_since = 0.0
-                return found
-            if self._follows:
-                self._again_at = now + FIRST_PAUSE_SECONDS
-                return None
-            time.sleep(FIRST_PAUSE_SECONDS)
-
-    def _look_around(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut) -> list[LaneTask]:
-        """Following: Superseded if another run has taken the flow over.
-
-        Returns a lane of partitions that have none: of lanes that ended because a partition failed, and, at the interval of
-        `refresh.topics`, new ones and those that failed.
-        """
-        now = time.monotonic()
-        if not self._time_is_left:
-            return []
-        if now - self._looked >= FOLLOW_LOOK_SECONDS:
-            self._looked = now
-            lease.confirm()
-        self._retake_stopped(lease, held, out)
-        if out.interrupted:
-            for lane in out.interrupted if now >= self._interrupt_at else ():
-                self._runner.interrupt(lane)  # the first time, its Spark job may not have begun
-            return []
-        if self._upkeep is not None:
-            self._upkeep.look(lease)
-        mirroring = self._flow.mirroring
-        refresh = mirroring.refresh_topics_enabled and 0 <= mirroring.refresh_topics_interval <= now - self._refreshed
-        if refresh:
-            self._refreshed = now
-        try:
-            return self._new_lane(lease, held, out, refresh=refresh) if refresh or self._assignment.left else []
-        except Superseded:
-            raise
-        except FerryError as problem:
-            self._refreshed -= max(0.0, mirroring.refresh_topics_interval - LOOK_SECONDS) if refresh else 0.0
-            self._say_once(f"could not plan what has no lane; Ferry tries again: {problem}")
-            return []
 
     def _retake_stopped(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut) -> None:
         """Abort the open transactions of lanes that have failed: else readers of the target would wait for the transactions' time-out."""
@@ -292,52 +234,6 @@ class CopyDriver:
         if text != self._said:
             self._say(text)
         self._said = text
-
-    def _new_lane(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut, *, refresh: bool) -> list[LaneTask]:
-        if refresh and not self._request.topics:
-            sync_topics(SyncContext(self._flow, dry_run=False))
-        left = set(self._assignment.left)
-
-        def has_none(topic: str, partition: int) -> bool:
-            key = TopicPartition(topic, partition)
-            return key in left or (refresh and self._assignment.is_new(key))
-
-        seen, plans = self._plans.plan(lease, self._plans.decide, for_a_run=True, concerns=has_none)
-        self._plans.name_missing(left, plans)
-        new = [plan for plan in plans if has_none(*plan.facts.key)]
-        if not any(self._has_lane(plan) for plan in new):
-            self._assignment.left -= left
-            return []
-        if out.tasks and not self._runner.has_room(len(out.tasks)):
-            now = time.monotonic()
-            self._assignment.left = left | {
-                plan.facts.key for plan in new if self._has_lane(plan) and self._assignment.may_join(plan.facts.key, now)
-            }
-            if self._assignment.left:
-                self._interrupt(self._assignment.smallest(out.tasks), lease, out)
-            return []
-        lane = self._assignment.free_lane(held, out.tasks)
-        if lane in self._assignment.used:
-            held |= lease.retake([lane])
-        held |= self._prepare(lease, seen, new)
-        tasks = self._lane_tasks(new, held, lane=lane)
-        self._say(f"lane {lane} goes on with {count_of(sum(len(task.partitions) for task in tasks), 'partition')}")
-        out.give(tasks)
-        self._assignment.used.add(lane)
-        self._assignment.left -= left
-        return tasks
-
-    def _interrupt(self, lane: int, lease: RunLease, out: LanesOut) -> None:
-        """Let a lane end, so that it gets more partitions. For its assignment listener, it first may end by itself: it is fenced."""
-        out.interrupted.add(lane)
-        if self._flow.handling.assignment_listener:
-            lease.retake([lane])
-            self._interrupt_at = time.monotonic() + 2 * LOOK_SECONDS
-
-    @property
-    def _time_is_left(self) -> bool:
-        """Whether the run follows, and its time is not over."""
-        return self._request.follow_until is not None and time.time() < self._request.follow_until.timestamp()
 
     def _end_if_unreachable(self, lease: RunLease) -> None:
         """ClusterUnreachable if a lane has waited for a cluster in vain, and this process does not reach both clusters soon."""
@@ -359,25 +255,21 @@ class CopyDriver:
     ) -> list[LaneTask]:
         """`lane`: of the partitions that have none (None: spread them over all lanes)."""
         at_work = [plan for plan in plans if self._has_lane(plan) and plan.facts.remote_topic_id is not None]
-        asked = without_size(at_work)
-        sizes: Mapping[TopicPartition, int] = {}
-        with suppress(FerryError):  # they only balance the lanes
-            sizes = ask_cluster(self._flow.source, log_sizes, asked) if asked else sizes
-        each = bytes_an_offset(at_work, sizes)
-        flushed = not self._flow.exactly_once
-        parts = [partition_task(plan, each[plan.facts.key], follows=self._follows, flushed=flushed) for plan in at_work]
-        return self._assignment.tasks(parts, held, lane)
+        each = read_bytes_an_offset(self._flow.source, at_work)
+        return self._assignment.tasks([self._task(plan, each[plan.facts.key]) for plan in at_work], held, lane)
+
+    def _task(self, plan: PartitionPlan, offset_bytes: float) -> PartitionTask:
+        return partition_task(plan, offset_bytes, flushed=not self._flow.exactly_once)
 
     def _has_lane(self, plan: PartitionPlan) -> bool:
-        """A run that follows watches the partitions, too, in which nothing is to be copied now."""
-        return plan.has_work or (self._follows and plan.failure is None)
+        """Whether a lane gets the partition."""
+        return plan.has_work
 
     def _job(self, seen: FlowSnapshot, held: Mapping[int, ProducerIdentity]) -> CopyJob:
         flow, ledger = self._flow, seen.target_topics[self._flow.ledger_topic]
         producers = frozenset(identity.producer_id for identity in held.values())
-        until = None if self._request.follow_until is None else self._request.follow_until.timestamp()
         run_id, rate = self._request.run_id, flow.max_bytes_per_second
-        return CopyJob(flow, run_id, ledger.topic_id or "", ledger.partitions, rate, producers, until, seen.reroute)
+        return CopyJob(flow, run_id, ledger.topic_id or "", ledger.partitions, rate, producers, reroute=seen.reroute)
 
     def _run_lanes(self, job: CopyJob, tasks: list[LaneTask], out: LanesOut, more: Callable[[], list[LaneTask]] = list) -> None:
         """Run `tasks`, and lanes that `more` gives meanwhile. `out` knows which were lost."""
@@ -386,25 +278,17 @@ class CopyDriver:
         with closing(self._runner.run(job, tasks, more)) as results:  # if an error is raised here, the workers end first
             for result in results:
                 self._cpu_seconds += result.cpu_seconds
-                lost = self._take_result(result, out.tasks[result.lane])
-                if self._follows and lost is None and result.failure is not None:
-                    self._assignment.drop_lane(result.lane)
-                out.take(result.lane, lost)
+                out.take(result.lane, self._take_result(result, out.tasks[result.lane]))
         out.lose_the_rest()
 
     def _take_result(self, result: LaneResult, task: LaneTask) -> str | None:
-        began = {part.key: part.position for part in task.partitions}
+        """Note what the lane has stopped. Returns why the lane is lost; None: it is done."""
+        for key in self._went_on(result, task):
+            self._plans.forget(key)
+            self._assignment.forget(key)
         for outcome in result.partitions:
-            key = TopicPartition(outcome.topic, outcome.partition)
-            if not self._follows or outcome.position > began.get(key, outcome.position):
-                self._plans.forget(key)
-                self._assignment.forget(key)
             if outcome.failure is not None:
-                self._stop(key, outcome.failure.error, outcome.failure.problem)
-                if self._follows:
-                    self._say(f"{outcome.topic}-{outcome.partition} stops: {outcome.failure.error}: {outcome.failure.problem}")
-        if self._follows and result.failure is None:
-            self._assignment.end(result)
+                self._stop(TopicPartition(outcome.topic, outcome.partition), outcome.failure.error, outcome.failure.problem)
         if result.fenced:
             return "it was fenced"
         if result.failure is None:
@@ -414,9 +298,11 @@ class CopyDriver:
             return result.failure.problem
         self._plans.fail("", -1, result.failure.error, result.failure.problem)
         self._stopped_lanes.add(result.lane)
-        if self._follows:
-            self._say(f"lane {result.lane} stops: {result.failure.error}: {result.failure.problem}")
         return None
+
+    def _went_on(self, result: LaneResult, task: LaneTask) -> Iterable[TopicPartition]:  # noqa: ARG002 - a run that follows needs the task
+        """Partitions of which no earlier failure counts any more."""
+        return [TopicPartition(outcome.topic, outcome.partition) for outcome in result.partitions]
 
     def _stop(self, key: TopicPartition, error: str, problem: str) -> None:
         self._plans.stop(key, error, problem)

@@ -42,46 +42,64 @@ def guarded(
         return found
     pairs = {entry.topic: entry for entry in found}
     drafts = {entry.key: GuardDraft(_lowest(entry)) for entry in found}
-    ledger = ledger_topic(flow.target.alias)
-    where, shares, positions = place_of(flow.source, ledger), set[int](), dict[int, int]()
+    ledger = _Ledger(flow, pairs, drafts)
     with InternalTopicReader(flow.source, committed=False) as reader:
         _refuse_other_alias(flow, reader, pairs, source_topics)
         other = _state(flow, reader)
         two_way = both_ways(other.heads.values(), pairs)
         if two_way:
             _refuse_two_ways(flow, other, min(two_way))
-        for record in reader.read(ledger):
-            positions[record.partition] = record.offset + 1
-            if told := concerned(record, pairs, drafts, where):
-                draft, receipt = told
-                draft.add(receipt)
-                shares.update({record.partition} if receipt.kind in DECLARED else ())
+        ledger.read(reader)
     broken: frozenset[tuple[str, int]] = frozenset()
-    if other.heads or shares:
+    if other.heads or ledger.declaring:
         with InternalTopicReader(flow.source) as reader:
             heads = _state(flow, reader).heads.values()
             broken = unexplained_partitions(heads, pairs, _ledger_id(flow, reader, source_topics, heads))
-            for record in reader.read(ledger, only=shares, complete=stable):
-                if told := concerned(record, pairs, drafts, where):
-                    draft, receipt = told
-                    draft.declare(receipt)
-    ledger_id = (source_topics[ledger].topic_id or "") if ledger in source_topics else ""
+            ledger.read_declarations(reader, complete=stable)
+    ledger_id = (source_topics[ledger.topic].topic_id or "") if ledger.topic in source_topics else ""
     ends = epoch_ends(flow.source, {key: draft.epochs for key, draft in drafts.items() if draft.epochs})
-    guards = {key: draft.finish(ends.get(key)) for key, draft in drafts.items()}
-    return tuple(
-        replace(
-            entry,
-            guard=PartitionGuard(
-                excluded=within(guards[entry.key][0], _lowest(entry), entry.end),
-                unclear_below=guards[entry.key][1],
-                broken=entry.key in broken,
-                two_way=entry.topic in two_way,
-                unasked=bool(drafts[entry.key].epochs) and entry.key not in ends,
-                read=LedgerRead(ledger_id, positions, drafts[entry.key].beyond(entry.end)),
-            ),
+
+    def guard(entry: PartitionFacts) -> PartitionGuard:
+        draft = drafts[entry.key]
+        excluded, unclear_below = draft.finish(ends.get(entry.key))
+        return PartitionGuard(
+            excluded=within(excluded, _lowest(entry), entry.end),
+            unclear_below=unclear_below,
+            broken=entry.key in broken,
+            two_way=entry.topic in two_way,
+            unasked=bool(draft.epochs) and entry.key not in ends,
+            read=LedgerRead(ledger_id, ledger.positions, draft.beyond(entry.end)),
         )
-        for entry in found
-    )
+
+    return tuple(replace(entry, guard=guard(entry)) for entry in found)
+
+
+class _Ledger:
+    """The ledger of the flow in the other direction, which is at the source: what it tells of partitions is put into their drafts."""
+
+    def __init__(self, flow: Flow, pairs: Mapping[str, PartitionPair], drafts: Mapping[TopicPartition, GuardDraft]) -> None:
+        self.topic = ledger_topic(flow.target.alias)
+        self._pairs, self._drafts, self._where = pairs, drafts, place_of(flow.source, self.topic)
+        # By partition of the ledger: the offset up to which it was read.
+        self.positions: dict[int, int] = {}
+        # Partitions of the ledger with declarations.
+        self.declaring: set[int] = set()
+
+    def read(self, reader: InternalTopicReader) -> None:
+        """What the flow wrote. `reader`: also of transactions that are open or were aborted."""
+        for record in reader.read(self.topic):
+            self.positions[record.partition] = record.offset + 1
+            if told := concerned(record, self._pairs, self._drafts, self._where):
+                draft, receipt = told
+                draft.add(receipt)
+                self.declaring.update({record.partition} if receipt.kind in DECLARED else ())
+
+    def read_declarations(self, reader: InternalTopicReader, *, complete: bool) -> None:
+        """What the flow declared, and committed. `complete`: wait for transactions that are open."""
+        for record in reader.read(self.topic, only=self.declaring, complete=complete):
+            if told := concerned(record, self._pairs, self._drafts, self._where):
+                draft, receipt = told
+                draft.declare(receipt)
 
 
 def _state(flow: Flow, reader: InternalTopicReader) -> FlowState:

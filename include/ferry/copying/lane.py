@@ -28,13 +28,12 @@ from ferry.copying.abandoned_transactions import fence_zombie_requests, stop_han
 from ferry.copying.appender import Accepted, Appender
 from ferry.copying.buffer_limits import RateLimiter, buffer_limits
 from ferry.copying.cursor import PartitionCursor
-from ferry.copying.cursor_groups import CursorGroups
+from ferry.copying.cursor_groups import CursorGroups, stop_replaced
 from ferry.copying.following import Following
 from ferry.copying.guard_tail import GuardTail
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.lane_messages import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.plain_coordinator import coordinator_of
-from ferry.copying.replaced_topics import stop_replaced
 from ferry.copying.rerouting import HOMES_A_PLACE, ReroutingAppender
 from ferry.copying.segment_end import SegmentEnd, Settled, segment_end
 from ferry.copying.signals import StopSignals

@@ -22,9 +22,9 @@ JOIN_SECONDS = 60.0
 class LaneAssignment:
     """`lanes`: how many the run has, known with the plan. `used`: those that have run. `left`: partitions that wait for one."""
 
-    def __init__(self, flow: Flow, width: Callable[[], int], *, follows: bool) -> None:
-        """`width`: how many lanes are worth having if all of them run at the same time."""
-        self._flow, self._width, self._follows = flow, width, follows
+    def __init__(self, flow: Flow, width: Callable[[], int] | None = None) -> None:
+        """`width`: how many lanes are worth having if all of them run at the same time, as those that follow do (None: they do not)."""
+        self._flow, self._width = flow, width
         self.lanes = 0
         self.used: set[int] = set()
         self.left: set[TopicPartition] = set()
@@ -98,13 +98,13 @@ class LaneAssignment:
 
     def _spread(self, parts: Sequence[PartitionTask]) -> list[list[PartitionTask]]:
         """By lane. Lanes that follow run all at the same time, and each has transactions of its own: so there are few."""
-        if self._follows:
+        if self._width is not None:
             return balance(parts, min(self.lanes, self._width()))
         return spread(parts, self.lanes, self._flow.transaction_bytes)
 
 
-def partition_task(plan: PartitionPlan, offset_bytes: float, *, follows: bool = False, flushed: bool = False) -> PartitionTask:
-    """The lane's task for a planned partition, whose remote topic must exist. The options are as of PartitionTask."""
+def partition_task(plan: PartitionPlan, offset_bytes: float, *, flushed: bool) -> PartitionTask:
+    """The lane's task for a planned partition, whose remote topic must exist. `offset_bytes`, `flushed`: as of PartitionTask."""
     facts = plan.facts
     behind = facts.head is not None and facts.committed is not None and facts.committed < facts.head.position
     return PartitionTask(
@@ -120,8 +120,6 @@ def partition_task(plan: PartitionPlan, offset_bytes: float, *, follows: bool = 
         series=plan.series,
         record_bytes=facts.head.record_bytes if facts.head is not None else 0,
         offset_bytes=offset_bytes,
-        follows=follows,
-        other_ledger=facts.guard.read if follows else None,
         flushed=flushed,
         explained_end=facts.explained_end,
         unopened=flushed and (facts.head is None or facts.head.remote_end < 0),

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.lane_messages import LaneTask
 
 # A lane runs again after a lost worker or a passing error. The pauses in between are longer than a broker's restart.
@@ -52,6 +53,11 @@ class LanesOut:
     def failures(self) -> int:
         """The most attempts in a row without a commit, over the lanes that are lost now."""
         return max((self._attempts[lane] for lane in self.lost), default=0)
+
+    @property
+    def lost_partitions(self) -> list[TopicPartition]:
+        """The partitions of the lanes that are lost now."""
+        return [part.key for lane in self.lost for part in self.tasks[lane].partitions]
 
     def give_again(self, planned: Iterable[LaneTask]) -> tuple[list[LaneTask], list[tuple[LaneTask, str]]]:
         """Of the lost lanes, which were `planned` again: those that are handed out now, and those to give up, with the reason.

@@ -16,7 +16,7 @@ from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.clusters.net.partitions import TopicPartition, grouped
 from ferry.config import Flow
 from ferry.copying.fencing import FencedWriter
-from ferry.copying.growing import joined
+from ferry.copying.joined_receipts import joined
 from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import RUNS_PER_RECEIPT, Receipt, ReceiptKind, decode_receipt, encode_receipt, holds_more, is_loss
 from ferry.ledger.state import FlowRecord

@@ -3,20 +3,51 @@
 They are in the same transaction as the position of their source partition. So that the position never passes a batch that is not appended,
 nor stays behind one that is, the batches of a source partition are appended in their order: while batches of it wait for one partition of
 the target, batches of it for another one are held back. The lane sees only the remote partition (`home`) of each batch.
+
+No ledger explains what is in the other topics. So before the first write, `rerouted_topics` refuses those in which something else relies
+on the ledger: remote topics of any flow, and topics of Ferry and MirrorMaker 2.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from ferry.clusters.admin.describe import TopicDescription
 from ferry.clusters.net.partitions import TopicPartition
+from ferry.config import Flow
+from ferry.config.settings import REROUTE
 from ferry.copying.appender import Accepted, Appender, PartitionRefusal, RefusedRecord
 from ferry.copying.lane_messages import PartitionTask
+from ferry.errors import ConfigError
+from ferry.policy.naming import is_ferry_topic
+from ferry.policy.selection import Selection
 
 Place = TopicPartition
 # Batches of so many source partitions wait for one place at a time: their positions must be in the same transaction, and it holds few
 # partitions after a broker has refused more.
 HOMES_A_PLACE = 8
+
+
+def rerouted_topics(
+    flow: Flow, selection: Selection, target_topics: Mapping[str, TopicDescription], claims: Collection[str]
+) -> dict[str, int]:
+    """Their numbers of partitions. `claims`: remote topics of all flows. ConfigError for a topic that the handler must not choose."""
+    if not flow.handling.message_handler:
+        return {}
+    sources, remotes = (set(names) for names in (dict(selection.selected), dict(selection.selected).values()))
+    for name in flow.handling.reroute:
+        if is_ferry_topic(name) or flow.policy.is_internal_topic(name):
+            problem = "is an internal topic"
+        elif name in remotes or name in claims:
+            problem = "is a remote topic, whose offsets the ledger must explain"
+        elif name in sources:
+            problem = f"has the name of a topic that is copied from {flow.source.alias}: with this topic a record goes to its remote topic"
+        elif name not in target_topics:
+            problem = f"does not exist on {flow.target.alias}, or the user may not see it: create it, or grant Write"
+        else:
+            continue
+        raise ConfigError(f"flow {flow.name}: {REROUTE}: topic {name} {problem}")
+    return {name: target_topics[name].partitions for name in flow.handling.reroute}
 
 
 class ReroutingAppender(Appender):

@@ -18,7 +18,7 @@ from ferry.doctor.granted import Granted, granted
 from ferry.doctor.machine import MachineFacts
 from ferry.doctor.service_checks import service_findings, too_many_topics, topics_beforehand
 from ferry.errors import ConfigError, ExitCode, NotAuthorized, count_of, some_of, span
-from ferry.monitoring.status import FlowStatus
+from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.verdict import Health, verdict_of
 from ferry.permissions.commands import commands
 from ferry.permissions.required import required_rights
@@ -203,13 +203,13 @@ def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Fin
         yield ok(where, "topics", text)
     yield from _headroom(where, facts.status, UNSCHEDULED_SECONDS if pause is None else pause, scheduled=pause is not None)
     # Problems that a run or a verify found earlier may be over.
-    signs = replace(facts.status.signs, last_run=None, newest_run=None, last_verify=None)
-    for reason in verdict_of(signs, time.time()).reasons:
+    status = replace(facts.status, last_run=None, newest_run=None, last_verify=None)
+    for reason in verdict_of(status, time.time()).reasons:
         if reason.health in _CHECKS:
             yield failure(where, _CHECKS[reason.health], reason.text, reason.next_step)
 
 
-def _headroom(where: str, status: FlowStatus, next_run: float, *, scheduled: bool) -> Iterator[Finding]:
+def _headroom(where: str, status: FlowHealth, next_run: float, *, scheduled: bool) -> Iterator[Finding]:
     unread = sorted(f"{entry.topic}-{entry.partition}" for entry in status.counted if entry.age_unknown)
     if unread:
         named = some_of(unread, NAMES_SHOWN)

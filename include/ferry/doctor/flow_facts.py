@@ -13,7 +13,8 @@ from ferry.doctor.service_checks import policy_is_fixed
 from ferry.errors import FerryError
 from ferry.ledger.runs_topic import since_last_run
 from ferry.ledger.topics import POLICY, OwnTopic
-from ferry.monitoring.status import FlowStatus, flow_status
+from ferry.monitoring.health import FlowHealth
+from ferry.monitoring.status import flow_status
 from ferry.permissions.required import required_rights, source_topics
 from ferry.permissions.rights import Resource, Right
 from ferry.pipeline.few_replicas import FewReplicas, few_replicas, wanted_on_target
@@ -29,7 +30,7 @@ class FlowFacts:
     target: ClusterFacts
     source_rights: RightsFacts
     target_rights: RightsFacts
-    status: FlowStatus | None = None
+    status: FlowHealth | None = None
     # Why there is no `status`.
     problem: FerryError | None = None
     # How many topics of the source the flow copies.

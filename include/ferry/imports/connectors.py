@@ -52,13 +52,17 @@ def connectors_of(path: Path, document: Node) -> list[PropertiesFile]:
             return [connector(path, config | stopped)]
         case dict() if document and all(isinstance(value, str) for value in document.values()):
             return [connector(path, document)]
-        case dict():
-            inner = [_expanded(value) for value in document.values() if isinstance(value, dict)]
-            inner += [one for value in document.values() if isinstance(value, list) for one in value]
-            if inner and all(isinstance(one, dict) and "config" in one for one in inner):
-                return [one for each in inner for one in connectors_of(path, each)]
+        case dict() if bodies := _bodies(document):
+            return [one for each in bodies for one in connectors_of(path, each)]
     what = 'holds no connector: it must be {"name": …, "config": {…}}, the config alone, or a list of these'
     raise ConfigError(located(path, line_of(document), "", what))
+
+
+def _bodies(answer: Fields) -> list[Node]:
+    """The connectors in an answer, each as the body of a POST; empty if it holds anything else."""
+    found: list[Node] = [_expanded(value) for value in answer.values() if isinstance(value, dict)]
+    found += [one for value in answer.values() if isinstance(value, list) for one in value]
+    return found if all(isinstance(one, dict) and "config" in one for one in found) else []
 
 
 def _expanded(answer: Fields) -> Fields:
@@ -180,7 +184,7 @@ class _Flow:
         own = key.startswith(f"{self._pair}.")
         if name == "enabled":
             return  # a connector that is stopped is not here
-        if own and (_ONLY.get(name) == part or (name not in FLOW_PROPERTIES and name not in _OF_POLICY)):
+        if own and _is_read_only_by(part, name):
             self.entries.setdefault(key, entry)
             return
         first = self.entries.get(key)
@@ -250,6 +254,11 @@ def _same(name: str, value: str, other: str) -> bool:
     if name.endswith(".class"):
         return value.strip().rpartition(".")[2] == other.strip().rpartition(".")[2]
     return value.strip() == other.strip()
+
+
+def _is_read_only_by(part: str, name: str) -> bool:
+    """Whether only this connector reads a setting of a flow, as far as anybody knows."""
+    return _ONLY.get(name) == part or (name not in FLOW_PROPERTIES and name not in _OF_POLICY)
 
 
 def _is_off(file: PropertiesFile) -> bool:

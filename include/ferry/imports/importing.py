@@ -7,7 +7,7 @@ copies in another way than the other tool.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path, PurePosixPath
@@ -182,12 +182,18 @@ class _Inputs:
         found.dropped += [(entry, because.get((int(entry.line), entry.key), "has no effect")) for entry in gone]
         found.why = {key: because[int(entry.line), entry.key] for key, entry in entries.items() if (int(entry.line), entry.key) in because}
         found.begun += file.begun
-        proposed = any(map(keys.older_form, file.entries))
-        if proposed and not any(f"{pair}.enabled" in entries for pair in _pairs(aliases)):
-            named = [pair for pair in _pairs(aliases) if any(key.startswith(f"{pair}.") for key in entries)] or _pairs(aliases)
-            entries |= {f"{pair}.enabled": Entry("enabled", "true", 0) for pair in named}
-            found.why |= {f"{pair}.enabled": "KIP-382's samples run each flow; MM2 needs this key" for pair in named}
+        for pair in _flows_of_samples(entries, aliases) if any(map(keys.older_form, file.entries)) else ():
+            entries[f"{pair}.enabled"] = Entry("enabled", "true", 0)
+            found.why[f"{pair}.enabled"] = "KIP-382's samples run each flow; MM2 needs this key"
         return entries
+
+
+def _flows_of_samples(entries: Mapping[str, Entry], aliases: Sequence[str]) -> Sequence[str]:
+    """The flows that a file in the form of KIP-382's samples means: those that its keys name, or all; none if a key enables one."""
+    pairs = _pairs(aliases)
+    if any(f"{pair}.enabled" in entries for pair in pairs):
+        return ()
+    return [pair for pair in pairs if any(key.startswith(f"{pair}.") for key in entries)] or pairs
 
 
 def clusters_of(entries: Mapping[str, Entry]) -> list[str]:
@@ -209,22 +215,37 @@ def import_files(paths: Sequence[Path], secrets: PurePosixPath) -> Imported:
     refused, missing = _refused(entries, aliases)
     kept = {key: entry for key, entry in entries.items() if key not in refused}
     problems, enabled = examine(_numbered(kept))
-    warned = {key: told for key, told in _by_key(kept, problems.warned).items() if key not in refused}
+    warned = _by_key(kept, problems.warned)
     idle = {key for key, told in warned.items() if told.is_about_no_effect}
     why = found.why | {key: told.what for key, told in (warned | refused).items()}
-    concerned = {*refused, *(f"{told.key}." for told in missing)}
-    off = frozenset(pair for pair in enabled if lost or any(_concerns(key, pair, aliases) for key in concerned))
-    written = [(key, entry) for key, entry in entries.items() if entry.line]
-    rows = [_row(entry, _fate(key, refused, idle), "" if key in idle else key, why.get(key, "")) for key, entry in written]
-    rows += [_row(entry, Fate.TAKEN, key, "") for entry, key in found.named]
-    rows += [_row(entry, Fate.NO_EFFECT, "", told) for entry, told in found.dropped]
-    rows += [_row(entry, Fate.NOT_KEPT, "", told) for entry, told in lost]
+    off = frozenset(enabled) if lost else _concerned(enabled, aliases, {*refused, *(f"{told.key}." for told in missing)})
+    rows = _rows(entries, found, lost, {key: _fate(key, refused, idle) for key in entries}, why)
     new = {key: entry for key, entry in kept.items() if key not in idle}
     new |= {f"{pair}.enabled": Entry("enabled", "false", 0) for pair in off}
     because = {key: printable(text) for key, text in why.items()}
     ordered = tuple(sorted(dict.fromkeys(rows), key=lambda row: (row.path, row.line, row.key)))
-    lacking = tuple(printable(f"{told.key}: {told.what}" if told.key else told.what) for told in missing)
-    return Imported(new, because, ordered, off, lacking)
+    return Imported(new, because, ordered, off, tuple(map(_lacking, missing)))
+
+
+def _concerned(flows: Iterable[str], aliases: Sequence[str], keys: Collection[str]) -> frozenset[str]:
+    """The flows that any of these keys concerns."""
+    return frozenset(pair for pair in flows if any(_concerns(key, pair, aliases) for key in keys))
+
+
+def _lacking(told: Told) -> str:
+    return printable(f"{told.key}: {told.what}" if told.key else told.what)
+
+
+def _rows(
+    entries: Mapping[str, Entry], found: Joined, lost: Iterable[tuple[Entry, str]], fates: Mapping[str, Fate], why: Mapping[str, str]
+) -> Iterator[Row]:
+    """The rows of all entries of the inputs: of those with a key in the new file, then of the others."""
+    for key, entry in entries.items():
+        if entry.line:
+            yield _row(entry, fates[key], "" if fates[key] is Fate.NO_EFFECT else key, why.get(key, ""))
+    yield from (_row(entry, Fate.TAKEN, key, "") for entry, key in found.named)
+    yield from (_row(entry, Fate.NO_EFFECT, "", told) for entry, told in found.dropped)
+    yield from (_row(entry, Fate.NOT_KEPT, "", told) for entry, told in lost)
 
 
 def _fate(key: str, refused: Mapping[str, Told], idle: Iterable[str]) -> Fate:
@@ -269,9 +290,14 @@ def _refused(entries: Mapping[str, Entry], aliases: Sequence[str]) -> tuple[dict
         refused |= named
         found, _ = examine(_numbered({key: entry for key, entry in kept.items() if key not in named}))
     missing = tuple(told for told in found.found if told.key or not _is_switched_off(entries, aliases))
-    if any(told.key.endswith("bootstrap.servers") for told in missing) or (not enabled and any(not told.key for told in missing)):
+    if _is_unusable(missing, enabled):
         raise _refusal(entries, first.found)
     return refused, tuple(told for told in missing if told.key)
+
+
+def _is_unusable(missing: Iterable[Told], enabled: Collection[str]) -> bool:
+    """Whether a person cannot complete the new file: a cluster has no servers, or there is no flow."""
+    return any(told.key.endswith("bootstrap.servers") or not (told.key or enabled) for told in missing)
 
 
 def _refusal(entries: Mapping[str, Entry], told: Iterable[Told]) -> ConfigError:

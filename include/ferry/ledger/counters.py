@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from operator import add, sub
+from operator import add, attrgetter, sub
 from typing import Any, NamedTuple, Self
 
 from ferry.wire.strict_json import number
@@ -68,13 +69,19 @@ class Counters(NamedTuple):
     # How old records were when their transaction was about to be committed. Otherwise like `record_age_ms`.
     replication_latency_ms: MinMeanMax | None = None
 
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The fields that add up."""
+        return _numbers(self)
+
     def __add__(self, other: Counters) -> Counters:  # type: ignore[override]  # sums, where other tuples are put together
-        return Counters(*map(add, self[:-2], other[:-2]), *map(_of_both, self[-2:], other[-2:]))
+        record_age = _of_both(self.record_age_ms, other.record_age_ms)
+        latency = _of_both(self.replication_latency_ms, other.replication_latency_ms)
+        return Counters._make((*map(add, self.numbers, other.numbers), record_age, latency))
 
     def since(self, before: Counters) -> Counters:
         """The numbers minus those of `before`; the delays stay as they are."""
-        numbers = Counters(*map(sub, self[:-2], before[:-2]))
-        return numbers._replace(record_age_ms=self.record_age_ms, replication_latency_ms=self.replication_latency_ms)
+        return self._replace(**dict(zip(_NUMBERS, map(sub, self.numbers, before.numbers), strict=True)))
 
     @property
     def by_handler(self) -> bool:
@@ -112,6 +119,9 @@ class Counters(NamedTuple):
         )
 
 
+# All fields but the delays, which come last.
+_NUMBERS = tuple(name for name in Counters._fields if not name.endswith("_ms"))
+_numbers: Callable[[Counters], tuple[int, ...]] = attrgetter(*_NUMBERS)
 ZERO = Counters()
 ONE_TRANSACTION = Counters(transactions=1)
 

@@ -9,6 +9,7 @@ If a release of Ferry ignored a failover, it would move groups back. If it did n
 about failovers, and those of flows without transactions, have versions of their own, which an older Ferry refuses.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -319,17 +320,20 @@ def fold_state(records: Iterable[tuple[bytes, bytes | None]], where: str = "the 
     """The newest of every key; `records` in log order, a null value removes its key. Errors as of `decode_state`."""
     newest: dict[bytes, bytes | None] = dict(records)
     # Only the newest records are decoded, because the topic holds many versions of a head until it is compacted.
-    entries = [_decoded(key, value, where) for key, value in newest.items() if value is not None]
-    flows = [entry for entry in entries if isinstance(entry, FlowRecord)]
+    found = defaultdict[type[Any], list[Any]](list)
+    for key, value in newest.items():
+        if value is not None:
+            entry = _decoded(key, value, where)
+            found[type(entry)].append(entry)
     return FlowState(
-        heads={entry.key: entry for entry in entries if isinstance(entry, Head)},
-        flow=flows[-1] if flows else None,
-        starts={entry.topic: entry for entry in entries if isinstance(entry, Start)},
-        claims={entry.remote_topic: entry for entry in entries if isinstance(entry, Claim)},
-        acknowledged=frozenset(entry for entry in entries if isinstance(entry, LossAcknowledged)),
-        syncs={entry.sync: entry for entry in entries if isinstance(entry, SyncDone)},
-        acls={entry.binding: entry for entry in entries if isinstance(entry, OwnedAcl)},
-        recovery=next((entry for entry in entries if isinstance(entry, RecoveryRecord)), None),
-        taken={entry.group: entry for entry in entries if isinstance(entry, GroupTaken)},
-        cut={entry.topic: entry for entry in entries if isinstance(entry, CutEnds)},
+        heads={entry.key: entry for entry in found[Head]},
+        flow=next(reversed(found[FlowRecord]), None),
+        starts={entry.topic: entry for entry in found[Start]},
+        claims={entry.remote_topic: entry for entry in found[Claim]},
+        acknowledged=frozenset(found[LossAcknowledged]),
+        syncs={entry.sync: entry for entry in found[SyncDone]},
+        acls={entry.binding: entry for entry in found[OwnedAcl]},
+        recovery=next(iter(found[RecoveryRecord]), None),
+        taken={entry.group: entry for entry in found[GroupTaken]},
+        cut={entry.topic: entry for entry in found[CutEnds]},
     )

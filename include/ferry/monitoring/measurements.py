@@ -14,8 +14,8 @@ from datetime import datetime
 from ferry.ledger.counters import MinMeanMax
 from ferry.ledger.run_report import PartitionReport, RunReport
 from ferry.ledger.sync_outcome import Measurement
+from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import PartitionStatus
-from ferry.monitoring.status import FlowStatus
 from ferry.verify.verify_report import VerifyReport
 
 
@@ -36,13 +36,13 @@ def run_measurements(report: RunReport, source: str, target: str) -> list[Measur
     return [*found, *(Measurement(name, value, tags) for name, value in values.items())]
 
 
-def status_measurements(status: FlowStatus, source: str, target: str) -> list[Measurement]:
+def status_measurements(status: FlowHealth, source: str, target: str) -> list[Measurement]:
     """Lag and headroom of every partition. Partitions without lag count too, because a gauge would keep its last value."""
     tags = {"source": source, "target": target}
     found = [one for partition in status.partitions for one in _lag_of(partition, tags)]
     counts = {
         "open-transactions": len(status.last_stable_lags),
-        "hanging-transactions": sum(entry.overdue for entry in status.last_stable_lags),
+        "hanging-transactions": len(status.held),
         "limits-broken": len(status.broken),
     }
     return [*found, *(Measurement(name, value, tags) for name, value in counts.items())]

@@ -5,11 +5,9 @@ A partition counts as stopped if the plan of a snapshot says that the next run w
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
-from ferry.clusters.admin.api_versions import Lack
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.describe import ConfigValue
 from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
@@ -18,7 +16,7 @@ from ferry.clusters.net.partitions import TopicPartition
 from ferry.clusters.net.shared_connection import first_contact
 from ferry.config import Flow
 from ferry.config.settings import DEADLINE_SECONDS
-from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags
+from ferry.copying.last_stable_lag import last_stable_lags
 from ferry.copying.partition_plan import PartitionFacts, PartitionPlan, plan_partitions
 from ferry.copying.request import RunRequest
 from ferry.copying.run_liveness import RunProof
@@ -29,17 +27,15 @@ from ferry.ledger.receipts import Receipt
 from ferry.ledger.recovery_record import Stage
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped, loss_report
 from ferry.ledger.run_summary import DAYS_KEPT
-from ferry.ledger.runs_topic import RunOpened, last_end
-from ferry.monitoring.lag import Lag, PartitionStatus, counted, lag_of
+from ferry.ledger.runs_topic import last_end
+from ferry.monitoring.health import FlowHealth
+from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit, broken_limits
 from ferry.monitoring.missing_reading import read_missing
 from ferry.monitoring.runs import copy_speed
 from ferry.monitoring.runs_reading import read_recent
 from ferry.monitoring.schedule import last_due, longest_pause
-from ferry.monitoring.signs import Evidence, Held, Signs
-from ferry.monitoring.verdict import Verdict, verdict_of
 from ferry.pipeline.run_plan import RunPlan
-from ferry.pipeline.tables import left_out_lines
 from ferry.wire.ranges import NO_END, end_of_range_at, within
 from ferry.wire.ranges import size as held
 
@@ -50,87 +46,25 @@ _SEEMS_SO_WHILE_A_RUN_COMMITS = frozenset({PositionDisagrees.__name__, SourceTru
 SECOND_LOOK_SECONDS = 2.0
 # For the first uncopied records: a slow broker must not hang the command.
 READ_SECONDS = 15.0
-STATUS_VERSION = 1
 
 
-def held_by(entry: LastStableLag) -> Held:
-    place = f"{entry.held.topic}-{entry.partition} on {entry.cluster}"
-    seconds = None if entry.age_ms is None else entry.age_ms / 1000
-    return Held(entry.topic, place, entry.high_watermark - entry.stable_end, entry.remedy, seconds)
-
-
-@dataclass(frozen=True)
-class FlowStatus(Evidence):
-    """A flow as one look has found it.
-
-    `lacking`: what the releases of its clusters cannot do. `following`: the run that follows now. `gone`: one that should follow, but that
-    proves no more that it goes on: it was killed. A look after a run does not tell what is `missing`. `left_out`: topics that it does not
-    copy. `stage`: a ferry.ledger.recovery_record.Stage; `stage_since` (ms): when groups began to move, 0 while the flow replicates.
-    """
-
-    flow: str
-    partitions: tuple[PartitionStatus, ...]
-    last_stable_lags: tuple[LastStableLag, ...] = ()
-    lacking: tuple[Lack, ...] = ()
-    stage: str = Stage.REPLICATING.value
-    stage_since: int = 0
-    following: RunOpened | None = None
-    gone: RunOpened | None = None
-    left_out: tuple[Skipped, ...] = ()
-
-    @property
-    def counted(self) -> tuple[PartitionStatus, ...]:
-        return counted(self.partitions)
-
-    @property
-    def lag(self) -> Lag:
-        return lag_of(self.counted)
-
-    def document(self) -> dict[str, Any]:
-        found = asdict(self)
-        for name in ("last_stable_lags", "records_per_second", "interval_seconds", "last_verify", "newest_run", "ran", "config"):
-            del found[name]
-        found["lacking"] = [lack._asdict() for lack in self.lacking]
-        found["open_transactions"] = [entry.document() for entry in self.last_stable_lags]
-        found["left_out"] = list(left_out_lines(self.left_out))
-        found["limits_broken"] = list(found.pop("broken"))
-        for name, run in (("following", self.following), ("gone", self.gone)):
-            found[name] = None if run is None else {"run_id": run.run_id, "since": run.started, "until": run.follow_until}
-        return {"version": STATUS_VERSION, **found, "totals": self.lag.totals, **self.verdict(time.time()).document()}
-
-    @property
-    def signs(self) -> Signs:
-        return Signs(
-            self.flow,
-            self.lag,
-            losses_total=len(self.losses),
-            lost_records=sum(loss.records for loss in self.losses),
-            stopped_total=len(self.stopped),
-            held=tuple(held_by(entry) for entry in self.last_stable_lags if entry.overdue),
-            **{entry.name: getattr(self, entry.name) for entry in fields(Evidence)},
-        )
-
-    def verdict(self, now: float) -> Verdict:
-        """`now` in seconds since the epoch (pure)."""
-        return verdict_of(self.signs, now)
-
-
-def flow_status(flow: Flow) -> FlowStatus:
+def flow_status(flow: Flow) -> FlowHealth:
     """The status by both clusters, by the ledger and by the runs topic. A missed schedule counts as a broken limit."""
     with kept_clients():
         first_contact(flow.source, flow.target)
         return _whole_status(flow)
 
 
-def _whole_status(flow: Flow) -> FlowStatus:
+def _whole_status(flow: Flow) -> FlowHealth:
     recent = read_recent(flow)
     opened = recent.following
+    follows = None if opened is None else {"run_id": opened.run_id, "since": opened.started, "until": opened.follow_until}
     proof = None if opened is None else RunProof(flow)
     status, _, _ = read_flow(flow)
     if proof is not None and not proof.comes():
-        recent, status = recent.without_proof(), replace(status, gone=opened)
+        recent, status = recent.without_proof(), replace(status, gone=follows)
     else:
-        status = replace(status, following=opened)
+        status = replace(status, following=follows)
     verifies = recent.document["verifies"]
     status = replace(
         status,
@@ -164,7 +98,7 @@ def overdue_run(flow: Flow, last_ended: int) -> BrokenLimit | None:
     return BrokenLimit(DEADLINE_SECONDS, "", round((moment - due).total_seconds(), 3), deadline)
 
 
-def read_flow(flow: Flow) -> tuple[FlowStatus, FlowSnapshot, tuple[Receipt, ...]]:
+def read_flow(flow: Flow) -> tuple[FlowHealth, FlowSnapshot, tuple[Receipt, ...]]:
     """The status without the runs, with what it was made from: the snapshot, and every loss in the ledger."""
     seen, status = _seen(flow, for_a_run=False)
     found = read_losses(flow, seen.state.flow.losses if seen.state.flow else None)
@@ -173,7 +107,7 @@ def read_flow(flow: Flow) -> tuple[FlowStatus, FlowSnapshot, tuple[Receipt, ...]
     return replace(status, losses=losses, missing=read_missing(flow, seen.facts, found.gaps, kept)), seen, found.losses
 
 
-def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan | None = None) -> FlowStatus:
+def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan | None = None) -> FlowHealth:
     """The status at the end of a run. Reads no more than a plan does: not the ledger, and only the ends of partitions without lag.
 
     The losses are those of the run's `report`. `idle`: the plan of a run that copied at most heartbeats. A plan of the whole flow still
@@ -184,7 +118,7 @@ def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan 
     return status if report is None else replace(status, losses=report.losses)
 
 
-def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple[FlowSnapshot, FlowStatus]:
+def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple[FlowSnapshot, FlowHealth]:
     """The snapshot, and the status by it, without losses."""
     is_heartbeats = flow.is_heartbeats  # made anew each time that it is asked for
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
@@ -209,12 +143,22 @@ def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple
         )
         for facts in seen.facts
     )
-    broken, plans, record = broken_limits(flow.alerts, partitions), _plans(flow, seen), seen.state.recovery
-    stopped, expired = _stopped(flow, seen, plans), tuple(plan.expired for plan in plans if plan.expired is not None)
-    ran = known is not None or seen.state.flow is not None or not flow.copies
-    stage = (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
-    status = FlowStatus(flow.name, partitions, behind, seen.lacking, *stage, left_out=seen.skipped, config=str(flow.source.path))
-    return seen, replace(status, broken=broken, stopped=stopped, expired=expired, ran=ran)
+    plans, record = _plans(flow, seen), seen.state.recovery
+    stage, since = (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
+    return seen, FlowHealth(
+        flow.name,
+        partitions,
+        behind,
+        lacking=tuple(Skipped(*lack) for lack in seen.lacking),
+        stage=stage,
+        stage_since=since,
+        left_out=seen.skipped,
+        expired=tuple(plan.expired for plan in plans if plan.expired is not None),
+        stopped=_stopped(flow, seen, plans),
+        broken=broken_limits(flow.alerts, partitions),
+        config=str(flow.source.path),
+        ran=known is not None or seen.state.flow is not None or not flow.copies,
+    )
 
 
 def _configs(flow: Flow, source: ClusterAdmin, topics: set[str], *, for_a_run: bool) -> Mapping[str, Mapping[str, ConfigValue]]:

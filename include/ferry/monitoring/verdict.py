@@ -13,6 +13,7 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
+from ferry.clusters.logs.held_back import LastStableLag
 from ferry.clusters.net.partitions import grouped
 from ferry.config.flow import flow_command, with_commands
 from ferry.config.settings import HEADROOM_SECONDS, LAG_SECONDS
@@ -29,11 +30,11 @@ from ferry.errors import (
 )
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.run_summary import RunState
+from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import Lag
 from ferry.monitoring.limits import RUN_NOW, BrokenLimit, step_of
 from ferry.monitoring.missing import Missing, backfill_command, missing_by_topic
 from ferry.monitoring.runs import UNDER_WAY, ago, could_not_reach, failed_syncs, seconds_since, whole_problem
-from ferry.monitoring.signs import Signs
 
 # The lag of a flow that runs on time stays below this many intervals of its schedule.
 INTERVALS_BEHIND = 2
@@ -145,21 +146,21 @@ class Verdict:
         }
 
 
-def verdict_of(signs: Signs, now: float) -> Verdict:
+def verdict_of(health: FlowHealth, now: float) -> Verdict:
     """`now` in seconds since the epoch."""
-    found = (reason for judge in _JUDGES for reason in judge(signs, now))
-    reasons = tuple(replace(reason, next_step=with_commands(reason.next_step, signs.flow, signs.config)) for reason in found)
-    behind = "" if signs.lag is None else how_far(signs.lag)
+    found = (reason for judge in _JUDGES for reason in judge(health, now))
+    reasons = tuple(replace(reason, next_step=with_commands(reason.next_step, health.flow, health.config)) for reason in found)
+    behind = how_far(health.lag) if health.read else ""
     lags = any(reason.health is Health.LAGGING for reason in reasons)
-    last_run = "" if any(reason.text.startswith(_LAST_RUN) for reason in reasons) else _last_run(signs, now, lags)
+    last_run = "" if any(reason.text.startswith(_LAST_RUN) for reason in reasons) else _last_run(health, now, lags)
     if reasons:
         unread = reasons[0].health is Health.UNREACHABLE  # what was read before may be wrong now
-        if not_counted(signs) and behind:
+        if not_counted(health) and behind:
             behind = f"the rest is {behind}"
-        return Verdict(signs.flow, reasons[0].health, reasons, "" if unread else behind, last_run)
-    if signs.lag is None:
-        return Verdict(signs.flow, Health.UNKNOWN, (Reason(Health.UNKNOWN, "nothing was read yet", ""),))
-    return Verdict(signs.flow, Health.HEALTHY, (), behind, last_run)
+        return Verdict(health.flow, reasons[0].health, reasons, "" if unread else behind, last_run)
+    if not health.read:
+        return Verdict(health.flow, Health.UNKNOWN, (Reason(Health.UNKNOWN, "nothing was read yet", ""),))
+    return Verdict(health.flow, Health.HEALTHY, (), behind, last_run)
 
 
 def how_far(lag: Lag) -> str:
@@ -180,71 +181,77 @@ def told_run(run: Mapping[str, Any] | None, now: float) -> str:
     return f"last run{since}: {run['state']}" + (f", {copied} copied" if copied else "")
 
 
-def _last_run(signs: Signs, now: float, lags: bool) -> str:
+def _last_run(health: FlowHealth, now: float, lags: bool) -> str:
     """As told_run; for a flow that lags also what that run left and how the lag has grown; which run was superseded, and which goes on.
 
     Only a run up to `latest` says something about the lag: others do not copy all that is there when they begin.
     """
-    told, run, lag, newest = told_run(signs.last_run, now), signs.last_run, signs.lag, signs.newest_run
+    told, run, lag, newest = told_run(health.last_run, now), health.last_run, health.lag, health.newest_run
     running = newest is not None and newest["state"] == RunState.RUNNING
     goes_on = f"run {newest['run_id']} began{ago(newest, now)} and has not ended" if newest is not None and running else ""
     if run is None:
         return goes_on
     counts = run["newest"] and run["state"] == RunState.DONE and run["bound"] == LATEST
     left = run["lag_records"] if counts else None
-    if lags and lag is not None and left is not None and 0 <= left <= lag.records:
+    if lags and health.read and left is not None and 0 <= left <= lag.records:
         told += f" and left {left:,} behind (it copies what is there when it begins)"
         told += f"; the lag has grown by {lag.records - left:,} since" if left < lag.records else ""
     early = f"run {run['superseded']} ended early, because a newer run, or a command, took the flow over" if run["superseded"] else ""
     return "; ".join(filter(None, (told, early, goes_on)))
 
 
-def not_counted(signs: Signs) -> list[str]:
+def not_counted(health: FlowHealth) -> list[str]:
     """What the lag leaves out, in words: topics and partitions that could not be read, and records behind transactions."""
-    unread = [failure.where for failure in signs.stopped if _is_unread(failure)]
-    waiting = sum(entry.waiting for entry in signs.held)
+    unread = [failure.where for failure in health.stopped if _is_unread(failure)]
+    waiting = sum(entry.waiting for entry in health.held)
     found = [f"unknown for {_named(unread, len(unread), ', ')}"] if unread else []
     return found + ([f"{count_of(waiting, 'record')} behind an open transaction"] if waiting else [])
 
 
-def _unreachable(signs: Signs, _: float) -> Iterator[Reason]:
-    if signs.problem is not None and signs.problem.unreachable:
-        yield Reason(Health.UNREACHABLE, signs.problem.message, signs.problem.next_step)
+def _unreachable(health: FlowHealth, _: float) -> Iterator[Reason]:
+    if health.problem is not None and health.problem.unreachable:
+        yield Reason(Health.UNREACHABLE, health.problem.message, health.problem.next_step)
 
 
-def _losses(signs: Signs, _: float) -> Iterator[Reason]:
-    if total := signs.losses_total:
+def _losses(health: FlowHealth, _: float) -> Iterator[Reason]:
+    if total := health.losses_total:
         told = [
             (_LOST[kind], SourceDataLost.remedy(topics) if kind == "loss" else "remove the cause that ferry ledger names")
-            for kind, topics in sorted(grouped((loss.kind, loss.topic) for loss in signs.losses).items())
+            for kind, topics in sorted(grouped((loss.kind, loss.topic) for loss in health.losses).items())
         ]
-        what = (told[0][0] if len(told) == 1 else _LOST_IN_ANY_WAY).format(count_of(signs.lost_records, "record"))
+        what = (told[0][0] if len(told) == 1 else _LOST_IN_ANY_WAY).format(count_of(health.lost_records, "record"))
         again = f"{' and '.join(step for _, step in told)}, so that it does not happen again"
         steps = f"note what is lost; {again}; then end this warning: ferry ack-loss"
-        yield Reason(Health.LOSS, f"{what}: {_named([loss.where for loss in signs.losses], total)}", steps, Step.ACK_LOSS)
-    if signs.expired and not _goes_on(signs.newest_run):  # a run may have read these records before they were deleted
-        what = _LOST["loss"].format(count_of(sum(loss.records for loss in signs.expired), "record"))
+        yield Reason(Health.LOSS, f"{what}: {_named([loss.where for loss in health.losses], total)}", steps, Step.ACK_LOSS)
+    if health.expired and not _goes_on(health.newest_run):  # a run may have read these records before they were deleted
+        what = _LOST["loss"].format(count_of(sum(loss.records for loss in health.expired), "record"))
         step = f"{_RUN}: it copies what is left, and the ledger names the loss"
-        yield Reason(Health.LOSS, f"{what}: {_named([loss.where for loss in signs.expired], len(signs.expired))}", step, Step.RUN)
+        yield Reason(Health.LOSS, f"{what}: {_named([loss.where for loss in health.expired], len(health.expired))}", step, Step.RUN)
 
 
-def _failing(signs: Signs, now: float) -> Iterator[Reason]:
-    if signs.problem is not None and not signs.problem.unreachable:
-        yield Reason(Health.FAILING, signs.problem.message, signs.problem.next_step)
-    yield from _stopped(signs)
-    if signs.held:
-        held = list(map(str, signs.held))
+def _failing(health: FlowHealth, now: float) -> Iterator[Reason]:
+    if health.problem is not None and not health.problem.unreachable:
+        yield Reason(Health.FAILING, health.problem.message, health.problem.next_step)
+    yield from _stopped(health)
+    if health.held:
+        held = list(map(_open, health.held))
         text = f"{count_of(len(held), 'transaction')} open for too long: {_named(held, len(held))}"
-        yield Reason(Health.FAILING, text, signs.held[0].remedy)
-    yield from _failed_run(signs, now)
-    if signs.last_verify is not None and (found := signs.last_verify["differences_total"]):
+        yield Reason(Health.FAILING, text, health.held[0].remedy)
+    yield from _failed_run(health, now)
+    if health.last_verify is not None and (found := health.last_verify["differences_total"]):
         yield Reason(Health.FAILING, f"the last verify found {count_of(found, 'difference')}", CopiesDiffer.next_step, Step.VERIFY)
 
 
-def _stopped(signs: Signs) -> Iterator[Reason]:
+def _open(held: LastStableLag) -> str:
+    open_for = "" if held.age_ms is None else f"open for {span(held.age_ms / 1000)}, "
+    place = f"{held.held.topic}-{held.partition} on {held.cluster}"
+    return f"{place} ({open_for}{count_of(held.waiting, 'record')} {'waits' if held.waiting == 1 else 'wait'} behind it)"
+
+
+def _stopped(health: FlowHealth) -> Iterator[Reason]:
     """A reason for each error: each has its own next step. The problem is that of the first partition, with what names others."""
-    unseen = signs.stopped_total - len(signs.stopped)
-    for error, found in grouped((failure.error, failure) for failure in signs.stopped).items():
+    unseen = health.stopped_cut
+    for error, found in grouped((failure.error, failure) for failure in health.stopped).items():
         total, unseen = len(found) + unseen, 0
         places = _named([failure.where for failure in found], total, ", ")
         what = "topic" if all(failure.partition < 0 for failure in found) else "partition"
@@ -255,9 +262,9 @@ def _stopped(signs: Signs) -> Iterator[Reason]:
         yield Reason(Health.FAILING, text, error_named(error).next_step)
 
 
-def _failed_run(signs: Signs, now: float) -> Iterator[Reason]:
+def _failed_run(health: FlowHealth, now: float) -> Iterator[Reason]:
     """The last run, unless all that failed in it is stopped or held back: that is told already. Syncs of a run that follows, at once."""
-    newest, run = signs.newest_run, signs.last_run
+    newest, run = health.newest_run, health.last_run
     if newest is not None and _goes_on(newest) and (broken := failed_syncs(newest)):
         named = [problem for _, problem in broken]
         yield Reason(
@@ -265,14 +272,15 @@ def _failed_run(signs: Signs, now: float) -> Iterator[Reason]:
         )
     if run is None or run["state"] not in {RunState.FAILED, RunState.PARTLY_FAILED}:
         return
-    told = {(failure.topic, failure.error) for failure in signs.stopped} | {(held.topic, TransactionHangs.__name__) for held in signs.held}
+    told = {(failure.topic, failure.error) for failure in health.stopped}
+    told |= {(held.topic, TransactionHangs.__name__) for held in health.held}
     failed = [entry for entry in run["failed"] if (entry["topic"], entry["error"]) not in told]
     found = [(entry["error"], whole_problem(entry)) for entry in failed] + failed_syncs(run)
     named = list(dict.fromkeys(problem for _, problem in found))
     if run["failed"] and not named:
         return
     of_airflow = bool(failed) and failed[0]["error"].startswith("task ")  # as joined_runs names it
-    over = bool(failed) and signs.problem is None and could_not_reach(failed[0])
+    over = bool(failed) and health.problem is None and could_not_reach(failed[0])
     died = not named and not run["finished"]
     stopped = bool(failed) and not failed[0]["error"]  # by a person
     text = f"{_LAST_RUN}{run['state']}{ago(run, now)}" + (f": {_named(named, len(named))}" if named else "")
@@ -282,14 +290,14 @@ def _failed_run(signs: Signs, now: float) -> Iterator[Reason]:
     yield Reason(Health.FAILING, text, step, Step.RUN if step == _RUN else None)
 
 
-def _missing(signs: Signs, now: float) -> Iterator[Reason]:
-    if not signs.missing:
+def _missing(health: FlowHealth, now: float) -> Iterator[Reason]:
+    if not health.missing:
         return
-    topics = missing_by_topic(signs.missing)
+    topics = missing_by_topic(health.missing)
     text = f"{count_of(sum(topics.values()), 'record')} missing in {count_of(len(topics), 'topic')}"
-    obstacle = next((entry.obstacle for entry in signs.missing if entry.obstacle), "their times could not be read: try again")
-    command = backfill_command(flow_command("backfill", signs.flow, signs.config), signs.missing, now)
-    text = f"{text}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED}{_dropped(signs.missing, now)})"
+    obstacle = next((entry.obstacle for entry in health.missing if entry.obstacle), "their times could not be read: try again")
+    command = backfill_command(flow_command("backfill", health.flow, health.config), health.missing, now)
+    text = f"{text}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED}{_dropped(health.missing, now)})"
     yield Reason(Health.MISSING, text, command or obstacle, Step.BACKFILL if command else None)
 
 
@@ -301,10 +309,10 @@ def _dropped(missing: Iterable[Missing], now: float) -> str:
     return f"; the source drops the first of them in {span(first - now)}" if first > now else "; the source may drop them at any moment"
 
 
-def _idle(signs: Signs, now: float) -> Iterator[Reason]:
+def _idle(health: FlowHealth, now: float) -> Iterator[Reason]:
     """No run comes, or none ever came."""
-    newest = signs.newest_run
-    if signs.paused:
+    newest = health.newest_run
+    if health.paused:
         yield Reason(
             Health.PAUSED,
             "its DAG is paused, so no run starts",
@@ -312,27 +320,27 @@ def _idle(signs: Signs, now: float) -> Iterator[Reason]:
             Step.UNPAUSE,
         )
     begins = newest is not None and _goes_on(newest) and seconds_since(newest, now) < SILENT_SECONDS
-    if not (signs.ran or signs.last_run is not None or begins):
+    if not (health.ran or health.last_run is not None or begins):
         yield Reason(Health.NEVER_RAN, "nothing was copied yet", _RUN, Step.RUN)
 
 
-def _queued(signs: Signs, now: float) -> Iterator[Reason]:
-    run = signs.newest_run
+def _queued(health: FlowHealth, now: float) -> Iterator[Reason]:
+    run = health.newest_run
     if run is not None and run["state"] == RunState.QUEUED:
         step = "wait; if the run stays queued, see whether the DAG is paused, the scheduler is up, and a slot is free"
         yield Reason(Health.QUEUED, f"run {run['run_id']} was queued{ago(run, now)}", step)
 
 
-def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
-    for key, found in groupby(signs.broken, lambda broken: broken.key):
+def _lagging(health: FlowHealth, _: float) -> Iterator[Reason]:
+    for key, found in groupby(health.broken, lambda broken: broken.key):
         broken = list(found)
         names = [entry.topic for entry in broken if entry.topic]
         if not names:  # the deadline
             yield Reason(Health.LAGGING, str(broken[0]), "look whether the DAG is paused, or the scheduler is down")
             continue
         yield Reason(Health.LAGGING, f"{_beyond(broken)} ({key}): {_named(names, len(names), ', ')}", step_of(key), Step.RUN)
-    lag, interval = signs.lag, signs.interval_seconds
-    if lag is None:
+    lag, interval = health.lag, health.interval_seconds
+    if not health.read:
         return
     if interval is not None and lag.seconds > INTERVALS_BEHIND * interval:
         text = f"behind by {span(lag.seconds)}, more than {INTERVALS_BEHIND} intervals of its schedule ({span(interval)})"
@@ -340,7 +348,7 @@ def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
     if lag.headroom_seconds is None:
         return
     # The next run may begin a whole interval from now.
-    needs = (interval or 0.0) + (lag.records / signs.records_per_second if signs.records_per_second else 0.0)
+    needs = (interval or 0.0) + (lag.records / health.records_per_second if health.records_per_second else 0.0)
     if lag.headroom_seconds <= 0:
         yield Reason(Health.LAGGING, "the source may drop the oldest uncopied records at any moment", RUN_NOW, Step.RUN)
     elif needs and lag.headroom_seconds < needs:
@@ -348,15 +356,15 @@ def _lagging(signs: Signs, _: float) -> Iterator[Reason]:
         yield Reason(Health.LAGGING, text, RUN_NOW, Step.RUN)
 
 
-def _groups(signs: Signs, _: float) -> Iterator[Reason]:
-    if not signs.held_groups:
+def _groups(health: FlowHealth, _: float) -> Iterator[Reason]:
+    if not health.held_groups:
         return
-    total, named = signs.held_groups["total"], [f"{entry['what']}: {entry['reason']}" for entry in signs.held_groups["named"]]
+    total, named = health.held_groups["total"], [f"{entry['what']}: {entry['reason']}" for entry in health.held_groups["named"]]
     text = f"{count_of(total, 'group')} not synced: {_named(named, total)}"
     yield Reason(Health.LAGGING, text, _FREE_GROUPS)
 
 
-_JUDGES: tuple[Callable[[Signs, float], Iterator[Reason]], ...] = (
+_JUDGES: tuple[Callable[[FlowHealth, float], Iterator[Reason]], ...] = (
     _unreachable, _losses, _failing, _missing, _idle, _lagging, _groups, _queued,
 )  # fmt: skip
 _NOTHING_LEFT = "nothing is left to copy; ferry status also looks for records that a seed left out"

@@ -14,9 +14,11 @@ from typing import Any
 
 from ferry.config import Flow
 from ferry.errors import FerryError, count_of
-from ferry.ledger.runs_topic import follows
+from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import Lag, by_topic, lag_of
-from ferry.monitoring.status import FlowStatus, flow_status, status_after_run
+from ferry.monitoring.status import flow_status, status_after_run
+from ferry.monitoring.verdict import verdict_of
+from ferry.wire.strict_json import parse_time
 
 TOPICS_SHOWN = 8
 # A flow counts as copying for so long after a position moved.
@@ -25,6 +27,8 @@ MOVED_SECONDS = 15.0
 LATE_SECONDS = 15.0
 # Time between two reads of the ledger (for losses) and the runs topic: reading a large ledger takes seconds.
 WHOLE_SECONDS = 60.0
+# What a look after a run tells anew.
+QUICK = ("partitions", "last_stable_lags", "stage", "stage_since", "stopped", "expired", "ran")
 # After an outage, frames say for this time how long it was: a person may miss what only one frame says.
 OUTAGE_SHOWN_SECONDS = 60.0
 UNREACHABLE = "no answer"
@@ -34,17 +38,11 @@ UNKNOWN = -1.0
 
 @dataclass(frozen=True)
 class Look:
-    """One read of a flow at `at` (s since the epoch). `status` None: it failed, `problem` says why.
+    """One read of a flow at `at` (s since the epoch). `problem`: why it failed; `health` is then what was known before."""
 
-    `losses`: how many nobody acknowledged. `run`: the newest run (as of runs.empty_run), if one was read.
-    """
-
-    flow: str
     at: float
-    status: FlowStatus | None = None
+    health: FlowHealth
     problem: str = ""
-    run: Mapping[str, Any] | None = field(default=None, hash=False)
-    losses: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,21 +95,21 @@ class FlowFrame:
 
 def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = None) -> FlowFrame:
     """What to show after `look`. `before`: the frame that is shown now; `earlier`: the last look that did not fail."""
-    if look.status is None:
+    if look.problem:
         return _unseen(look, before)
-    status = look.status
+    health = look.health
     copied, produced = _rates(look, earlier)
     moved_at = look.at if copied else before.moved_at if before is not None else None
-    lag = status.lag
+    lag = health.lag
     copying = moved_at is not None and look.at - moved_at <= MOVED_SECONDS and lag.records > 0
     on_time = not lag.records or 0 <= lag.seconds <= LATE_SECONDS
-    keeps_up = on_time and status.following is not None and follows(status.following, look.at)
+    keeps_up = on_time and health.following is not None and look.at < parse_time(health.following["until"]).timestamp()
     state = "following" if keeps_up else "copying" if copying else "behind" if lag.records else "up to date"
-    topics = _topics(status)
+    topics = _topics(health)
     unread = f"headroom is unknown for {count_of(lag.unknown_ages, 'partition')}: Ferry could not read the first uncopied record"
-    verdict = status.verdict(look.at)
+    verdict = verdict_of(health, look.at)
     return FlowFrame(
-        look.flow,
+        health.flow,
         look.at,
         state,
         before.since if before is not None and before.state == state else look.at,
@@ -123,7 +121,7 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
         left_seconds=lag.records / copied if copied and lag.records else None,
         topics=topics[:TOPICS_SHOWN],
         lagging_topics=len(topics),
-        losses=look.losses,
+        losses=health.losses_total,
         warnings=(
             *(reason.text for reason in verdict.reasons[1:]),  # the verdict tells the first
             *((unread,) if lag.unknown_ages else ()),
@@ -131,7 +129,7 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
         health=verdict.health.value,
         verdict=str(verdict),
         next_step=verdict.next_step,
-        run=look.run,
+        run=health.newest_run,
         outage_seconds=_outage(look, state, before),
         moved_at=moved_at,
     )
@@ -154,24 +152,25 @@ def _headroom(lag: Lag) -> float | None:
 def _unseen(look: Look, before: FlowFrame | None) -> FlowFrame:
     """The frame after a failed look. It shows no old numbers: they may be wrong now."""
     since = before.since if before is not None and before.state == UNREACHABLE else look.at
-    return FlowFrame(look.flow, look.at, UNREACHABLE, since, look.problem, run=look.run, losses=look.losses)
+    known = look.health
+    return FlowFrame(known.flow, look.at, UNREACHABLE, since, look.problem, run=known.newest_run, losses=known.losses_total)
 
 
 def _rates(look: Look, earlier: Look | None) -> tuple[float | None, float | None]:
     """Records/s since `earlier`: how many were copied, and how many became visible at the source."""
-    if earlier is None or earlier.status is None or look.status is None or look.at <= earlier.at:
+    if earlier is None or look.at <= earlier.at:
         return None, None
-    then = {(entry.topic, entry.partition): entry for entry in earlier.status.counted}
-    pairs = [(then[key], entry) for entry in look.status.counted if (key := (entry.topic, entry.partition)) in then]
+    then = {(entry.topic, entry.partition): entry for entry in earlier.health.counted}
+    pairs = [(then[key], entry) for entry in look.health.counted if (key := (entry.topic, entry.partition)) in then]
     seconds = look.at - earlier.at
     copied = sum(max(0, now.position - old.position) for old, now in pairs)
     produced = sum(max(0, now.end - old.end) for old, now in pairs)
     return copied / seconds, produced / seconds
 
 
-def _topics(status: FlowStatus) -> tuple[TopicLag, ...]:
+def _topics(health: FlowHealth) -> tuple[TopicLag, ...]:
     """Topics with lag, the biggest first."""
-    lags = {topic: lag_of(entries) for topic, entries in by_topic(status.counted).items()}
+    lags = {topic: lag_of(entries) for topic, entries in by_topic(health.counted).items()}
     topics = [TopicLag(topic, lag.records, lag.seconds, _headroom(lag)) for topic, lag in lags.items() if lag.records]
     return tuple(sorted(topics, key=lambda entry: (-entry.records, entry.topic)))
 
@@ -182,34 +181,30 @@ class FlowWatcher:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._whole_at = float("-inf")
-        self._whole = FlowStatus(flow.name, ())
+        self._whole = FlowHealth(flow.name)
         self._earlier: Look | None = None
         self.frame: FlowFrame | None = None
 
     def look(self) -> FlowFrame:
         look = self._look()
         self.frame = frame(look, self.frame, self._earlier)
-        if look.status is not None:
+        if not look.problem:
             self._earlier = look
         return self.frame
 
     def _look(self) -> Look:
-        status: FlowStatus | None
         try:
             if time.monotonic() - self._whole_at >= WHOLE_SECONDS:
-                status = self._whole = flow_status(self._flow)
+                health = self._whole = flow_status(self._flow)
                 self._whole_at = time.monotonic()
             else:
                 quick = status_after_run(self._flow)
+                health = replace(self._whole, **{name: getattr(quick, name) for name in QUICK})
                 deadline = (entry for entry in self._whole.broken if not entry.topic)  # only a whole look asks for the runs
-                broken = (*deadline, *quick.broken)
-                status = replace(self._whole, partitions=quick.partitions, stopped=quick.stopped, broken=broken, stage=quick.stage)
-                status = replace(status, expired=quick.expired)
-                status = replace(status, last_stable_lags=quick.last_stable_lags, stage_since=quick.stage_since, ran=quick.ran)
-            problem = ""
+                health = replace(health, broken=(*deadline, *quick.broken))
         except FerryError as refusal:
-            status, problem = None, refusal.named
-        return Look(self._flow.name, time.time(), status, problem, self._whole.newest_run, len(self._whole.losses))
+            return Look(time.time(), self._whole, refusal.named)
+        return Look(time.time(), health)
 
 
 class Watcher:

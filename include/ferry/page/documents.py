@@ -18,10 +18,10 @@ from ferry.config.flow import flow_command
 from ferry.config.in_force import InForce
 from ferry.copying.committed import Progress, most_left
 from ferry.ledger.run_summary import RunState
+from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import PartitionStatus, counted
 from ferry.monitoring.runs import UNDER_WAY, DagRunFacts, copy_speed, history_of, joined_runs, last_ended
 from ferry.monitoring.schedule import longest_pause
-from ferry.monitoring.signs import Signs
 from ferry.monitoring.verdict import Step, Verdict, not_counted, verdict_of
 from ferry.page.overview import SHOWN, Overview, page_of_topics
 from ferry.page.problem import Problem
@@ -36,7 +36,7 @@ TOPICS_NAMED = 5
 # The history is of all runs that were read, and of those that only Airflow knows.
 HISTORY_RUNS = 5_000
 # The page answers with this until Ferry has read the flow for the first time.
-NOT_READ = Overview((), Signs(""))
+NOT_READ = Overview(FlowHealth("", read=False))
 
 
 @dataclass(frozen=True)
@@ -101,13 +101,13 @@ def overview(views: Iterable[FlowView], now: float, problem: Problem | None = No
 
 
 def _flow(view: FlowView, now: float) -> dict[str, Any]:
-    facts, seen = view.facts, view.overview.data
+    facts, seen = view.facts, view.overview.data or Overview(FlowHealth(view.facts.flow, read=False))
     runs = _joined(view, 1_000)
     ended = last_ended(runs)
     kept = (view.runs.data or {}).get("runs", ())
     verifies = (view.runs.data or {}).get("verifies", ())
-    signs = replace(
-        Signs(facts.flow) if seen is None else seen.signs,
+    health = replace(
+        seen.health,
         config=facts.config,
         problem=view.overview.problem or view.runs.problem,
         last_run=ended,
@@ -118,7 +118,7 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         interval_seconds=facts.interval_seconds,
         records_per_second=copy_speed(kept),
     )
-    verdict = verdict_of(signs, now)
+    verdict = verdict_of(health, now)
     return {
         **{
             name: getattr(facts, name)
@@ -128,12 +128,12 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         "paused": view.paused,
         **verdict.document(),
         "step": verdict.step,
-        "command": _command(verdict, signs),
-        "totals": None if seen is None else seen.totals,
-        "not_counted": not_counted(signs),
-        "left_out": [] if seen is None else list(seen.left_out),
-        "missing": [] if seen is None else list(islice(seen.missing_topics, TOPICS_NAMED)),
-        "losses": 0 if seen is None else seen.signs.losses_total,
+        "command": _command(verdict, health),
+        "totals": seen.totals if health.read else None,
+        "not_counted": not_counted(health),
+        "left_out": list(seen.left_out),
+        "missing": list(islice(seen.missing_topics, TOPICS_NAMED)),
+        "losses": health.losses_total,
         "last_run": runs[0] if runs else None,
         "under_way": next(iter(_under_way(runs)), None),
         "superseded": ended["superseded"] if ended else "",
@@ -142,11 +142,11 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
     }
 
 
-def _command(verdict: Verdict, signs: Signs) -> str:
+def _command(verdict: Verdict, health: FlowHealth) -> str:
     """What does the next step in a terminal; empty: no command does."""
     if verdict.step is Step.BACKFILL:
         return verdict.next_step
-    return "" if verdict.step in {None, Step.UNPAUSE} else flow_command(str(verdict.step), signs.flow, signs.config)
+    return "" if verdict.step in {None, Step.UNPAUSE} else flow_command(str(verdict.step), health.flow, health.config)
 
 
 def topics(snapshot: Snapshot[Overview], now: float, **page: Any) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def topics(snapshot: Snapshot[Overview], now: float, **page: Any) -> dict[str, A
 def partitions(snapshot: Snapshot[Overview], now: float, topic: str) -> dict[str, Any]:
     seen = snapshot.data or NOT_READ
     rows = [{name: getattr(row, name) for name in SHOWN} for row in seen.by_topic.get(topic, [])]
-    data = {"partitions": rows, "stopped": [asdict(entry) for entry in seen.signs.stopped if entry.topic == topic]}
+    data = {"partitions": rows, "stopped": [asdict(entry) for entry in seen.health.stopped if entry.topic == topic]}
     return envelope(snapshot, now, data)
 
 
@@ -166,7 +166,7 @@ def losses(snapshot: Snapshot[Overview], now: float, flow: PageFlow) -> dict[str
     data = {
         "losses": list(seen.losses),
         "total": seen.losses_total,
-        "open": seen.signs.losses_total,
+        "open": seen.health.losses_total,
         "command": flow_command("ack-loss", flow.flow, flow.config),
     }
     return envelope(snapshot, now, data)
@@ -174,7 +174,8 @@ def losses(snapshot: Snapshot[Overview], now: float, flow: PageFlow) -> dict[str
 
 def transactions(snapshot: Snapshot[Overview], now: float) -> dict[str, Any]:
     """Open transactions behind which the flow cannot copy."""
-    return envelope(snapshot, now, {"open_transactions": list((snapshot.data or NOT_READ).open_transactions)})
+    held = (snapshot.data or NOT_READ).health.last_stable_lags
+    return envelope(snapshot, now, {"open_transactions": [entry.document() for entry in held]})
 
 
 def runs(view: FlowView, now: float, limit: int) -> dict[str, Any]:
@@ -188,7 +189,7 @@ def progress(view: FlowView, snapshot: Snapshot[Mapping[str, Any]], now: float) 
     under_way, data, told, share = _under_way(_joined(view, HISTORY_RUNS)), snapshot.data or {}, "", None
     run = next((run for run in under_way if run["run_id"] == data.get("run_id")), None)
     if run is not None:
-        found = _progress(data, (view.overview.data or NOT_READ).partitions)
+        found = _progress(data, (view.overview.data or NOT_READ).health.partitions)
         told, share = found.text, found.share
         if data["over"]:
             text = replace(found, rate=None, bytes_rate=None, since=None).text

@@ -9,6 +9,7 @@ from ferry.config import Flow
 from ferry.ledger.losses import acknowledgement
 from ferry.ledger.run_report import loss_report
 from ferry.ledger.sync_outcome import SyncOutcome
+from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.status import read_flow
 from ferry.pipeline.syncs import Syncs
 from ferry.pipeline.tables import left_out_lines
@@ -28,25 +29,31 @@ def read_overview(flow: Flow) -> dict[str, Any]:
     status, snapshot, every_loss = read_flow(flow)
     lost, known = sorted(every_loss, key=lambda loss: -loss.max_timestamp), snapshot.state.acknowledged
     losses = [{**asdict(loss_report(loss)), "run_id": loss.run_id, "acknowledged": acknowledgement(loss) in known} for loss in lost]
-    signs = status.signs
-    cut = replace(
-        signs,
-        losses=signs.losses[:LOSSES_NAMED],
-        stopped=signs.stopped[:STOPPED_NAMED],
-        held=signs.held[:OPEN_NAMED],
-        missing=signs.missing[:MISSING_NAMED],
-    )
     return {
         "rows": [list(astuple(entry)) for entry in status.partitions],
         "losses": sorted(losses, key=lambda loss: loss["acknowledged"])[:LOSSES_NAMED],
         "losses_total": len(losses),
-        "signs": asdict(cut),
-        "open_transactions": [
-            entry.document() for entry in sorted(status.last_stable_lags, key=lambda held: not held.overdue)[:OPEN_NAMED]
-        ],
+        "health": asdict(_cut(status)),
         "left_out": list(left_out_lines(status.left_out)),
         "losses_by_topic": dict(Counter(loss["topic"] for loss in losses if not loss["acknowledged"])),
     }
+
+
+def _cut(health: FlowHealth) -> FlowHealth:
+    """With short lists, and without those that an overview has in another form."""
+    more = health.losses[LOSSES_NAMED:]
+    return replace(
+        health,
+        partitions=(),
+        left_out=(),
+        last_stable_lags=tuple(sorted(health.last_stable_lags, key=lambda held: not held.overdue)[:OPEN_NAMED]),
+        losses=health.losses[:LOSSES_NAMED],
+        losses_cut=len(more),
+        lost_records_cut=sum(loss.records for loss in more),
+        stopped=health.stopped[:STOPPED_NAMED],
+        stopped_cut=len(health.stopped[STOPPED_NAMED:]),
+        missing=health.missing[:MISSING_NAMED],
+    )
 
 
 def read_drift(flow: Flow) -> dict[str, Any]:

@@ -4,14 +4,14 @@ A flow may have thousands of topics. So an overview keeps what was read as compa
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
-from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
+from ferry.monitoring.health import FlowHealth
+from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, lag_of
 from ferry.monitoring.missing import missing_by_topic
-from ferry.monitoring.signs import Signs
 from ferry.wire.strict_json import read_as
 
 # What the page shows of a partition.
@@ -34,35 +34,28 @@ class TopicRow:
 
 @dataclass(frozen=True)
 class Overview:
-    """What one read of a flow found.
+    """A flow's health, and what only the page shows. The lists may be cut; the totals count everything."""
 
-    `signs`: as of FlowStatus. `losses`: as LossReport, with `run_id` and `acknowledged`; those that nobody acknowledged come first, and
-    `losses_by_topic` counts these. `open_transactions`: as of LastStableLag.document. `left_out`: as of left_out_lines. The lists may be
-    cut; the totals count everything.
-    """
-
-    partitions: tuple[PartitionStatus, ...]
-    signs: Signs
-    losses: Sequence[Mapping[str, Any]] = ()
+    health: FlowHealth
+    losses: Sequence[Mapping[str, Any]] = ()  # as LossReport, with `run_id` and `acknowledged`; those that nobody acknowledged come first
     losses_total: int = 0
-    open_transactions: Sequence[Mapping[str, Any]] = ()
-    losses_by_topic: Mapping[str, int] = field(default_factory=dict)
-    left_out: Sequence[str] = ()
+    losses_by_topic: Mapping[str, int] = field(default_factory=dict)  # those that nobody acknowledged
+    left_out: Sequence[str] = ()  # as of left_out_lines
 
     @cached_property
     def missing_by_topic(self) -> dict[str, int]:
-        return missing_by_topic(self.signs.missing)
+        return missing_by_topic(self.health.missing)
 
     @property
     def missing_topics(self) -> Iterator[dict[str, Any]]:
         """`closable`: a backfill copies at least some of it. These come first, and of them those with most records."""
-        closable = {entry.topic for entry in self.signs.missing if entry.closable}
+        closable = {entry.topic for entry in self.health.missing if entry.closable}
         found = sorted(self.missing_by_topic.items(), key=lambda pair: pair[0] not in closable)
         return ({"topic": topic, "records": records, "closable": topic in closable} for topic, records in found)
 
     @cached_property
     def by_topic(self) -> dict[str, list[PartitionStatus]]:
-        return by_topic(self.partitions)
+        return by_topic(self.health.partitions)
 
     @cached_property
     def topics(self) -> tuple[TopicRow, ...]:
@@ -75,7 +68,7 @@ class Overview:
     @property
     def totals(self) -> dict[str, Any]:
         """As JSON: how many topics and partitions there are, and their lag."""
-        return {"topics": len(self.by_topic), "partitions": len(self.partitions), **_shown(lag_of(counted(self.partitions)))}
+        return {"topics": len(self.by_topic), "partitions": len(self.health.partitions), **_shown(self.health.lag)}
 
 
 def overview_from(document: Mapping[str, Any]) -> Overview:
@@ -84,8 +77,8 @@ def overview_from(document: Mapping[str, Any]) -> Overview:
     rows = tuple(
         PartitionStatus(names.setdefault(row[0], row[0]), row[1], names.setdefault(row[2], row[2]), *row[3:]) for row in document["rows"]
     )
-    others = {name: value for name, value in document.items() if name not in {"rows", "signs"}}
-    return Overview(rows, read_as(Signs, document["signs"]), **others)
+    others = {name: value for name, value in document.items() if name not in {"rows", "health"}}
+    return Overview(replace(read_as(FlowHealth, document["health"]), partitions=rows), **others)
 
 
 def _shown(lag: Lag) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import cached_property, partial
-from threading import Event
 from typing import TYPE_CHECKING, Self
 
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
@@ -106,13 +105,15 @@ class Run:
         """
         from ferry.copying.attempt_records import cpu_of_process, waited_for  # noqa: PLC0415 - likewise
         from ferry.copying.driver import CopyDriver  # noqa: PLC0415 - slow to load, and many runs have nothing to copy
+        from ferry.copying.following_driver import FollowingDriver  # noqa: PLC0415 - likewise
 
-        meanwhile: Callable[[Event], None] = lambda _: None  # noqa: E731 - one of two
+        make: Callable[..., CopyDriver] = CopyDriver
         if self.request.follow_until is not None:
-            meanwhile = partial(sync_meanwhile, self.flow, self.request.run_id, log)
+            syncs = partial(sync_meanwhile, self.flow, self.request.run_id, log)
+            make = partial(FollowingDriver, until=self.request.follow_until.timestamp(), meanwhile=syncs)
         cpu_told, goes_on = 0.0, True
         while goes_on:
-            driver = CopyDriver(self.flow, self.request, runner, log, meanwhile, self._lagging, cpu_told=cpu_told)
+            driver = make(self.flow, self.request, runner, log, self._lagging, cpu_told=cpu_told)
             driver.run()
             self._ledger_ends, cpu_told, other = driver.records.ledger_ends, cpu_of_process(), driver.records.gave_way_to
             goes_on = bool(other) and waited_for(self.flow, self.request, other, log)

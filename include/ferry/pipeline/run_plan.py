@@ -7,10 +7,11 @@ from typing import Any
 
 from ferry.clusters.admin.broker_defaults import broker_defaults
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.logs.held_back import LastStableLag
 from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.copying.last_stable_lag import LastStableLag, last_stable_lags, overdue
+from ferry.copying.last_stable_lag import last_stable_lags, overdue
 from ferry.copying.partition_plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot

@@ -1,5 +1,5 @@
 """What people decide: failover, failback and cut-over.
 
 Knows `clusters`, `config`, `copying`, `ledger`, `migration`, `pipeline`, `policy`, `syncs`, `translation`, `verify` and `wire`.
-Begin with `failover.py`.
+Begin with `stages.py`.
 """

@@ -1,9 +1,8 @@
-"""`ferry failover`: consumers go on at the target, even when the source is lost.
+"""The stages of `ferry failover`: consumers go on at the target, even when the source is lost.
 
-The steps: look at both clusters; copy once more if the source answers; translate every group's position; a person confirms the table; write
-the groups; record where the flow in the other direction begins. Before the confirmation, only the last copy writes anything. Each step can
-be repeated: a failover that was killed goes on where it stopped. While the flow is failed over, its group sync leaves groups alone. Its
-runs may go on, because a copy never loses or doubles a record: late records of the source are appended on the target.
+Before the confirmation, only the last copy writes anything. After the groups, Ferry records where the flow in the other direction begins. A
+failover that was killed goes on where it stopped. While the flow is failed over, its group sync leaves groups alone. Its runs may go on,
+because a copy never loses or doubles a record: late records of the source are appended on the target.
 """
 
 from dataclasses import replace
@@ -27,10 +26,11 @@ from ferry.recovery.recovery_report import Confirmation, RecoveryPlan, RecoveryR
 from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, seed_reverse
 
 
-def check_failover(flow: Flow, options: RecoveryOptions, *, without_source: bool = False) -> RecoveryPlan:
+def check_failover(flow: Flow, options: RecoveryOptions, *, without_source: bool = False, copies: bool = True) -> RecoveryPlan:
     """Whether it can begin, and whether the source answers. RecoveryStopped while another movement is not finished.
 
     `without_source`: do not ask the source, because one that is half broken may answer the first question and no other.
+    `copies`: whether a last copy is wanted.
     """
     watch = Stopwatch()
     with watch.step("look at both clusters"):
@@ -46,18 +46,27 @@ def check_failover(flow: Flow, options: RecoveryOptions, *, without_source: bool
     if not flow.exactly_once:
         inexact = "positions may be inexact, and the target may hold records twice"
         problems.append(f"{flow.name} copies at least once (transaction.producer=false): {inexact}")
-    return RecoveryPlan(options, flow.name, record.stage, away, identity, notices=notices, problems=tuple(problems), steps=watch.steps)
+    why_no_copy = f"{flow.source.alias} does not answer" if away else "" if copies else "not asked for"
+    if not why_no_copy and not options.writes:
+        why_no_copy = options.mode.value
+    return RecoveryPlan(
+        options,
+        flow.name,
+        record.stage,
+        away,
+        identity,
+        copy=why_no_copy and f"none: {why_no_copy}",
+        notices=notices,
+        problems=tuple(problems),
+        steps=watch.steps,
+    )
 
 
-def last_copy(flow: Flow, checked: RecoveryPlan, copy: Copy | None) -> RecoveryPlan:
-    """Copy once more, if the source answers and it is wanted. A problem is reported, and does not stop the failover."""
+def last_copy(flow: Flow, checked: RecoveryPlan, copy: Copy) -> RecoveryPlan:
+    """Copy once more, if the source answers. A problem is reported, and does not stop the failover."""
     options, watch = checked.options, Stopwatch(checked.steps)
     if checked.away:
-        return replace(checked, copy=f"none: {flow.source.alias} does not answer")
-    if copy is None:
-        return replace(checked, copy="none: not asked for")
-    if not options.writes:
-        return replace(checked, copy=f"none: {options.mode.value}")
+        return checked
     with watch.step("last copy"):
         try:
             report = copy(flow, RunRequest(flow.name, options.part("copy")))

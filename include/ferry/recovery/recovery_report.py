@@ -214,7 +214,10 @@ def _number(value: int | None) -> str:
 
 
 class Stopwatch:
-    """Measures how long steps take, as (step, seconds), after those `before`; a step that raises counts too."""
+    """Measures how long steps take, as (step, seconds), after those `before`; a step that raises counts too.
+
+    A step that has the name of the last one is the rest of it.
+    """
 
     def __init__(self, before: tuple[tuple[str, float], ...] = ()) -> None:
         self.steps = before
@@ -225,4 +228,7 @@ class Stopwatch:
         try:
             yield
         finally:
-            self.steps += ((name, time.monotonic() - began),)
+            seconds = time.monotonic() - began
+            if self.steps and self.steps[-1][0] == name:
+                seconds, self.steps = seconds + self.steps[-1][1], self.steps[:-1]
+            self.steps += ((name, seconds),)

@@ -1,8 +1,7 @@
-"""Moves groups when both clusters answer: a planned cut-over from A to B, and a failback from B to A.
+"""The stages of a planned move, when both clusters answer: a cut-over from A to B, and a failback from B to A.
 
-The steps: Ferry copies while everything runs. Producers stop, and Ferry measures that no records arrive. It copies until nothing is left,
-and compares both clusters. A person confirms the table of groups, and Ferry writes them. Before it writes the first group, it checks again
-that nothing is left to copy. It does not write groups that still have members on either cluster; it names them. The flow then stays between
+Ferry first copies while everything runs, so that little is left when producers stop. Before it writes the first group, it checks again that
+nothing is left to copy. It does not write groups that still have members on either cluster; it names them. The flow then stays between
 its stages until the same command has written these groups too.
 """
 
@@ -18,7 +17,7 @@ from ferry.ledger.recovery_record import DONE, Event, advance, current_record, h
 from ferry.pipeline.run_plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
 from ferry.recovery.moving import GroupMove, GroupOutcome, members_of
-from ferry.recovery.not_copied import Copy, NotCopied, drain, not_copied, refuse_rest
+from ferry.recovery.not_copied import Copy, NotCopied, not_copied, refuse_rest
 from ferry.recovery.options import RecoveryOptions
 from ferry.recovery.readings import GroupReading, cluster_id_of, groups_planned, groups_to_move
 from ferry.recovery.recovery_report import Confirmation, RecoveryPlan, RecoveryReport, Stopwatch
@@ -96,12 +95,9 @@ def copy_ahead(flow: Flow, options: RecoveryOptions, copy: Copy, what: str) -> s
     return f"{flow.name}: {count_of(report.records, 'record')} in {report.seconds:.1f} s"
 
 
-def drain_and_verify(switch: SwitchOver, options: RecoveryOptions, copy: Copy, say: Callable[[str], None], *, compare: bool) -> str:
-    """Copy the rest and compare both clusters; returns what verify found, in words. RecoveryStopped when something is left or differs."""
-    drain(switch.active, options, copy, say)
-    if not compare:
-        return "not asked for"
-    return verified(verify(switch.active, VerifyRequest(switch.active.name, options.part("verify")), verify_inline, say))
+def compare_sides(flow: Flow, options: RecoveryOptions, say: Callable[[str], None]) -> str:
+    """Compare both clusters in this process; returns and raises as `verified` does."""
+    return verified(verify(flow, VerifyRequest(flow.name, options.part("verify")), verify_inline, say))
 
 
 def verified(outcome: VerifyReport) -> str:

@@ -5,7 +5,7 @@ last stable offsets and the starts of both logs. So the ledger explains every re
 remote partitions are read after the ledger: an offset in the ledger is below them, unless the log was truncated.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -47,9 +47,7 @@ def read_evidence(flow: Flow, request: VerifyRequest) -> FlowEvidence:
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         seen = take_snapshot(flow, RunRequest(flow.name, request.run_id, topics=request.topics), source, target, stable=False)
         wanted = _asked(seen, request)
-        broken = [problem for entry in wanted if (problem := _broken(entry)) is not None]
-        stopped = {(failure.topic, failure.partition) for failure in broken}
-        facts = [entry for entry in wanted if entry.key not in stopped]
+        facts, broken = _unbroken(wanted)
         there = [entry for entry in facts if entry.has_remote]
         target_ends, target_problems = target.end_offsets(entry.remote for entry in there)
         narrow = bool(request.topics or request.partitions)
@@ -59,12 +57,11 @@ def read_evidence(flow: Flow, request: VerifyRequest) -> FlowEvidence:
         receipts = valid_receipts(every, today, any_source=True)
         broken += _truncated(there, receipts, target.end_offsets((entry.remote for entry in there), committed=False)[0])
         partitions, problems = _comparable(flow, source, target, there, seen, request, receipts, (target_ends, target_problems))
-    known = {entry.key for entry in wanted}
-    left = [] if narrow else _left(receipt for receipt in every if receipt.key not in known)
+    left = [] if narrow else _left(every, {entry.key for entry in wanted})
     absent = [
         NotCovered(*entry.key, entry.log_start, entry.stable_end, reasons.NO_REMOTE_TOPIC)
         for entry in facts
-        if entry not in there and entry.stable_end > entry.log_start
+        if not entry.has_remote and entry.stable_end > entry.log_start
     ]
     failed = [*seen.denied, *broken, *(PartitionFailure(*key, PartitionUnavailable.__name__, text) for key, text in problems.items())]
     return FlowEvidence(partitions, (*absent, *left), (*failed, *seen.unavailable))
@@ -77,6 +74,18 @@ def _asked(seen: FlowSnapshot, request: VerifyRequest) -> list[PartitionFacts]:
         named = ", ".join(str(number) for number in sorted(unknown))
         raise ArgumentError(f"flow {request.flow}: no topic that was asked for has partition {named}")
     return facts
+
+
+def _unbroken(wanted: Iterable[PartitionFacts]) -> tuple[list[PartitionFacts], list[PartitionFailure]]:
+    """The partitions that can still be compared, and why the others cannot."""
+    facts, failures = [], []
+    for entry in wanted:
+        broken = _broken(entry)
+        if broken is None:
+            facts.append(entry)
+        else:
+            failures.append(broken)
+    return facts, failures
 
 
 def _broken(entry: PartitionFacts) -> PartitionFailure | None:
@@ -169,9 +178,10 @@ def _excluded(
     return {entry.key: entry.guard.excluded for entry in found}
 
 
-def _left(receipts: Iterable[Receipt]) -> list[NotCovered]:
-    """The copied ranges of partitions that the flow does not copy today."""
+def _left(receipts: Iterable[Receipt], known: Collection[TopicPartition]) -> list[NotCovered]:
+    """The copied ranges of partitions that the flow does not copy today: all but the `known`."""
     return [
         NotCovered(*key, min(entry.upstream_start for entry in found), max(entry.upstream_end for entry in found), NOT_SELECTED)
         for key, found in sorted(grouped((receipt.key, receipt) for receipt in receipts).items())
+        if key not in known
     ]

@@ -84,6 +84,22 @@ def distinct(slices: Sequence[Slice]) -> list[Slice]:
     ordered = sorted((piece for piece in slices if piece.runs), key=lambda piece: piece.runs[0][DOWNSTREAM])
     if all(end_of(piece.runs, DOWNSTREAM) <= following.runs[0][DOWNSTREAM] for piece, following in pairwise(ordered)):
         return list(slices)
+    found: list[Slice] = []
+    doubled: list[Slice] = []
+    for piece, groups in zip(slices, _first_claims(slices), strict=True):
+        if groups:
+            share = piece.weight / sum(run[2] for run in piece.runs)
+            found += _cut(piece, groups, [share * sum(run[2] for run in group) for group in groups])
+        else:
+            (doubled if piece.runs else found).append(piece)
+    held = union((piece.start, piece.end) for piece in found)
+    for piece in doubled:
+        found += [replace(piece, start=start, end=end, runs=(), weight=0) for start, end in outside(held, piece.start, piece.end)]
+    return found
+
+
+def _first_claims(slices: Sequence[Slice]) -> list[list[list[OffsetRun]]]:
+    """By slice, the parts of its runs that it claims first, in groups between which no other slice has records on the target."""
     named = sorted(((run, index) for index, piece in enumerate(slices) for run in piece.runs), key=lambda entry: entry[0][1])
     kept: list[list[list[OffsetRun]]] = [[] for _ in slices]
     reached, last = 0, -1
@@ -94,18 +110,7 @@ def distinct(slices: Sequence[Slice]) -> list[Slice]:
                 kept[index].append([])
             kept[index][-1].append((upstream + cut, downstream + cut, count - cut))
             reached, last = downstream + count, index
-    found: list[Slice] = []
-    doubled: list[Slice] = []
-    for piece, groups in zip(slices, kept, strict=True):
-        if groups:
-            share = piece.weight / sum(run[2] for run in piece.runs)
-            found += _cut(piece, groups, [share * sum(run[2] for run in group) for group in groups])
-        else:
-            (doubled if piece.runs else found).append(piece)
-    held = union((piece.start, piece.end) for piece in found)
-    for piece in doubled:
-        found += [replace(piece, start=start, end=end, runs=(), weight=0) for start, end in outside(held, piece.start, piece.end)]
-    return found
+    return kept
 
 
 def clip(runs: Sequence[OffsetRun], bounds: SharedOffsets) -> tuple[Sequence[OffsetRun], tuple[OffsetRun, ...], tuple[OffsetRun, ...]]:

@@ -8,6 +8,7 @@ offsets of the source the plan gives a reason.
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from ferry.ledger.receipts import COPIES
 from ferry.verify import reasons
@@ -28,17 +29,18 @@ def plan_partition(evidence: PartitionEvidence) -> PartitionVerification:
     """Plan one partition whose remote partition exists."""
     mine = [entry for entry in evidence.own if entry.kind in COPIES and not reasons.has_expired(entry, evidence)]
     mine.sort(key=lambda entry: (entry.upstream_start, -entry.upstream_end))
-    pieces = _absorbed(distinct([piece for entry in mine for piece in sliced(entry)]))
+    pieces = _absorbed(distinct(list(chain.from_iterable(map(sliced, mine)))))
     bounds = SharedOffsets(evidence.wanted, (evidence.target_start, max(evidence.target_start, evidence.target_end)))
     pieces += [Slice(start, end, (), 0) for start, end in reasons.passed_over(evidence, bounds)]
     clipped = [_clipped(piece, bounds, evidence.excluded) for piece in pieces]
     tolerated = _tolerated(evidence, clipped)
     groups = _grouped(clipped, exactly_once=evidence.exactly_once)
-    spans = _spans([group for group in groups if group.runs], clipped, evidence)
+    with_records = [group for group in groups if group.runs]
+    spans = _spans(with_records, clipped, evidence)
     # Groups without records come last, and read nothing of the target.
     spans += [(evidence.target_start, evidence.target_start)] * (len(groups) - len(spans))
     ranges = [_range(evidence, group, span, tolerated) for group, span in zip(groups, spans, strict=True)]
-    if not any(group.runs for group in groups) and evidence.receipts and not evidence.narrowed:
+    if evidence.receipts and not evidence.narrowed and not with_records:
         ranges.append(_range(evidence, _Group((), (), 0), bounds.downstream, tolerated))
     found = tuple(entry for entry in ranges if entry.claimed or outside(entry.tolerated, *entry.downstream))
     return PartitionVerification(found, reasons.not_covered(evidence, [(entry.slice, entry.whole) for entry in clipped], bounds))
@@ -152,12 +154,7 @@ def _grouped(clipped: Sequence[_Clipped], *, exactly_once: bool) -> list[_Group]
     end = -1
     for entry in sorted((entry for entry in clipped if entry.slice.runs), key=lambda entry: entry.slice.runs[0][1]):
         piece, last = entry.slice, groups[-1] if groups else None
-        fits = last is not None and last.weight + piece.weight <= PIECE_BYTES and last.count + len(piece.runs) <= PIECE_RUNS
-        # Runs without an offset between them on the target belong to one transaction (or, without transactions, to two).
-        joined = exactly_once and last is not None and follows(last.runs[-1][-1], piece.runs[0])
-        # A damaged ledger may have runs that are in order on the target only: no range can hold both.
-        in_order = last is not None and end_of(last.runs[-1], UPSTREAM) <= piece.runs[0][UPSTREAM]
-        if last is not None and in_order and (fits or joined) and piece.start == end and last.handled == piece.handled:
+        if last is not None and piece.start == end and _belongs_to(last, piece, exactly_once=exactly_once):
             claimed = union([*last.claimed, *entry.claimed])
             groups[-1] = _Group((*last.runs, piece.runs), claimed, last.weight + piece.weight, piece.handled)
         else:
@@ -165,6 +162,15 @@ def _grouped(clipped: Sequence[_Clipped], *, exactly_once: bool) -> list[_Group]
         end = piece.end
     empty = [_Group((), entry.claimed, 0) for entry in clipped if not entry.slice.runs and entry.claimed]
     return groups + empty
+
+
+def _belongs_to(group: _Group, piece: Slice, *, exactly_once: bool) -> bool:
+    """Whether a slice can be compared together with the group before it."""
+    # A damaged ledger may have runs that are in order on the target only: no range can hold both.
+    in_order = end_of(group.runs[-1], UPSTREAM) <= piece.runs[0][UPSTREAM]
+    fits = group.weight + piece.weight <= PIECE_BYTES and group.count + len(piece.runs) <= PIECE_RUNS
+    # Runs without an offset between them on the target belong to one transaction (or, without transactions, to two).
+    return in_order and group.handled == piece.handled and (fits or (exactly_once and follows(group.runs[-1][-1], piece.runs[0])))
 
 
 def _spans(groups: Sequence[_Group], clipped: Sequence[_Clipped], evidence: PartitionEvidence) -> list[Range]:

@@ -3,8 +3,9 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
@@ -12,7 +13,7 @@ from ferry.copying.committed import Committed
 from ferry.copying.progress import INTERVAL_SECONDS
 from ferry.errors import PartitionUnavailable, count_of
 from ferry.ledger.run_report import time_now
-from ferry.verify.comparison import RangeResult, VerifyRange
+from ferry.verify.comparison import PartitionEvidence, RangeResult, VerifyRange
 from ferry.verify.evidence import read_evidence
 from ferry.verify.range_runner import CompareRanges
 from ferry.verify.request import VerifyRequest
@@ -42,18 +43,8 @@ def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Call
     say(f"{flow.name}: verify {request.run_id} compares {what}, about {weight / 1e6:,.0f} MB")
     if resumed:
         say(f"an earlier try of {request.run_id} has compared {resumed} of them")
-    elsewhere = 0.0
-    for attempt in range(TRIES):
-        todo = [wanted for wanted in ranges if wanted.identity not in results]
-        if not todo:
-            break
-        if attempt:
-            say(f"no result of {count_of(len(todo), 'range')} yet: Ferry compares again")
-        for result in _told(compare(flow, request.run_id, todo), todo, say):
-            results[result.key] = result
-            elsewhere += result.cpu_seconds
-    cleaned = {(result.topic, result.partition) for result in results.values() if result.only_target}
-    keys = [verified_keys(flow, entry) for entry in evidence.partitions if entry.key in cleaned and not entry.narrowed]
+    elsewhere = _compare_rest(ranges, results, partial(compare, flow, request.run_id), say)
+    keys = _keys_of_undeleted(flow, evidence.partitions, results.values())
     left = [wanted for wanted in ranges if wanted.identity not in results]
     lost = [RangeResult.of_problem(wanted.identity, wanted, PartitionUnavailable(*wanted.key, WORKER_LOST)) for wanted in left]
     here = sum(os.times()[:2]) - cpu
@@ -65,8 +56,35 @@ def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Call
         resumed=resumed,
         seconds=round(time.monotonic() - clock, 3),
         cpu_seconds=round(here + elsewhere, 3),
-        **summed([*results.values(), *filter(None, keys), *lost], not_covered, evidence.failed),
+        **summed([*results.values(), *keys, *lost], not_covered, evidence.failed),
     )
+
+
+def _compare_rest(
+    ranges: Iterable[VerifyRange],
+    results: dict[str, RangeResult],
+    compare: Callable[[Sequence[VerifyRange]], Iterable[RangeResult]],
+    say: Callable[[str], None],
+) -> float:
+    """Compare the ranges that have no result, and those of workers that died again. Returns the CPU seconds of the workers."""
+    elsewhere = 0.0
+    for attempt in range(TRIES):
+        todo = [wanted for wanted in ranges if wanted.identity not in results]
+        if not todo:
+            break
+        if attempt:
+            say(f"no result of {count_of(len(todo), 'range')} yet: Ferry compares again")
+        for result in _told(compare(todo), todo, say):
+            results[result.key] = result
+            elsewhere += result.cpu_seconds
+    return elsewhere
+
+
+def _keys_of_undeleted(flow: Flow, partitions: Iterable[PartitionEvidence], results: Iterable[RangeResult]) -> list[RangeResult]:
+    """What the keys say of compacted partitions that have more records on the target: the source may have deleted them."""
+    with_more = {(result.topic, result.partition) for result in results if result.only_target}
+    found = (verified_keys(flow, entry) for entry in partitions if entry.key in with_more and not entry.narrowed)
+    return [result for result in found if result is not None]
 
 
 def _told(results: Iterable[RangeResult], todo: Collection[VerifyRange], say: Callable[[str], None]) -> Iterator[RangeResult]:

@@ -74,9 +74,9 @@ def _reader(kind: Any) -> Read:
     if origin is tuple and arguments[-1] is Ellipsis:
         each = _reader(arguments[0])
         return lambda value: tuple(map(each, _listed(value)))
-    if origin is tuple:
-        parts = [_reader(argument) for argument in arguments]
-        return lambda value: tuple(read(entry) for read, entry in zip(parts, _listed(value), strict=True))
+    if origin is tuple or hasattr(kind, "_make"):  # a NamedTuple
+        parts, made = [_reader(part) for part in arguments or get_type_hints(kind).values()], getattr(kind, "_make", tuple)
+        return lambda value: made(read(entry) for read, entry in zip(parts, _listed(value), strict=True))
     if origin in {dict, Mapping}:
         key, content = int if arguments[0] is int else _reader(arguments[0]), _reader(arguments[1])
         return lambda value: {key(name): content(entry) for name, entry in value.items()}

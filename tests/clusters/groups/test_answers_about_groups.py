@@ -27,7 +27,6 @@ from ferry.clusters.groups.consumer_groups import ConsumerGroups
 from ferry.clusters.groups.group_model import CommittedOffset, GroupDescription, GroupListing, GroupState, GroupType
 from ferry.clusters.groups.messages import ConsumerGroupDescribeResponse
 from ferry.clusters.logs import open_transactions
-from ferry.clusters.logs.log_sizes import log_sizes
 from ferry.clusters.net import error_policy
 from ferry.clusters.net.connections import ClusterConnection
 from ferry.clusters.net.error_codes import CODES, named
@@ -36,6 +35,7 @@ from ferry.clusters.net.event_loop import EventLoop
 from ferry.clusters.net.failures import explained, refusal
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Cluster
+from ferry.copying.partition_weights import log_sizes
 from ferry.errors import ClusterUnreachable, FerryError, GroupFailed, NotAuthorized, RetryRule
 from ferry.syncs.group_placing import has_members
 

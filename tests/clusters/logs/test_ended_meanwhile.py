@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ferry.clusters.logs import open_transactions as looking
-from ferry.clusters.logs.open_transactions import OpenTransaction
+from ferry.clusters.logs.held_back import OpenTransaction
 from ferry.clusters.net.event_loop import EventLoop
 from ferry.clusters.net.partitions import TopicPartition
 

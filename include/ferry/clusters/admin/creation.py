@@ -5,7 +5,7 @@ the topic with everything. If the cluster refuses it, Ferry tries each optional 
 topic with those that the cluster takes. If the cluster refuses the topic also without all of them, Ferry does not create it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import zip_longest
 from typing import NamedTuple
@@ -32,12 +32,7 @@ def create_topics(cluster: ClusterAdmin, wanted: Iterable[WantedTopic], *, dry_r
     in_vain = cluster.create_topics(map(_bare, refused), dry_run=True)
     left = [one for one in refused if one.name not in in_vain]
     left_out = _refused_alone(cluster, left)
-    accepted = [replace(one, optional={key: one.optional[key] for key in one.optional.keys() - left_out[one.name].keys()}) for one in left]
-    again = cluster.create_topics(map(_whole, accepted), dry_run=dry_run)
-    together = [one for one in left if isinstance(again.get(one.name), ChangeRefused)]  # each entry alone is taken, but not all of them
-    left_out |= {one.name: dict.fromkeys(one.optional, str(again[one.name])) for one in together}
-    again = {name: problem for name, problem in again.items() if not isinstance(problem, ChangeRefused)}
-    again |= cluster.create_topics(map(_bare, together), dry_run=dry_run) if together else {}
+    again = _create_reduced(cluster, left, left_out, dry_run=dry_run)
     problems = {name: problem for name, problem in problems.items() if name not in left_out} | in_vain | again
     return Creation(problems, {name: reasons for name, reasons in left_out.items() if reasons and name not in problems})
 
@@ -52,6 +47,22 @@ def _refused_alone(cluster: ClusterAdmin, topics: Iterable[WantedTopic]) -> dict
             if isinstance(problem, ChangeRefused):
                 left_out[name][tried[name][1]] = str(problem)
     return left_out
+
+
+def _create_reduced(
+    cluster: ClusterAdmin, topics: Collection[WantedTopic], left_out: dict[str, dict[str, str]], *, dry_run: bool
+) -> dict[str, FerryError]:
+    """Create the topics without the entries that are `left_out`. Returns why topics were not created, by name.
+
+    A topic gets none of its entries if the cluster takes each of them alone, but not all together: then all of them are in `left_out`.
+    """
+    reduced = [replace(one, optional={key: one.optional[key] for key in one.optional.keys() - left_out[one.name].keys()}) for one in topics]
+    problems = cluster.create_topics(map(_whole, reduced), dry_run=dry_run)
+    refused = {name: str(problem) for name, problem in problems.items() if isinstance(problem, ChangeRefused)}
+    bare = [one for one in topics if one.name in refused]
+    left_out |= {one.name: dict.fromkeys(one.optional, refused[one.name]) for one in bare}
+    others = {name: problem for name, problem in problems.items() if name not in refused}
+    return others | (cluster.create_topics(map(_bare, bare), dry_run=dry_run) if bare else {})
 
 
 def _whole(one: WantedTopic) -> WantedTopic:

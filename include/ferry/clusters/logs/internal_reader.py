@@ -58,6 +58,9 @@ NOW = 1 << 64
 # A topic that was deleted since it was listed.
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID})
 
+# The spans to read of a topic with these partitions; none if the topic is gone.
+SpansOf = Callable[[Iterable[int]], Mapping[TopicPartition, Range]]
+
 
 class InternalRecord(NamedTuple):
     """One record of an internal topic; `value` None is a tombstone, `timestamp` in ms, `epoch` the leader's (-1: not known)."""
@@ -196,23 +199,21 @@ class InternalTopicReader:
         *,
         complete: bool,
         seconds: float | None = None,
-        anew: Callable[[Iterable[int]], Mapping[TopicPartition, Range]] | None = None,
+        anew: SpansOf | None = None,
     ) -> Iterator[tuple[str, InternalRecord]]:
         """The committed records of these spans of offsets, with the topic's name.
 
         `anew`: asks for the leaders too, even if they are known. The function returns the spans of the topic's partitions: there may be
         more partitions now, or none if the topic is gone.
         """
-        positions = {key: start for key, (start, bound) in spans.items() if start < bound}
-        bounds = {key: bound for key, (_, bound) in spans.items()}
-        size, to_now = ANSWER_BYTES, anew is not None
+        left, size = _Left(spans, anew), ANSWER_BYTES
 
         def ask(wait: int) -> Asked[Told]:
-            ending = {key for key in positions if bounds[key] == NOW}
-            return self._asked(positions, PARTITION_BYTES, total_bytes=size, wait=wait, ending=ending, anew=anew is not None)
+            ending = {key for key in left.positions if left.bounds[key] == NOW}
+            return self._asked(left.positions, PARTITION_BYTES, total_bytes=size, wait=wait, ending=ending, anew=left.asks_anew)
 
         def rounds(asked: Asked[Told]) -> Iterator[tuple[str, InternalRecord]]:
-            nonlocal anew, size
+            nonlocal size
             deadline = math.inf if seconds is None else time.monotonic() + seconds
             # Only time at the cluster counts: between two rounds the caller may take any time to decode.
             waited = 0.0
@@ -220,28 +221,20 @@ class InternalTopicReader:
                 begun = time.monotonic()
                 told = asked.answer()
                 waited += time.monotonic() - begun + PAUSE_SECONDS
-                bounds.update(told.ends)
                 size = smaller(size) if told.late else size
-                if anew is not None:
-                    now = anew(told.partitions)
-                    if not now:
-                        return
-                    positions.update({key: start for key, (start, _) in now.items() if key not in bounds})
-                    bounds.update({key: bound for key, (_, bound) in now.items() if key not in bounds})
-                    anew = None if told.partitions else anew
-                if to_now:
-                    bounds.update({key_of(part): max(bounds[key_of(part)], self._end_of(part)) for part in told.fetched if not part.error})
-                news = yield from self._taken_all(told, positions, bounds, complete=complete)
+                if not left.learn(told, self._end_of):
+                    return
+                news = yield from self._taken_all(told, left.positions, left.bounds, complete=complete)
                 waited = 0.0 if news else waited
-                if not positions or time.monotonic() > deadline:
+                if not left.positions or time.monotonic() > deadline:
                     return
                 if not news:
                     time.sleep(PAUSE_SECONDS)
                 if waited > STALLED_SECONDS:
-                    raise self._stalled(positions)
+                    raise self._stalled(left.positions)
                 asked = ask(OPEN_WAIT_MILLISECONDS if complete and not news else 0)
 
-        return rounds(ask(0)) if positions else iter(())
+        return rounds(ask(0)) if left.positions else iter(())
 
     def _taken_all(
         self, told: Told, positions: dict[TopicPartition, int], bounds: Mapping[TopicPartition, int], *, complete: bool
@@ -309,6 +302,36 @@ class InternalTopicReader:
 
     def _problem(self, topic: str, error: KafkaError) -> FerryError:
         return explained(self._cluster, f"reading {topic}", error, grant=f"Read on topic {topic}", role=ClientRole.CONSUMER)
+
+
+class _Left:
+    """What is left to read of spans of offsets."""
+
+    def __init__(self, spans: Mapping[TopicPartition, Range], anew: SpansOf | None) -> None:
+        """`anew`: the partitions may be others by now, and each is read to its end of now."""
+        self.positions = {key: start for key, (start, bound) in spans.items() if start < bound}
+        self.bounds = {key: bound for key, (_, bound) in spans.items()}
+        self._anew, self._to_now = anew, anew is not None
+
+    @property
+    def asks_anew(self) -> bool:
+        """Whether nobody has told yet which partitions there are."""
+        return self._anew is not None
+
+    def learn(self, told: Told, end_of: Callable[[Fetched], int]) -> bool:
+        """Take the bounds and the new partitions of an answer. Returns whether the topic is still there."""
+        self.bounds.update(told.ends)
+        if self._anew is not None:
+            now = self._anew(told.partitions)
+            if not now:
+                return False
+            new = {key: span for key, span in now.items() if key not in self.bounds}
+            self.positions.update({key: start for key, (start, _) in new.items()})
+            self.bounds.update({key: bound for key, (_, bound) in new.items()})
+            self._anew = None if told.partitions else self._anew
+        if self._to_now:
+            self.bounds.update({key_of(part): max(self.bounds[key_of(part)], end_of(part)) for part in told.fetched if not part.error})
+        return True
 
 
 def smaller(answer_bytes: int) -> int:

@@ -11,11 +11,12 @@ has forgotten.
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kafka.protocol.admin.transactions import DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest
 
+from ferry.clusters.logs.held_back import OpenTransaction
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.net.error_policy import ASKED_AGAIN, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, Action
 from ferry.clusters.net.event_loop import ended
@@ -27,30 +28,6 @@ from ferry.errors import FerryError
 
 # States in which a coordinator will still write markers (org.apache.kafka.coordinator.transaction.TransactionState).
 UNDECIDED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
-
-
-@dataclass(frozen=True)
-class OpenTransaction:
-    """An open transaction in one partition. `last_timestamp`: of the producer's last batch there, as the producer wrote it; ms, -1 unknown.
-
-    What the coordinator says: `transactional_id` and `state` (None: no coordinator that may be asked knows this producer id); `started` and
-    `timeout` in ms where it has the transaction open too (else -1).
-    """
-
-    producer_id: int
-    epoch: int
-    start_offset: int
-    last_timestamp: int
-    transactional_id: str | None = None
-    state: str | None = None
-    started: int = -1
-    timeout: int = -1
-
-    @property
-    def forgotten(self) -> bool:
-        """Whether its coordinator is known but will not write a marker into this partition any more."""
-        return self.state is not None and self.started < 0
-
 
 # Open transactions of a partition, ordered by first offset, or a text that says why Ferry cannot see them.
 Told = tuple[OpenTransaction, ...] | str

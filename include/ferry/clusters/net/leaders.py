@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from kafka.protocol.metadata import MetadataRequest
@@ -16,9 +16,6 @@ from kafka.protocol.metadata import MetadataRequest
 from ferry.clusters.net.backoff import doubling
 from ferry.clusters.net.error_policy import METADATA, Action
 from ferry.clusters.net.partitions import TopicPartition, grouped
-
-if TYPE_CHECKING:
-    from ferry.clusters.net.connections import ClusterConnection
 
 NO_TOPIC_ID = UUID(int=0)  # what clusters answer whose topics have none: before 2.8, also by inter.broker.protocol.version
 # A lane without a leader asks again and again. Brokers that elect thousands of leaders must not answer every lane ten times a second.
@@ -42,6 +39,16 @@ class Leader(NamedTuple):
     epoch: int
 
 
+class AnswersMetadata(Protocol):
+    """What a Metadata request is sent over: a connection to a cluster."""
+
+    async def send(self, request: Any) -> Any:
+        """The answer. RequestNotSent, RequestLost."""
+
+    def learn_brokers(self, answer: Any) -> None:
+        """Take the brokers from a Metadata answer."""
+
+
 NO_NODE = -1
 NO_LEADER = Leader(NO_NODE, -1)
 
@@ -60,7 +67,7 @@ class Leaders:
     error that may come from a leader that has changed, and after KNOWN_SECONDS.
     """
 
-    def __init__(self, connection: ClusterConnection, topics: Iterable[str] = (), expected: Mapping[str, UUID] | None = None) -> None:
+    def __init__(self, connection: AnswersMetadata, topics: Iterable[str] = (), expected: Mapping[str, UUID] | None = None) -> None:
         self._connection = connection
         self._topics = sorted(set(topics))
         self._expected = {topic: topic_id for topic, topic_id in (expected or {}).items() if topic_id != NO_TOPIC_ID}

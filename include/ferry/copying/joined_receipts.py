@@ -1,8 +1,8 @@
-"""Receipts of a following run grow in place, so that the ledger does not grow with the number of commits (pure).
+"""Joins receipts of a partition, each of which goes on where the one before ended (pure).
 
-A receipt's key has its start. A commit that goes on where the last one ended writes the last receipt once more, with a larger end: the new
-record replaces the old one, and compaction removes the old one. After RUNS runs a new receipt begins, because each commit writes the whole
-receipt.
+Receipts of a following run grow in place, so that the ledger does not grow with the number of commits. A receipt's key has its start. A
+commit that goes on where the last one ended writes the last receipt once more, with a larger end: the new record replaces the old one, and
+compaction removes the old one. After RUNS runs a new receipt begins, because each commit writes the whole receipt.
 """
 
 from collections.abc import Sequence

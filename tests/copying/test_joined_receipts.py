@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.copying.cursors import BACKFILLED, COPIED, task, unit
 
-from ferry.copying import growing
+from ferry.copying import joined_receipts
 from ferry.copying.cursor import PartitionCursor
-from ferry.copying.growing import grown
+from ferry.copying.joined_receipts import grown
 from ferry.copying.lane_messages import Segment
 from ferry.ledger.counters import Counters, MinMeanMax
 from ferry.ledger.receipts import Receipt, ReceiptKind
@@ -72,7 +72,7 @@ def test_control_records_alone_do_not_ask_for_an_epoch() -> None:
 
 
 def test_a_receipt_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growing, "RUNS", 2)
+    monkeypatch.setattr(joined_receipts, "RUNS", 2)
     first, second, third = (receipt(start, start + 1, start * 2) for start in range(3))
     both = grown(first, second)
     assert (both.upstream_end, grown(both, third)) == (2, third)

@@ -1,0 +1,72 @@
+"""Which of the topics that the flow's rules match a run may copy, and what people want to know of the others."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.admin.describe import TopicDescription
+from ferry.config import Flow
+from ferry.config.keys import nearest_name
+from ferry.copying.request import RunRequest
+from ferry.errors import ArgumentError, ConfigError, NotAuthorized
+from ferry.ledger.run_report import PartitionFailure
+from ferry.ledger.state import FlowState
+from ferry.permissions.hidden import Hidden, hidden_topics
+from ferry.policy.naming import is_machinery
+from ferry.policy.selection import LeftOut, Selection
+
+
+def allowed_topics(  # noqa: PLR0917 - the request, the source, and its topics
+    flow: Flow,
+    request: RunRequest,
+    source: ClusterAdmin,
+    topics: Mapping[str, TopicDescription],
+    matched: Selection,
+    state: FlowState,
+) -> tuple[Selection, list[PartitionFailure]]:
+    """Those of the matched topics that the request wants, and the topics that the source hides or that Ferry never copies.
+
+    ArgumentError for a topic that the flow does not copy, NotAuthorized if everything is hidden.
+    """
+    copied = {head.topic for head in state.heads.values()}
+    hidden = hidden_topics(flow, source, topics, copied) if flow.copies and not request.topics else ()
+    denied = [PartitionFailure(entry.name, -1, NotAuthorized.__name__, entry.problem) for entry in hidden if entry.needed]
+    if denied and not matched.selected:
+        raise NotAuthorized("; ".join(failure.problem for failure in denied))
+    selection, refused = (_narrow(matched, request), []) if request.topics else _with_reasons(flow, matched, topics, hidden, copied)
+    return selection, [*denied, *refused]
+
+
+def _with_reasons(
+    flow: Flow, selection: Selection, there: Collection[str], hidden: Iterable[Hidden], copied: Collection[str]
+) -> tuple[Selection, list[PartitionFailure]]:
+    """With what people want to know of skipped topics, and the topics that the flow names although no flow copies them.
+
+    Skipped are also hidden topics that the flow does not need (heartbeats), and those that it names and the source lacks.
+    """
+    named, rules, skipped, refused = flow.named_topics if flow.copies else frozenset(), flow.topic_rules, [], []
+    for name, reason, expected in selection.skipped:
+        if name in named and reason != rules.filter.why_not(name):
+            text = f"Ferry never copies it, though topics names it: {reason}; take it out of topics, or write its records to another topic"
+            refused.append(PartitionFailure(name, -1, ConfigError.__name__, text))
+        else:
+            more = ", though topics names it" if name in named else ", but it was copied before" if name in copied else ""
+            skipped.append(LeftOut(name, reason + more, bool(more) or expected))
+    skipped += [LeftOut(f"topic {entry.name}", entry.problem, None) for entry in hidden if not entry.needed]
+    seen = {*there, *(entry.name for entry in hidden)}
+    gone = f"copied before, and {flow.source.alias} has no such topic any more"
+    skipped += [LeftOut(name, gone) for name in sorted({*copied} - seen - named)]
+    others = [topic for topic in there if not is_machinery(topic)]
+    lacks = f"{flow.source.alias} has no such topic, though topics names it"
+    skipped += [LeftOut(name, lacks + nearest_name(name, others), True) for name in sorted(named - seen)]
+    return Selection(selection.selected, tuple(skipped)), refused
+
+
+def _narrow(selection: Selection, request: RunRequest) -> Selection:
+    """Only the topics that a request names; ArgumentError for names that the flow does not copy."""
+    known = dict(selection.selected)
+    unknown = [topic for topic in request.topics if topic not in known]
+    if unknown:
+        why, unseen = {topic: reason for topic, reason, _ in selection.skipped}, "not at the source, or hidden from the user there"
+        told = (f"{topic}: {why.get(topic) or unseen + nearest_name(topic, known)}" for topic in unknown)
+        raise ArgumentError(f"flow {request.flow} does not copy topic {'; '.join(told)}")
+    return Selection(tuple((topic, known[topic]) for topic in request.topics), selection.skipped)
