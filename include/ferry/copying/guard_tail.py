@@ -1,4 +1,4 @@
-"""Keeps a lane's guard up to date while it follows: what the flow in the other direction has written since the run was planned.
+"""Keeps a lane's guard up to date while it follows: with the records that the other flow has written since the run was planned.
 
 A fetched response waits until the other flow's ledger was read up to a high watermark that was asked for after the response came. Its
 records lie below a last stable offset taken before, so their receipts are all there, as in guard_reading.py. Only then does the lane take
@@ -36,9 +36,9 @@ from ferry.wire.ranges import Ranges, union, within
 # Rounds without news after which the caller tries again.
 ROUNDS = 20
 PAUSE_SECONDS = 0.05
-# A lane without records reads on so often, or it would have much to read at once.
+# A lane without records reads on at this interval. Otherwise it would have much to read at once later.
 QUIET_SECONDS = 5.0
-# Of a receipt that does not name its leader epoch.
+# Stands for the leader epoch of a receipt that does not name it.
 NO_EPOCH = -1
 
 
@@ -51,7 +51,7 @@ class _Place:
 
 
 class GuardTail:
-    """Of the partitions of one lane. `connection`: to the source, and not one that waits for records."""
+    """The guard of one lane's partitions. `connection`: to the source, and not one that waits for records."""
 
     def __init__(self, connection: ClusterConnection, flow: Flow, tasks: Iterable[PartitionTask]) -> None:
         guarded = {task.key: (task, task.other_ledger) for task in tasks if task.other_ledger is not None}
@@ -67,7 +67,7 @@ class GuardTail:
         self._ids = {read.topic_id for read in reads} - {""}
         numbers = {number for read in reads for number in read.positions}
         self._places = {number: _Place(min(read.positions.get(number, 0) for read in reads)) for number in numbers}
-        # Partitions about whose records an operator has said something.
+        # Partitions with records that an operator has declared.
         self.declared: set[TopicPartition] = set()
         self._asked = self._covered = 0
         self._read_at = time.monotonic()
@@ -100,7 +100,7 @@ class GuardTail:
         )
 
     def ever_written(self, key: TopicPartition) -> Ranges:
-        """All offsets that receipts name, under whatever epoch."""
+        """All offsets that receipts name, under any epoch."""
         return union(span for ranges in self._written.get(key, {}).values() for span in ranges)
 
     def forget(self, key: TopicPartition, before: int) -> None:

@@ -26,16 +26,19 @@ from ferry.verify.verify_report import VerifyReport
 RUNS_KEPT = 2_000
 VERIFIES_KEPT = 20
 ENTRIES_NAMED = 50
-# The newest run counts as running for so long after its beginning, while it has no result.
+# The newest run without a result counts as running for this time after its beginning.
 RUNNING_SECONDS = 24 * 3600
 
 
 @dataclass(frozen=True)
 class RecentRuns:
-    """`document`: as of read_runs. `following`: the run that should follow now. `ended`: when the newest summary was written, in ms."""
+    """The runs of the last days."""
 
+    # The document of read_runs.
     document: dict[str, Any]
+    # The run that should follow now.
     following: RunOpened | None = None
+    # When the newest summary was written, in ms.
     ended: int = -1
 
     @property
@@ -44,7 +47,7 @@ class RecentRuns:
         return last_ended(self.document["runs"])
 
     def without_proof(self) -> "RecentRuns":
-        """The same if no run proves that it follows."""
+        """The runs if no run proves that it follows."""
         runs = [{**run, "state": RunState.FAILED} if run["state"] == RunState.FOLLOWING else run for run in self.document["runs"]]
         return replace(self, document={**self.document, "runs": runs})
 

@@ -16,7 +16,7 @@ from ferry.pipeline.tables import Table
 
 # Blanks around each column, and at the end of the line.
 AROUND, AT_END = 3, 1
-# Of cells that say how something stands.
+# Colours of cells that hold a state.
 COLOURS = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 
 
@@ -45,7 +45,7 @@ def _longest(texts: Iterable[str], split: Callable[[str], list[str]]) -> int:
 
 
 def _widths(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
-    """Each column gets what its words need. What is left goes to those that need little more, and the rest get equal shares."""
+    """Each column gets the width of its longest word. The rest goes first to columns that need little more; the others get equal shares."""
     widths, left = list(least), room - sum(least)
     order = sorted(range(len(widths)), key=lambda index: most[index] - least[index])
     for place, index in enumerate(order):

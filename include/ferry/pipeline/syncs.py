@@ -27,10 +27,10 @@ SyncFunction = Callable[..., SyncOutcome]
 
 
 class Syncs:
-    """The syncs of one run or of one command. What the state topic says of earlier syncs is read once, Ferry's own topics are made once.
+    """The syncs of one run or of one command. They read the state of earlier syncs once, and make Ferry's own topics once.
 
-    With a `run_id` each outcome is kept for that run's report, and `carry_out` raises when it cannot be kept. Without one it never raises a
-    FerryError: the outcome says what was changed, and that it could not be kept.
+    With a `run_id`, Ferry writes each outcome for that run's report, and `carry_out` raises if it cannot. Without one it never raises a
+    FerryError: the outcome says what was changed, and that Ferry could not record it.
     """
 
     def __init__(
@@ -43,8 +43,10 @@ class Syncs:
         keep_seconds: float = 0.0,
         report_seconds: float = 0.0,
     ) -> None:
-        """`topics_made`: Ferry's own topics are there. So old may get before it is written: when a sync was done (`keep_seconds`), and its
-        outcome for the run's report (`report_seconds`).
+        """`topics_made`: Ferry's own topics are there.
+
+        `keep_seconds`: the time at which a sync was done is written after at most this time. `report_seconds`: the same for its outcome,
+        which is for the run's report.
         """
         self._opened, self._flow, self._run_id, self._dry_run = opened, opened.flow, run_id, dry_run
         self._topics_made = topics_made
@@ -90,9 +92,9 @@ class Syncs:
         return read_syncs_done(self._flow)
 
     def _not_due(self, name: SyncName) -> str:
-        """Why a run leaves this sync out: it was done too short a while ago; empty when it is due.
+        """Why a run leaves this sync out: it was done too short a time ago; empty if it is due.
 
-        One that was done in the future, by a machine whose clock is ahead, is due: else it would wait for that moment too.
+        If it was done in the future, by a machine whose clock is ahead, it is due. Otherwise it would have to wait for that moment too.
         """
         interval = SYNCS[name].interval(self._flow)
         done = self._done.get(name.value) if interval else None

@@ -1,7 +1,7 @@
 """The configs of remote topics follow those of their source topics, as config_plan.py says. Only what differs is written.
 
 Topics are described and altered in batches. If the cluster refuses a topic, nothing of that topic has changed; Ferry then tries its entries
-one by one, and names only those that the cluster refuses again. A remote topic can do without them, but for the few of config_plan.NEEDED.
+one by one, and names only those that the cluster refuses again. A remote topic can do without them, except for those of config_plan.NEEDED.
 """
 
 from collections.abc import Mapping
@@ -70,7 +70,7 @@ def _plans(flow: Flow, target: ClusterAdmin, both: Mapping[str, tuple[Entries, E
 
 
 def _apply(plans: Mapping[str, ConfigPlan], target: ConfigAdmin) -> ConfigErrors:
-    """What went wrong, by topic and name."""
+    """The errors, by topic and name."""
     problems = target.alter_topic_configs({topic: _entries(*plan.alterations) for topic, plan in plans.items() if plan.alterations})
     refusals = {(topic, entry.name): problem for topic, problem in problems.items() for entry in plans[topic].alterations}
     again = {topic for topic, problem in problems.items() if isinstance(problem, ChangeRefused) and len(plans[topic].alterations) > 1}

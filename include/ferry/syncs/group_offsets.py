@@ -41,7 +41,7 @@ def sync_groups(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
 def groups_outcome(
     flow: Flow, translated: TranslatedGroups, results: Iterable[GroupResult], unread: Mapping[str, FerryError]
 ) -> SyncOutcome:
-    """The report of the sync (pure). Lists may be cut short: so groups that are held up come first, and those that are up to date last.
+    """The report of the sync (pure). Groups that are held up come first, those that are up to date last: lists may be cut short.
 
     A group is held up (`held`) if its offsets on the target stay behind those on the source, because nothing of it may be written.
     """
@@ -91,7 +91,7 @@ def _waits(decision: GroupDecision) -> bool:
 
 
 def _not_written(result: GroupResult) -> tuple[list[Skipped], list[SyncFailure]]:
-    """What of a group was left alone, and what failed: one entry for what concerns the whole group, one for each other partition."""
+    """The parts of a group that were left alone or failed: one entry for the whole group, or one for each partition with its own reason."""
     decision, whole = result.decision, f"group {result.decision.group}"
     left = [Skipped(whole, decision.untouched)] if decision.untouched else []
     left += [Skipped(_name(entry), entry.reason) for entry in decision.partitions if _is_left_alone(entry)]

@@ -33,7 +33,7 @@ class Sync(NamedTuple):
         return f"{self.switch.removesuffix('.enabled')}.interval.seconds"
 
     def interval(self, flow: Flow) -> int:
-        """In seconds."""
+        """The interval of the sync in seconds."""
         return int(flow.setting(self.interval_key, 0))
 
 

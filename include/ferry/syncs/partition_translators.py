@@ -1,15 +1,15 @@
 """One translator for each partition that groups read: by the flow's ledger, by that of the opposite flow, or by both.
 
 Rules from MirrorCheckpointTask and MirrorCheckpointConnector: only the flow's topic filter decides about topics. A topic that came from the
-other cluster leads back to its upstream topic there, so that groups find their way back. Where a policy keeps names, a topic may hold
-records of both clusters.
+other cluster leads back to its upstream topic there, so that groups find their way back. If a policy keeps names, a topic may hold records
+of both clusters.
 
 The opposite flow's ledger is on the flow's source. If it is missing or cannot be read, topics that came from the other cluster are not
 translated. A topic with one name on both sides is translated by the flow's own ledger alone only if the opposite ledger does not exist.
 
-What a ledger says about a partition becomes an offset map. The order of reading makes the maps safe: first the last stable offsets of the
-remote partitions, then the ledger to its end, then where the logs begin (and the heads, where an operator has seeded a partition again).
-So the ledger explains every record below such a stable offset.
+A partition's receipts in a ledger become an offset map. The order of reading makes the maps safe: first the last stable offsets of the
+remote partitions, then the ledger to its end, then where the logs begin (and the heads, if an operator has seeded a partition again). So
+the ledger explains every record below such a stable offset.
 """
 
 from __future__ import annotations
@@ -106,14 +106,15 @@ def _too_narrow(flow: Flow, remote: Mapping[TopicPartition, str], target_topics:
 
 @dataclass(frozen=True)
 class Translator:
-    """Translates offsets of one partition. `problem`: why it cannot; then there are no maps. `unread`: as of TranslatedPosition.
+    """Translates offsets of one partition."""
 
-    `forward`: the map of the flow from the groups' cluster to the other one; `back`: that of the opposite flow.
-    """
-
+    # The map of the flow from the groups' cluster to the other one.
     forward: OffsetMap | None = None
+    # The map of the opposite flow.
     back: OffsetMap | None = None
+    # Why it cannot translate. Then there are no maps.
     problem: str = ""
+    # It cannot translate because a cluster did not answer. Another try may work.
     unread: bool = False
 
     def translate(self, offset: int) -> Translation | None:
@@ -123,7 +124,7 @@ class Translator:
         return None if self.back is None else self.back.invert(offset)
 
     def unshifted(self, offset: int | None, end: int | None) -> bool:
-        """As of OffsetMap. Only known of the flow's own copies, and of offsets that are known."""
+        """OffsetMap.unshifted, but False if an offset is not known, or if the copies are not the flow's own."""
         if self.forward is None or self.back is not None or offset is None or end is None:
             return False
         return self.forward.unshifted(offset, end)

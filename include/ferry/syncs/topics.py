@@ -42,7 +42,7 @@ class NewTopicPlan:
     refused: tuple[tuple[str, str], ...] = ()
 
     def without(self, refused: Mapping[str, str]) -> "NewTopicPlan":
-        """Without these configs; the target's reasons by name."""
+        """The plan without configs that the target refuses. `refused`: the target's reasons by config."""
         kept = {name: value for name, value in self.config.items() if name not in refused}
         return replace(self, config=kept, refused=(*self.refused, *sorted(refused.items())))
 
@@ -59,25 +59,25 @@ class GrowthPlan:
 
 @dataclass(frozen=True)
 class TopicPlan:
-    """What to create and to grow. `wider`: remote topics that have more partitions than their source, and stay as they are.
-
-    `unread`: pairs whose remote topics are not created, because the configs of the source topics cannot be described.
-    `assumed`: what Ferry assumes of the target's brokers, because they do not tell it, and what they did unasked; empty if nothing.
-    `differences`: by which the topics to create will treat records differently.
-    """
+    """What to create and to grow."""
 
     create: tuple[NewTopicPlan, ...] = ()
     grow: tuple[GrowthPlan, ...] = ()
+    # Remote topics that have more partitions than their source, and stay as they are.
     wider: tuple[GrowthPlan, ...] = ()
+    # Pairs whose remote topics are not created, because the configs of the source topics cannot be described.
     unread: Mapping[tuple[str, str], FerryError] = field(default_factory=dict)
+    # What Ferry assumes of the target's brokers if they do not say it, and what the brokers did although Ferry only asked; empty if
+    # nothing.
     assumed: str = ""
+    # How the topics to create will treat records differently.
     differences: tuple[ConfigDifference, ...] = ()
 
     def document(self) -> dict[str, Any]:
         return {"create": [asdict(entry) for entry in self.create], "grow": [asdict(entry) for entry in self.grow]}
 
     def without(self, refused: Mapping[str, Mapping[str, str]]) -> "TopicPlan":
-        """Without the configs that the target refuses; its reasons by remote topic and config."""
+        """The plan without configs that the target refuses. `refused`: its reasons by remote topic and config."""
         return replace(self, create=tuple(new.without(refused.get(new.remote_topic, {})) for new in self.create))
 
     @property
@@ -97,7 +97,7 @@ class TopicFailure(NamedTuple):
 
 @dataclass(frozen=True)
 class TopicChanges:
-    """What was created and grown, what failed, and the configs that new topics do not have because the target refuses them."""
+    """Topics that were created and grown, failures, and the configs that new topics lack because the target refuses them."""
 
     created: tuple[str, ...] = ()
     grown: tuple[str, ...] = ()
@@ -254,6 +254,6 @@ def _growth(growth: GrowthPlan) -> Change:
 
 
 def _wider(growth: GrowthPlan) -> str:
-    """MM2 says nothing about such a topic."""
+    """A notice about a topic that is wider than its source. MM2 says nothing about it."""
     has = f"topic {growth.remote_topic} has {count_of(growth.now, 'partition')}, topic {growth.topic} at the source {growth.partitions}"
     return f"{has}: nothing is copied to the others"

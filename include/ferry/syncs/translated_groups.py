@@ -119,7 +119,7 @@ def _choose(flow: Flow, listed: Iterable[GroupListing], named: Collection[str] |
 
 
 def _hidden(flow: Flow, home: ConsumerGroups, listed: Iterable[GroupListing]) -> list[GroupLeftOut]:
-    """Groups of the filter that the cluster hides. Its listing just leaves them out."""
+    """Groups of the filter that the cluster hides: its listing leaves them out without an error."""
     asked = groups_to_ask(flow, frozenset(entry.group for entry in listed))
     refused = [name for name, answer in home.offsets(sorted(asked)).items() if isinstance(answer, NotAuthorized)] if asked else []
     found = [hidden_group(flow.source, name, asked[name]) for name in refused]

@@ -206,7 +206,8 @@ def merged(forward: OffsetMap, opposite: OffsetMap, offset: int) -> Translation:
     placed, returned = forward.image(offset), opposite.origin(offset)
     begin = forward.bounds.target_start
     not_returned = forward.explained_to(max(begin, opposite.position or 0))
-    # If no copy follows `offset`, the next one is appended after all copies, and after what was stable before the ledger was read.
+    # If no copy follows `offset`, the next copy is appended after all copies, and after the offsets that were stable before the ledger was
+    # read.
     earliest = [not_returned, max(forward.bounds.target_end, forward.copied_end) if placed is None else placed]
     if returned is not None:
         earliest.append(returned)
