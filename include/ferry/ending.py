@@ -163,11 +163,11 @@ def _replace_closed_streams() -> None:
         if getattr(sys, name) is None:
             nothing = Path(os.devnull).open(mode, encoding="utf-8", errors="backslashreplace")  # noqa: SIM115 - it stays open to the end
             setattr(sys, name, nothing)
-            setattr(sys, f"__{name}__", nothing)  # otherwise whoever replaces the stream would close it
+            setattr(sys, f"__{name}__", nothing)  # otherwise code that replaces the stream would close it
 
 
 class _Messages(io.FileIO):
-    """Drops what cannot be written because the disk is full or the reader has left."""
+    """Drops text that cannot be written because the disk is full or the reader has left."""
 
     def write(self, data: ReadableBuffer) -> int:
         """How many bytes were written or dropped."""

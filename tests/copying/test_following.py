@@ -129,7 +129,7 @@ def test_what_arrives_is_copied_until_another_run_takes_over(
         newer = last_run(config, flow.name)
         code, report = run.ended()
     assert (code, report["taken_over"], report["failed"]) == (0, newer["run_id"], [])
-    assert told.run_id == report["run_id"]
+    assert told["run_id"] == report["run_id"]
     assert report["totals"]["records"] + newer["totals"]["records"] == 450
     found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote})
     assert (found.equal, found.records) == (True, 450), found.differences[:3]

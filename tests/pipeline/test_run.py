@@ -31,7 +31,7 @@ class Target:
         self.act: Callable[[], None] = lambda: None
         monkeypatch.setattr(syncs, "append_records", self._append)
         monkeypatch.setattr(syncs, "read_syncs_done", lambda _: {})
-        monkeypatch.setattr(syncs, "_function", lambda _: self._sync)
+        monkeypatch.setattr(syncs, "FUNCTIONS", dict.fromkeys(SyncName, self._sync))
         flow: Any = SimpleNamespace(runs_topic="runs", state_topic="state", target="B", setting=lambda *_: 1)
         opened: Any = SimpleNamespace(flow=flow)
         self.run = Run(opened, RunRequest("A->B", "one"))

@@ -37,7 +37,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         seen.append(dry_run)
         return SyncOutcome(changes=(Change("topic t", "set"),) * (LISTED + 1))
 
-    monkeypatch.setattr(syncs, "_function", lambda _: sync)
+    monkeypatch.setattr(syncs, "FUNCTIONS", dict.fromkeys(SyncName, sync))
     return seen
 
 
@@ -84,7 +84,7 @@ def test_a_sync_that_can_do_nothing_has_failed_and_is_due_again(flow_factory: Fl
     def sync(_: OpenFlow, **_options: bool) -> SyncOutcome:
         raise ClusterUnreachable("cluster A: away")
 
-    monkeypatch.setattr(syncs, "_function", lambda _: sync)
+    monkeypatch.setattr(syncs, "FUNCTIONS", dict.fromkeys(SyncName, sync))
     flow = flow_factory()
     (failure,) = carry_out(flow, SyncName.CONFIGS, run_id="one").failed
     assert str(failure) == "sync configs: ClusterUnreachable: cluster A: away"

@@ -59,7 +59,7 @@ class Played:
         monkeypatch.setattr(syncs_beside, "write_run_record", lambda _, record: self.told.append(record))
         monkeypatch.setattr(syncs_beside, "FAILED_SECONDS", 0.01)
         monkeypatch.setattr(syncs_beside, "USUAL_SECONDS", 0.01)
-        monkeypatch.setattr(syncs_beside, "SYNCS", dict.fromkeys(SYNCS, Sync("", "x.enabled")))
+        monkeypatch.setattr(syncs_beside, "SYNCS", dict.fromkeys(SYNCS, Sync("x.enabled")))
 
     def go(self) -> None:
         flow: Any = SimpleNamespace(source=None, target=None, setting=lambda _, default: default)

@@ -228,7 +228,7 @@ async def index(request: Request) -> Response:
 async def static(request: Request, path: str) -> Response:
     """The page's files. They hold no secret, but they need a login like every route."""
     answer = await _static.get_response(path, request.scope)
-    # The browser asks each time, and gets 304 for an unchanged file: else it would use old files after an upgrade.
+    # The browser asks each time, and gets 304 for an unchanged file. Otherwise it would use old files after an upgrade.
     answer.headers["Cache-Control"] = "private, no-cache"
     return answer
 

@@ -22,7 +22,7 @@ def _takes_links() -> bool:
 
 
 class FerryPagePlugin(AirflowPlugin):
-    """Tasks load plugins too: what only the api-server needs is imported when it asks for it."""
+    """Tasks load plugins too. So modules that only the api-server needs are imported when it asks for them."""
 
     name = "ferry_page"
     listeners = [run_note]  # noqa: RUF012 - Airflow reads a list

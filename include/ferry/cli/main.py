@@ -78,8 +78,8 @@ app.command("export-offsets", rich_help_panel=REPAIR)(changes.export_offsets)
 
 
 def main() -> NoReturn:
-    # What is loaded stays until the end, and so does most of what a command reads: by default Python would look for garbage in it so often
-    # that this takes a tenth of a short command's time.
+    # Modules, and most of the data that a command reads, stay until the end. By default Python would look for garbage in them so often that
+    # this takes a tenth of a short command's time.
     gc.freeze()
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     run_and_end(_main)

@@ -1,4 +1,4 @@
-"""Options that several commands have, and what they stand for: the config and its flows, times, run ids."""
+"""Options that several commands have, and their values: the config and its flows, times, run ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes before the first run: `ferry init`, `ferry doctor`, `ferry acls` and `ferry sandbox`."""
+"""Commands for the time before the first run: `ferry init`, `ferry doctor`, `ferry acls` and `ferry sandbox`."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _COLOURS = {"up to date": "green", "following": "green", "copying": "cyan", "beh
 _ILL = dict.fromkeys(("loss", "failing"), "bold red") | dict.fromkeys(("missing", "paused", "never_ran", "lagging"), "yellow")
 # A panel counts as old when its look began more than two intervals and this time ago.
 GRACE_SECONDS = 5.0
-# Of the table of topics: its numbers, what stands around its columns, and the least that is left of a name.
+# Widths of the table of topics: its numbers, the space around its columns, and the least part of a name that is shown.
 COLUMNS = ("records", "oldest", "headroom")
 AROUND_COLUMNS = 17
 LEAST_NAME = 12

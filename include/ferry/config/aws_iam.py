@@ -4,7 +4,7 @@ MSK offers two SASL mechanisms on such a listener. AWS's library for Java speaks
 for OAUTHBEARER: such a token is a presigned URL. MSK checks both against the same credentials and rights. Ferry's clients always speak
 OAUTHBEARER, also if the properties name AWS_MSK_IAM.
 
-AWS's SDK renews what it finds: instance profiles, web identities, assumed roles.
+AWS's SDK renews the credentials that it finds: instance profiles, web identities, assumed roles.
 """
 
 import os

@@ -58,7 +58,7 @@ class EntryChecks:
         return resolved
 
     def _unknown(self, key: str, entry: Entry) -> None:
-        """Refuse a key that nobody knows if it may be meant to choose what is copied; otherwise warn about it."""
+        """Refuse a key that nobody knows if a person may have written it to choose the records to copy; otherwise warn about it."""
         found = judge(self.keys, key, entry.value, entry.key)
         nearest = found.nearest and self.problems.words(found.nearest)
         # The line above a key of several lines lost its end: nobody knows what else was lost.

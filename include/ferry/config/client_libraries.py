@@ -68,7 +68,7 @@ def librdkafka_settings(settings: ClientSettings) -> dict[str, object]:
     if isinstance(login.credentials, ClientCredentials):
         from ferry.config.stores import trusted_certificates  # noqa: PLC0415 - as above
 
-        # As in Java, the token endpoint is checked against the same trust store as the brokers, whatever protocol these speak.
+        # As in Java, the token endpoint is checked against the trust store of the brokers, even if these use no TLS.
         trusted = trusted_certificates(settings)
         result.update({"https.ca.pem": trusted} if trusted is not None else {})
     return result
@@ -102,7 +102,7 @@ def _token_provider(settings: ClientSettings, credentials: Tokens) -> "TokenProv
     from ferry.config.stores import tls_context  # noqa: PLC0415 - loads cryptography
     from ferry.config.tokens import TokenProvider  # noqa: PLC0415 - see there
 
-    # Java checks the token endpoint against the client's trust store, whatever protocol the brokers speak.
+    # Java checks the token endpoint against the client's trust store, even if the brokers use no TLS.
     return TokenProvider(credentials, tls_context(settings))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 MAGIC = b"\xfe\xed\xfe\xed"
 _VERSION = 2  # 1 is of Java 1.1
 _KEY, _CERTIFICATE = 1, 2
-# DER (X.690) of what is around the key.
+# DER (X.690) of the parts around the key.
 _SEQUENCE, _OCTET_STRING, _NULL = 0x30, 0x04, b"\x05\x00"
 _KEY_PROTECTOR = bytes.fromhex("060a2b060104012a02110101")  # the object identifier 1.3.6.1.4.1.42.2.17.1.1
 _WHITENER = b"Mighty Aphrodite"
@@ -77,7 +77,7 @@ def _covered_key_info(der: bytes) -> tuple[bytes, bytes]:
 
 
 def _element(der: bytes, tag: int) -> tuple[bytes, bytes]:
-    """The content of the first element, and what follows it. ValueError if it has another tag or is cut."""
+    """The content of the first element, and the bytes behind it. ValueError if it has another tag or is cut."""
     if len(der) < 2 or der[0] != tag:
         raise ValueError(der[:2])
     size, start = der[1], 2

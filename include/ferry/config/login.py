@@ -1,6 +1,6 @@
 """How to log in to a cluster: security protocol, SASL mechanism and credentials, read from Kafka's Java properties.
 
-It follows Kafka's SaslClientAuthenticator and login modules. Ferry refuses, with a reason, what its clients cannot do.
+It follows Kafka's SaslClientAuthenticator and login modules. Ferry refuses, with a reason, logins that its clients do not support.
 """
 
 import re

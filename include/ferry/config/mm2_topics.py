@@ -13,7 +13,7 @@ from ferry.config.settings import CHECKPOINTS, HEARTBEATS, OFFSET_SYNCS, WantedR
 
 @dataclass(frozen=True)
 class Mm2Topic:
-    """`holds`: what is in it, for people. `read_back`: the flow also reads it."""
+    """One of these topics. `holds`: its content, for people. `read_back`: the flow also reads it."""
 
     cluster: Cluster
     name: str

@@ -1,7 +1,7 @@
 """Trust and key stores of Java clients, turned into PEM in memory, and TLS for the two client libraries with them.
 
-The stores are PEM, PKCS12 and JKS files; PEM may also stand in the properties themselves. As in Java, the content of a store decides
-between JKS and PKCS12, whatever its type says. Messages never contain passwords.
+The stores are PEM, PKCS12 and JKS files; PEM may also be in the properties themselves. As in Java, the content of a store decides between
+JKS and PKCS12, not its type. Messages never contain passwords.
 """
 
 import re

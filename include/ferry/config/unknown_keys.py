@@ -22,7 +22,7 @@ _CHOICES = tuple(
 )
 _CHOOSING_WORDS = frozenset({"blacklist", "whitelist", "regex", "rename", "include", "exclude"})
 _WITH_TOPICS = frozenset({"list", "lists", "pattern", "patterns", "filter", "filters"})
-# Their keys are no misspelt ones of MM2's, whatever their words.
+# Their keys are no misspelt keys of MM2, even if the words are similar.
 _VENDORS = ("confluent.",)
 _OPPOSITES = {"topics.include": "topics", "groups.include": "groups"}
 _QUOTES = re.compile(r"[\"']")

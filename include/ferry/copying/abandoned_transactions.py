@@ -1,4 +1,4 @@
-"""What transactions leave behind that were not ended as they should, and how a lane keeps it out of the copy.
+"""Remains of transactions that did not end as they should, and how a lane keeps them out of the copy.
 
 Hanging transactions: after InitProducerId the coordinator regards every transaction of the transactional id as ended. But if a broker was
 killed around EndTxn, some partitions may lack the marker while others have it, perhaps the one with the positions
@@ -9,8 +9,8 @@ a partition.
 Zombie requests: a broker may handle requests of an abandoned transaction only after the transaction has ended, because they waited in the
 socket of a connection that a quota has muted, although the client has closed it. With KIP-890 every end of a transaction raises the epoch,
 so the broker refuses the request. Without KIP-890, EndTxn keeps the epoch: the leader appends the zombie batch after the abort marker, and
-the next transaction of the same producer would commit it. So Ferry ends one more, empty transaction with the next epoch in every partition
-of the old one, and in the group. Its markers make the leader refuse the zombie batch, or abort it. Brokers from 3.6 on refuse it
+the next transaction of the same producer would commit it. So Ferry ends one more transaction, an empty one with the next epoch, in every
+partition of the old one and in the group. Its markers make the leader refuse the zombie batch, or abort it. Brokers from 3.6 on refuse it
 themselves, unless transaction.partition.verification.enable was set to false.
 """
 

@@ -1,6 +1,6 @@
 """Appends batches to remote partitions, in order, with several requests in flight.
 
-A batch of a partition gets its sequence number when it is sent. These rules keep the order exact whatever the brokers answer:
+A batch of a partition gets its sequence number when it is sent. These rules keep the order exact for all answers of brokers:
 
 - the first batch of a partition in a transaction is sent alone, so that a leader that is not ready cannot accept only the second one;
 - after a retriable answer nothing more is sent until every batch in flight is answered; then all batches that were not accepted are sent
@@ -44,12 +44,12 @@ from ferry.wire.varint import Buffer
 REQUESTS_IN_FLIGHT = 4
 # More would make one request wait long for its answer.
 REQUEST_BYTES = 4 << 20
-# Of a request around its batches: its header with the transactional id, and for each partition the name of the topic and three numbers.
+# Bytes of a request beside its batches: its header with the transactional id, and for each partition the topic's name and three numbers.
 HEADER_BYTES, PARTITION_BYTES = 1_000, 300
 # After this the partition fails, and the others go on.
 RETRY_SECONDS = PATIENCE_SECONDS
 RETRY_PAUSE_SECONDS = 0.05
-# A partition that accepts nothing for so long may have no leader: the others do not wait for it.
+# A partition that accepts nothing for this time may have no leader: the others do not wait for it.
 STUCK_SECONDS = 1.0
 SEQUENCES = 1 << 31
 
@@ -139,7 +139,7 @@ class Appender:
         self._skips = skips
         self._queues: dict[TopicPartition, _Queue] = {}
         self._active: dict[TopicPartition, _Queue] = {}
-        # Those that have ever had a batch to send again: only they may have unclear ones.
+        # Partitions that have ever had a batch to send again: only they may have unclear batches.
         self._sent_again: dict[TopicPartition, _Queue] = {}
         # Partitions that take no more batches.
         self.refusals: dict[TopicPartition, PartitionRefusal] = {}
@@ -184,7 +184,7 @@ class Appender:
         return [part for half in halves for part in self._sendable_parts(queue, half)]
 
     def _fits(self, batch: Appendable, partitions: int, size: int) -> bool:
-        """Whether a request has room for a batch, with batches of so many partitions and so many bytes before it."""
+        """Whether a request has room for a batch, if it holds batches of `partitions` partitions with `size` bytes already."""
         return self._limit is None or HEADER_BYTES + (partitions + 1) * PARTITION_BYTES + size + batch.size <= self._limit
 
     def busy(self, key: TopicPartition) -> bool:
@@ -249,11 +249,11 @@ class Appender:
             self._regroup(queue)
 
     def together(self, key: TopicPartition) -> tuple[TopicPartition, ...]:
-        """The partitions that are in the same transaction as what waits for this one."""
+        """The partitions that must be in the same transaction as the batches that wait for this one."""
         return (key,)
 
     def refused(self) -> Mapping[TopicPartition, PartitionRefusal]:
-        """By the partition as `enqueue` was given it, why nothing more is appended."""
+        """Why nothing more is appended, by the partition that `enqueue` was given."""
         return self.refusals
 
     def postpone(self, key: TopicPartition, problem: str) -> None:

@@ -1,8 +1,8 @@
-"""What a try of a run writes into the runs topic: that it begins, and how it ended. And what it finds there about runs that began later.
+"""The records of a try of a run in the runs topic: that it begins, and how it ended. Also reads there about runs that began later.
 
-If another run takes the flow over from one that follows, that one has ended. But if the other run follows not all topics of the flow, as a
-backfill or a run of a person, the first one may take the flow again when the other one has ended: as another try, with its own run id.
-Who takes the flow without being a run, as a failover does, ends it for good.
+If another run takes the flow over from a run that follows, the first run has ended. But if the other run does not follow all topics of the
+flow (a backfill, or a run that a person started), the first run may take the flow again when the other one has ended: as another try, with
+its own run id. A command that takes the flow and is no run, like a failover, ends the first run for good.
 """
 
 import os
@@ -48,8 +48,8 @@ class TryRecords:
     def begin(self) -> RunOpened | None:
         """NewerFormat, before anything is written.
 
-        Returns the run that has taken the flow over and still goes on, if this is another try of a run that follows. That a run does not go
-        on may be wrong, if its driver is slow: then the two runs take over from each other once more.
+        If this is another try of a run that follows: returns the run that has taken the flow over and still goes on. If that run's driver
+        is slow, Ferry may take it for ended: then the two runs take over from each other once more.
         """
         run_id, moment = self._request.run_id, self._request.follow_until
         newer_format, asked = ask_syncs_done(self._flow), InternalTopicReader(self._flow.target).ask_end_offsets(self._flow.ledger_topic)
@@ -72,7 +72,7 @@ class TryRecords:
         return next((run.opened for run_id, run in reversed(self._newer_runs().items()) if run_id not in self._known), None)
 
     def give_way(self, to: RunOpened | None) -> None:
-        """Nothing is written: the result says that the run was taken over."""
+        """Note the run that has the flow now. Writes nothing: the result says that the run was taken over."""
         if to is not None and (to.follow_until is None or to.topics):
             self.gave_way_to = to.run_id
 
@@ -115,8 +115,8 @@ def cpu_of_process() -> float:
 def waited_for(flow: Flow, request: RunRequest, other: str, say: Callable[[str], None]) -> bool:
     """Wait for the result of the run to which a run that follows gave way. Whether the flow is free then.
 
-    It is not if the time of the run is over, if another run follows meanwhile, or if the flow was failed over. A run that has written
-    nothing into the ledger for SILENT_SECONDS counts as ended: should it be there still, it is fenced, and says so.
+    It is not free if the time of the run is over, if another run follows meanwhile, or if the flow was failed over. A run that has written
+    nothing into the ledger for SILENT_SECONDS counts as ended. If it still runs, the next run fences it, and it says so.
     """
     say(f"run {other} has the flow; this run follows again when that one has ended")
     free: bool | None = None

@@ -3,8 +3,8 @@
 Of `ferry.memory.mb`, 5/16 is for data that is held: source responses that anything still refers to, and batches that Ferry wrote itself and
 that wait or are in flight. The rest is for the batch being transformed. For a moment up to four copies of its records exist (decompressed,
 contiguous, with new deltas, assembled), so one batch may have a sixth of the memory; with a message handler half of that.
-A fetch is sent only if its response fits into what is left, or if nothing is held: so a batch that is larger than all of it is copied
-alone.
+A fetch is sent only if its response fits into the memory that is left, or if nothing is held. So a batch that is larger than all of the
+memory is copied alone.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ WAITING_BYTES = 24 << 20
 # For each broker: four requests of 4 MiB.
 IN_FLIGHT_BYTES = 16 << 20
 SMALLEST_BYTES = 64 << 10
-# With a rate limit, the bytes of this time at once: then a transaction that closes need not wait long for its last bytes.
+# With a rate limit, the bytes of this time may go at once: then a transaction that closes need not wait long for its last bytes.
 SLICE_SECONDS = 0.25
 FIRST_IN_FLIGHT_BYTES = 1 << 20
 # Longer than one turn of a lane's loop, so that a late turn costs no bandwidth.
@@ -80,7 +80,7 @@ class InFlightLimit:
         self.requests += 1
 
     def answered(self, size: int, pause_seconds: float = 0.0) -> None:
-        """It was answered, perhaps with a pause, or it failed."""
+        """A request of `size` bytes was answered, perhaps with a pause, or it failed."""
         self.in_flight -= size
         self.requests -= 1
         if pause_seconds > 0:

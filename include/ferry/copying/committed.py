@@ -1,4 +1,4 @@
-"""How far a run is, by what it has committed (pure). The log, the terminal and the page say it in the same words.
+"""How far a run is, by its commits (pure). The log, the terminal and the page say it in the same words.
 
 Source offsets count as records, so control records count too, as in the lag. The speed is that of the last minute. It counts from the first
 commit on: the seconds that Spark and its workers took to start say nothing about the rest of the copy.
@@ -16,9 +16,9 @@ from ferry.errors import count_of, span
 from ferry.ledger.counters import ZERO
 from ferry.ledger.receipts import COPIES, Receipt, ReceiptKind
 
-# Transactions are up to ten seconds of work: of less than a minute there would be few, and the speed would jump.
+# A transaction holds up to ten seconds of work. Less than a minute would have few transactions, and the speed would jump.
 RATE_SECONDS, LEAST_SECONDS = 60, 2
-# Of a run that follows, the commits of so many seconds say how far it is behind.
+# For a run that follows, the commits of this many seconds say how far it is behind.
 BEHIND_SECONDS = 10
 PARTITIONS_NAMED, NAME_CHARACTERS = 3, 40
 
@@ -28,19 +28,22 @@ _SAID = re.compile(r"following:|([\d,]+) of ([\d,]+) records? \(")
 
 @dataclass(frozen=True)
 class Progress:
-    """`records`: that are done; None: not counted. `left`: still to copy; None: not known. `last`: the partitions with the most left.
+    """How far a run is."""
 
-    `rate`, `bytes_rate`: a second; None: not known yet. `since`: s since the newest commit; None: there is none. Of a run that `follows`,
-    `behind`: how old the newest record of a partition was when it was committed, in s, the most of all partitions; None: not known.
-    """
-
+    # Records that are done; None: not counted.
     records: int | None
+    # Records still to copy; None: not known.
     left: int | None = None
+    # The partitions with the most left.
     last: tuple[tuple[str, int], ...] = ()
+    # Records a second, and `bytes_rate` bytes a second; None: not known yet.
     rate: float | None = None
     bytes_rate: float | None = None
+    # Seconds since the newest commit; None: there is none.
     since: float | None = None
     follows: bool = False
+    # If the run follows: how old the newest record of a partition was when it was committed, in s, the most of all partitions. None: not
+    # known.
     behind: float | None = None
 
     @property
@@ -84,16 +87,16 @@ def most_left(left: Mapping[TopicPartition, int]) -> dict[str, Any]:
 
 
 def shortened(name: str, width: int) -> str:
-    """The name, or its beginning and its end: the end tells similar names apart."""
+    """The name, or its beginning and its end: similar names often differ at the end."""
     begin = (width - 1) // 2
     return name if len(name) <= width else f"{name[:begin]}…{name[len(name) - (width - 1 - begin) :]}"
 
 
 @dataclass
 class Committed:
-    """Sums over the receipts of a run so far, of which `newest` has the last of each partition.
+    """Sums over the receipts of a run so far. `newest`: the last receipt of each partition.
 
-    `left`: by partition, what is to be copied; None: not known.
+    `left`: by partition, the offsets to copy; None: not known.
     """
 
     left: dict[TopicPartition, int] | None = None
@@ -103,7 +106,7 @@ class Committed:
     _newest_at: float = 0.0
     # By second of the clock: records and bytes that were committed then.
     _amounts: dict[int, tuple[int, int]] = field(default_factory=dict)
-    # By partition: when its newest records were committed, and how old the newest of them was then.
+    # By partition: when its newest records were committed, and how old the newest one was at that moment.
     _delays: dict[TopicPartition, tuple[float, float]] = field(default_factory=dict)
 
     def add(self, receipt: Receipt, at: float) -> None:
@@ -135,7 +138,7 @@ class Committed:
         self._amounts = {second: amount for second, amount in self._amounts.items() if second >= newest - RATE_SECONDS}
         first = min(self._amounts)
         took, rate, bytes_rate = max(newest, now - RATE_SECONDS) - first, None, None
-        if took >= LEAST_SECONDS:  # what was committed first was copied before
+        if took >= LEAST_SECONDS:  # records of the first commit were copied before it
             rate, bytes_rate = (sum(amount[part] for second, amount in self._amounts.items() if second > first) / took for part in (0, 1))
         behind = max((delay for at, delay in self._delays.values() if at > newest - BEHIND_SECONDS), default=None)
         since = max(0.0, now - self._newest_at)

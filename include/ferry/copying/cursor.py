@@ -100,7 +100,7 @@ T = TypeVar("T")
 
 
 class _Noted(Generic[T]):
-    """A field of a cursor. Whoever gives it another value notes that the cursor has changed."""
+    """A field of a cursor. If it gets another value, the cursor is noted as changed."""
 
     def __set_name__(self, _: type, name: str) -> None:
         self._name = f"_{name}"
@@ -118,7 +118,7 @@ class _Noted(Generic[T]):
 class PartitionCursor:
     # The source contradicts the offset or its epoch: nothing is fetched before the feed has asked for the log's bounds.
     doubted = _Noted[bool]()
-    # Following: the source has committed more than what is fetched.
+    # Following: the source has committed records that are not fetched.
     is_behind = _Noted[bool]()
     # Since when nothing can be read; 0: it can.
     troubled_since = _Noted[float]()
@@ -168,7 +168,7 @@ class PartitionCursor:
         self.changes[self] = None
 
     def end_here(self, *, at_once: bool) -> None:
-        """Follow no longer: what is fetched so far is the last that is copied. If not `at_once`, the task's segments are copied whole."""
+        """Follow no longer: copy nothing beyond the records that are fetched already. If not `at_once`, copy the task's segments whole."""
         if self._segments and self._segments[-1].end == OPEN_END:
             last = self._segments[-1]
             fetched = self.fetched if self.segment == last else last.start
@@ -188,7 +188,7 @@ class PartitionCursor:
 
     @property
     def touched(self) -> bool:
-        """Whether the next commit has something to write for this partition: what was fetched, or a seed."""
+        """Whether the next commit has something to write for this partition: fetched offsets, or a seed."""
         undeclared = not self._declared and self.failure is None
         return bool(self._receipts) or self._draft is not None or undeclared
 

@@ -1,7 +1,7 @@
-"""The cursors of a lane, grouped by what is to be done with them. So a turn of the lane's loop costs what has changed since the last one.
+"""The cursors of a lane, in groups by the work that they need. So a turn of the lane's loop costs only work for cursors that have changed.
 
-A cursor notes itself whenever something of it changes. Only `sort` puts cursors into groups, by what they say of themselves then, and
-every look at a group sorts first. So a group never says anything else than its cursors do.
+A cursor notes itself whenever one of its fields changes. Only `sort` puts cursors into groups, by their fields at that moment. Every access
+to a group sorts first. So a group always agrees with its cursors.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -47,19 +47,19 @@ class CursorGroups:
         self._all_runs = 0
 
     def news(self) -> dict[PartitionCursor, None]:
-        """An ordered set for the caller, who takes cursors out of it. `sort` puts in those that have changed. At first it has all."""
+        """An ordered set for the caller, which takes cursors out of it. `sort` adds those that have changed. At first it has all."""
         self.sort()
         self._news.append(dict.fromkeys(self.all))
         return self._news[-1]
 
     @property
     def runs(self) -> int:
-        """Of the receipts of all cursors."""
+        """The number of runs in the receipts of all cursors."""
         self.sort()
         return self._all_runs
 
     def sort(self) -> dict[_Group, dict[PartitionCursor, None]]:
-        """The groups, and all news, are as the cursors are now."""
+        """Bring the groups and the news up to date with the cursors."""
         for cursor in self._changed:
             for group, members in self._groups.items():
                 if group.belongs(cursor):

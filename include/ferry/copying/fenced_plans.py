@@ -1,8 +1,8 @@
 """Plans of a try that holds the flow, and the failures that they name.
 
-A plan may be made again while lanes copy: of lanes that were lost, and of partitions that are new. Then it replaces the failures that an
-older one named. But what a lane of a run that follows has stopped may fail in the next lane again, so it counts as failed until a lane has
-copied some of it.
+A plan may be made again while lanes copy: for lanes that were lost, and for new partitions. Then it replaces the failures that an older
+plan named. But if a lane of a run that follows has stopped a partition, it may fail in the next lane again. So it counts as failed until a
+lane has copied some of it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -48,7 +48,7 @@ class FencedPlans:
             starts = starts_of(seen.facts, seen.state.starts)[: -1 if self._request.topics else None]
             lease.write({TopicPartition(self._flow.state_topic, 0): [encode_state(start) for start in starts]})
         planned = [plan.failure for plan in plans if plan.failure is not None]
-        for plan in plans:  # an older plan may have failed
+        for plan in plans:  # an older plan may have named failures
             if plan.facts.key not in self._stopped:
                 self.failures.pop(plan.facts.key, None)
             self.failures.pop((plan.facts.topic, -1), None)
@@ -95,7 +95,7 @@ class FencedPlans:
 
 
 def starts_of(facts: Iterable[PartitionFacts], known: Mapping[str, Start]) -> list[Start]:
-    """Where the first run of each topic that is not `known` begins it; last, that the flow's first run has decided this (pure)."""
+    """Where the first run begins each topic that is not `known`; last, the Start that says that the first run has decided this (pure)."""
     sources = {start.topic: start.topic_id for start in known.values()}
     new = (entry for entry in facts if sources.get(entry.topic) != entry.topic_ids.source)
     found = grouped(((entry.topic, entry.topic_ids.source), (entry.partition, -1 if entry.head else entry.start)) for entry in new)

@@ -52,7 +52,7 @@ Records = Mapping[TopicPartition, Sequence[KeyValue]]
 Then = Callable[[Mapping[TopicPartition, Ranges]], Records]
 
 ATTEMPTS = 5
-# After the first one, only who got another producer id in that moment is left.
+# After the first round, only a holder that got another producer id at that moment is left.
 FENCE_ROUNDS = 10
 
 
@@ -72,7 +72,7 @@ class FencedWriter:
         self._unused = False  # the identity is new: sequences begin at 0
 
     def look_up(self) -> None:
-        """Begin to look for the coordinators, if something else is to be asked before the id is taken. In a scope of kept clients."""
+        """Begin to look for the coordinators, if the caller asks other things before it takes the id. In a scope of kept clients."""
 
         async def ask(connection: ClusterConnection) -> None:
             await coordinator_of(connection.loop, connection, self._flow, self._name, self._beside).look_up()
@@ -99,7 +99,7 @@ class FencedWriter:
         try:
             return await self._coordinator.init()
         finally:
-            await ended([learned])  # what could not be learned is asked for when it is needed
+            await ended([learned])  # leaders that are not known yet are asked for when they are needed
 
     def __exit__(self, *details: Any) -> None:
         self._scope.__exit__(*details)
@@ -116,8 +116,9 @@ class FencedWriter:
         return await together([self._loop.start(coordinator.init) for coordinator in coordinators])
 
     def _fence_writers(self, held: Mapping[str, ProducerIdentity] | None = None) -> None:
-        """Fence who else holds these names without transactions, or any name of the flow (None). A holder that is alive may get another
-        producer id meanwhile: so this looks again until nobody is left."""
+        """Fence all others that hold these names (None: any name of the flow) without transactions.
+
+        A holder that is alive may get another producer id meanwhile: so this looks again until nobody is left."""
         for _ in range(FENCE_ROUNDS):
             others = [
                 writer
@@ -203,7 +204,7 @@ class RunLease(FencedWriter):
         lanes = [flow.transactional_id(lane) for lane in range(number_of_lanes(0, flow.lanes))]
         super().__init__(flow, flow.transactional_id("run"), lanes)
         self.record = FlowRecord(flow.name, 0)
-        self._has_writers = False  # the state topic tells of others than this one, fenced or not
+        self._has_writers = False  # the state topic names other writers than this one, fenced or not
 
     def take_lanes(self) -> dict[int, ProducerIdentity]:
         """Take every lane that was ever used, and at least as many as the flow has. If the last run was of the other mode, fence that."""
@@ -265,7 +266,7 @@ class RunLease(FencedWriter):
 
 
 def read_writers(flow: Flow) -> dict[Writer, int]:
-    """Who writes without transactions and was not fenced, with the offset of the newest proof of it."""
+    """The writers without transactions that were not fenced, each with the offset of its newest proof."""
     newest: dict[bytes, InternalRecord] = {}
     with InternalTopicReader(flow.target, committed=False) as reader:
         newest.update((record.key, record) for record in reader.read(flow.state_topic) if record.key.startswith(WRITER_KEY))

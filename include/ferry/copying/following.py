@@ -1,9 +1,9 @@
 """When a lane fetches, commits, pauses and ends while it follows (pure). Times are monotonic seconds.
 
 At the end of all its partitions a lane works in beats, `commit_seconds` apart: it fetches what has arrived since the last beat, from all
-brokers at the same time, and commits it at once. So a record waits for half a beat on average, and a beat costs one fetch a broker and one
-transaction, whatever the number of records. After a silence nothing waits: the fetches are at the brokers already, and the first record
-begins a beat. A lane that is behind, or cannot read a partition, does not wait for a beat.
+brokers at the same time, and commits it at once. So a record waits for half a beat on average. A beat costs one fetch a broker and one
+transaction, for any number of records. After a silence nothing waits: the fetches are at the brokers already, and the first record begins a
+beat. A lane that is behind, or cannot read a partition, does not wait for a beat.
 """
 
 from dataclasses import dataclass
@@ -63,8 +63,9 @@ class Following:
         return self.goes_on and not cursors.behind and not sending and now >= self._due + gathers
 
     def drains(self, state: TransactionState, now: float, cursors: CursorGroups, *, sending: bool) -> bool:
-        """Whether the transaction is due but for batches that wait. Then the lane fetches nothing more: a target that is slow or far away
-        would never have been sent everything.
+        """Whether the transaction is due, except that batches wait. Then the lane fetches nothing more.
+
+        Otherwise batches would always wait if the target is slow or far away.
         """
         return self.goes_on and state is TransactionState.OPEN and sending and now >= self._due and not cursors.behind
 

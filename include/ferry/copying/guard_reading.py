@@ -1,11 +1,11 @@
-"""Reads what the flow in the other direction wrote into this flow's source, and adds it to the facts about the partitions.
+"""Reads which records the flow in the other direction wrote into this flow's source, and adds them to the facts about the partitions.
 
-The order makes it safe. The ends of the partitions are known before; then the other flow's ledger is read to its high watermark. Receipts
-of records below such an end were appended before their transaction ended, so they are all there. Open transactions need no wait: whether
-they are committed or not, the other flow wrote the offsets that their receipts name. Receipts that an operator declared are different:
-they count only when they are committed.
+The order makes it safe. First the ends of the partitions are known; then Ferry reads the other flow's ledger to its high watermark.
+Receipts of records below such an end were appended before their transaction ended, so they are all there. Ferry need not wait for open
+transactions: the other flow wrote the offsets that their receipts name, whether the transactions are committed or not. Receipts that an
+operator declared are different: they count only when they are committed.
 
-At last Ferry asks the source where the log of each leader epoch that receipts name ends today.
+Finally Ferry asks the source where the log of each leader epoch that receipts name ends today.
 
 It does not matter whether the config file has the other flow, only whether its ledger is on the source.
 """
@@ -146,7 +146,8 @@ def _ledger_id(flow: Flow, reader: InternalTopicReader, source_topics: Mapping[s
 def _refuse_two_ways(flow: Flow, other: FlowState, topic: str) -> None:
     """ConfigError if the other flow, which writes `topic` too, has another name here: it would not find this flow's ledger.
 
-    Or if one of the flows copies at least once: records that a killed run left behind have no receipt, and would be taken for local ones.
+    Also if one of the flows copies at least once: records that a killed run left behind have no receipt, and Ferry would take them for
+    local ones.
     """
     if other.flow is not None and other.flow.flow != flow.reverse_name:
         raise ConfigError(
@@ -176,7 +177,7 @@ def _refuse_other_alias(
             if isinstance(entry, Head):
                 heads.setdefault(name, []).append(entry)
     for name, entries in heads.items():
-        # On clusters without topic ids, ids cannot tell whether it is the same topic.
+        # On clusters without topic ids, ids do not show whether it is the same topic.
         topics = [topic for topic in both_ways(entries, pairs) if pairs[topic].remote_topic_id != NO_TOPIC_ID]
         if topics:
             alias = name.removeprefix(STATE_PREFIX).removesuffix(STATE_SUFFIX)

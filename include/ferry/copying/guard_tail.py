@@ -1,4 +1,4 @@
-"""Keeps a lane's guard up to date while it follows: what the flow in the other direction has written since the run was planned.
+"""Keeps a lane's guard up to date while it follows: with the records that the other flow has written since the run was planned.
 
 A fetched response waits until the other flow's ledger was read up to a high watermark that was asked for after the response came. Its
 records lie below a last stable offset taken before, so their receipts are all there, as in guard_reading.py. Only then does the lane take
@@ -11,12 +11,12 @@ The ledger need not exist. As long as no broker knows it, the other flow has nev
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafka.future import Future
 
-from ferry.clusters.logs.fetch_round import FetchRound, key_of
+from ferry.clusters.logs.fetch_round import FetchRound, Told, key_of
 from ferry.clusters.logs.fetching import Fetched, log_bounds
 from ferry.clusters.logs.internal_reader import PARTITION_BYTES, InternalRecord, records_of
 from ferry.clusters.logs.offset_listing import READ_UNCOMMITTED, vote
@@ -36,9 +36,9 @@ from ferry.wire.ranges import Ranges, union, within
 # Rounds without news after which the caller tries again.
 ROUNDS = 20
 PAUSE_SECONDS = 0.05
-# A lane without records reads on so often, or it would have much to read at once.
+# A lane without records reads on at this interval. Otherwise it would have much to read at once later.
 QUIET_SECONDS = 5.0
-# Of a receipt that does not name its leader epoch.
+# Stands for the leader epoch of a receipt that does not name it.
 NO_EPOCH = -1
 
 
@@ -51,7 +51,7 @@ class _Place:
 
 
 class GuardTail:
-    """Of the partitions of one lane. `connection`: to the source, and not one that waits for records."""
+    """The guard of one lane's partitions. `connection`: to the source, and not one that waits for records."""
 
     def __init__(self, connection: ClusterConnection, flow: Flow, tasks: Iterable[PartitionTask]) -> None:
         guarded = {task.key: (task, task.other_ledger) for task in tasks if task.other_ledger is not None}
@@ -67,7 +67,7 @@ class GuardTail:
         self._ids = {read.topic_id for read in reads} - {""}
         numbers = {number for read in reads for number in read.positions}
         self._places = {number: _Place(min(read.positions.get(number, 0) for read in reads)) for number in numbers}
-        # Partitions about whose records an operator has said something.
+        # Partitions with records that an operator has declared.
         self.declared: set[TopicPartition] = set()
         self._asked = self._covered = 0
         self._read_at = time.monotonic()
@@ -100,7 +100,7 @@ class GuardTail:
         )
 
     def ever_written(self, key: TopicPartition) -> Ranges:
-        """All offsets that receipts name, under whatever epoch."""
+        """All offsets that receipts name, under any epoch."""
         return union(span for ranges in self._written.get(key, {}).values() for span in ranges)
 
     def forget(self, key: TopicPartition, before: int) -> None:
@@ -156,11 +156,8 @@ class GuardTail:
         """Read at least to the high watermarks of now, and to the end that the last answer names, as internal_reader.py does."""
         ends, silent = dict[TopicPartition, int](), 0
         while left:
-            unknown = left - ends.keys()
             places = {key: self._places.setdefault(key.partition, _Place(0)) for key in left}
-            positions, epochs = {key: place.offset for key, place in places.items()}, {key: place.epoch for key, place in places.items()}
-            fetch = FetchRound(positions, PARTITION_BYTES, READ_UNCOMMITTED, epochs=epochs, ending=unknown, anew=bool(unknown))
-            told = await fetch.ask(self._connection)
+            told = await self._fetch(places, left - ends.keys())
             for key, end in told.ends.items():
                 ends.setdefault(key, end)
             left |= {TopicPartition(self._topic, number) for number in told.partitions} - ends.keys()
@@ -173,6 +170,12 @@ class GuardTail:
                 if silent > ROUNDS:
                     raise RequestNotSent(f"{self._where} cannot be read to its end")
                 await self._connection.loop.sleep(PAUSE_SECONDS)
+
+    async def _fetch(self, places: Mapping[TopicPartition, _Place], unknown: set[TopicPartition]) -> Told:
+        """What follows these places. `unknown`: partitions whose end is not known."""
+        positions, epochs = {key: place.offset for key, place in places.items()}, {key: place.epoch for key, place in places.items()}
+        fetch = FetchRound(positions, PARTITION_BYTES, READ_UNCOMMITTED, epochs=epochs, ending=unknown, anew=bool(unknown))
+        return await fetch.ask(self._connection)
 
     async def _take(self, part: Fetched, ends: dict[TopicPartition, int]) -> None:
         key = key_of(part)

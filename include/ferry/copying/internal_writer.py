@@ -12,7 +12,7 @@ from ferry.copying.appender import Accepted, Appender
 from ferry.errors import ClusterUnreachable, NotAuthorized
 from ferry.wire.ranges import Range, Ranges, union
 
-# The longest wait for an answer before batches that were postponed are looked at again.
+# The longest wait for an answer before the writer looks at postponed batches again.
 IDLE_SECONDS = 0.05
 
 

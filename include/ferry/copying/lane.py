@@ -5,8 +5,8 @@ Without transactions, a segment takes the place of a transaction, and a flush th
 A lane runs on one event loop in one thread: it handles answers, sends batches, and always has the next fetch in flight. When a transaction
 is full, the lane appends nothing more. Once every answer has arrived, it adds receipts, heads and positions, and commits.
 If the outcome is unknown (a lost answer, or an answer that contradicts another one), the lane recovers: InitProducerId with the producer id
-and epoch that it holds makes the broker end the old transaction. Then the lane reads the positions; they carry the mark of the transaction
-that wrote them, and so tell whether the old one was committed.
+and epoch that it holds makes the broker end the old transaction. Then the lane reads the positions. They carry the mark of the transaction
+that wrote them, and so show whether the old one was committed.
 """
 
 import logging
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 # Runs of all receipts of one transaction, about 200 bytes each until it is committed.
 RUNS_PER_TRANSACTION = 20 * RUNS_PER_RECEIPT
-# A following lane that writes nothing so often asks the target for its topics, and whether it still holds its transactional id.
+# At this interval a following lane that writes nothing asks the target for its topics, and whether it still holds its transactional id.
 LOOK_SECONDS = 10.0
 # Recoveries in a row without a commit; each may take as long as Ferry waits for a coordinator. The driver tries a failed lane again.
 RECOVERIES = 6
@@ -200,7 +200,7 @@ class Lane:
             except (OutcomeUnknown, RequestLost, RequestNotSent) as problem:
                 recoveries = 1 if self._committed_total() != known else recoveries + 1
                 if recoveries > 1:
-                    self._transaction_partitions.halve()  # a broker may not take so many partitions in one transaction
+                    self._transaction_partitions.halve()  # a broker may refuse this number of partitions in one transaction
                 known, blamed = self._committed_total(), getattr(problem, "partition", None)
                 self._in_doubt = self._in_doubt or self._state is TransactionState.COMMITTING
                 self._state = advance(self._state, TransactionEvent.OUTCOME_UNKNOWN)
@@ -294,7 +294,7 @@ class Lane:
                 self._records.enqueue(cursor.task.remote, batch)
 
     async def _mend_target(self) -> None:
-        # Nothing is written where nothing arrives, so nobody would say that a remote topic was deleted, or that another run has the lane.
+        # If nothing arrives, the lane writes nothing, and no answer says that a remote topic was deleted, or that another run has the lane.
         old = self._following.goes_on and self._state is TransactionState.READY and self._target_leaders.age > LOOK_SECONDS
         if (self._records.leaders_stale or old) and self._target_leaders.rested:
             with suppress(RequestNotSent, RequestLost):  # the next round asks again

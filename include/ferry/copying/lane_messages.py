@@ -18,9 +18,9 @@ from ferry.ledger.topic_ids import PartitionPair
 from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 from ferry.wire.ranges import Ranges, size, within
 
-# What a partition takes, however few records it has: requests, a receipt, a head and a position.
+# The weight of a partition even if it has few records: requests, a receipt, a head and a position.
 PARTITION_WEIGHT = 64 << 10
-# The end of a segment to which a following run adds whatever arrives.
+# The end of a segment to which a following run adds all records that arrive.
 OPEN_END = 1 << 62
 
 
@@ -35,35 +35,40 @@ class Segment:
 
 @dataclass(frozen=True)
 class PartitionTask(PartitionPair):
-    """One source partition of a lane.
-
-    `position`: the next upstream offset to copy in order, as the driver read it after fencing. `last_epoch`: the source leader epoch with
-    which to fetch it (-1: unknown). `seed` and `foreign` (records that another replicator wrote): receipts for the partition's first
-    transaction. `batch_limit`: the remote topic's max.message.bytes. `excluded`: source offsets that the flow in the other direction wrote.
-    `replaces_offset`: an operator's seed replaces the group's offset, whatever it is. `series`: of the receipts to write (Receipt.series).
-    `record_bytes`: Head.record_bytes until records are copied. `offset_bytes`: about how many bytes each offset has that is left to copy.
-    `follows`: after its segments, what arrives is copied too. `other_ledger`: then, how far `excluded` is known (None: no other flow can
-    write the partition). `flushed`: segments end with a flush, not with a transaction. `explained_end`: where the remote records end that
-    receipts explain, if records may follow that were acknowledged without a receipt (-1: none can be there). `unopened`: no head says that
-    yet, so one is written before any record.
-    """
+    """One source partition of a lane."""
 
     remote_topic_id: UUID
+    # The next upstream offset to copy in order, as the driver read it after fencing.
     position: int
     segments: tuple[Segment, ...]
+    # The source leader epoch with which to fetch the position (-1: not known).
     last_epoch: int = -1
+    # A receipt for the partition's first transaction.
     seed: Receipt | None = None
+    # Receipts of records that another replicator wrote, for the same transaction.
     foreign: tuple[Receipt, ...] = ()
+    # The remote topic's max.message.bytes.
     batch_limit: int = DEFAULT_BATCH_LIMIT
+    # Source offsets that the flow in the other direction wrote.
     excluded: Ranges = ()
+    # An operator's seed replaces the group's offset, whatever it is.
     replaces_offset: bool = False
+    # Of the receipts to write (Receipt.series).
     series: str = ""
+    # Head.record_bytes until records are copied.
     record_bytes: int = 0
+    # About how many bytes each offset has that is left to copy.
     offset_bytes: float = 0.0
+    # After its segments, records that arrive later are copied too.
     follows: bool = False
+    # If it follows: how far `excluded` is known (None: no other flow can write the partition).
     other_ledger: LedgerRead | None = None
+    # Segments end with a flush, not with a transaction.
     flushed: bool = False
+    # The end of the remote records that receipts explain, if later records may have been acknowledged without a receipt (-1: there can be
+    # none).
     explained_end: int = -1
+    # No head has `explained_end` yet, so one is written before any record.
     unopened: bool = False
 
     @property
@@ -84,7 +89,7 @@ class PartitionTask(PartitionPair):
 
     @property
     def declared(self) -> tuple[Receipt, ...]:
-        """Receipts that copy no records: the seed, and what other replicators wrote."""
+        """Receipts that copy no records: the seed, and those of other replicators' records."""
         return (*((self.seed,) if self.seed is not None else ()), *self.foreign)
 
 
@@ -110,18 +115,19 @@ class LaneTask:
 
 @dataclass(frozen=True)
 class CopyJob:
-    """What all lanes of a run share. `bytes_per_second`: rate limit for reading, and for writing, of the lanes of one process
-    (None: no limit). `producers`: the producer ids of all lanes that the flow ever had, as the run got them. `follow_until`: lanes follow
-    until this time of the clock in seconds (None: they end with their segments). `reroute`: the topics that the message handler may choose,
-    with their numbers of partitions."""
+    """What all lanes of a run share."""
 
     flow: Flow
     run_id: str
     ledger_topic_id: str
     ledger_partitions: int
+    # Rate limit for reading, and for writing, of the lanes of one process (None: no limit).
     bytes_per_second: float | None = None
+    # The producer ids of all lanes that the flow ever had, as the run got them.
     producers: frozenset[int] = frozenset()
+    # Lanes follow until this time of the clock in seconds (None: they end with their segments).
     follow_until: float | None = None
+    # The topics that the message handler may choose, with their numbers of partitions.
     reroute: Mapping[str, int] = field(default_factory=dict)
 
     def receipts(self, receipts: Iterable[Receipt]) -> dict[TopicPartition, list[KeyValue]]:
@@ -151,7 +157,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: FerryError, problem: str = "") -> Failure:
-        """With the whole text of the error, or with `problem`."""
+        """The failure for an error. Its text is that of the whole error, or `problem`."""
         return cls(type(error).__name__, problem or str(error), passing=error.retry is RetryRule.RETRY)
 
 

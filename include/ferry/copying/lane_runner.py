@@ -1,4 +1,4 @@
-"""Who runs the lanes of a copy: this process, or the tasks of a Spark job.
+"""Runs the lanes of a copy: in this process, or in the tasks of a Spark job.
 
 Lanes run one after the other over the same connections: one lane keeps a core busy. If a cluster is far away, they run side by side, each
 with connections of its own: a connection takes at most its socket buffers (broker and client: 100 KiB by default) in each round trip, and a
@@ -41,7 +41,7 @@ FAR_SECONDS = 0.005
 LANES_BESIDE = 8
 # Batches of the largest size that fit into each lane's part of the memory.
 BATCHES_A_LANE = 16
-# A lane that ends wakes who waits for it; this is only how often he looks otherwise.
+# A lane that ends wakes the loop that waits for it. Without that the loop looks at this interval.
 LOOK_SECONDS = 1.0
 
 
@@ -52,20 +52,20 @@ class LaneRunner(Protocol):
         ...
 
     def warm_up(self, lanes: int) -> None:
-        """Let what runs so many lanes start, before the lanes are taken from a run that still copies."""
+        """Start the processes for this number of lanes, before the lanes are taken from a run that still copies."""
 
     def has_room(self, lanes: int) -> bool:
         """Whether one more lane than these would begin at once."""
         ...
 
     def interrupt(self, lane: int) -> None:
-        """End a lane that is running now, wherever it is: it has no result. Only needed of a runner that may have no room."""
+        """End a lane that is running now, in any process: it has no result. Only a runner that may have no room needs this."""
 
     def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """The results of `tasks` and of lanes from `more`, as they finish. A lane whose worker died has no result, or one that says so.
 
-        `more` gives lanes that were lost and may run again. A runner that runs lanes side by side calls it whenever some have ended, and if
-        the run follows, every LOOK_SECONDS as well. Other runners need not call it: the driver runs lost lanes afterwards.
+        `more` gives lanes that were lost and may run again. A runner that runs lanes side by side calls it whenever some have ended. If the
+        run follows, it also calls it every LOOK_SECONDS. Other runners need not call it: the driver runs lost lanes afterwards.
         """
         ...
 
@@ -117,22 +117,23 @@ def run_lanes(job: CopyJob, tasks: Sequence[LaneTask], more: More = list) -> Gen
 
 @dataclass(frozen=True)
 class _Lanes:
-    """What the lanes of one process share. `limiters`: for reading and for writing. `meter`: of the data of lanes side by side.
-
-    `outages`: the failures of lanes side by side that found a whole cluster down. The lanes that wait are then not tried. `cpu`: this
-    process's CPU seconds when lanes ended last. `aside`: the thread in which the listener is called, because its calls may take long.
-    """
+    """What the lanes of one process share."""
 
     job: CopyJob
     source: Connected
     target: Connected
     handle: Handle | None
     listener: AssignmentListener | None
+    # For reading and for writing.
     limiters: tuple[RateLimiter, RateLimiter]
     stop_signals: StopSignals
+    # Of the data of lanes side by side.
     meter: Meter
+    # The failures of lanes side by side that found a whole cluster down. Then the lanes that wait are not tried.
     outages: list[Failure]
+    # This process's CPU seconds when lanes ended last.
     cpu: list[float]
+    # The thread in which the listener is called, because its calls may take long.
     aside: Executor
 
     def run(self, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
@@ -141,7 +142,7 @@ class _Lanes:
         try:
             yield from self._run_all(deque(tasks), running, more)
         finally:
-            if running:  # after an error of another lane, or of the caller: these would go on whenever the loop runs
+            if running:  # after an error of another lane, or of the caller: otherwise these lanes would go on whenever the loop runs
                 self.stop_signals.stop()
                 self.source.loop.run(ended, running.values())
 
@@ -192,7 +193,7 @@ class _Lanes:
             result = LaneResult(task.lane, failure=replace(Failure.of(problem), unreachable=is_down))
         finally:
             for connection in (source, target):
-                connection.disconnect()  # what waits for answers is told now
+                connection.disconnect()  # coroutines that wait for answers learn it now
                 connection.close()
         if is_down and result.failure is not None and result.failure.unreachable:
             self.outages.append(result.failure)

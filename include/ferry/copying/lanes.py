@@ -16,7 +16,8 @@ class Weighted(Protocol):
 
 T = TypeVar("T", bound=Weighted)
 
-# In one transaction: with topic names of 249 characters the coordinator's record has 250 kB; brokers allow 1 MiB by default.
+# The most partitions of one transaction: with topic names of 249 characters the coordinator's record has 250 kB; brokers allow 1 MiB by
+# default.
 MOST_PARTITIONS = 1_000
 # If the config gives no number, there are at least this many.
 FEWEST_LANES = 8
@@ -41,9 +42,10 @@ def spread(partitions: Sequence[T], lanes: int, transaction_bytes: int) -> list[
 
 
 def task_groups(lanes: Sequence[T], tasks: int, beside: int) -> list[list[T]]:
-    """Lanes in the order in which tasks take them: so many groups that the last ones are small, if there is enough to do.
+    """Groups of lanes, in the order in which tasks take them. If there is enough to do, so many that the last ones are small.
 
-    `beside`: how many lanes a task can run side by side. If there are more groups than tasks, a group has so many or more on average.
+    `beside`: how many lanes a task can run side by side. If there are more groups than tasks, a group has at least `beside` lanes on
+    average.
     """
     enough = sum(lane.weight for lane in lanes) // GROUP_WEIGHT
     groups = balance(lanes, max(tasks, min(enough, tasks * GROUPS_A_TASK, len(lanes) // beside)))

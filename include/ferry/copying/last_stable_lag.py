@@ -8,7 +8,7 @@ High watermarks are read before last stable offsets, so that records produced in
 """
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
@@ -36,11 +36,7 @@ def last_stable_lags(opened: OpenFlow, seen: FlowSnapshot, among: Collection[Top
     flow = opened.flow
     sources = {entry.key: entry.key for entry in seen.facts}
     there = [entry for entry in seen.facts if entry.has_remote]
-    remotes = {entry.remote: entry.key for entry in there}
-    for topic in (flow.ledger_topic, flow.state_topic):
-        description = seen.target_topics.get(topic)
-        own_topic = [TopicPartition(topic, number) for number in range(description.partitions if description else 0)]
-        remotes |= {key: key for key in own_topic}
+    remotes = {entry.remote: entry.key for entry in there} | {key: key for key in _own_partitions(flow, seen)}
     if among is not None:
         sources = {held: key for held, key in sources.items() if held in among}
         remotes = {held: key for held, key in remotes.items() if held in among}
@@ -48,6 +44,13 @@ def last_stable_lags(opened: OpenFlow, seen: FlowSnapshot, among: Collection[Top
     stable = {entry.key: entry.stable_end for entry in seen.facts}
     own = flow.transactional_id("")
     return (*_of_cluster(flow, opened.source, sources, stable), *(entry for entry in behind if not _at_work(entry.transaction, own)))
+
+
+def _own_partitions(flow: Flow, seen: FlowSnapshot) -> Iterator[TopicPartition]:
+    """The partitions of the flow's own topics, as far as these exist."""
+    for topic in (flow.ledger_topic, flow.state_topic):
+        if topic in seen.target_topics:
+            yield from (TopicPartition(topic, number) for number in range(seen.target_topics[topic].partitions))
 
 
 def hanging(flow: Flow, seen: FlowSnapshot, among: Collection[TopicPartition] | None) -> list[PartitionFailure]:

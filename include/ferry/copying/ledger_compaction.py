@@ -1,9 +1,9 @@
-"""Ledger compaction keeps the ledger's size in proportion to what the target retains, whatever the number of runs.
+"""Ledger compaction keeps the ledger's size in proportion to the records that the target retains, for any number of runs.
 
 Neighbouring receipts of one kind are merged. Receipts whose records have left the target's log lose their runs, but keep their range, so
-that Ferry never takes what was copied for a gap. The newest receipt of a partition stays as it is; so do losses (people acknowledge them by
-their start), receipts younger than a day (reports find them by run id), and receipts with fields of a newer Ferry. The decision is pure.
-Writing happens in one transaction under a transactional id of its own, which is fenced before the ledger is read.
+that Ferry never takes copied offsets for a gap. Some receipts stay as they are: the newest receipt of a partition, losses (people
+acknowledge them by their start), receipts younger than a day (reports find them by run id), and receipts with fields of a newer Ferry. The
+decision is pure. Writing happens in one transaction under a transactional id of its own, which is fenced before the ledger is read.
 """
 
 import time
@@ -96,7 +96,7 @@ def _merged(chain: list[Receipt], log_starts: Mapping[tuple[str, int], int]) -> 
 
 
 def is_due(held_ever: int, record: FlowRecord) -> bool:
-    """Whether to compact: as many records are new as were left the last time, and at least COMPACTION_RECORDS.
+    """Whether to compact: if the ledger has as many new records as it had after the last compaction, and at least COMPACTION_RECORDS.
 
     `held_ever`: how many records the ledger ever held, transaction markers among them.
     """

@@ -6,7 +6,7 @@ wrote: `A->B` leaves out exactly these (guard_reading.py says in which order it 
 After an unclean leader election at the source, records of the other flow may be gone, and producers get the same offsets again. So a
 receipt names the leader epoch under which its records were appended, and counts only up to the offset where that epoch ends today.
 
-An operator must say two things that no ledger knows. A `foreign` receipt declares the records of another replicator: everything below its
+An operator must say two things that no ledger knows. A `foreign` receipt declares the records of another replicator: all records below its
 downstream end that no receipt explains came from the other side. And if an operator's seed began a new ledger, the records that were there
 (`Receipt.found`) may have come from either side: until they are declared, the partition stops.
 """
@@ -26,7 +26,7 @@ DECLARED = frozenset({ReceiptKind.FOREIGN, ReceiptKind.SEED})
 class LedgerRead:
     """How far the other flow's ledger was read: the topic's id ("": there was none), and by partition the offset after the last record.
 
-    `ahead`: what receipts name beyond the end up to which the source partition was looked at, as (leader epoch, start, end).
+    `ahead`: ranges that receipts name beyond the end of the source partition that Ferry saw, as (leader epoch, start, end).
     """
 
     topic_id: str
@@ -36,19 +36,19 @@ class LedgerRead:
 
 @dataclass(frozen=True)
 class PartitionGuard:
-    """What is known about one source partition.
+    """What is known about the origin of the records of one source partition."""
 
-    `excluded`: offsets of records that came from the target. `unclear_below`: other records below this offset may have come from there too.
-    `broken`: the ledger that named them was deleted. `two_way`: the other flow copies between the same two topics, so an operator has
-    decided about the other records in them. `unasked`: the leader did not say which records of the other flow its log still holds. `read`:
-    None if no other flow can write the partition.
-    """
-
+    # Offsets of records that came from the target.
     excluded: Ranges = ()
+    # Other records below this offset may have come from there too.
     unclear_below: int = 0
+    # The ledger that named them was deleted.
     broken: bool = False
+    # The other flow copies between the same two topics, so an operator has decided about the other records in them.
     two_way: bool = False
+    # The leader did not say which records of the other flow its log still holds.
     unasked: bool = False
+    # None: no other flow can write the partition.
     read: LedgerRead | None = None
 
 
@@ -107,7 +107,8 @@ class GuardDraft:
 def tells_of(receipt: Receipt, pair: PartitionPair) -> bool:
     """Whether a receipt of the other flow names records that came from today's remote topic and were written to today's topic.
 
-    Records of a remote topic that was deleted since are not on today's: they must be copied. Clusters without topic ids cannot tell.
+    Records of a remote topic that was deleted since are not on today's: they must be copied. Without topic ids Ferry cannot see that it was
+    deleted.
     """
     topic_id, remote_topic_id = pair.topic_ids
     same = receipt.topic != pair.remote_topic or receipt.source_topic_id in {remote_topic_id, NO_ID}

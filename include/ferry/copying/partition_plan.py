@@ -39,34 +39,41 @@ from ferry.wire.ranges import outside, size, within
 
 @dataclass(frozen=True)
 class PartitionFacts(PartitionPair):
-    """What both clusters hold of one source partition and its remote partition.
-
-    Source offsets: `log_start`, `end` (exclusive bound of this run), `stable_end` (last stable offset), `since` (first offset of a
-    backfill's interval), `start` (offset of the start policy; of the log's start if the partition is `newer` than the flow's first run).
-    Target: `remote_topic_id` is None if the remote topic does not exist (yet),
-    `remote_partitions` is its number of partitions, `remote_end` its log end, `stamps_itself` whether it replaces timestamps. From the
-    flow's own topics and group: `head`, `committed` (group offset), `claimed_by`. `guard`: what the flow in the other direction wrote.
-    `truncation`: the source log holds other records before the head's position. `explained_end`: as of PartitionTask.
+    """What both clusters hold of one source partition and its remote partition. `remote_topic_id` None: the remote topic does not exist
+    (yet).
     """
 
+    # The remote topic's number of partitions.
     remote_partitions: int
+    # The end of the remote log.
     remote_end: int
+    # Source offset, like the next four.
     log_start: int
+    # Exclusive bound of this run.
     end: int
+    # The last stable offset.
     stable_end: int
+    # The offset of the start policy. If the partition is `newer`: that of the log's start.
     start: int
+    # The first offset of a backfill's interval.
     since: int | None = None
     head: Head | None = None
+    # The group's offset.
     committed: int | None = None
     claimed_by: str | None = None
     covered: tuple[tuple[int, int], ...] = ()
     compacted: bool = False
+    # Whether the remote topic replaces timestamps.
     stamps_itself: bool = False
     ledger_topic_id: str = ""
     batch_limit: int = DEFAULT_BATCH_LIMIT
+    # The records that the flow in the other direction wrote.
     guard: PartitionGuard = field(default_factory=PartitionGuard)
+    # The source log holds other records before the head's position.
     truncation: Truncation | None = None
+    # As in PartitionTask.
     explained_end: int = -1
+    # The partition is newer than the flow's first run.
     newer: bool = False
 
     @property
@@ -103,11 +110,7 @@ class PlanRules:
 
 @dataclass(frozen=True)
 class PartitionPlan:
-    """What the run does with one partition. If there is a `failure`, nothing.
-
-    `from_target`: how many upstream offsets of the segments are left out, because their records came from the target. `series`: as in
-    Receipt.series. `expired`: what the source has deleted uncopied; the run will write it down as a loss.
-    """
+    """What the run does with one partition. If there is a `failure`, nothing."""
 
     facts: PartitionFacts
     position: int = -1
@@ -117,8 +120,11 @@ class PartitionPlan:
     last_epoch: int = -1
     notes: tuple[str, ...] = ()
     failure: PartitionFailure | None = None
+    # How many upstream offsets of the segments are left out, because their records came from the target.
     from_target: int = 0
+    # As in Receipt.series.
     series: str = ""
+    # Records that the source has deleted before they were copied. The run will write them down as a loss.
     expired: LossReport | None = None
 
     @property
@@ -207,7 +213,7 @@ def other_remote(facts: PartitionFacts, head: Head) -> str:
 
 
 def _gone(facts: PartitionFacts, head: Head) -> str:
-    """What is gone with a remote topic; and, if the source's log is still the one that was copied, what that still has of it."""
+    """The records that are gone with a remote topic; and which of them the source still has, if its log is still the copied one."""
     copies = f"what was copied of {facts.topic}-{facts.partition} below source offset {head.position:,} is gone"
     same = head.source_topic_id == facts.topic_ids.source and facts.stable_end >= head.position
     still = f"still has it, from offset {facts.log_start:,} on" if facts.log_start < head.position else "has deleted it too"
@@ -215,7 +221,7 @@ def _gone(facts: PartitionFacts, head: Head) -> str:
 
 
 def _first_id(topic: str, now: object, head: Head) -> str:
-    """Nobody can tell whether a topic that has got an id is still the one that was copied: restart could copy all of it twice."""
+    """The problem of a topic that has got an id. Nobody knows whether it is the copied one, and a restart could copy all of it twice."""
     had_none = f"{topic} had no topic id when it was copied, and has {now} since its cluster was upgraded to 2.8 or newer"
     return f"{had_none}; if it was not created again, settle it with ferry seed --from-file at position {head.position}"
 

@@ -1,4 +1,4 @@
-"""What stands for transactional ids where a flow copies without transactions: a fence that any broker keeps that knows producer epochs.
+"""The fence of a flow that copies without transactions, instead of transactional ids. Every broker that knows producer epochs keeps it.
 
 A transactional id names one writer, and the transaction coordinator knows its producer id and epoch. Without the coordinator, the state
 topic holds the producer id of each name (`Writer`), and the brokers that lead a partition fence by themselves: they refuse a batch whose
@@ -14,8 +14,8 @@ client may raise its epoch itself, as Java's idempotent producer does (KIP-360).
 
 Appending the record takes sequence number 0, so writes have the epoch after it.
 
-What the fence does not hold back: records of a fenced process in a remote partition, up to its next receipts; receipts name the offsets
-that such records have (Receipt.repeated). And its next OffsetCommit; but the heads count, not the group. See decision 14.
+The fence does not prevent two things. A fenced process may append records to a remote partition until its next receipts; receipts name the
+offsets of such records (Receipt.repeated). And it may send one more OffsetCommit; but the heads count, not the group. See decision 14.
 """
 
 import time
@@ -45,19 +45,19 @@ from ferry.copying.internal_writer import InternalWriter
 from ferry.errors import ClusterUnreachable
 from ferry.ledger.state import Writer, encode_state
 
-# The highest epoch that the protocol has: whoever was fenced with it cannot raise his own above it.
+# The highest epoch that the protocol has: a holder that was fenced with it cannot raise its own above it.
 LAST_EPOCH = (1 << 15) - 1
 
 
 def coordinator_of(loop: EventLoop, connection: ClusterConnection, flow: Flow, name: str, beside: Sequence[str] = ()) -> Coordinator:
-    """Who knows who writes under `name`, and takes positions, in the mode of the flow; `beside` as of Coordinator."""
+    """The coordinator for the mode of the flow: it knows the writer of `name`, and takes positions. `beside`: as of Coordinator."""
     if flow.exactly_once:
         return Coordinator(loop, connection, name, flow.position_group, beside)
     return PlainCoordinator(loop, connection, flow, name)
 
 
 class PlainCoordinator(Coordinator):
-    """As Coordinator, without transactions: nothing is open, so nothing is aborted."""
+    """The methods of Coordinator for a flow without transactions: nothing is open, so nothing is aborted."""
 
     def __init__(self, loop: EventLoop, connection: ClusterConnection, flow: Flow, name: str) -> None:
         super().__init__(loop, connection, name, flow.position_group)
@@ -74,7 +74,7 @@ class PlainCoordinator(Coordinator):
         return True
 
     async def look_up(self) -> None:
-        """Nobody coordinates the name."""
+        """Does nothing: nobody coordinates the name."""
 
     async def init(self, identity: ProducerIdentity = NO_IDENTITY) -> ProducerIdentity:
         """Get the next epoch; with a pair only if nobody has fenced it (otherwise Fenced). Without one, fence the others afterwards."""
@@ -92,7 +92,7 @@ class PlainCoordinator(Coordinator):
         return await self.init(identity)
 
     async def fence(self, writer: Writer) -> None:
-        """Let brokers refuse what this producer id still writes to the state topic and the ledger. May be done twice."""
+        """Make brokers refuse all further writes of this producer id to the state topic and the ledger. May be done twice."""
         key, _ = encode_state(writer)
 
         def tombstones() -> Mapping[TopicPartition, Sequence[KeyValue]]:
@@ -109,7 +109,7 @@ class PlainCoordinator(Coordinator):
         return identity
 
     async def commit_positions(self, identity: ProducerIdentity, positions: Mapping[K, CommittedOffset], *, transactions_v2: bool) -> None:  # noqa: ARG002 - as of Coordinator
-        """Commit positions to the group. Ferry repeats a request without an answer: what arrives late is behind the head, which counts."""
+        """Commit positions to the group. Ferry repeats a request without an answer: a late one may lower the offset; the head counts."""
         await self._commit_in_batches(error_policy.OFFSET_COMMIT, partial(commit_request, self._group), positions, repeatable=True)
 
     async def _append(self, identity: ProducerIdentity, records: Callable[[], Mapping[TopicPartition, Sequence[KeyValue]]]) -> None:

@@ -12,7 +12,7 @@ from ferry.clusters.net.leaders import Leaders
 from ferry.copying.cursor import PartitionCursor
 from ferry.errors import FerryError, PartitionUnavailable
 
-# So long a cluster may take until ListOffsets names what a fetch has answered; with Kafka the next answer does.
+# A cluster may take this long until ListOffsets names the end that a fetch has answered. With Kafka the next answer has it.
 LAG_SECONDS, PAUSE_SECONDS = 3.0, 0.2
 
 
@@ -24,7 +24,7 @@ class PlannedEnds:
         self._right: set[tuple[str, int]] = set()
 
     def passed(self, asked: Iterable[FetchPosition], answer: Any) -> dict[tuple[str, int], int]:
-        """Last stable offsets of a Fetch response that lie behind the ends of what is to be copied, as far as no end is known as right."""
+        """Last stable offsets of a Fetch response that are behind the planned ends, for partitions whose end is not known to be right."""
         if self._right.issuperset(position[:2] for position in asked):
             return {}
         found = {part.asked[:2]: part.last_stable_offset for part in fetched_partitions(answer, asked, self._leaders)}

@@ -19,11 +19,11 @@ from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import decode_receipt
 
 INTERVAL_SECONDS = 2.0
-# A run that follows says once a minute how it is: the log of an Airflow task is read by people.
+# A run that follows reports once a minute: people read the log of an Airflow task.
 FOLLOW_INTERVAL_SECONDS = 60.0
 # A thread that takes long must not delay the end of a run.
 JOIN_SECONDS = 5.0
-# On idle machines and clusters a step takes less than this. Users would take a run that prints nothing for minutes for dead.
+# On idle machines and clusters a step takes less than this. If a run printed nothing for minutes, users would think that it is dead.
 FIRST_SECONDS = 5.0
 REPEAT_SECONDS = 15.0
 

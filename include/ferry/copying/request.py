@@ -14,8 +14,8 @@ from ferry.wire.strict_json import read_as, read_document
 
 # The bound of a run that copies all that the source has when it begins.
 LATEST = "latest"
-# A run that copies commits at least once a minute, and plans in less than this. One that writes nothing for so long was killed, and a run
-# that follows would wait for it until its own time is over.
+# A run that copies commits at least once a minute, and plans in less than this. A run that writes nothing for this time was killed, and a
+# run that follows would wait for it until its own time is over.
 SILENT_SECONDS = 600.0
 
 
@@ -41,19 +41,19 @@ class JobRequest:
 
 @dataclass(frozen=True)
 class RunRequest(JobRequest):
-    """One run of one flow.
+    """One run of one flow."""
 
-    `until`: where the copy ends, by record time (None: at the source's last stable offset when the run is planned). With `backfill`, the
-    run also copies the ranges of `[since, until)` below the position that the ledger does not cover. `topics`: copy only these of the
-    flow's topics; empty: all. `follow_until`: the run does not end there, but copies what arrives until this moment, or until another run
-    takes the flow over (None: it does not follow). `watched`: somebody sees in a terminal how far it is.
-    """
-
+    # Where the copy ends, by record time (None: at the source's last stable offset when the run is planned).
     until: datetime | None = None
     since: datetime | None = None
+    # The run also copies the ranges of `[since, until)` below the position that the ledger does not cover.
     backfill: bool = False
+    # Copy only these of the flow's topics; empty: all.
     topics: tuple[str, ...] = ()
+    # The run does not end there, but copies the records that arrive until this moment, or until another run takes the flow over (None: it
+    # does not follow).
     follow_until: datetime | None = None
+    # A person sees in a terminal how far it is.
     watched: bool = False
     optional = ("until", "since", "backfill", "topics", "follow_until", "watched")
 

@@ -1,7 +1,7 @@
 """Whether somebody holds a flow's run id and proves it, as the driver of a run that follows does every FOLLOW_LOOK_SECONDS.
 
-A run that was killed left no result, so the runs topic says for ever that it goes on. But it proves nothing any more. With transactions, a
-proof raises the epoch that the target tells of the id; without them, the writer's record in the state topic is appended again.
+A run that was killed left no result, so the runs topic says for ever that it goes on. But it no longer proves the id. With transactions, a
+proof raises the epoch of the id on the target; without them, it appends the writer's record to the state topic again.
 """
 
 import time
@@ -15,9 +15,9 @@ from ferry.copying.fencing import read_writers
 
 # How often a run that follows proves that it still holds the flow.
 FOLLOW_LOOK_SECONDS = 5.0
-# A run that has not done it for so long does not follow any more, or its driver is very slow.
+# A run that has not proven it for this time no longer follows, or its driver is very slow.
 FOLLOW_ALIVE_SECONDS = 3 * FOLLOW_LOOK_SECONDS
-# Between two questions.
+# The pause between two questions.
 STEP_SECONDS = 1.0
 
 
@@ -29,7 +29,7 @@ class RunProof:
         self._first = self._seen()
 
     def comes(self, seconds: float = FOLLOW_ALIVE_SECONDS) -> bool:
-        """Whether the id is proven within `seconds` since the look began. Returns as soon as it is. True if the cluster does not tell."""
+        """Whether the id is proven within `seconds` since the look began. Returns as soon as it is. True if the cluster does not say."""
         while self._first is not None and self._seen() == self._first:
             if time.monotonic() - self._began > seconds:
                 return False

@@ -1,4 +1,4 @@
-"""How a lane makes a segment count, when everything of it is acknowledged: with a transaction, or without one by a flush.
+"""How a lane makes a segment count, when all its records are acknowledged: with a transaction, or without one by a flush.
 
 A transaction holds the records, and then the receipts, heads and positions; EndTxn makes all of them count at once. A flush writes them one
 after the other, and waits for the acknowledgement of each: so a receipt is there only if its records are, a head only if the receipts of
@@ -21,7 +21,7 @@ from ferry.errors import ClusterUnreachable
 
 log = logging.getLogger(__name__)
 
-# Of heads. Each may take as long as Ferry waits for a leader.
+# Attempts to append heads. Each may take as long as Ferry waits for a leader.
 ATTEMPTS = 6
 
 Records = Mapping[TopicPartition, list[KeyValue]]
@@ -57,7 +57,7 @@ class TransactionEnd:
         await self._coordinator.commit_positions(identity, found.positions, transactions_v2=self._register is None)
 
     async def end(self, identity: ProducerIdentity, found: Settled) -> ProducerIdentity:  # noqa: ARG002 - as of FlushEnd
-        """EndTxn. The pair to continue with. OutcomeUnknown: the segment may count, and `found.positions` tell."""
+        """EndTxn. The pair to continue with. OutcomeUnknown: the segment may count; `found.positions` on the target show it."""
         return await self._coordinator.end(identity, committed=True, transactions_v2=self._register is None)
 
 
@@ -90,7 +90,7 @@ class FlushEnd:
         return identity
 
     async def _append(self, identity: ProducerIdentity, heads: Records) -> ProducerIdentity:
-        """Append heads until they are acknowledged, so that it is never left open what counts. The same ones may stand there twice."""
+        """Append heads until they are acknowledged, so that it is clear which segments count. The log may hold the same heads twice."""
         for _ in range(ATTEMPTS):
             try:
                 await self._ledger.append(heads)
@@ -110,7 +110,7 @@ SegmentEnd = TransactionEnd | FlushEnd
 def segment_end(
     coordinator: Coordinator, new_ledger: Callable[[], InternalWriter], register: Register | None, stop: Callable[[PositionsRefused], None]
 ) -> SegmentEnd:
-    """With a transaction if the lane has a transactional id. `register`: as of TransactionEnd; `new_ledger`, `stop`: as of FlushEnd."""
+    """The end with a transaction if the lane has a transactional id, or with a flush. Arguments as of TransactionEnd and FlushEnd."""
     if coordinator.transactional_id is None:
         return FlushEnd(coordinator, new_ledger, stop)
     return TransactionEnd(coordinator, new_ledger(), register)

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any, Self
 
 NUMBERS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-# A process that was told to end waits no longer than this for the coordinator; then the transaction times out by itself.
+# After a signal the process waits no longer than this for the coordinator; then the transaction times out by itself.
 ABORT_SECONDS = 10.0
 
 

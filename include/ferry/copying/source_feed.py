@@ -61,13 +61,13 @@ from ferry.wire.transform import transform
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.1
-# A lane that follows asks again so often where nothing arrives. What arrives is answered at once, except in a partition that was not among
-# those that were asked for, because its leader had changed.
+# A lane that follows asks again at this interval if nothing arrives. A broker answers at once when records arrive, except for a partition
+# that was not in the request, because its leader had changed.
 FOLLOW_WAIT_MILLISECONDS = 2_500
-# A lane that follows asks for leaders so often. A broker that is cut off from the others but not from Ferry goes on as leader: in its log
-# nothing arrives, and no answer of it says so.
+# A lane that follows asks for leaders at this interval. A broker that is cut off from the others but not from Ferry goes on as leader:
+# nothing arrives in its log, and none of its answers shows this.
 LOOK_SECONDS = 10.0
-# The lane cannot name the offset: only the ledger tells which records of the old log were copied.
+# The lane cannot name the offset: only the ledger shows which records of the old log were copied.
 WHERE_A_RESTART_GOES_ON = "ferry plan names the offset at which ferry.on.recreate=restart goes on"
 
 
@@ -93,13 +93,13 @@ class SourceFeed:
         self._leaders = leaders
         self._wakeup = wakeup
         self._groups = cursors
-        # Cursors that may want a fetch, the one that has waited longest first. Whoever is in flight comes back with the answer.
+        # Cursors that may want a fetch, the one that has waited longest first. A cursor in flight comes back with the answer.
         self._waiting = cursors.news()
         self._in_flight: set[PartitionCursor] = set()
         self._cursors: dict[tuple[str, int], PartitionCursor] = {cursor.task.key: cursor for cursor in cursors.all}
         self._handlings = {key: PartitionHandling(handle, *key, reroute) for key in self._cursors} if handle is not None else {}
         self._limits, self._rate_limiter = limits, rate_limiter
-        # Bytes that a response may have: it holds one whole batch, however little was asked for.
+        # Bytes that a response may have: it holds one whole batch, even if the request asked for less.
         self._largest = max((cursor.task.batch_limit for cursor in self._cursors.values()), default=0)
         self._fetching: dict[int, list[PartitionCursor]] = {}
         # The third: whether the guard knows what the other flow wrote among these records.
@@ -142,7 +142,7 @@ class SourceFeed:
         return bool(self._fetching)
 
     def _fetch_bytes(self, brokers: int) -> int:
-        """What a fetch asks for.
+        """How many bytes a fetch asks for.
 
         The brokers of lanes that follow wait until something arrives: so each has a response of each lane at the same time.
         """
@@ -423,7 +423,7 @@ class SourceFeed:
 
 
 def _is_quiet(cursor: PartitionCursor, segment: Segment, fetched: Fetched) -> bool:
-    """Whether nothing has arrived in a partition whose lane follows. Most answers of a quiet flow say only that, of all its partitions."""
+    """Whether nothing has arrived in a partition whose lane follows. Most answers of a quiet flow are of this kind."""
     quiet = segment.end == OPEN_END and not (fetched.error or fetched.diverged or len(fetched.records))
     if not quiet or fetched.last_stable_offset != cursor.fetched:
         return False

@@ -79,7 +79,7 @@ class TransactionPartitions:
     """
 
     def __init__(self, least: int = 1) -> None:
-        """`least`: so many are always allowed, because they belong together."""
+        """`least`: this many partitions are always allowed, because they belong together."""
         self._most, self._least = MOST_PARTITIONS, least
         self.keys: set[TopicPartition] = set()
         self.full = False

@@ -34,9 +34,9 @@ def is_believed(head: Head, divergence: Divergence) -> bool:
 
 
 def truncation_of(head: Head, divergence: Divergence, receipts: Iterable[Receipt]) -> Truncation:
-    """What a divergence before the head's position means. `receipts`: of the partition, for today's topics on both sides.
+    """The truncation for a divergence before the head's position. `receipts`: of the partition, for today's topics on both sides.
 
-    Only receipts of the head's series count. An operator's seed decided about everything before the first of them.
+    Only receipts of the head's series count. An operator's seed decided about all offsets before the first of them.
     """
     mine = [receipt for receipt in receipts if receipt.series == head.series]
     begun = min(

@@ -37,7 +37,7 @@ def keep_up(flow: Flow, lease: RunLease, ledger_topic_id: str, held_ever: int, s
 def _carried_out(
     flow: Flow, record: FlowRecord, ledger_topic_id: str, held_ever: int, say: Callable[[str], None], *, confirm: Callable[[], None]
 ) -> Iterator[dict[str, Any]]:
-    """Does what is due, and gives what it changes in the flow record. `confirm` raises if a newer run took over."""
+    """Does the work that is due, and returns the changes of the flow record. `confirm` raises if a newer run took over."""
     if is_due(held_ever, record):
         confirm()  # an older run must not take the compaction's transactional id from a newer one
         try:
@@ -50,7 +50,7 @@ def _carried_out(
             held_ever = ask_held_ever(flow).answer()
             yield {"tidied": held_ever, "receipts": done.left}
             say(f"ledger: {count_of(len(done.replaced) + len(done.merged), 'receipt')} became {len(done.merged)}")
-    # Without topic ids Ferry cannot tell whether the ledger was deleted and created again.
+    # Without topic ids Ferry cannot see whether the ledger was deleted and created again.
     if ledger_topic_id not in {"", NO_ID} and loss_index.is_due(held_ever, record.losses):
         yield {"losses": index_losses(flow, record.losses, ledger_topic_id, held_ever)}
 
@@ -58,7 +58,7 @@ def _carried_out(
 class UpkeepBeside:
     """The upkeep of a run that follows, in a thread beside the driver's, which looks after the lanes meanwhile.
 
-    The thread does not use the lease: only the driver's thread does. If it fails, the run goes on, and the upkeep at its end tries again.
+    The thread does not use the lease: only the driver's thread does. If the upkeep fails, the run goes on, and tries again at its end.
     """
 
     def __init__(self, flow: Flow, ledger_topic_id: str, say: Callable[[str], None]) -> None:

@@ -57,7 +57,7 @@ class FlowFacts:
 
 
 def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFacts) -> FlowFacts:
-    """Read from both clusters what is not in the facts of each cluster. FerryError when a cluster stops answering."""
+    """Read the facts that need both clusters, or the flow. FerryError when a cluster stops answering."""
     needed = required_rights(flow)
     with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
         alike = likeness(source, target)

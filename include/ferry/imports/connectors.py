@@ -28,7 +28,7 @@ from ferry.imports.lined_documents import Fields, Node, Text, line_of
 
 SOURCE, CHECKPOINT, HEARTBEAT = "source", "checkpoint", "heartbeat"
 WHOLE = ""  # a connector's file without a class is a whole flow
-# What each connector reads beside what only it reads (MirrorCheckpointConfig, MirrorHeartbeatConfig, DefaultTopicFilter).
+# Keys that a connector shares with another one (MirrorCheckpointConfig, MirrorHeartbeatConfig, DefaultTopicFilter).
 _OF_POLICY = frozenset(name for name in FLOW_PROPERTIES if name.startswith("replication.policy"))
 _SHARED = {
     CHECKPOINT: _OF_POLICY | {"topics", "topics.exclude", "topic.filter.class", "offset-syncs.topic.location", "emit.offset-syncs.enabled"},

@@ -273,7 +273,7 @@ def _by_key(entries: Mapping[str, Entry], told: Iterable[Told]) -> dict[str, Tol
 
 
 def _refused(entries: Mapping[str, Entry], aliases: Sequence[str]) -> tuple[dict[str, Told], tuple[Told, ...]]:
-    """The entries that Ferry refuses, with the first problem of each; and what is missing when they are gone.
+    """The entries that Ferry refuses, with the first problem of each; and the problems of the file without these entries.
 
     ConfigError if a cluster has no servers, or if there is no flow.
     """

@@ -85,7 +85,7 @@ _SINCE = {
 
 
 def advance(flow: str, stage: Stage, event: Event) -> Stage:
-    """The stage after `event`. If the event is not possible, RecoveryStopped says what is."""
+    """The stage after `event`. If the event is not possible, RecoveryStopped names those that are."""
     found = TRANSITIONS.get((stage, event))
     if found is None:
         raise RecoveryStopped(f"flow {flow} is {stage.value}: {_NEXT[stage]}")

@@ -72,7 +72,7 @@ def policy_command(bootstrap: str, name: str, policy: str) -> str:
 
 
 def ensure_internal_topics(flow: Flow, target: ClusterAdmin) -> tuple[str, ...]:
-    """Create what is missing; returns the names of created topics.
+    """Create the topics that are missing; returns their names.
 
     ConfigError for a wrong policy, also if the cluster has created a topic with another policy than Ferry wanted; TooFewBrokers for too few
     replicas.

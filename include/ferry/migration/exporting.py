@@ -31,7 +31,7 @@ LastOffsets = Mapping[SourcePartition, "int | None"]
 
 @dataclass(frozen=True)
 class OffsetExport:
-    """Offsets for MM2's offsets topic, and what is left out and why. `written`: Ferry has written them."""
+    """Offsets for MM2's offsets topic, and the partitions that are left out, with the reason. `written`: Ferry has written them."""
 
     flow: str
     topic: str
@@ -58,7 +58,7 @@ class OffsetExport:
 def plan_export(
     facts: tuple[PartitionFacts, ...], rules: PlanRules, alias: str, connector: str, last: LastOffsets
 ) -> tuple[tuple[tuple[SourcePartition, int], ...], tuple[Skipped, ...]]:
-    """Offsets to write, and what is left out (pure). An offset is that of the last copied record; -1: MM2 begins by its own policy."""
+    """Offsets to write, and partitions left out (pure). An offset is that of the last copied record; -1: MM2 begins by its own policy."""
     offsets, left_out = [], []
     for plan in plan_partitions(facts, rules):
         where = SourcePartition(connector, alias, plan.facts.topic, plan.facts.partition)
@@ -83,7 +83,7 @@ def _why_not(position: int, facts: PartitionFacts, mm2: int | None) -> str:
 def export_offsets(
     flow: Flow, request: RunRequest, offsets_topic: str | None = None, connector: str | None = None, *, write: bool = False
 ) -> OffsetExport:
-    """What MM2 needs to go on after Ferry; with `write`, Ferry writes it. ArgumentError, ReplicatorActive, ClusterUnreachable."""
+    """Offsets with which MM2 goes on after Ferry; with `write`, Ferry writes them. ArgumentError, ReplicatorActive, ClusterUnreachable."""
     topic = offsets_topic or mm2_positions.default_offsets_topic(flow)
     if not write:
         return _planned(flow, request, topic, connector, stable=False)

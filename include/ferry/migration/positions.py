@@ -20,15 +20,15 @@ LAST_PARTITION, LAST_OFFSET = (1 << 31) - 1, (1 << 63) - 1
 
 @dataclass(frozen=True)
 class GivenPositions:
-    """The next upstream offset to copy, by source partition.
+    """The next upstream offset to copy, by source partition."""
 
-    `origin`: for the receipts. `places`: where each position was read, for messages. `binding`: an operator wrote the positions. They must
-    be of partitions of the flow, and also move Ferry back. Positions of other origins never do.
-    """
-
+    # Where the positions come from, for the receipts.
     origin: str
     positions: Mapping[TopicPartition, int]
+    # Where each position was read, for messages.
     places: Mapping[TopicPartition, str] = field(default_factory=dict)
+    # An operator wrote the positions. They must be of partitions of the flow, and also move Ferry back. Positions of other origins never
+    # do.
     binding: bool = False
     left_out: tuple[Skipped, ...] = ()
     notices: tuple[str, ...] = ()

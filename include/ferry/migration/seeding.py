@@ -57,9 +57,10 @@ class Explained:
 
 
 def explained_by_ledger(facts: Collection[PartitionFacts], receipts: Iterable[Receipt]) -> dict[TopicPartition, Explained]:
-    """By source partition (pure). Receipts of an older source topic explain records of the remote topic, but no offsets of today.
+    """What the ledger explains, by source partition (pure).
 
-    Of one that had no id yet, they do not even explain the records: a seed declares them, so that no backfill copies them again.
+    Receipts of an older source topic explain records of the remote topic, but no offsets of today. If the older topic had no id yet, its
+    receipts do not even explain the records: a seed declares them, so that no backfill copies them again.
     """
     valid = valid_receipts(receipts, {entry.key: entry.topic_ids for entry in facts}, any_source=True)
     return {entry.key: _explained(valid.get(entry.key, []), entry.topic_ids.source) for entry in facts}
@@ -81,7 +82,7 @@ def _explained(receipts: list[Receipt], source_topic_id: str) -> Explained:
 
 @dataclass(frozen=True)
 class TargetRecords:
-    """What is on the target: what the ledger explains; and, for remote partitions with external records, the end of the log."""
+    """The records on the target: those that the ledger explains; and, for remote partitions with external records, the end of the log."""
 
     explained: Mapping[TopicPartition, Explained]
     external: Mapping[TopicPartition, int]
@@ -89,7 +90,7 @@ class TargetRecords:
     def foreign(self, key: TopicPartition, position: int) -> tuple[tuple[int, int, int], ...]:
         """What to declare as foreign when the partition goes on at `position`, as (upstream start, end, downstream end).
 
-        Which upstream offsets the records have is not known. They may have all below the position that the ledger does not settle.
+        Nobody knows the upstream offsets of the records. They may have any offset below the position that the ledger does not settle.
         """
         if key not in self.external:
             return ()
@@ -285,7 +286,7 @@ def _external(
         for key, entry in present.items():
             written = known[entry.key].written
             unexplained = outside(written, starts[key], ends[key])
-            # Without a claim, Ferry never wrote here, not even what it aborted: every offset of the log is external.
+            # Without a claim, Ferry never wrote here, not even in an aborted transaction: every offset of the log is external.
             untouched = not written and entry.claimed_by is None and bool(unexplained)
             if untouched or any(
                 record.offset < end

@@ -15,7 +15,7 @@ from ferry.clusters.net.client_cache import kept_clients
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 
-# After a run that has changed no position the next one starts after so many seconds; each such run doubles the pause.
+# After a run that has changed no position, the next one starts after this many seconds. Each such run doubles the pause.
 FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
 
 # By source partition, the flow's position (None: it has none yet) and the last stable offset behind it.
@@ -25,7 +25,7 @@ Behind = Mapping[TopicPartition, tuple[int | None, int]]
 def behind(
     places: Mapping[TopicPartition, TopicPartition], positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
 ) -> Behind:
-    """What a run would copy, or would name: a log that ends before the position was truncated, or is that of a new topic (pure).
+    """The partitions that a run would copy or name (pure). If a log ends before the position, it was truncated, or the topic is new.
 
     `places`: the remote partition of each source partition; `positions` are by remote partition.
     """
@@ -35,7 +35,7 @@ def behind(
 
 @dataclass(frozen=True)
 class Starts:
-    """When runs start (pure). `found`: what was behind when the last one did. `at`: when it did, or was last seen active, in s."""
+    """When runs start (pure). `found`: the partitions behind when the last run started. `at`: when it started, or was last active, in s."""
 
     found: Behind = field(default_factory=dict)
     at: float = -math.inf
@@ -68,7 +68,7 @@ class Arrivals:
         self._flow: Flow
 
     def look(self) -> Behind:
-        """What a run should start for; empty: none should. Errors as of config and clusters; the next look connects anew."""
+        """Partitions for which a run should start; empty: none should. Errors as of config and clusters; the next look connects anew."""
         if time.monotonic() >= self._topics_due:
             self._look_at_topics()
         asked = ask_positions(self._flow.target, self._flow.position_group, stable=False)

@@ -12,26 +12,28 @@ from ferry.ledger.run_summary import RunLag
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """One source partition; `log_start` is the first offset that the source still has.
-
-    Lags: records (offsets, so control records count too), bytes (by the average of the records that were copied last, -1 unknown), seconds
-    (age of the first uncopied record, -1 unknown). `headroom_seconds`: until the source drops it by time (None: never, or there is none);
-    `retention_seconds`: after what time it drops any (None: never). `open_transaction_at`: the source's last stable offset when an open
-    transaction holds it back (None: none does). `heartbeats`: it holds heartbeats.
-    """
+    """One source partition and its lag."""
 
     topic: str
     partition: int
     remote_topic: str
     position: int
     end: int
+    # In offsets, so control records count too.
     lag_records: int
+    # By the average size of the records that were copied last; -1: not known.
     lag_bytes: int
+    # Age of the first uncopied record; -1: not known.
     lag_seconds: float
+    # Until the source drops the first uncopied record by time. None: never, or there is no such record.
     headroom_seconds: float | None
+    # The source's last stable offset, if an open transaction holds it back. None: none does.
     open_transaction_at: int | None
+    # The first offset that the source still has.
     log_start: int
+    # After this time the source drops a record. None: never by time.
     retention_seconds: float | None = None
+    # It holds heartbeats.
     heartbeats: bool = False
 
     @property
@@ -42,26 +44,26 @@ class PartitionStatus:
 
 @dataclass(frozen=True)
 class Lag:
-    """`bytes`: -1 where the size is not known for some partition, because a sum without it would look complete.
-    `seconds`: age of the oldest uncopied record that could be read (-1: none could, 0: there is no lag).
-    `headroom_seconds`: the least that is known (None: the source drops nothing by time, or there is no lag).
-    `unknown_ages`: partitions whose first uncopied record could not be read.
-    """
+    """The lag of some partitions."""
 
     records: int
+    # -1 if the size is not known for some partition, because a sum without it would look complete.
     bytes: int
+    # Age of the oldest uncopied record that could be read (-1: none could, 0: there is no lag).
     seconds: float
+    # The least that is known (None: the source drops nothing by time, or there is no lag).
     headroom_seconds: float | None
+    # Partitions whose first uncopied record could not be read.
     unknown_ages: int
 
     @property
     def totals(self) -> dict[str, float]:
-        """The sums as JSON documents hold them."""
+        """The sums by their names in JSON documents."""
         return {"lag_records": self.records, "lag_bytes": self.bytes, "lag_seconds": self.seconds}
 
     @property
     def of_run(self) -> RunLag:
-        """As the history keeps it."""
+        """The lag in the form of the runs topic's history."""
         headroom = self.headroom_seconds
         return RunLag(self.records, round(self.seconds, 3), None if headroom is None else round(headroom, 3))
 

@@ -14,7 +14,7 @@ from ferry.config.settings import DEADLINE_SECONDS, HEADROOM_SECONDS, LAG_RECORD
 from ferry.errors import LimitsBroken, count_of, span
 from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
 
-# A message names so many topics: after an outage thousands may exceed a limit.
+# A message names at most this many topics: after an outage thousands may exceed a limit.
 NAMED = 5
 RUN_NOW = "start a run now, and raise the source's retention"
 

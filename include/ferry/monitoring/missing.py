@@ -15,17 +15,17 @@ TOPICS_NAMED = 5
 
 @dataclass(frozen=True)
 class Missing:
-    """Upstream `[start, end)` of a partition. `first_time`: of its first record in ms, -1: not known.
-
-    `obstacle`: why Ferry refuses a backfill. `kept_seconds`: how long the source keeps a record (None: it drops none by time).
-    """
+    """Upstream `[start, end)` of a partition."""
 
     topic: str
     partition: int
     start: int
     end: int
+    # Time of its first record in ms; -1: not known.
     first_time: int = -1
+    # Why Ferry refuses a backfill.
     obstacle: str = ""
+    # How long the source keeps a record. None: it drops none by time.
     kept_seconds: float | None = None
 
     @property
@@ -47,8 +47,8 @@ class Missing:
 def backfill_command(command: str, missing: Sequence[Missing], now: float) -> str:
     """The command that copies these ranges, for a person to paste; empty if none does (pure). `command`: `ferry backfill` with its flow.
 
-    It ends now, or behind a first record that is younger: the ledger covers everything else of the interval, and a backfill copies nothing
-    twice.
+    The interval ends now, or behind a first record that has a later time. It may be too long: the ledger covers all other records of the
+    interval, and a backfill copies nothing twice.
     """
     closable = [entry for entry in missing if entry.closable]
     if not closable:

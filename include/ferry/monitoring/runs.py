@@ -22,7 +22,7 @@ UNDER_WAY = frozenset({RunState.RUNNING, RunState.FOLLOWING})
 NO_NEWS = UNDER_WAY | {RunState.QUEUED, RunState.DRY, RunState.REFUSED}
 # States in which nothing failed.
 _WELL = frozenset({RunState.DONE, RunState.NOTHING_NEW})
-# What the runs topic says of a run without a result; "": it does not know the run.
+# What the runs topic says about a run without a result; "": it does not know the run.
 _WITHOUT_RESULT = frozenset({RunState.RUNNING, RunState.FOLLOWING, ""})
 # Ids of tasks of a flow's DAG; the ids of syncs begin with SYNC_TASKS.
 COPY_TASK, ANNOUNCE_TASK, LIMITS_TASK = "copy_records", "announce_topics", "check_limits"
@@ -32,21 +32,23 @@ _AIRFLOW_RUNS, _AIRFLOW_FAILED = frozenset({"queued", "running"}), "failed"
 
 @dataclass(frozen=True)
 class DagRunFacts:
-    """One DAG run in Airflow. Times in ISO 8601, None: not yet. `failed_tasks`: names, if the run failed. `dry`: it was a dry run.
-
-    `backfill`: it copies what the ledger lacks in an interval. `topics`: it copies only these; empty: all. `reason`: why it failed, and
-    the name of the error, by the run's note (airflow/run_note.py); empty: it does not say. Without an error: a person stopped it.
-    """
+    """One DAG run in Airflow. Times in ISO 8601, None: not yet."""
 
     run_id: str
     state: str
     started: str | None
     finished: str | None
     url: str
+    # Their names, if the run failed.
     failed_tasks: tuple[str, ...] = ()
+    # It was a dry run.
     dry: bool = False
+    # It copies the records of an interval that the ledger lacks.
     backfill: bool = False
+    # It copies only these; empty: all.
     topics: tuple[str, ...] = ()
+    # Why it failed, and the name of the error, by the run's note (airflow/run_note.py); empty: it does not say. Without an error: a person
+    # stopped it.
     reason: tuple[str, str] = ("", "")
 
     def is_filling(self, topic: str) -> bool:
@@ -66,10 +68,10 @@ def judged(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def last_ended(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The newest run that tells health. `runs`: newest first.
+    """The newest run that says something about the flow's health. `runs`: newest first.
 
     It gets two more keys. `newest`: no run began after it. `superseded`: the id of the run before it, if a newer run took over from that
-    one before its end; else empty.
+    one before its end; otherwise empty.
     """
     for index, (run, before) in enumerate(zip_longest(runs, runs[1:])):
         if tells_health(run):
@@ -104,7 +106,7 @@ def _with_airflow(run: dict[str, Any] | None, facts: DagRunFacts) -> dict[str, A
 
 
 def _failures(facts: DagRunFacts) -> list[tuple[str, str, str]]:
-    """Error, problem and cause of each failure that Airflow knows. Whatever failed in a run that a person stopped, failed by that."""
+    """Error, problem and cause of each failure that Airflow knows. In a run that a person stopped, this is the cause of every failure."""
     why, cause = facts.reason
     if why and not cause:
         return [("", why, "")]
@@ -153,7 +155,7 @@ def failed_syncs(run: Mapping[str, Any]) -> list[tuple[str, str]]:
 def held_groups(runs: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """The groups that the last sync of groups could not write (as of run_summary.sync_counts); None: there were none. `runs`: newest first.
 
-    A sync that was not due says nothing. One that was left out for another reason ends what was told before.
+    A sync that was not due says nothing. If a sync was left out for another reason, earlier syncs no longer count.
     """
     outcomes: Iterable[Mapping[str, Any] | None] = (run["syncs"].get(SyncName.GROUPS.value) for run in runs)
     said = (outcome for outcome in outcomes if outcome and not outcome.get("left_out", "").startswith(NOT_DUE))
@@ -173,7 +175,7 @@ def ago(run: Mapping[str, Any], now: float) -> str:
 
 
 def whole_problem(failure: Mapping[str, Any]) -> str:
-    """A failure of a run with its problem: its next step speaks of it. Places have one problem each, so of these only the topic is told."""
+    """A failure of a run with its problem, because its next step is about the problem. It names the topic, but no partition."""
     told = failure["problem"] if could_not_reach(failure) or not failure["error"] else f"{failure['error']}: {failure['problem']}"
     return f"{failure['topic']}: {told}" if failure["topic"] else told
 
@@ -185,7 +187,7 @@ def could_not_reach(failure: Mapping[str, Any]) -> bool:
 
 # What the history keeps of a run, besides `at`.
 _OF_RUN = ("run_id", "state", "bound", "records", "bytes", "seconds", "lag_records", "lag_seconds", "headroom_seconds", "delay_seconds")
-# More lines in a chart could not be told apart.
+# Nobody could distinguish more lines in a chart.
 TOPICS_DRAWN = 5
 
 

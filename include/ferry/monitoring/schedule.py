@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-# Holds nights and a weekend: else a schedule of working hours would look late each morning.
+# It contains nights and a weekend. Otherwise a schedule of working hours would look late each morning.
 SPAN_SECONDS = 8 * 24 * 3600
 # For schedules with few runs: a year of monthly ones.
 LEAST_RUNS = 13

@@ -23,7 +23,7 @@ _TIMEOUTS = ("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT")
 _TEMPORALITY = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"
 MISSING = "the metrics were not sent, because OpenTelemetry is not installed: pip install 'kafka-ferry[otel]'"
 INSTANCE = "service.instance.id"
-# So long a command that is done waits for a collector that does not answer, unless a variable says otherwise.
+# A command that is done waits this long for a collector that does not answer, unless a variable says otherwise.
 SEND_SECONDS = 5.0
 
 

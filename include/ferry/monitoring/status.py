@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import starmap
 
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.describe import ConfigValue
@@ -29,6 +30,7 @@ from ferry.ledger.recovery_record import Stage
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped, loss_report
 from ferry.ledger.run_summary import DAYS_KEPT
 from ferry.ledger.runs_topic import last_end
+from ferry.ledger.state import RecoveryRecord
 from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit, broken_limits
@@ -130,11 +132,10 @@ def _seen(opened: OpenFlow, known: RunPlan | None = None, *, for_a_run: bool) ->
     else:
         seen = take_snapshot(opened, RunRequest(flow.name, "status"), stable=False, for_a_run=for_a_run)
         behind = last_stable_lags(opened, seen)
-    lagging = [facts for facts in seen.facts if first_uncopied(facts) < facts.stable_end]
-    if for_a_run:  # heartbeats do not count
-        lagging = [facts for facts in lagging if not is_heartbeats(facts.topic)]
-    topics = {facts.topic for facts in (lagging if for_a_run else seen.facts)}
-    configs = _configs(flow, opened.source.admin, topics, for_a_run=for_a_run)
+    counted = [facts for facts in seen.facts if not (for_a_run and is_heartbeats(facts.topic))]
+    lagging = [facts for facts in counted if first_uncopied(facts) < facts.stable_end]
+    among = {facts.topic for facts in (lagging if for_a_run else seen.facts)}
+    configs = _configs(flow, opened.source.admin, among, for_a_run=for_a_run)
     ages = first_ages(opened.source, {facts.key: first_uncopied(facts) for facts in lagging})
     open_at = {(entry.topic, entry.partition): entry.stable_end for entry in behind if entry.cluster == flow.source.alias}
     partitions = tuple(
@@ -147,22 +148,27 @@ def _seen(opened: OpenFlow, known: RunPlan | None = None, *, for_a_run: bool) ->
         )
         for facts in seen.facts
     )
-    plans, record = _plans(flow, seen), seen.state.recovery
-    stage, since = (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
+    plans = _plans(flow, seen)
+    stage, since = _stage(seen.state.recovery)
     return seen, FlowHealth(
         flow.name,
         partitions,
         behind,
-        lacking=tuple(Skipped(*lack) for lack in seen.lacking),
+        lacking=tuple(starmap(Skipped, seen.lacking)),
         stage=stage,
         stage_since=since,
         left_out=seen.skipped,
-        expired=tuple(plan.expired for plan in plans if plan.expired is not None),
+        expired=tuple(filter(None, (plan.expired for plan in plans))),
         stopped=_stopped(opened, seen, plans),
         broken=broken_limits(flow.alerts, partitions),
         config=str(flow.source.path),
         ran=known is not None or seen.state.flow is not None or not flow.copies,
     )
+
+
+def _stage(record: RecoveryRecord | None) -> tuple[str, int]:
+    """The stage of the flow's recovery, and since when."""
+    return (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
 
 
 def _configs(flow: Flow, source: ClusterAdmin, topics: set[str], *, for_a_run: bool) -> Mapping[str, Mapping[str, ConfigValue]]:

@@ -1,4 +1,4 @@
-"""Reads what the ledger covers of one topic, and which of its gaps hold records, from which time until which. Bounded in time.
+"""Reads the ranges of one topic that the ledger covers, the gaps that hold records, and the times of these records. Bounded in time.
 
 A topic that the source no longer has, or that the flow no longer copies, is shown as the ledger knows it, with nothing missing.
 

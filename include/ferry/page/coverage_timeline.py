@@ -23,17 +23,16 @@ RANGES_A_TOPIC = 20_000
 
 @dataclass(frozen=True)
 class MissingRange:
-    """Upstream `[start, end)` that a backfill would copy.
-
-    `from_ms`, `until_ms`: a run over this half-open interval of record time copies the range; None: there is no such interval.
-    `obstacle`: why Ferry would refuse a backfill, or why there is no interval; empty when nothing prevents it.
-    """
+    """Upstream `[start, end)` that a backfill would copy."""
 
     partition: int
     start: int
     end: int
+    # A run over the interval of record time from `from_ms` (inclusive) to `until_ms` (exclusive) copies the range. None: there is no such
+    # interval.
     from_ms: int | None = None
     until_ms: int | None = None
+    # Why Ferry would refuse a backfill, or why there is no interval; empty if nothing prevents it.
     obstacle: str = ""
 
 

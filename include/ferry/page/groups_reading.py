@@ -64,7 +64,7 @@ def _decided(
             for decision in decisions:
                 group, state = decision.group, decision.target.description.state
                 rows[group] = _row(group, listed, state, reasons=_reasons(decision), positions=positions[group], ends=ends)
-                # What a sync would do with the group as a whole.
+                # What a sync would do with the whole group.
                 words = {decision_word(entry.placement) for entry in decision.partitions}
                 rows[group]["decision"] = words.pop() if len(words) == 1 else "mixed"
     return rows

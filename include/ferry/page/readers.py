@@ -32,7 +32,7 @@ IDLE_SECONDS = 60.0
 GONE_SECONDS = 5.0
 # A read mostly waits, so more processes than cores help; each takes some 80 MB.
 READERS = 4
-# A process is replaced after so many reads, so a leak of a client library stays bounded.
+# A process is replaced after this many reads, so a leak of a client library stays bounded.
 READS_A_PROCESS = 500
 STDERR = 2
 

@@ -1,7 +1,7 @@
-"""The reads of the page: their names, which function does each, and what the api-server and a reader process say to each other over pipes.
+"""The reads of the page: their names, the function of each, and the messages between the api-server and a reader process over pipes.
 
-A request is a pickle. It holds the flow's settings with their secrets, which therefore never appear in argv, in the environment or in a
-file. An answer is JSON, so nothing that a reader process sends can run code in the api-server: a length of four bytes, then so many bytes.
+A request is a pickle. It holds the flow's settings with their secrets. So these never appear in argv, in the environment or in a file. An
+answer is JSON, so nothing that a reader process sends can run code in the api-server. It begins with its length in four bytes.
 """
 
 import io
@@ -21,7 +21,7 @@ from ferry.config import Flow
 from ferry.page.problem import Problem
 
 LENGTH = struct.Struct(">I")
-# An answer may have so many; 10,000 partitions take 2 MB.
+# The most bytes of an answer; 10,000 partitions take 2 MB.
 ANSWER_BYTES = 64 << 20
 CHUNK_BYTES = 1 << 16
 

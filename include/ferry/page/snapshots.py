@@ -1,8 +1,8 @@
-"""A cache of what was read last of every flow. It answers at once; data that is no longer fresh is read again in the background.
+"""A cache of the last read data of every flow. It answers at once; data that is no longer fresh is read again in the background.
 
 After a failed read the last good data stays, with its time and the problem. A flow whose reads fail is read less and less often, and takes
-at most half of the readers, so a dead cluster blocks no other flow. When one read reaches the clusters again, every read of the flow that
-did not reach them is done again at once. The cache is bounded: what was not used for longest goes first.
+at most half of the readers, so a dead cluster blocks no other flow. When one read reaches the clusters again, all reads of the flow that
+did not reach them are done again at once. The cache is bounded: the entry that was unused for the longest time goes first.
 """
 
 import logging
@@ -23,11 +23,11 @@ log = logging.getLogger(__name__)
 # The pause after a failed read: it doubles with each failure, up to LONGEST_PAUSE_SECONDS.
 FIRST_PAUSE_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 120.0
-# A read is repeated after four times what it took: so at most a fifth of the time is spent reading.
+# A read is repeated after four times the time that it took. So reading takes at most a fifth of the time.
 REST_FACTOR = 4.0
 # One flow must leave readers for the others.
 READS_A_FLOW = 2
-# So many reads of single topics and groups of a flow may wait; a person looks at one at a time.
+# At most this many reads of single topics and groups of a flow may wait: a person looks at one at a time.
 WAITING_A_FLOW = 20
 # All data as JSON; in memory it is several times as large. 10,000 partitions are 2 MB.
 KEPT_BYTES = 32 << 20
@@ -36,7 +36,7 @@ KEPT = 400
 
 @dataclass(frozen=True)
 class ReadKey:
-    """What is read. Each `flow` has its share of the readers."""
+    """The key of a read. Each `flow` has its share of the readers."""
 
     flow: str
     name: str
@@ -189,7 +189,7 @@ class Snapshots:
         job.done.set_result(snapshot)
 
     def _read_unanswered(self, flow: str) -> None:
-        """Do every read of the flow again that no cluster answered. Those that find too many others waiting start when somebody asks."""
+        """Do all reads of the flow again that no cluster answered. If too many reads wait already, the others start when somebody asks."""
         for key, entry in self._entries.items():
             if key.flow != flow or entry.unanswered is None:
                 continue

@@ -1,6 +1,6 @@
 """Topics that have fewer replicas than the config wants, and the command that adds them (pure).
 
-A topic keeps the number of replicas that it was created with, whatever the config says later. Ferry names it until its partitions are
+A topic keeps the number of replicas that it was created with, even if the config changes later. Ferry names it until its partitions are
 reassigned.
 """
 
@@ -34,7 +34,7 @@ class FewReplicas:
 
 
 def wanted_on_target(flow: Flow, remote_topics: Iterable[str]) -> dict[str, WantedReplicas]:
-    """What the config wants for every topic of the target that the flow writes to, whether it exists or not."""
+    """The replicas that the config wants for every topic of the target that the flow writes to, whether the topic exists or not."""
     wanted = dict.fromkeys(remote_topics, flow.wanted_replicas(REMOTE_TOPICS))
     wanted |= dict.fromkeys(own_topics(flow), flow.wanted_replicas(OWN_TOPICS))
     return wanted | {topic.name: topic.replicas for topic in mm2_topics(flow) if topic.cluster is flow.target}
@@ -70,6 +70,6 @@ def reassignment(bootstrap: str, found: Sequence[FewReplicas], brokers: Iterable
 
 
 def told(found: Sequence[FewReplicas]) -> str:
-    """What people read about topics of one config key that have too few replicas. It names the first of them."""
+    """A line for people about topics of one config key that have too few replicas. It names the first of them."""
     named = some_of([f"{entry.topic} ({entry.has})" for entry in found])
     return f"fewer replicas than {found[0].key} wants ({found[0].wanted}): {named}"

@@ -1,9 +1,9 @@
 """What a run put into each remote topic: the facts that downstream jobs need to process just that.
 
-Made from the run's receipts, so it holds for a run that was killed and tried again, and for one in which other topics failed. A downstream
-range `[start, end)` bounds what the run appended to a partition: control records lie in it, and where somebody else writes to the remote
-topic too (both directions under one name), records of theirs may. What other runs of the flow appended does not: where one came between two
-tries, the partition has a range on either side of it.
+It is made from the run's receipts. So it also holds for a run that was killed and tried again, or in which other topics failed. A
+downstream range `[start, end)` contains all records that the run appended to a partition there. It also contains control records. If others
+write to the remote topic too (both directions under one name), it may contain their records. It never contains records of other runs of the
+flow: if one came between two tries, the partition has a range on either side of it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,8 +25,9 @@ PARTITIONS_TOLD = 256
 
 
 class RefreshedPartition(NamedTuple):
-    """One range of a partition, on both sides, end exclusive; bytes as stored. `read`: from so many source records a message handler made
-    `records`; without a handler both are equal."""
+    """One range of a partition, on both sides, end exclusive; bytes as stored.
+
+    `read`: the number of source records from which a message handler made `records`; without a handler both are equal."""
 
     partition: int
     upstream_start: int
@@ -53,7 +54,7 @@ class RefreshedTopic:
         return sum(entry.records for entry in self.partitions)
 
     def facts(self, flow: str, run_id: str) -> dict[str, Any]:
-        """As JSON. `partitions` are lists `[partition, upstream start, upstream end, downstream start, downstream end, records]`."""
+        """A JSON object. `partitions` are lists `[partition, upstream start, upstream end, downstream start, downstream end, records]`."""
         told = self.partitions[:PARTITIONS_TOLD]
         return {
             "version": FACTS_VERSION,
@@ -74,7 +75,7 @@ class RefreshedTopic:
 
 
 def read_refreshed(flow: Flow, run_id: str) -> tuple[RefreshedTopic, ...]:
-    """What the run with this id appended so far, over all its tries; nothing for a run that never began."""
+    """The topics to which the run appended records so far, over all its tries; none for a run that never began."""
     opened = read_run_records(flow, run_id).opened
     if opened is None:
         return ()

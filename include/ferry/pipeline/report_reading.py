@@ -51,7 +51,7 @@ def report_without_copy(
 
 
 def report_of(flow: str, request: RunRequest, records: RunRecords, receipts: Iterable[Receipt], state: FlowState) -> RunReport:
-    """The report from what was read (pure)."""
+    """The report from records, receipts and state (pure)."""
     partitions: dict[TopicPartition, PartitionReport] = {}
     losses, repeated = [], []
     for receipt in receipts:

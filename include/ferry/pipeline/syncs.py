@@ -5,7 +5,6 @@ what failed, and raises only when it can do nothing at all. Whether it is wanted
 than") is decided here; when it was last done stands in the flow's state topic.
 """
 
-import importlib
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -21,16 +20,33 @@ from ferry.ledger.runs_topic import RunSync, encode_run_record
 from ferry.ledger.state import SyncDone, encode_state
 from ferry.ledger.sync_outcome import LISTED, NOT_DUE, SyncOutcome, WholeSyncFailure
 from ferry.ledger.topics import ensure_internal_topics
+from ferry.syncs.acls import sync_acls
+from ferry.syncs.checkpoints import sync_checkpoints
+from ferry.syncs.configs import sync_configs
+from ferry.syncs.group_offsets import sync_groups
+from ferry.syncs.heartbeats import sync_heartbeat
 from ferry.syncs.names import SYNCS, SyncName, not_enabled
+from ferry.syncs.offset_syncs import sync_offset_syncs
+from ferry.syncs.source_group import sync_source_group
+from ferry.syncs.topics import sync_topics
 
-SyncFunction = Callable[..., SyncOutcome]
+FUNCTIONS: Mapping[SyncName, Callable[..., SyncOutcome]] = {
+    SyncName.TOPICS: sync_topics,
+    SyncName.CONFIGS: sync_configs,
+    SyncName.ACLS: sync_acls,
+    SyncName.HEARTBEAT: sync_heartbeat,
+    SyncName.OFFSET_SYNCS: sync_offset_syncs,
+    SyncName.CHECKPOINTS: sync_checkpoints,
+    SyncName.GROUPS: sync_groups,
+    SyncName.SOURCE_GROUP: sync_source_group,
+}
 
 
 class Syncs:
-    """The syncs of one run or of one command. What the state topic says of earlier syncs is read once, Ferry's own topics are made once.
+    """The syncs of one run or of one command. They read the state of earlier syncs once, and make Ferry's own topics once.
 
-    With a `run_id` each outcome is kept for that run's report, and `carry_out` raises when it cannot be kept. Without one it never raises a
-    FerryError: the outcome says what was changed, and that it could not be kept.
+    With a `run_id`, Ferry writes each outcome for that run's report, and `carry_out` raises if it cannot. Without one it never raises a
+    FerryError: the outcome says what was changed, and that Ferry could not record it.
     """
 
     def __init__(
@@ -43,8 +59,10 @@ class Syncs:
         keep_seconds: float = 0.0,
         report_seconds: float = 0.0,
     ) -> None:
-        """`topics_made`: Ferry's own topics are there. So old may get before it is written: when a sync was done (`keep_seconds`), and its
-        outcome for the run's report (`report_seconds`).
+        """`topics_made`: Ferry's own topics are there.
+
+        `keep_seconds`: the time at which a sync was done is written after at most this time. `report_seconds`: the same for its outcome,
+        which is for the run's report.
         """
         self._opened, self._flow, self._run_id, self._dry_run = opened, opened.flow, run_id, dry_run
         self._topics_made = topics_made
@@ -68,7 +86,7 @@ class Syncs:
             self._refuse_newer()
             why_not = not_enabled(self._flow, name) if unless_disabled or not on_request else ""
             why_not = why_not or ("" if on_request else self._not_due(name))
-            outcome = SyncOutcome(left_out=why_not) if why_not else _function(name)(self._opened, dry_run=self._dry_run)
+            outcome = SyncOutcome(left_out=why_not) if why_not else FUNCTIONS[name](self._opened, dry_run=self._dry_run)
         except NewerFormat as problem:  # then nothing is written, not even the outcome
             return SyncOutcome(sync=name.value, failed=(WholeSyncFailure.of(what, problem),), dry_run=self._dry_run)
         except FerryError as problem:
@@ -90,9 +108,9 @@ class Syncs:
         return read_syncs_done(self._flow)
 
     def _not_due(self, name: SyncName) -> str:
-        """Why a run leaves this sync out: it was done too short a while ago; empty when it is due.
+        """Why a run leaves this sync out: it was done too short a time ago; empty if it is due.
 
-        One that was done in the future, by a machine whose clock is ahead, is due: else it would wait for that moment too.
+        If it was done in the future, by a machine whose clock is ahead, it is due. Otherwise it would have to wait for that moment too.
         """
         interval = SYNCS[name].interval(self._flow)
         done = self._done.get(name.value) if interval else None
@@ -138,9 +156,3 @@ class Syncs:
             append_records(self._flow.target, {topic: list(self._unkept[topic].values()) for topic in topics}, seconds=seconds)
         for topic in topics:
             del self._unkept[topic], self._unkept_since[topic]
-
-
-def _function(name: SyncName) -> SyncFunction:
-    module, _, function = SYNCS[name].function.partition(":")
-    found: SyncFunction = getattr(importlib.import_module(module), function)
-    return found

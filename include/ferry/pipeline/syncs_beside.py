@@ -1,9 +1,9 @@
-"""What goes on beside the copy of a run that follows: the flow's syncs, each at its own interval, as MirrorMaker 2's connectors do them.
+"""The flow's syncs beside the copy of a run that follows, each at its own interval, as MirrorMaker 2's connectors do them.
 
-Each sync has a thread and connections of its own, so one that hangs or fails delays neither the copy nor the others. Topics are no part of
-it: the driver of the copy makes them, because it copies them too. When a sync was done is kept not more often than KEEP_SECONDS, and what
-it did, for the run's report, not more often than REPORT_SECONDS, because runs read all of the runs topic. So what Ferry keeps does not grow
-with the number of heartbeats.
+Each sync has a thread and connections of its own. So one that hangs or fails delays neither the copy nor the others. The sync of topics is
+not among them: the driver of the copy makes topics, because it copies them too. Ferry records at most every KEEP_SECONDS when a sync was
+done. It records the outcome for the run's report at most every REPORT_SECONDS, because runs read all of the runs topic. So these topics do
+not grow with the number of heartbeats.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ferry.ledger.sync_outcome import SyncOutcome, WholeSyncFailure
 from ferry.pipeline.syncs import Syncs
 from ferry.syncs.names import AFTER_THE_COPY, SYNCS, SyncName, not_enabled
 
-# Without an interval of its own, a sync is done as often as MirrorMaker 2 writes offset syncs at least.
+# The interval of a sync without one of its own: MirrorMaker 2 writes offset syncs at least this often.
 USUAL_SECONDS = 60.0
 KEEP_SECONDS = 60.0
 REPORT_SECONDS = 600.0
-# After a failure Ferry tries again so soon, or at the next interval if that is longer.
+# After a failure Ferry tries again after this time, or at the next interval if that is later.
 FAILED_SECONDS = 10.0
-# Less than the copy waits for all of them: a sync that takes long must not delay the end of a run.
+# Less than the time that the copy waits for all of them: a sync that takes long must not delay the end of a run.
 LAST_SECONDS = 4.0
-# A sync that has taken so long at the end of the run hangs.
+# A sync that has taken this long at the end of the run hangs.
 HANGS_SECONDS = 300.0
 
 
@@ -63,7 +63,7 @@ def _tell_that_it_hangs(flow: Flow, run_id: str, say: Callable[[str], None], nam
 
 
 def _sync_on(flow: Flow, run_id: str, say: Callable[[str], None], name: SyncName, *, over: Event, busy: dict[SyncName, float]) -> None:
-    """`busy`: since when each sync is at work."""
+    """Do one sync again and again, until `over`. `busy`: since when each sync is at work."""
     interval = float(SYNCS[name].interval(flow)) or USUAL_SECONDS
     failing = False
     with open_flow(flow) as opened:

@@ -61,7 +61,7 @@ def left_out_lines(skipped: Iterable[Skipped]) -> Iterator[str]:
 
 
 def plan_parts(planned: RunPlan) -> Iterator[str | Table]:
-    """Topics to create and to grow, records to copy, and what stands in the way, in the order in which people see it."""
+    """Topics to create and to grow, records to copy, and obstacles, in the order in which people see them."""
     for new in planned.topics.create:
         factor = "the brokers' default" if new.replication_factor < 0 else new.replication_factor
         yield f"create {new.remote_topic}: {count_of(new.partitions, 'partition')}, replication factor {factor}"

@@ -17,10 +17,13 @@ Configs = Mapping[str, Mapping[str, ConfigValue]]
 
 @dataclass(frozen=True)
 class WrongTopic:
-    """`problem`: what is wrong and what follows from it. `fix`: a command or a sentence. `stops`: no run begins before it is mended."""
+    """An internal topic that is not as Ferry would create it."""
 
+    # What is wrong, and what follows from it.
     problem: str
+    # A command or a sentence.
     fix: str
+    # No run begins before it is fixed.
     stops: bool = False
 
     def __str__(self) -> str:
@@ -34,7 +37,7 @@ def names_on(flow: Flow, cluster: Cluster) -> frozenset[str]:
 
 
 def wrong_topics(flow: Flow, cluster: Cluster, topics: Mapping[str, TopicDescription], configs: Configs) -> tuple[WrongTopic, ...]:
-    """Of the flow's internal topics on `cluster`. `configs` may lack topics whose configs the user may not describe."""
+    """The wrong ones of the flow's internal topics on `cluster`. `configs` may lack topics whose configs the user may not describe."""
     needed = {topic.name: "compact" for topic in mm2_topics(flow) if topic.cluster is cluster and topic.replicas.key != HEARTBEATS}
     lost = dict.fromkeys(needed, "its records expire after retention.ms, and MirrorMaker 2's clients no longer find them")
     single = {topic.name for topic in mm2_topics(flow) if topic.cluster is cluster}

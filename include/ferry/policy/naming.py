@@ -28,7 +28,7 @@ MOST_HOPS = 250
 FERRY_PREFIX = "mm2-ferry-"
 FERRY_GROUPS = "__ferry-"
 STATE_PREFIX, STATE_SUFFIX = f"{FERRY_PREFIX}state.", ".internal"
-# Offset syncs, and topics of MM2's Connect workers. These names have dots, whatever the policy's separator is.
+# Offset syncs, and topics of MM2's Connect workers. These names have dots, also if the policy has another separator.
 MM2_PREFIXES = ("mm2-offset-syncs", "mm2-offsets", "mm2-configs", "mm2-status")
 
 
@@ -264,7 +264,7 @@ def position_group(source_alias: str) -> str:
 
 
 def is_ferry_group(group: str) -> bool:
-    """Whether `group` is one of Ferry's own, which no sync touches, whatever its filters say."""
+    """Whether `group` is one of Ferry's own. No sync touches these, even if its filters match them."""
     return group.startswith(FERRY_GROUPS)
 
 
@@ -275,12 +275,12 @@ def is_machinery(topic: str) -> bool:
 
 
 def is_ferry_topic(topic: str) -> bool:
-    """Whether `topic` is one of Ferry's own, which no flow copies, whatever its filters say."""
+    """Whether `topic` is one of Ferry's own. No flow copies these, even if its filters match them."""
     return topic.startswith(FERRY_PREFIX)
 
 
 def is_never_copied(topic: str, separator: str) -> bool:
-    """Whether `topic` is internal by its name, whatever policies and filters say.
+    """Whether `topic` is internal by its name: no policy and no filter changes this.
 
     MM2's policy requires its separator before `internal`. So with `_` it treats `mm2-offsets.A.internal` as a user's topic, and only
     `topics.exclude` prevents a copy. Here every such name is internal, with dots or with the flow's separator, and known names with any.

@@ -41,7 +41,7 @@ def named(elements: Iterable[str]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class TopicRules:
-    """The rules for topics of one flow. `heartbeats`: heartbeats topics are copied whatever the filter says (KIP-1089)."""
+    """The rules for topics of one flow. `heartbeats`: heartbeats topics are copied even if the filter leaves them out (KIP-1089)."""
 
     source: str
     target: str

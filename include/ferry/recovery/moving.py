@@ -28,20 +28,22 @@ Take = Callable[[Sequence[GroupTaken]], None]
 
 @dataclass(frozen=True)
 class PartitionMove:
-    """`offset`: the group's own, on the cluster that it leaves. On the other cluster, `present`: its offset now; `wanted`: where it goes
-    on; `re_reads`: how many offsets it reads again at most, 0 if the translation is exact, None where that is not known. `reason`: why
-    nothing is written, or why the translation is not exact.
-    """
+    """One partition of a group that moves."""
 
     topic: str
     partition: int
     remote_topic: str
+    # The group's own, on the cluster that it leaves.
     offset: int | None
+    # Its offset now, on the other cluster.
     present: int | None
+    # Where it goes on, on the other cluster.
     wanted: int | None
     action: Placement
     exact: bool
+    # How many offsets it reads again at most; 0 if the translation is exact; None: not known.
     re_reads: int | None
+    # Why nothing is written, or why the translation is not exact.
     reason: str
 
 
@@ -138,14 +140,14 @@ def _re_reads(entry: PartitionDecision, ends: Mapping[TopicPartition, int], *, e
 
 @dataclass(frozen=True)
 class GroupOutcome:
-    """What became of a group. `done`: every partition is where it should be, or is left alone for a lasting reason.
-
-    `written`: how many partitions. `problems`: why it is not done: members joined, the broker refused, it could not be read.
-    """
+    """The result of a group."""
 
     move: GroupMove
+    # Every partition is where it should be, or is left alone for a lasting reason.
     done: bool
+    # How many partitions were written.
     written: int = 0
+    # Why it is not done: members joined, the broker refused, it could not be read.
     problems: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
@@ -209,7 +211,7 @@ def outcome_of(result: GroupResult, ends: Mapping[TopicPartition, int]) -> Group
 
 
 def _gone_back(decision: GroupDecision) -> tuple[tuple[str, int, int], ...]:
-    """As of GroupTaken."""
+    """The partitions that go back: (topic, partition, offset before)."""
     return tuple(
         (*entry.remote, entry.present) for entry in decision.partitions if entry.placement is Placement.BACK and entry.present is not None
     )

@@ -27,18 +27,17 @@ DRAIN_RUNS = 3
 
 @dataclass(frozen=True)
 class NotCopied:
-    """Source offsets `[start, end)` of a partition that are not on the other cluster.
-
-    `end`, `offsets`: None where the source does not answer. `offsets` does not count what had come from the other cluster. `reason`: empty
-    when the only reason is that no run has copied them yet.
-    """
+    """Source offsets `[start, end)` of a partition that are not on the other cluster."""
 
     topic: str
     partition: int
     remote_topic: str
     start: int
+    # None if the source does not answer.
     end: int | None
+    # How many they are, without those that had come from the other cluster. None if the source does not answer.
     offsets: int | None
+    # Empty if the only reason is that no run has copied them yet.
     reason: str = ""
 
 
@@ -74,7 +73,7 @@ def perhaps_not_copied(opened: OpenFlow) -> tuple[tuple[NotCopied, ...], int | N
         for _, head in sorted(heads.items())
         if not is_heartbeats(head.topic)
     )
-    # When a position last moved. Records of runs do not tell, because failed runs write them too.
+    # When a position last moved. Records of runs do not show it, because failed runs write them too.
     return rest, max((record.timestamp for record in records if record.key.startswith(HEAD_KEY)), default=None)
 
 

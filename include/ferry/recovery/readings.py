@@ -123,22 +123,33 @@ def narrowed(found: TranslatedGroups, only: str | None, as_of: int | None, notic
 
     ArgumentError if it matches no group: with a wrong name, nothing would be moved.
     """
-    wanted = re.compile(".*" if only is None else only, re.DOTALL)
-    names = [*found.groups, *(entry.group for entry in found.left_out)]
-    if only is not None and not any(map(wanted.fullmatch, names)):
-        raise ArgumentError(f"--groups {only!r} matches the whole name of none of {count_of(len(names), 'group')}")
+    wanted = _pattern(only, found)
     positions = {group: entries for group, entries in found.by_group().items() if not is_ferry_group(group) and wanted.fullmatch(group)}
     named = [entry for entry in found.left_out if wanted.fullmatch(entry.group)]
     left_out = [Skipped(f"group {entry.group}", entry.reason) for entry in named if not entry.error]
     unread = tuple(f"group {entry.group}: {entry.error}: {entry.reason}" for entry in named if entry.error)
     # Groups that only read other topics are left out, so that the table shows those that matter.
-    placed = {group: found for group, found in positions.items() if any(entry.translation is not None or entry.unread for entry in found)}
+    placed = {group: found for group, found in positions.items() if _has_place(found)}
     left_out += [
         Skipped(f"group {group}", _without_place(positions.get(group, ())))
         for group in found.groups
         if group not in placed and wanted.fullmatch(group) and not is_ferry_group(group)
     ]
     return GroupReading(placed, tuple(left_out), unread, as_of, notices)
+
+
+def _pattern(only: str | None, found: TranslatedGroups) -> re.Pattern[str]:
+    """`only` as an expression that matches one of the groups, or raises ArgumentError; one that matches all if it is None."""
+    wanted = re.compile(".*" if only is None else only, re.DOTALL)
+    names = [*found.groups, *(entry.group for entry in found.left_out)]
+    if only is not None and not any(map(wanted.fullmatch, names)):
+        raise ArgumentError(f"--groups {only!r} matches the whole name of none of {count_of(len(names), 'group')}")
+    return wanted
+
+
+def _has_place(entries: Iterable[TranslatedPosition]) -> bool:
+    """Whether the group has a position on the other cluster, or one that could not be read."""
+    return any(entry.translation is not None or entry.unread for entry in entries)
 
 
 def _without_place(entries: Sequence[TranslatedPosition]) -> str:

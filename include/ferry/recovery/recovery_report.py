@@ -92,10 +92,13 @@ class RecoveryPlan:
 
 @dataclass(frozen=True)
 class RecoveryReport:
-    """What was done. `plan`: what a person confirmed. `record`: as it is now. `groups`: what became of each group."""
+    """What was done."""
 
+    # The plan that a person confirmed.
     plan: RecoveryPlan
+    # The flow's record now.
     record: RecoveryRecord
+    # The result of each group.
     groups: tuple[GroupOutcome, ...] = ()
     reverse: tuple[str, ...] = ()
     verified: str = ""
@@ -191,8 +194,9 @@ def missing_table(plan: RecoveryPlan) -> Table:
 
 
 def for_page(plan: RecoveryPlan, rows: int) -> dict[str, Any]:
-    """`tables`: those that people read, at most so many rows of each. `counts`: of groups, those that are not exact or cannot be written,
-    and partitions of which something is not on the other side.
+    """The plan for the page. `tables`: those that people read, at most `rows` rows of each.
+
+    `counts`: of groups, of those that are not exact or cannot be written, and of partitions with records that are not on the other side.
     """
     tables = {"groups": group_table(plan), "missing": missing_table(plan)}
     shown = {name: {"columns": list(one.columns), "rows": one.texts[:rows], "total": len(one.rows)} for name, one in tables.items()}

@@ -31,10 +31,7 @@ from ferry.verify.verifying import verify
 
 @dataclass(frozen=True)
 class SwitchOver:
-    """`flow`: the forward flow, whose state topic holds the stage. `active`: the flow in the direction in which the groups move.
-
-    `reverse`: the flow in the other direction; None where the file has none.
-    """
+    """A movement of groups while both clusters answer."""
 
     flow: OpenFlow
     active: OpenFlow

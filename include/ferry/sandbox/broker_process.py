@@ -24,7 +24,7 @@ class SandboxFailed(FerryError):
 
 
 def find_process(properties: Path, main_class: str = MAIN_CLASS) -> psutil.Process | None:
-    """The process that runs `main_class`, by default a broker, with that server.properties, whoever started it."""
+    """The process that runs `main_class`, by default a broker, with that server.properties. Any process may have started it."""
     found = next((process.pid for process in psutil.process_iter() if _runs(process, properties, (main_class,))), None)
     # psutil keeps the objects of an earlier look, and refuses to end a process whose number an earlier one had.
     return None if found is None else psutil.Process(found)

@@ -41,7 +41,7 @@ class SampleSummary:
 
 
 def load_sample_topics(bootstrap: str, *, seed: int = 1, records: int = 2_000) -> SampleSummary:
-    """Create what is missing and add about `records` records to each of eight topics."""
+    """Create the topics that are missing, and add about `records` records to each of eight topics."""
     randomness = random.Random(seed)  # noqa: S311 - sample data
     topics = {f"orders-{codec}": {"compression.type": "producer"} for codec in CODECS}
     topics |= {"accounts": {"cleanup.policy": "compact"}, "payments": {}, "clicks": {}}

@@ -1,6 +1,6 @@
 """The Spark configuration of Ferry's jobs: quick to start, one attempt for each task, no secrets.
 
-Spark must not run a task again by itself: Ferry's driver decides what is tried again, after fencing.
+Spark must not run a task again by itself: Ferry's driver decides which lanes run again, after fencing.
 """
 
 import hashlib

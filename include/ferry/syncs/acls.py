@@ -2,12 +2,11 @@
 
 By default Ferry copies only ACLs of literal topic names that the flow would copy, and renames them like the topic. It leaves ALLOW WRITE
 out and turns ALLOW ALL into ALLOW READ, because only the flow writes to remote topics. It copies every DENY. The topic need not exist.
-Whole bindings are compared, and only what is missing is created.
+Whole bindings are compared, and only missing ones are created.
 
-Ferry owns only the ACLs that it created. It records them in the flow's state topic afterwards; if Ferry is killed in between, the ACL
-counts as somebody else's and stays. One of them is surplus when no source ACL asks for it any more and every source ACL that last asked
-for it is gone. So leaving a topic out of the flow takes no rights away. Ferry only ever removes recorded ACLs, and only with
-`ferry.sync.acls.remove=true`.
+Ferry owns only the ACLs that it created. It records them in the flow's state topic afterwards. If Ferry is killed in between, it does not
+own the ACL, which stays. An owned ACL is surplus if no source ACL asks for it any more and every source ACL that last asked for it is gone.
+So leaving a topic out of the flow takes no rights away. Ferry removes only recorded ACLs, and only with `ferry.sync.acls.remove=true`.
 """
 
 from collections.abc import Collection, Mapping
@@ -46,17 +45,19 @@ class AclRules:
 
 @dataclass(frozen=True)
 class AclPlan:
-    """`missing`: to create. Of the ACLs that Ferry owns, `surplus`: no source ACL asks for it; `renewed`: other source ACLs ask for it than
-    before; `void`: it does not exist any more. `missing` and `renewed` are as Ferry will own them.
+    """What to do about ACLs of the target. `missing` and `renewed` are as Ferry will own them."""
 
-    `skipped`: (source ACL, reason). `present`: how many existed already.
-    """
-
+    # To create.
     missing: tuple[OwnedAcl, ...] = ()
+    # Ferry owns them, and no source ACL asks for them.
     surplus: tuple[AclBinding, ...] = ()
+    # Ferry owns them, and other source ACLs ask for them than before.
     renewed: tuple[OwnedAcl, ...] = ()
+    # Ferry owns them, and they no longer exist.
     void: tuple[AclBinding, ...] = ()
+    # (source ACL, reason).
     skipped: tuple[tuple[AclBinding, str], ...] = ()
+    # How many existed already.
     present: int = 0
 
 
@@ -89,7 +90,7 @@ def plan_acls(
 
 
 def image_of(binding: AclBinding, rules: AclRules) -> AclBinding | _NoImage:
-    """What a source ACL becomes on the target, or why it is not copied."""
+    """The ACL of the target for a source ACL, or why it is not copied."""
     if binding.operation not in OPERATIONS or binding.permission not in PERMISSIONS:
         return _NoImage(f"Ferry's client cannot write {binding.permission} {binding.operation}")
     match binding.resource:

@@ -27,7 +27,7 @@ CheckpointKey = tuple[str, str, int]  # group, topic as on the target, partition
 
 @dataclass(frozen=True)
 class CheckpointPlan:
-    """`due`: what to write, each with the checkpoint before it (None: there is none). `unchanged`: how many need no new checkpoint."""
+    """What to write. `due`: new checkpoints, each with the one before it (None: there is none). `unchanged`: how many need no new one."""
 
     due: tuple[tuple[Checkpoint, Checkpoint | None], ...]
     unchanged: int
@@ -88,7 +88,7 @@ def is_due(now: Checkpoint, before: Checkpoint | None) -> bool:
 
 
 def _without_metadata(now: Checkpoint, before: Checkpoint | None) -> bool:
-    """Whether metadata are left out now, and nothing else has changed: MM2's clients would commit those of the last checkpoint."""
+    """Whether only one thing has changed: metadata are left out now. Without a new checkpoint MM2's clients would commit the old ones."""
     return before is not None and not now.metadata and before != now == replace(before, metadata="")
 
 
@@ -97,7 +97,7 @@ def checkpoint_key(checkpoint: Checkpoint) -> CheckpointKey:
 
 
 def newest_checkpoints(checkpoints: Iterable[Checkpoint]) -> dict[CheckpointKey, Checkpoint]:
-    """The last one of each key, given them in log order."""
+    """The last checkpoint of each key. `checkpoints`: in log order."""
     return {checkpoint_key(entry): entry for entry in checkpoints}
 
 

@@ -1,8 +1,8 @@
-"""What a remote topic's config would do to copied records that the source topic's does not (pure).
+"""Effects of a remote topic's config on copied records that the source topic's config does not have (pure).
 
-Plan, run and doctor ask this before the first write. One difference would change records: a remote topic that replaces timestamps is not
-copied to. With the others the copy is right at first, but the target may refuse a record, or delete records that the source keeps. An entry
-that one side does not tell is not compared.
+Plan, run and doctor check this before the first write. One difference would change records: Ferry does not copy to a remote topic that
+replaces timestamps. With the others the copy is right at first, but the target may refuse a record, or delete records that the source
+keeps. An entry that one side does not show is not compared.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,23 +35,24 @@ NO_LIMIT = (1 << 63) - 1  # Java's largest long
 
 @dataclass(frozen=True)
 class ConfigDifference:
-    """An entry by which a remote topic treats records differently. `here`: the source topic's value, `there`: the remote topic's.
-
-    `effect` completes "the target …". `refused`: Ferry does not copy to such a topic.
-    """
+    """An entry by which a remote topic treats records differently."""
 
     topic: str
     remote_topic: str
     name: str
+    # The source topic's value.
     here: str
+    # The remote topic's value.
     there: str
+    # It completes "the target …".
     effect: str
     remedy: str
+    # Ferry does not copy to such a topic.
     refused: bool = False
 
 
 def config_differences(flow: Flow, topic: str, remote_topic: str, source: Entries, remote: Entries) -> list[ConfigDifference]:
-    """What to refuse or to name of one remote topic, by its effective config and that of its source topic."""
+    """The differences of one remote topic, by its effective config and that of its source topic."""
     here, there = _told(source), _told(remote)
     effects = (*_refusals(here, there), *_deletions(here, there))
     found = [(name, effect, _remedy(flow, name, source.get(name), remote.get(name))) for name, effect in effects]
@@ -99,7 +100,7 @@ def tombstones_kept(flow: Flow, configs: Mapping[str, Entries]) -> dict[str, flo
 
 
 def tombstones_lost(kept: Mapping[str, float], since: Mapping[str, float]) -> str:
-    """What may happen if so many seconds are between two runs of a topic, and what to do, for people; empty: nothing.
+    """What may happen if the seconds in `since` are between two runs of a topic, and what to do, for people; empty: nothing.
 
     `kept`: as of tombstones_kept.
     """

@@ -4,9 +4,9 @@ Ferry leaves these source entries alone: read-only, sensitive and excluded ones,
 has Kafka's default at the source is removed from the remote topic, or set there with `use.defaults.from=source`. Every other entry is set,
 also one that comes from a dynamic broker default. So an entry that only the remote topic sets is removed, unless it is excluded.
 
-Three rules are Ferry's own. Because it copies batches as they are and keeps timestamps, the remote topic accepts batches as large as the
-source's, and never replaces timestamps: a new one does not, even if the target's brokers do so by default. And a target without remote
-storage would refuse topics that want it (KIP-405), so those entries are left alone there.
+Three rules are Ferry's own. Ferry copies batches as they are, so the remote topic accepts batches as large as the source's. Ferry keeps
+timestamps, so a new remote topic does not replace them, even if the target's brokers do so by default. And a target without remote storage
+would refuse topics that want it (KIP-405), so Ferry leaves those entries alone there.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ REMOTE_STORAGE = frozenset(
     {"remote.storage.enable", "remote.log.copy.disable", "remote.log.delete.on.disable", "local.retention.ms", "local.retention.bytes"}
     | {"remote.copy.lag.ms", "remote.copy.lag.bytes"}
 )
-# Without these a remote topic would lose other records than its source. All others are left out where the target refuses them.
+# Without these a remote topic would lose other records than its source. Ferry leaves out all others if the target refuses them.
 NEEDED = frozenset({"cleanup.policy"})
 # cleanup.policy of a topic that keeps all records, since Kafka 4.1 (KIP-1161).
 EMPTY = "(empty)"
@@ -34,7 +34,7 @@ _REPLACES_TIMESTAMPS = "a remote topic that replaces timestamps is not copied to
 
 @dataclass(frozen=True)
 class ConfigRules:
-    """The flow's filter, and what the target's brokers say."""
+    """The flow's filter, and the defaults of the target's brokers."""
 
     filter: ConfigPropertyRule
     target: BrokerDefaults = field(default_factory=BrokerDefaults)
@@ -90,7 +90,7 @@ def plan_configs(source: Entries, target: Entries, rules: ConfigRules) -> Config
     alterations: list[Alteration] = []
     left: list[tuple[str, str]] = []
     limit = target.get(BATCH_LIMIT)
-    if limit is not None and limit.value and limit.origin is not ConfigOrigin.TOPIC:  # then this is what the brokers say
+    if limit is not None and limit.value and limit.origin is not ConfigOrigin.TOPIC:  # then this value comes from the brokers
         rules = replace(rules, target=replace(rules.target, batch_limit=int(limit.value), hidden=""))
     for name, entry in sorted(source.items()):
         found = target.get(name)
@@ -102,13 +102,18 @@ def plan_configs(source: Entries, target: Entries, rules: ConfigRules) -> Config
         elif found is None:
             if wish.value is not None:
                 left.append((name, f"the target's brokers do not know it: {_shown(entry)} at the source"))
-        elif name == TIMESTAMP_TYPE and wish.value is None and own is not None:
-            left.append((name, f"{_REPLACES_TIMESTAMPS}, and Ferry cannot know the brokers' default, so the topic keeps {own}"))
-        elif name == BATCH_LIMIT and wish.value is None and own is not None and rules.target.hidden:
-            left.append((name, f"{rules.target.hidden}, so the topic keeps {own}"))
+        elif wish.value is None and own is not None and (unknown := _why_default_is_unknown(name, rules)):
+            left.append((name, f"{unknown}, so the topic keeps {own}"))
         elif wish.value != own:
             alterations.append(Alteration(name, wish.value, _shown(found), wish.reason))
     return ConfigPlan(tuple(alterations), tuple(left))
+
+
+def _why_default_is_unknown(name: str, rules: ConfigRules) -> str:
+    """Why Ferry cannot know what holds for a remote topic that does not set an entry; empty if it can, or if it does not matter."""
+    if name == TIMESTAMP_TYPE:
+        return f"{_REPLACES_TIMESTAMPS}, and Ferry cannot know the brokers' default"
+    return rules.target.hidden if name == BATCH_LIMIT else ""
 
 
 def wants_remote_storage(source: Entries) -> bool:

@@ -1,7 +1,7 @@
 """The configs of remote topics follow those of their source topics, as config_plan.py says. Only what differs is written.
 
 Topics are described and altered in batches. If the cluster refuses a topic, nothing of that topic has changed; Ferry then tries its entries
-one by one, and names only those that the cluster refuses again. A remote topic can do without them, but for the few of config_plan.NEEDED.
+one by one, and names only those that the cluster refuses again. A remote topic can do without them, except for those of config_plan.NEEDED.
 """
 
 from collections.abc import Mapping
@@ -37,22 +37,30 @@ def sync_configs(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     pairs = {remote: topic for topic, remote in scope.pairs if remote in scope.target_topics}
     here, unread_here = opened.source.admin.visible_configs(pairs.values())
     there, unread_there = target.visible_configs(pairs, to_alter=True)
-    both = {remote: (here[topic], there[remote]) for remote, topic in pairs.items() if topic in here and remote in there}
-    plans = _plans(flow, target, both)
+    plans = _plans(flow, target, _readable(pairs, here, there))
     refusals = {} if dry_run else _apply(plans, target)
     changes = [_change(topic, entry) for topic, plan in plans.items() for entry in plan.alterations if (topic, entry.name) not in refusals]
     missing = [Skipped(f"topic {remote}", "it does not exist yet") for _, remote in scope.pairs if remote not in scope.target_topics]
     left = [Skipped(f"topic {topic} {name}", reason) for topic, plan in plans.items() for name, reason in plan.left]
     failed = [SyncFailure.of(f"topic {name}", problem) for name, problem in (unread_here | unread_there).items()]
     for (topic, name), problem in refusals.items():
-        if isinstance(problem, ChangeRefused) and name not in NEEDED:
-            left.append(
-                Skipped(f"topic {topic} {name}", f"{problem}; with {name} in config.properties.exclude Ferry does not try it again")
-            )
+        if _can_be_missed(name, problem):
+            why = f"{problem}; with {name} in config.properties.exclude Ferry does not try it again"
+            left.append(Skipped(f"topic {topic} {name}", why))
         else:
             failed.append(SyncFailure.of(f"topic {topic} {name}", problem))
     counts = {"topics": len(plans), "topics_that_differ": sum(1 for plan in plans.values() if plan.alterations)}
     return SyncOutcome(tuple(changes), (*scope.claimed, *missing, *left), (*scope.failed, *failed), counts=counts)
+
+
+def _readable(pairs: Mapping[str, str], here: Mapping[str, Entries], there: Mapping[str, Entries]) -> dict[str, tuple[Entries, Entries]]:
+    """The configs of both topics, by remote topic, where both could be read. `pairs`: source topics by remote topic."""
+    return {remote: (here[topic], there[remote]) for remote, topic in pairs.items() if topic in here and remote in there}
+
+
+def _can_be_missed(name: str, problem: FerryError) -> bool:
+    """Whether a remote topic can do without an entry that was not written for this reason."""
+    return isinstance(problem, ChangeRefused) and name not in NEEDED
 
 
 def _plans(flow: Flow, target: ClusterAdmin, both: Mapping[str, tuple[Entries, Entries]]) -> dict[str, ConfigPlan]:
@@ -62,7 +70,7 @@ def _plans(flow: Flow, target: ClusterAdmin, both: Mapping[str, tuple[Entries, E
 
 
 def _apply(plans: Mapping[str, ConfigPlan], target: ConfigAdmin) -> ConfigErrors:
-    """What went wrong, by topic and name."""
+    """The errors, by topic and name."""
     problems = target.alter_topic_configs({topic: _entries(*plan.alterations) for topic, plan in plans.items() if plan.alterations})
     refusals = {(topic, entry.name): problem for topic, problem in problems.items() for entry in plans[topic].alterations}
     again = {topic for topic, problem in problems.items() if isinstance(problem, ChangeRefused) and len(plans[topic].alterations) > 1}

@@ -1,9 +1,9 @@
 """Which translated offsets of a group are written to the target (pure; KIP-545's rules, made stricter).
 
-Two things always hold. A group that has members on the target is not touched. No partition moves backwards. A group that is empty, dead or
-unknown there is written partition by partition: where the target has no offset (a negative offset is none), or a smaller one than the
-translated one. MirrorCheckpointTask compares in the same way, but writes groups that it takes for new without looking at them. Inexact
-translations are written too, because consumers only read records again. Whatever is not written has a reason.
+Two rules always hold. A group that has members on the target is not touched. No partition moves backwards. If a group is empty, dead or
+unknown there, Ferry writes a partition if the target has no offset (a negative offset is none), or a smaller one than the translated one.
+MirrorCheckpointTask compares in the same way, but writes groups that it takes for new without a look at them. Ferry writes inexact
+translations too, because consumers only read records again. Everything that is not written has a reason.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,8 +16,8 @@ from ferry.errors import count_of
 from ferry.translation.commit_metadata import EARLIER
 from ferry.translation.translated import Inexact, TranslatedPosition
 
-# Offsets of share groups (KIP-932) are not those of OffsetCommit. Those of streams groups (KIP-1071) are; MirrorCheckpointConnector leaves
-# both out.
+# Share groups (KIP-932) have other offsets than those of OffsetCommit. Streams groups (KIP-1071) have those, but MirrorCheckpointConnector
+# leaves both kinds out.
 _TYPES = frozenset({GroupType.CLASSIC, GroupType.CONSUMER, GroupType.STREAMS})
 
 
@@ -42,15 +42,17 @@ class TargetGroup:
 
 @dataclass(frozen=True)
 class PartitionDecision:
-    """`present`: the target's offset now, None when there is none. `write`: what is to be committed, None for nothing. `reason`: why
-    nothing is written, or why the translation is not exact; empty when it is exact. `untouched`: `reason` is that of the whole group.
-    """
+    """What is decided about one partition of a group."""
 
     position: TranslatedPosition
+    # The target's offset now; None: there is none.
     present: int | None
     placement: Placement
+    # The offset to commit; None: nothing is written.
     write: CommittedOffset | None = None
+    # Why nothing is written, or why the translation is not exact; empty if it is exact.
     reason: str = ""
+    # `reason` is that of the whole group.
     untouched: bool = False
 
     @property
@@ -136,7 +138,7 @@ def _decide(
 
 
 def _left_behind(position: TranslatedPosition, found: CommittedOffset) -> bool:
-    """Whether an earlier version wrote metadata there that do not belong there."""
+    """Whether an earlier version of Ferry wrote metadata that do not belong there."""
     return found.metadata.startswith(EARLIER) or position.metadata != found.metadata == position.source_metadata
 
 

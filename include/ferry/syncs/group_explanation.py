@@ -34,8 +34,10 @@ class GroupSide:
 
 @dataclass(frozen=True)
 class ExplainedPartition:
-    """Lags are in offsets up to the last stable offset; None where there is no offset. `translated` None: no translation. `decision`: what
-    a sync does now: write, up to date, or nothing. `reason`: why nothing is written, or why the translation is not exact.
+    """One partition of a group. Lags are in offsets up to the last stable offset; None: there is no offset.
+
+    `translated` None: there is no translation. `decision`: what a sync does now: write, up to date, or nothing. `reason`: why nothing is
+    written, or why the translation is not exact.
     """
 
     topic: str
@@ -141,7 +143,7 @@ def _explained(entry: PartitionDecision, source_ends: Ends, target_ends: Ends) -
 
 
 def decision_word(placement: Placement) -> str:
-    """As `ferry explain` and the page say it."""
+    """The word of `ferry explain` and the page for a placement."""
     return {Placement.WRITE: "write", Placement.UP_TO_DATE: "up to date"}.get(placement, "nothing")
 
 

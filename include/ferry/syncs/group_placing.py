@@ -2,9 +2,9 @@
 
 Group sync, failover, failback, `ferry explain` and the page all use it, so they all decide alike.
 
-It takes some hundred groups at a time, so that little happens between the look and the write. What happens there is left to the broker: it
-refuses a commit without a member id once the group has members. That is a normal outcome and no failure. If another offset is read back
-than was written, and the group is not active, that is a failure that names both offsets. A problem with one group does not stop the others.
+It takes some hundred groups at a time, so that little time passes between the look and the write. If a group gets members in this time, the
+broker refuses the commit, because that has no member id: a normal outcome, and no failure. If Ferry reads back another offset than it
+wrote, and the group is not active, that is a failure that names both offsets. A problem with one group does not stop the others.
 
 One case is not noticed: a consumer that joins, commits and leaves between the look and the write. Kafka has no compare-and-set for group
 offsets. That time is a second or less, and ten seconds while a coordinator moves.
@@ -34,7 +34,7 @@ Positions = Mapping[str, Sequence[TranslatedPosition]]
 
 @dataclass(frozen=True)
 class NotWritten:
-    """Why something that was to be written was not. `error`: a class name of ferry.errors; empty for a normal outcome."""
+    """Why an offset was not written, although that was decided. `error`: a class name of ferry.errors; empty for a normal outcome."""
 
     reason: str
     error: str = ""
@@ -45,7 +45,7 @@ class NotWritten:
 
 @dataclass(frozen=True)
 class GroupResult:
-    """What became of a decided group. `whole`: why nothing was written; `partitions`: why some of what was to be written was not."""
+    """The result of a decided group. `whole`: why nothing was written; `partitions`: why offsets of some partitions were not written."""
 
     decision: GroupDecision
     whole: NotWritten | None = None
@@ -74,7 +74,7 @@ class GroupPlacer:
         self._groups.__exit__(*details)
 
     def decide(self, positions: Positions) -> Iterator[tuple[list[GroupDecision], dict[str, FerryError]]]:
-        """What is to be written now, for GROUPS_AT_ONCE groups at a time in order of name; and why other groups cannot be read."""
+        """The decisions of now, for GROUPS_AT_ONCE groups at a time in order of name; and why other groups cannot be read."""
         listed = {entry.group: entry for entry in self._groups.list()}
         names = sorted(positions)
         for start in range(0, len(names), GROUPS_AT_ONCE):
@@ -91,10 +91,10 @@ class GroupPlacer:
             yield decisions, problems
 
     def write(self, decisions: Sequence[GroupDecision]) -> list[GroupResult]:
-        """Commit what was decided, read it back, and say what became of every group, of those without anything to write too."""
+        """Commit what was decided, and read it back. Returns the result of every group, also of those without anything to write."""
         writing = [decision for decision in decisions if decision.writes]
         outcomes = self._groups.commit_all({decision.group: decision.writes for decision in writing}) if writing else {}
-        # Without waiting for transactions: what was just committed counts, and a group that is active by now may have some.
+        # It does not wait for transactions: the offsets just committed count, and a group that is active by now may have open transactions.
         found = self._groups.offsets([decision.group for decision in writing], stable=False) if writing else {}
         differing = [entry.group for entry in writing if _differs(entry, outcomes[entry.group], found[entry.group])]
         now = self._groups.describe(differing) if differing else {}
@@ -106,7 +106,7 @@ class GroupPlacer:
         ]
 
     def _look(self, groups: Iterable[str]) -> dict[str, tuple[GroupDescription | FerryError, GroupOffsets | FerryError]]:
-        """Read each group's state and offsets, or why the cluster does not tell them.
+        """Read each group's state and offsets, or why the cluster does not give them.
 
         Ferry reads the states first: so if consumers of a group come, commit and go between the two reads, Ferry reads what they committed.
         Ferry does not write an active group, so it does not wait for the offsets of the group's open transactions.
@@ -126,7 +126,7 @@ class GroupPlacer:
         back: GroupOffsets | FerryError,
         now: GroupDescription | FerryError | None,
     ) -> GroupResult:
-        """`outcome`: the broker's answer. `back`: what was read back. `now`: the group now, where that differs."""
+        """The result of one group. `outcome`: the broker's answer. `back`: the offsets read back. `now`: the group now, if it differs."""
         if isinstance(outcome, FerryError) and isinstance(back, FerryError):
             return GroupResult(decision, _failed(outcome))
         if isinstance(outcome, dict) and has_members(outcome):
@@ -142,7 +142,7 @@ class GroupPlacer:
     def _why_not(
         self, entry: PartitionDecision, outcome: Refusals | FerryError, back: GroupOffsets, now: GroupDescription | FerryError | None
     ) -> NotWritten | None:
-        """Why one partition that was to be written was not; None when it was."""
+        """Why one partition was not written, although that was decided; None: it was."""
         alias = self._cluster.alias
         refusal = 0 if isinstance(outcome, FerryError) else outcome.get(entry.remote, 0)
         if refusal:

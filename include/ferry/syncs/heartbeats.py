@@ -1,9 +1,9 @@
-"""Heartbeats: a record on the target says that the flow was alive. Its copies on other clusters tell how many hops away a cluster is.
+"""Heartbeats: a record on the target says that the flow was alive. Its copies on other clusters show how many hops away a cluster is.
 
-A run of A->B writes the heartbeat (A, B) to the topic `heartbeats` of B. MM2's clients on B know from `A.heartbeats` that A is upstream.
-That is a copy of `heartbeats` on A, to which MM2 writes for the pair B->A even if that flow is not enabled. Ferry runs enabled flows only,
-so a run of A->B also writes (B, A) to A where MM2 would. If Ferry cannot write this second heartbeat, the sync fails only if the config
-asks for it: a user who may only read on the source must be able to run the flow.
+A run of A->B writes the heartbeat (A, B) to the topic `heartbeats` of B. MM2's clients on B know from the topic `A.heartbeats` that A is
+upstream. That is a copy of `heartbeats` on A, to which MM2 writes for the pair B->A even if that flow is not enabled. Ferry runs enabled
+flows only. So a run of A->B also writes (B, A) to A if MM2 would do so. If Ferry cannot write this second heartbeat, the sync fails only if
+the config asks for it: a user who may only read on the source must be able to run the flow.
 """
 
 import time

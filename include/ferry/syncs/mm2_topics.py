@@ -22,7 +22,7 @@ T = TypeVar("T")
 Decode = Callable[["bytes | None", "bytes | None"], T]
 
 PARTITION = 0
-# So many records that cannot be read are named.
+# At most this many records that cannot be read are named.
 NAMED_RECORDS = 5
 
 

@@ -22,9 +22,8 @@ class SyncName(StrEnum):
 
 
 class Sync(NamedTuple):
-    """A sync's function (module:name), and the property that switches it on; empty for topics, which belong to the records."""
+    """The property that switches a sync on; empty for topics, which belong to the records."""
 
-    function: str
     switch: str = ""
 
     @property
@@ -33,19 +32,19 @@ class Sync(NamedTuple):
         return f"{self.switch.removesuffix('.enabled')}.interval.seconds"
 
     def interval(self, flow: Flow) -> int:
-        """In seconds."""
+        """The interval of the sync in seconds."""
         return int(flow.setting(self.interval_key, 0))
 
 
 SYNCS: Mapping[SyncName, Sync] = {
-    SyncName.TOPICS: Sync("ferry.syncs.topics:sync_topics"),
-    SyncName.CONFIGS: Sync("ferry.syncs.configs:sync_configs", "sync.topic.configs.enabled"),
-    SyncName.ACLS: Sync("ferry.syncs.acls:sync_acls", "sync.topic.acls.enabled"),
-    SyncName.HEARTBEAT: Sync("ferry.syncs.heartbeats:sync_heartbeat", "emit.heartbeats.enabled"),
-    SyncName.OFFSET_SYNCS: Sync("ferry.syncs.offset_syncs:sync_offset_syncs", "emit.offset-syncs.enabled"),
-    SyncName.CHECKPOINTS: Sync("ferry.syncs.checkpoints:sync_checkpoints", "emit.checkpoints.enabled"),
-    SyncName.GROUPS: Sync("ferry.syncs.group_offsets:sync_groups", "sync.group.offsets.enabled"),
-    SyncName.SOURCE_GROUP: Sync("ferry.syncs.source_group:sync_source_group", "ferry.publish.source.group"),
+    SyncName.TOPICS: Sync(),
+    SyncName.CONFIGS: Sync("sync.topic.configs.enabled"),
+    SyncName.ACLS: Sync("sync.topic.acls.enabled"),
+    SyncName.HEARTBEAT: Sync("emit.heartbeats.enabled"),
+    SyncName.OFFSET_SYNCS: Sync("emit.offset-syncs.enabled"),
+    SyncName.CHECKPOINTS: Sync("emit.checkpoints.enabled"),
+    SyncName.GROUPS: Sync("sync.group.offsets.enabled"),
+    SyncName.SOURCE_GROUP: Sync("ferry.publish.source.group"),
 }
 # A run carries out these after the copy. It creates and grows remote topics before the copy, so it needs no topics sync.
 AFTER_THE_COPY = tuple(name for name in SyncName if name is not SyncName.TOPICS)

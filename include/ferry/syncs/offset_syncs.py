@@ -6,9 +6,9 @@ two. Ferry spaces the syncs of a run in this way: one for the newest record, one
 offsets before it, and the first time one for the oldest record. That makes 16 a partition for a run of a million records, and never more
 than 66. The reader would not keep more of a denser series.
 
-The topic itself tells how far syncs were written. The syncs of a partition only rise on both sides, because a lower one makes the reader
-forget all others. So backfilled ranges are never emitted, and a record that was copied twice counts where it was copied first. There is one
-exception: the last sync is about other records, because a topic was created again, or because Ferry copies again what MM2 had copied.
+The topic itself shows how far syncs were written. The syncs of a partition only rise on both sides, because a lower one makes the reader
+forget all others. So backfilled ranges are never emitted. If a record was copied twice, its first copy counts. There is one exception: the
+last sync is about other records, because a topic was created again, or because Ferry copies again what MM2 had copied.
 """
 
 from bisect import bisect_right
@@ -54,9 +54,9 @@ def sync_offset_syncs(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome
 def copied_runs(
     receipts: Iterable[Receipt], heads: Mapping[TopicPartition, Head], last: Mapping[TopicPartition, OffsetSync]
 ) -> dict[TopicPartition, tuple[OffsetRun, ...]]:
-    """What was copied in order, by partition, between the topics that the heads name; increasing on both sides (pure).
+    """Runs copied in order, by partition, between the topics that the heads name; increasing on both sides (pure).
 
-    Without what is before the `last` sync, if that is the pair of a copied record: most runs are, and are not even decoded.
+    If the `last` sync is the pair of a copied record, runs before it are left out. Most runs are before it, and are not even decoded.
     """
     copied = (receipt for receipt in receipts if receipt.kind is ReceiptKind.COPIED)
     valid = valid_receipts(copied, {key: head.topic_ids for key, head in heads.items()})

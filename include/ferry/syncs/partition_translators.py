@@ -1,15 +1,15 @@
 """One translator for each partition that groups read: by the flow's ledger, by that of the opposite flow, or by both.
 
 Rules from MirrorCheckpointTask and MirrorCheckpointConnector: only the flow's topic filter decides about topics. A topic that came from the
-other cluster leads back to its upstream topic there, so that groups find their way back. Where a policy keeps names, a topic may hold
-records of both clusters.
+other cluster leads back to its upstream topic there, so that groups find their way back. If a policy keeps names, a topic may hold records
+of both clusters.
 
 The opposite flow's ledger is on the flow's source. If it is missing or cannot be read, topics that came from the other cluster are not
 translated. A topic with one name on both sides is translated by the flow's own ledger alone only if the opposite ledger does not exist.
 
-What a ledger says about a partition becomes an offset map. The order of reading makes the maps safe: first the last stable offsets of the
-remote partitions, then the ledger to its end, then where the logs begin (and the heads, where an operator has seeded a partition again).
-So the ledger explains every record below such a stable offset.
+A partition's receipts in a ledger become an offset map. The order of reading makes the maps safe: first the last stable offsets of the
+remote partitions, then the ledger to its end, then where the logs begin (and the heads, if an operator has seeded a partition again). So
+the ledger explains every record below such a stable offset.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from ferry.clusters.admin.describe import TopicDescription
 from ferry.clusters.net.partitions import TopicPartition
@@ -32,6 +33,17 @@ from ferry.translation.translated import Translation
 Topics = Mapping[str, "TopicDescription"]
 
 
+class _Found(NamedTuple):
+    """The map of one partition, or why there is none."""
+
+    map: OffsetMap | None = None
+    problem: str = ""
+    unread: bool = False
+
+
+_NO_MAP = _Found()
+
+
 @dataclass(frozen=True)
 class OffsetMaps:
     """Maps and problems by source topic and partition. `unread`: partitions that a cluster did not answer for."""
@@ -39,6 +51,10 @@ class OffsetMaps:
     maps: Mapping[TopicPartition, OffsetMap]
     problems: Mapping[TopicPartition, str]
     unread: frozenset[TopicPartition] = frozenset()
+
+    def of(self, key: TopicPartition, problem: str = "") -> _Found:
+        """`problem`: one that counts before all others."""
+        return _Found(self.maps.get(key), problem or self.problems.get(key, ""), key in self.unread)
 
 
 def read_offset_maps(
@@ -54,11 +70,8 @@ def read_offset_maps(
     `ids`: of the source topics. `ask_source` False: the source may be unreachable, so its log starts count as 0. ClusterUnreachable or a
     subclass when the ledger cannot be read to its end.
     """
-    flow, target, problems = opened.flow, opened.target.admin, dict[TopicPartition, str]()
-    for key, topic in remote.items():
-        width = target_topics[topic].partitions
-        if key[1] >= width:
-            problems[key] = f"topic {topic} of cluster {flow.target.alias} has only {count_of(width, 'partition')}"
+    flow, target = opened.flow, opened.target.admin
+    problems = _too_narrow(flow, remote, target_topics)
     wanted = {key: TopicPartition(topic, key[1]) for key, topic in remote.items() if key not in problems}
     if not wanted:
         return OffsetMaps({}, problems)
@@ -82,16 +95,26 @@ def read_offset_maps(
     return OffsetMaps(maps, {**problems, **unread}, frozenset(unread))
 
 
+def _narrow(flow: Flow, topic: str, target_topics: Topics) -> str:
+    return f"topic {topic} of cluster {flow.target.alias} has only {count_of(target_topics[topic].partitions, 'partition')}"
+
+
+def _too_narrow(flow: Flow, remote: Mapping[TopicPartition, str], target_topics: Topics) -> dict[TopicPartition, str]:
+    """The problems of partitions that their remote topics do not have."""
+    return {key: _narrow(flow, topic, target_topics) for key, topic in remote.items() if key.partition >= target_topics[topic].partitions}
+
+
 @dataclass(frozen=True)
 class Translator:
-    """Translates offsets of one partition. `problem`: why it cannot; then there are no maps. `unread`: as of TranslatedPosition.
+    """Translates offsets of one partition."""
 
-    `forward`: the map of the flow from the groups' cluster to the other one; `back`: that of the opposite flow.
-    """
-
+    # The map of the flow from the groups' cluster to the other one.
     forward: OffsetMap | None = None
+    # The map of the opposite flow.
     back: OffsetMap | None = None
+    # Why it cannot translate. Then there are no maps.
     problem: str = ""
+    # It cannot translate because a cluster did not answer. Another try may work.
     unread: bool = False
 
     def translate(self, offset: int) -> Translation | None:
@@ -101,7 +124,7 @@ class Translator:
         return None if self.back is None else self.back.invert(offset)
 
     def unshifted(self, offset: int | None, end: int | None) -> bool:
-        """As of OffsetMap. Only known of the flow's own copies, and of offsets that are known."""
+        """OffsetMap.unshifted, but False if an offset is not known, or if the copies are not the flow's own."""
         if self.forward is None or self.back is not None or offset is None or end is None:
             return False
         return self.forward.unshifted(offset, end)
@@ -132,17 +155,13 @@ def read_translators(
     found: dict[str, dict[TopicPartition, Translator]] = {}
     for key, route in places.items():
         by = ByLedger.FORWARD if route.by is ByLedger.BOTH and alone else route.by
-        onward, backward = by is not ByLedger.INVERSE, by is not ByLedger.FORWARD
-        origin, width = TopicPartition(route.remote_topic, key.partition), other_topics[route.remote_topic].partitions
-        problems = [forward.problems.get(key, "")] if onward else []
-        if backward:
-            narrow = f"topic {route.remote_topic} of cluster {flow.target.alias} has only {count_of(width, 'partition')}"
-            problems += ["" if key.partition < width else narrow, back.problems.get(origin, "")]
-        why_not = next(filter(None, problems), "")
-        unread = (onward and key in forward.unread) or (backward and origin in back.unread)
-        there = forward.maps.get(key) if onward and not why_not else None
-        here = back.maps.get(origin) if backward and not why_not else None
-        found.setdefault(key.topic, {})[key] = Translator(there, here, why_not, unread)
+        narrow = "" if key.partition < other_topics[route.remote_topic].partitions else _narrow(flow, route.remote_topic, other_topics)
+        onward = _NO_MAP if by is ByLedger.INVERSE else forward.of(key)
+        backward = _NO_MAP if by is ByLedger.FORWARD else back.of(TopicPartition(route.remote_topic, key.partition), narrow)
+        why_not = onward.problem or backward.problem
+        unread = onward.unread or backward.unread
+        both = (None, None) if why_not else (onward.map, backward.map)
+        found.setdefault(key.topic, {})[key] = Translator(*both, why_not, unread)
     return found
 
 

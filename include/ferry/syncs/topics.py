@@ -4,7 +4,7 @@ A new remote topic gets the source's number of partitions and configs (config_pl
 A remote topic with fewer partitions than its source grows. One with more stays as it is, and is named. Nothing is ever deleted.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -42,7 +42,7 @@ class NewTopicPlan:
     refused: tuple[tuple[str, str], ...] = ()
 
     def without(self, refused: Mapping[str, str]) -> "NewTopicPlan":
-        """Without these configs; the target's reasons by name."""
+        """The plan without configs that the target refuses. `refused`: the target's reasons by config."""
         kept = {name: value for name, value in self.config.items() if name not in refused}
         return replace(self, config=kept, refused=(*self.refused, *sorted(refused.items())))
 
@@ -59,25 +59,25 @@ class GrowthPlan:
 
 @dataclass(frozen=True)
 class TopicPlan:
-    """What to create and to grow. `wider`: remote topics that have more partitions than their source, and stay as they are.
-
-    `unread`: pairs whose remote topics are not created, because the configs of the source topics cannot be described.
-    `assumed`: what Ferry assumes of the target's brokers, because they do not tell it, and what they did unasked; empty if nothing.
-    `differences`: by which the topics to create will treat records differently.
-    """
+    """What to create and to grow."""
 
     create: tuple[NewTopicPlan, ...] = ()
     grow: tuple[GrowthPlan, ...] = ()
+    # Remote topics that have more partitions than their source, and stay as they are.
     wider: tuple[GrowthPlan, ...] = ()
+    # Pairs whose remote topics are not created, because the configs of the source topics cannot be described.
     unread: Mapping[tuple[str, str], FerryError] = field(default_factory=dict)
+    # What Ferry assumes of the target's brokers if they do not say it, and what the brokers did although Ferry only asked; empty if
+    # nothing.
     assumed: str = ""
+    # How the topics to create will treat records differently.
     differences: tuple[ConfigDifference, ...] = ()
 
     def document(self) -> dict[str, Any]:
         return {"create": [asdict(entry) for entry in self.create], "grow": [asdict(entry) for entry in self.grow]}
 
     def without(self, refused: Mapping[str, Mapping[str, str]]) -> "TopicPlan":
-        """Without the configs that the target refuses; its reasons by remote topic and config."""
+        """The plan without configs that the target refuses. `refused`: its reasons by remote topic and config."""
         return replace(self, create=tuple(new.without(refused.get(new.remote_topic, {})) for new in self.create))
 
     @property
@@ -97,7 +97,7 @@ class TopicFailure(NamedTuple):
 
 @dataclass(frozen=True)
 class TopicChanges:
-    """What was created and grown, what failed, and the configs that new topics do not have because the target refuses them."""
+    """Topics that were created and grown, failures, and the configs that new topics lack because the target refuses them."""
 
     created: tuple[str, ...] = ()
     grown: tuple[str, ...] = ()
@@ -159,19 +159,21 @@ def plan_topics(
     defaults = broker_defaults(target) if missing else BrokerDefaults()
     replicas = replicas_for(flow.wanted_replicas(REMOTE_TOPICS), target, [remote for _, remote in pairs if remote not in target_topics])
     rules = ConfigRules(flow.config_property_filter, defaults)
-    create, grow, wider = [], [], []
+    create, widths = [], []
     for topic, remote in pairs:
         partitions = source_topics[topic].partitions
-        if remote not in target_topics:
+        if remote in target_topics:
+            widths.append(GrowthPlan(topic, remote, partitions, target_topics[remote].partitions))
+        else:
             create.append(NewTopicPlan(topic, remote, partitions, replicas, *creation_config(configs.get(topic, {}), rules)))
-            continue
-        growth = GrowthPlan(topic, remote, partitions, target_topics[remote].partitions)
-        if growth.now < growth.partitions:
-            grow.append(growth)
-        elif growth.now > growth.partitions:
-            wider.append(growth)
+    grow, wider = _unequal(widths)
     differences = [found for new in create for found in _differences(flow, new, configs.get(new.topic, {}), defaults)]
-    return TopicPlan(tuple(create), tuple(grow), tuple(wider), left, defaults.assumed if create else "", tuple(differences))
+    return TopicPlan(tuple(create), grow, wider, left, defaults.assumed if create else "", tuple(differences))
+
+
+def _unequal(widths: Sequence[GrowthPlan]) -> tuple[tuple[GrowthPlan, ...], tuple[GrowthPlan, ...]]:
+    """Remote topics with fewer partitions than their source topics, and those with more."""
+    return tuple(one for one in widths if one.now < one.partitions), tuple(one for one in widths if one.now > one.partitions)
 
 
 def _differences(flow: Flow, new: NewTopicPlan, source: Entries, defaults: BrokerDefaults) -> list[ConfigDifference]:
@@ -252,6 +254,6 @@ def _growth(growth: GrowthPlan) -> Change:
 
 
 def _wider(growth: GrowthPlan) -> str:
-    """MM2 says nothing about such a topic."""
+    """A notice about a topic that is wider than its source. MM2 says nothing about it."""
     has = f"topic {growth.remote_topic} has {count_of(growth.now, 'partition')}, topic {growth.topic} at the source {growth.partitions}"
     return f"{has}: nothing is copied to the others"

@@ -65,9 +65,8 @@ def translated_groups(opened: OpenFlow, groups: Collection[str] | None = None, *
         chosen, left_out = _choose(forward, listed, groups)
         if groups is None:
             left_out += _hidden(forward, home, listed)
-            known = {entry.group for entry in listed} | {entry.group for entry in left_out}
-            lacking = () if reverse or is_custom(flow.mirroring.group_filter_class) else sorted(named(flow.mirroring.groups) - known)
-            left_out += [GroupLeftOut(name, f"cluster {flow.source.alias} has no such group, though groups names it") for name in lacking]
+            if not reverse:
+                left_out += _lacking(flow, {entry.group for entry in listed} | {entry.group for entry in left_out})
         committed: dict[str, Mapping[TopicPartition, CommittedOffset]] = {}
         for group, found in home.offsets(chosen).items():
             if isinstance(found, FerryError):
@@ -82,9 +81,9 @@ def translated_groups(opened: OpenFlow, groups: Collection[str] | None = None, *
     # In a reverse pass the topic's name on the source decides, because the flow's filters are about the source.
     routes = {topic: find_route(forward, topic, home_topics, away_topics, by_upstream_name=reverse) for topic in topics}
     translators = read_translators(onward, routes, home_topics, away_topics)
+    counted = _counted(committed.values(), translators)
     # Read after the offsets: an application's metadata say nothing about records from there on.
-    counted = {key for offsets in committed.values() for key, found in offsets.items() if may_count_offsets(found.metadata)}
-    ends = end_offsets(onward.source, [key for key in counted if key in translators.get(key.topic, ())], committed=False)
+    ends = end_offsets(onward.source, counted, committed=False)
     read = (entry for group in sorted(committed) for entry in _positions(group, committed[group], routes, translators, ends))
     return TranslatedGroups(tuple(sorted(committed)), tuple(where_no_offset(forward, entry) for entry in read), tuple(left_out))
 
@@ -120,11 +119,25 @@ def _choose(flow: Flow, listed: Iterable[GroupListing], named: Collection[str] |
 
 
 def _hidden(flow: Flow, home: ConsumerGroups, listed: Iterable[GroupListing]) -> list[GroupLeftOut]:
-    """Groups of the filter that the cluster hides. Its listing just leaves them out."""
+    """Groups of the filter that the cluster hides: its listing leaves them out without an error."""
     asked = groups_to_ask(flow, frozenset(entry.group for entry in listed))
     refused = [name for name, answer in home.offsets(sorted(asked)).items() if isinstance(answer, NotAuthorized)] if asked else []
     found = [hidden_group(flow.source, name, asked[name]) for name in refused]
     return [GroupLeftOut(entry.name, entry.problem, NotAuthorized.__name__) for entry in found]
+
+
+def _lacking(flow: Flow, known: Collection[str]) -> list[GroupLeftOut]:
+    """Groups that the flow names one by one, and that the source has not."""
+    lacking = set() if is_custom(flow.mirroring.group_filter_class) else named(flow.mirroring.groups).difference(known)
+    return [GroupLeftOut(name, f"cluster {flow.source.alias} has no such group, though groups names it") for name in sorted(lacking)]
+
+
+def _counted(
+    committed: Iterable[Mapping[TopicPartition, CommittedOffset]], translators: Mapping[str, Collection[TopicPartition]]
+) -> list[TopicPartition]:
+    """The partitions with a translator about which an application's metadata may say something."""
+    counted = {key for offsets in committed for key, found in offsets.items() if may_count_offsets(found.metadata)}
+    return [key for key in counted if key in translators.get(key.topic, ())]
 
 
 def _unsupported(entry: GroupListing, alias: str) -> str:

@@ -16,7 +16,7 @@ class Inexact(StrEnum):
     TARGET_EXPIRED = "target-expired"  # the target's log begins later
     MERGED = "merged"  # identity in both directions: the smaller of two images
     UNEXPLAINED = "unexplained"  # no receipt explains some records from the image on: another replicator's, or repeated ones
-    NO_OFFSET = "no-offset"  # the group has none there: it begins where the copies begin, whatever its auto.offset.reset
+    NO_OFFSET = "no-offset"  # the group has none there: it begins where the copies begin, for any auto.offset.reset
     METADATA = "metadata"  # its commit metadata may count offsets, and offsets shift: they are left out
 
 
@@ -24,7 +24,7 @@ class Inexact(StrEnum):
 class Translation:
     """The image of an offset on the other side. `reason`: why the image is not exact; None when it is.
 
-    `ahead`: how many offsets the translated offset is beyond what was copied. Once copied, they are read again.
+    `ahead`: how many offsets the translated offset is beyond the copied ones. When these are copied, the consumer reads them again.
     """
 
     image: int

@@ -63,7 +63,7 @@ class ExternalRecords:
 
 
 def unexplained_ranges(receipts: Iterable[Receipt], end: int, *, marked: bool) -> tuple[Range, ...]:
-    """Ranges that may hold external records, in order, up to the last receipt's records, to what is declared, and to `end`.
+    """Ranges that may hold external records, in order, up to the last receipt's records, the end of declared records, and `end`.
 
     `marked`: the copies are transactions, each with a commit marker.
     """
@@ -114,5 +114,5 @@ def _is_whole(receipt: Receipt, *, marked: bool) -> bool:
 
 
 def _between(runs: Sequence[OffsetRun], end: int) -> Ranges:
-    """What is between runs, and after the last one up to `end`."""
+    """The ranges between runs, and after the last one up to `end`."""
     return outside(offsets_of(runs, DOWNSTREAM), runs[0][1], end)

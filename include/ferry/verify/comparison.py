@@ -123,7 +123,7 @@ class VerifyRange(PartitionPair):
     downstream: Range
     # They say which record became which (ferry.wire.runs).
     coded_runs: bytes
-    # Upstream offsets of which every committed record must be on the target: those of the runs and between them.
+    # Upstream offsets of the runs and between them: every committed record there must be on the target.
     claimed: Ranges
     # Downstream offsets outside of runs that may hold records (of others, or copies that cannot be compared).
     tolerated: Ranges = ()

@@ -91,7 +91,7 @@ def _unbroken(wanted: Iterable[PartitionFacts]) -> tuple[list[PartitionFacts], l
 
 
 def _broken(entry: PartitionFacts) -> PartitionFailure | None:
-    """The failure of a partition of which nothing can be compared, because its copies or its ledger were deleted. None: neither was."""
+    """The failure of a partition that cannot be compared, because its copies or its ledger were deleted. None: neither was."""
     head = entry.head
     if head is None:
         return None
@@ -170,7 +170,7 @@ def _comparable(  # noqa: PLR0917 - everything that was asked
 def _excluded(
     flow: Flow, facts: Iterable[PartitionFacts], receipts: Mapping[TopicPartition, list[Receipt]], seen: FlowSnapshot
 ) -> dict[TopicPartition, Ranges]:
-    """Offsets that the flow in the other direction wrote to the source, for partitions of which receipts left such records out."""
+    """Offsets that the flow in the other direction wrote to the source, for partitions whose receipts left such records out."""
     touched = [
         replace(entry, since=entry.log_start)
         for entry in facts

@@ -106,7 +106,7 @@ def write_tombstones(flow: Flow, report: VerifyReport, run_id: str, tell: Callab
     """
     if not report.counts.get(DifferenceKind.UNDELETED):
         return
-    # The report lists only the first differences, but every partition of which the source was compacted.
+    # The report lists only the first differences, but every partition with a compacted source.
     partitions = {TopicPartition(entry.topic, entry.partition) for entry in report.not_covered if entry.reason.startswith(COMPACTION)}
     request = RunRequest(flow.name, run_id, topics=tuple(sorted({key.topic for key in partitions})))
 

@@ -47,7 +47,7 @@ def plan_partition(evidence: PartitionEvidence) -> PartitionVerification:
 
 
 def within_logs(wanted: VerifyRange, source_start: int, target_start: int) -> tuple[VerifyRange | None, list[NotCovered]]:
-    """The range after retention has moved the starts of the logs, and what it no longer covers. None: nothing is left."""
+    """The range after retention has moved the starts of the logs, and the offsets that it no longer covers. None: nothing is left."""
     kept, no_source, no_target = clip(wanted.runs, SharedOffsets((source_start, NO_END), (target_start, NO_END)))
     start = max(wanted.upstream[0], source_start)
     if no_target:

@@ -1,4 +1,4 @@
-"""Batches for a message handler: it gets the decoded records one by one, and what it returns is encoded into new batches.
+"""Batches for a message handler: it gets the decoded records one by one, and its results are encoded into new batches.
 
 All outputs of one source record stay in one batch. A batch is divided only between source records. So a position never lies inside the
 outputs of a record. A batch goes to one partition: where the handler chooses another one, the next batch begins. Neighbours with the same
@@ -46,7 +46,7 @@ def decode_records(header: BatchHeader, records: Buffer, topic: str, partition: 
 
 
 class HandlingBuilder(BatchBuilder):
-    """Gives the records of wanted batches to the handler, and makes batches of what it returns."""
+    """Gives the records of wanted batches to the handler, and makes batches of the records that it returns."""
 
     def __init__(self, position: int, end: int, handling: PartitionHandling, **limits: Any) -> None:
         """`limits`: the other arguments of BatchBuilder."""

@@ -63,7 +63,7 @@ class ProduceBatch:
 
     @property
     def own(self) -> int:
-        """Bytes in memory beside what was fetched."""
+        """Bytes in memory beside the fetched ones."""
         return 0 if self.kind == "forwarded" else len(self.payload)
 
     @property
@@ -75,9 +75,9 @@ class ProduceBatch:
         """The whole batch for this producer from `base_sequence` on, in two buffers: a new head, and the rest, which is not copied.
 
         Of the attributes only the codec stays: the timestamp type becomes CreateTime; control, delete-horizon and reserved bits become 0
-        (a broker would store a delete horizon and read it as a deletion time). Whoever made the batch has checked the source's CRC, which
-        is replaced here, and that offsets are contiguous. The broker checks base offset 0 and the CRC (storage/.../log/LogValidator.java),
-        and stores the batch as it is where the topic has `compression.type=producer`.
+        (a broker would store a delete horizon and read it as a deletion time). The source's CRC, which is replaced here, was checked
+        before, and offsets are contiguous. The broker checks base offset 0 and the CRC (storage/.../log/LogValidator.java), and stores the
+        batch as it is where the topic has `compression.type=producer`.
         """
         view = self.payload
         attributes = (view[22] & CODEC_MASK) | (TRANSACTIONAL if transactional else 0)

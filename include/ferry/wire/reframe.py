@@ -6,8 +6,8 @@ them, so they are rewritten and the rest is copied verbatim. This is the one pla
 - `records.append_all` takes neighbouring records that are all wanted: it need not read their offset deltas, which count up;
 - `records.locate` finds the wanted records if a batch has holes (compaction) or extends beyond a bound.
 
-Kafka: record layout clients/.../record/DefaultRecord.java; a record's timestamp is the batch's base timestamp plus its delta whatever the
-delete-horizon bit says (MemoryRecordsBuilder.java), or the batch's max timestamp if the broker set the time (DefaultRecordBatch.java).
+Kafka: record layout clients/.../record/DefaultRecord.java; a record's timestamp is the batch's base timestamp plus its delta, also with the
+delete-horizon bit (MemoryRecordsBuilder.java), or the batch's max timestamp if the broker set the time (DefaultRecordBatch.java).
 """
 
 import struct

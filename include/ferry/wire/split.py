@@ -15,7 +15,7 @@ class Indivisible(ValueError):
 def halved(batch: ProduceBatch, limit: int = compression.LARGEST_BYTES) -> tuple[ProduceBatch, ProduceBatch]:
     """Two batches with the first and second half of the records; their upstream ranges tile the batch's.
 
-    A handled batch is divided between source records, as near to its middle as possible; the first half counts what was dropped. Raises
+    A handled batch is divided between source records, as near to its middle as possible; the first half counts dropped records. Raises
     Indivisible for a batch of one source record: nothing smaller can be sent. Raises MalformedBatch for unreadable records, for records
     with other offsets than the header says, and for records that take more than `limit` bytes when they are decompressed.
     """

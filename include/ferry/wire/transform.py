@@ -1,8 +1,8 @@
 """Turns one partition's fetched bytes into batches to produce: each fetched batch is forwarded, reframed, handled or left out.
 
 One Produce request carries one `ProduceBatch` for the partition. The upstream ranges of the batches tile [position, next position): each
-range reaches to the start of the next one. So what is left out (control, aborted and empty batches, holes) is settled together with the
-batch before it, or with the first batch if none comes before.
+range reaches to the start of the next one. So offsets that are left out (control, aborted and empty batches, holes) are settled together
+with the batch before them, or with the first batch if none comes before.
 
 A batch is forwarded if it is magic 2, contiguous, CreateTime, inside the bounds, and worth a request of its own. All others are reframed,
 and neighbours with the same codec are merged: a Produce request costs 65-110 us of Python, reframing a record about 1 us.
@@ -12,9 +12,9 @@ If all batches shall have one codec, those with another one are not forwarded. T
 divided where its plain records would exceed the limit of merged batches.
 The CRC of every batch is checked first: the batches to produce get new CRCs, which would hide a flipped bit.
 
-Excluded offsets are left out like control batches. What another flow of Ferry wrote is usually excluded batch by batch, and then the header
-decides. Where a range ends inside a batch (compaction keeps a batch's first and last offset; a person may have named the range), the rest
-is reframed.
+Excluded offsets are left out like control batches. Records of another flow of Ferry are usually excluded batch by batch, and then the
+header decides. If a range ends inside a batch (compaction keeps a batch's first and last offset; a person may have named the range), the
+other records of the batch are reframed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ COMPRESSION_PENALTY = (1, 64, 8, 8, 16)
 
 # Smaller batches are merged with their neighbours; copying this much costs about half of what a request does.
 FORWARD_BYTES = 32 * 1024
-# A batch of this many records is forwarded whatever its size, for the same reason.
+# A batch of this many records is forwarded, also if it is small, for the same reason.
 FORWARD_RECORDS = 100
 # Most bytes of a merged batch, before compression.
 MERGED_BYTES = 512 * 1024
@@ -131,7 +131,7 @@ def _take(header: BatchHeader, view: memoryview, reached: int, builder: _Merging
 
 
 class _MergingBuilder(BatchBuilder):
-    """Forwards or reframes wanted batches. It keeps small ones back until it is known what they can be merged with."""
+    """Forwards or reframes wanted batches. It keeps small ones back until it knows which others they can be merged with."""
 
     def __init__(self, position: int, end: int, *, body_limit: int, **limits: Any) -> None:
         """`limits`: the others of BatchBuilder."""
@@ -165,7 +165,7 @@ class _MergingBuilder(BatchBuilder):
         return taken.stop, reached
 
     def add(self, header: BatchHeader, view: memoryview) -> None:
-        """Take one batch of which some records are wanted, unless they are excluded."""
+        """Take one batch with some wanted records, unless they are excluded."""
         # Whether no record of the batch is excluded. The header of a legacy wrapper does not say where it begins.
         whole = not self._excluded or (header.count >= 0 and next_start(self._excluded, header.base_offset) >= header.next_offset)
         if not whole and header.count >= 0 and not self._wanted(header):

@@ -75,7 +75,7 @@ def append_records(
     if identity is not None:
         try:
             known = identity.answer()
-        except NotAuthorized as problem:  # brokers from 2.8 on give a producer id to whoever may write to any topic (KIP-679)
+        except NotAuthorized as problem:  # brokers from 2.8 on give a producer id to every user who may write to any topic (KIP-679)
             raise _problem(cluster, next(iter(records)), CODES["TOPIC_AUTHORIZATION_FAILED"]) from problem
 
     # Compaction works within a partition: records of one key from Java's clients and from here must be in the same partition.

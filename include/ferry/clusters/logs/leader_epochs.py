@@ -27,7 +27,7 @@ from ferry.config import Cluster
 from ferry.wire.ranges import NO_END
 
 T = TypeVar("T")
-# What is asked about one partition.
+# The question about one partition.
 W = TypeVar("W")
 
 # Above every leader epoch.

@@ -46,7 +46,7 @@ def open_transactions(cluster: Cluster, partitions: Iterable[TopicPartition]) ->
 async def open_of(
     connection: ClusterConnection, leaders: Leaders, partitions: Iterable[TopicPartition], producer_ids: Collection[int]
 ) -> dict[TopicPartition, OpenTransaction | None]:
-    """Of each partition the first open transaction of these producer ids, or None; without what its coordinator says.
+    """By partition: the first open transaction of these producer ids, or None. It lacks the coordinator's information.
 
     Left out: partitions whose leader did not answer now. None also if no later request can succeed: the user may not see the producers, or
     the brokers do not offer the request (before 2.8). RequestNotSent or RequestLost.

@@ -208,7 +208,7 @@ PRODUCE = RequestKind(
     Row("TOPIC_AUTHORIZATION_FAILED", Action.DENIED, "Write on topic {topic}"),
     Row("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", *_NO_ID),
     Row("CLUSTER_AUTHORIZATION_FAILED", Action.DENIED, "IdempotentWrite on the cluster"),
-    # After INVALID_PRODUCER_EPOCH Java aborts and continues. A lane does not share its id: whoever raised the epoch has replaced it.
+    # After INVALID_PRODUCER_EPOCH Java aborts and continues. A lane does not share its id: a process that raised the epoch has replaced it.
     Row(_FENCED, Action.FENCED),
     # Java treats DUPLICATE_SEQUENCE_NUMBER as success. The answer then lacks the offset, which a receipt needs.
     Row("DUPLICATE_SEQUENCE_NUMBER UNKNOWN_PRODUCER_ID INVALID_TXN_STATE TRANSACTION_ABORTABLE UNKNOWN_SERVER_ERROR", Action.UNKNOWN),

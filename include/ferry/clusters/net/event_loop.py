@@ -91,7 +91,7 @@ class EventLoop:
         return result
 
     def result(self, future: Future) -> Any:
-        """The result of what was started, or its error, when it is there. Runs everything that was started; as `run`."""
+        """The result of a started coroutine, or its error, when it is there. Runs everything that was started, like `run`."""
         with interrupts_held(), clients_hidden():
             self.selector.poll(future=future)
         if future.exception is not None:
