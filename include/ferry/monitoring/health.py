@@ -1,7 +1,8 @@
-"""What is known of a flow's health: by its clusters, its ledger, its runs topic and Airflow.
+"""A flow's health as its clusters, its ledger, its runs topic and Airflow show it.
 
-One dataclass holds it, and everything that tells people how a flow is reads that: the verdict, `ferry status`, `ferry watch`, the Ferry
-page, `ferry doctor`, metrics and alerts. The api-server makes it from JSON, so this module and all that it imports load no Kafka client.
+One dataclass holds it, and everything that shows people the state of a flow reads that: the verdict, `ferry status`, `ferry watch`, the
+Ferry page, `ferry doctor`, metrics and alerts. The api-server makes it from JSON, so this module and all that it imports load no Kafka
+client.
 """
 
 from collections.abc import Mapping
@@ -43,11 +44,11 @@ class FlowHealth:
     left_out: tuple[Skipped, ...] = ()  # topics that it does not copy
     losses: tuple[LossReport, ...] = ()  # those that nobody acknowledged
     expired: tuple[LossReport, ...] = ()  # those that no run has written down yet
-    missing: tuple[Missing, ...] = ()  # a look after a run does not tell it
+    missing: tuple[Missing, ...] = ()  # a look after a run does not know it
     stopped: tuple[PartitionFailure, ...] = ()  # partitions (-1: whole topics) that the next run will not copy
     broken: tuple[BrokenLimit, ...] = ()  # limits of `ferry.alert.*` that it exceeds
-    # Of runs, as JSON. `following`: `run_id`, `since` and `until` of the run that follows now. `gone`: of one that should follow, but that
-    # proves no more that it goes on: it was killed.
+    # Runs, as JSON. `following`: `run_id`, `since` and `until` of the run that follows now. `gone`: the same of a run that should follow,
+    # but no longer proves that it goes on: it was killed.
     following: Mapping[str, Any] | None = None
     gone: Mapping[str, Any] | None = None
     last_run: Mapping[str, Any] | None = None  # as of runs.last_ended

@@ -75,7 +75,7 @@ class Run:
 
     @property
     def lag_is_as_planned(self) -> bool:
-        """Whether its plan tells at its end too how far behind the flow is: it makes no topics, and copies heartbeats at most."""
+        """Whether the plan's lag is still right at the end: the run makes no topics, and copies heartbeats at most."""
         return not (self.plan.needs_copy or self.plan.topics.create or self.plan.topics.grow)
 
     def prepare(self, *, spark_follows: bool) -> TopicChanges:

@@ -11,8 +11,8 @@ from ferry.errors import span
 class OpenTransaction:
     """An open transaction in one partition. `last_timestamp`: of the producer's last batch there, as the producer wrote it; ms, -1 unknown.
 
-    What the coordinator says: `transactional_id` and `state` (None: no coordinator that may be asked knows this producer id); `started` and
-    `timeout` in ms where it has the transaction open too (else -1).
+    The coordinator gives `transactional_id` and `state` (None: no coordinator that answers this user knows the producer id). It also gives
+    `started` and `timeout` in ms, if it has the transaction open too (otherwise -1).
     """
 
     producer_id: int
@@ -32,23 +32,24 @@ class OpenTransaction:
 
 @dataclass(frozen=True)
 class LastStableLag:
-    """One partition of cluster `cluster` whose last stable offset `stable_end` is below its high watermark.
-
-    `topic` and `partition` are the source's. `held`: the partition that lags (on the target the remote one, or one of Ferry's own topics).
-    `age_ms`: of the transaction (None: not known, but younger than the threshold). `hidden`: why `transaction` is not known. `others`: how
-    many more transactions are open after the first one.
+    """One partition of cluster `cluster` whose last stable offset `stable_end` is below its high watermark. `topic` and `partition` are the
+    source's.
     """
 
     topic: str
     partition: int
     cluster: str
     servers: str
+    # The partition that lags: on the target the remote one, or one of Ferry's own topics.
     held: TopicPartition
     stable_end: int
     high_watermark: int
+    # Age of the transaction. None: not known, but younger than the threshold.
     age_ms: int | None = None
     transaction: OpenTransaction | None = None
+    # How many more transactions are open after the first one.
     others: int = 0
+    # Why `transaction` is not known.
     hidden: str = ""
     overdue: bool = False
 
