@@ -18,10 +18,11 @@ from tools.kafka.reading import RecordSeen, partition_bounds
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow, load_config
 from ferry.copying.request import RunRequest
-from ferry.page.coverage_reading import read_coverage_of
-from ferry.policy.naming import HEARTBEATS, ledger_topic
+from ferry.ledger.open_flow import open_flow
 from ferry.migration.positions import GivenPositions
 from ferry.migration.seeding import seed
+from ferry.page.coverage_reading import read_coverage_of
+from ferry.policy.naming import HEARTBEATS, ledger_topic
 from ferry.sandbox.pair import SandboxStatus
 
 BACKFILLED, OPEN = "clicks", "orders-none"
@@ -46,7 +47,10 @@ def include_late(flow: Flow, clusters: SandboxStatus) -> None:
         for topic in LATE
         for partition, (start, end) in partition_bounds(clusters.source, topic).items()
     }
-    seed(flow, RunRequest(flow.name, "demo-late-topics"), GivenPositions("the demo includes this topic late", positions, binding=True))
+    with open_flow(flow) as opened:
+        seed(
+            opened, RunRequest(flow.name, "demo-late-topics"), GivenPositions("the demo includes this topic late", positions, binding=True)
+        )
 
 
 def missing_interval(flow: Flow, topic: str) -> tuple[datetime, datetime]:

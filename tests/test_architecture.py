@@ -18,6 +18,9 @@ PACKAGE = ROOT / "include" / "ferry"
 ROOMS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
 LOWEST = {"errors", "ending", "cache"}
 MOST_LINES = 450
+MOST_DECISIONS = 15
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+DECISIONS = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case)
 BEGIN = re.compile(r"^Begin with `([\w/]+)\.py`", re.MULTILINE)
 
 
@@ -121,3 +124,46 @@ def test_no_module_is_too_long() -> None:
         str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py") if len(path.read_text(encoding="utf-8").splitlines()) > MOST_LINES
     }
     assert long == set()
+
+
+def _decisions(function: ast.AST) -> int:
+    """How often a function decides. The linter's rule (C901) counts no comprehension, and no `and`. A function inside counts by itself."""
+    found, waiting = 0, list(ast.iter_child_nodes(function))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, FUNCTIONS):
+            continue
+        found += isinstance(node, DECISIONS)
+        found += len(node.values) - 1 if isinstance(node, ast.BoolOp) else 0
+        found += 1 + len(node.ifs) if isinstance(node, ast.comprehension) else 0
+        waiting += ast.iter_child_nodes(node)
+    return found
+
+
+def test_no_function_decides_too_much() -> None:
+    """A function that may be complex for the linter says why there."""
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        source = path.read_text(encoding="utf-8")
+        lines = source.splitlines()
+        functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, FUNCTIONS)]
+        for function in (one for one in functions if "C901" not in lines[one.lineno - 1]):
+            found[f"{path.relative_to(PACKAGE)}:{function.lineno} {function.name}"] = _decisions(function)
+    assert {name: count for name, count in found.items() if count > MOST_DECISIONS} == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        ("if a: pass\nelif b: pass\nelse: pass", 2),
+        ("x = a if b and c or d else e", 3),
+        ("x = [y for a in b if c if d for y in a]", 4),
+        ("for a in b:\n    while c: pass", 2),
+        ("try: pass\nexcept A: pass\nexcept B: pass", 2),
+        ("match a:\n    case 1: pass\n    case _: pass", 2),
+        ("def inside():\n    if a: pass", 0),
+        ("x = lambda: a or b", 1),
+    ],
+)
+def test_what_counts_as_a_decision(code: str, count: int) -> None:
+    assert _decisions(ast.parse(code)) == count

@@ -19,11 +19,11 @@ from tools.kafka import SandboxCluster
 
 from benchmarks.scale.steps import disk_bytes
 from benchmarks.scale.year import flow_with_topics, wait_for_compaction
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.joined_receipts import grown
 from ferry.ledger.counters import Counters
-from ferry.ledger.reading import read_receipts, read_state
+from ferry.ledger.open_flow import open_flow
+from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt
 from ferry.ledger.state import Head, encode_state
 from ferry.translation.offset_map import LogBounds, OffsetMap
@@ -87,10 +87,9 @@ def _day(cluster: SandboxCluster, directory: Path, partitions: int, length: int,
     for partition, receipts in enumerate(own):
         plan_partition(_evidence(partition, receipts))
     planned = time.perf_counter() - began
-    with ClusterAdmin(flow.target) as admin:
-        topics = admin.topics()
     began = time.perf_counter()
-    read_state(flow, topics, stable=True)
+    with open_flow(flow) as opened:
+        _ = opened.ask_anew(stable=True).answer().state
     data = cluster.directory / "data"
     sizes = [sum(disk_bytes(path) for path in data.glob(f"{name}-*")) / 2**20 for name in (flow.ledger_topic, flow.state_topic)]
     commits = length // seconds * partitions

@@ -24,7 +24,8 @@ from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow, load_config
 from ferry.copying import ledger_compaction
 from ferry.ledger.counters import Counters
-from ferry.ledger.reading import read_receipts, read_state
+from ferry.ledger.open_flow import open_flow
+from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.ledger.state import FlowRecord, Head, encode_state
 from ferry.ledger.topics import ensure_internal_topics
@@ -152,10 +153,9 @@ def _year(cluster: SandboxCluster, directory: Path, partitions: int, runs: int) 
             written = (number + 1) * partitions
             yield f"| {number + 1:,} | {written:,} | {len(found):,} | {made.peak:,} | {made.compactions} | {used:.1f} | {seconds:.2f} |"
     wait_for_compaction(cluster, state)
-    with ConfigAdmin(flow.target) as admin:
-        topics = admin.topics()
     began = time.perf_counter()
-    heads = read_state(flow, topics, stable=True).heads
+    with open_flow(flow) as opened:
+        heads = opened.ask_anew(stable=True).answer().state.heads
     used = disk_bytes(cluster.directory / "data" / f"{state}-0") / 2**20
     yield f"\nstate topic after {runs:,} runs: {len(heads)} heads, {used:.1f} MiB on disk, read in {time.perf_counter() - began:.2f} s"
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from tests.opened import carry_out
 from tools.kafka import SandboxCluster, compare_topics
 
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.syncs import Syncs
 from ferry.syncs.names import SyncName
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]
@@ -73,7 +73,7 @@ def test_a_dry_run_writes_nothing_and_a_run_without_new_records_starts_no_spark(
     assert f"{flow.source.alias}.{topic}" not in topics
 
     run_flow(flow)
-    assert not Syncs(flow).carry_out(SyncName.CONFIGS).failed
+    assert not carry_out(flow, SyncName.CONFIGS).failed
     second = run_dag(config)
     assert "nothing to copy: Spark is not started" in second
     assert "sync.topic.configs.interval.seconds=600" in second

@@ -20,6 +20,7 @@ from fastapi.routing import APIRoute
 from sqlalchemy import delete, update
 from starlette.routing import Mount
 from tests.both_clusters import both_clusters
+from tests.opened import assemble_report, copy_run, plan_run, prepare_run
 from tests.waiting import NEVER_SECONDS, until
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
@@ -34,9 +35,7 @@ from ferry.monitoring.runs_reading import read_runs
 from ferry.monitoring.status import status_after_run
 from ferry.page.documents import RIGHTS
 from ferry.page.problem import problem_of
-from ferry.pipeline.report_reading import assemble_report, keep_lag, keep_run
-from ferry.pipeline.run import Run
-from ferry.pipeline.run_plan import plan_run
+from ferry.pipeline.report_reading import keep_lag, keep_run
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # as in conftest.py: Airflow and its dependencies warn about each other
@@ -144,9 +143,9 @@ def fill(cluster: SandboxCluster) -> None:
 def run(flow: Flow, run_id: str) -> None:
     request = RunRequest(flow.name, run_id)
     planned = plan_run(flow, request)
-    Run(flow, request).prepare(spark_follows=planned.needs_copy)
+    prepare_run(flow, request, spark_follows=planned.needs_copy)
     if planned.needs_copy:
-        Run(flow, request).copy(InlineLaneRunner(), lambda _: None)
+        copy_run(flow, request, InlineLaneRunner(), lambda _: None)
     report = assemble_report(flow, request)
     assert keep_run(flow, report, status_after_run(flow, report).lag.of_run) == ""
 

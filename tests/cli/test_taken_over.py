@@ -51,7 +51,7 @@ def test_a_run_that_was_taken_over_judges_limits_unless_a_command_did_it(
         return ExitCode.DONE
 
     monkeypatch.setattr(Played, "by", by)
-    monkeypatch.setattr(pipeline, "Run", Played)
+    monkeypatch.setattr(pipeline, "open_run", Played)
     flow: Any = SimpleNamespace(tasks_max=None)
     monkeypatch.setattr(copies, "copy_records", lambda *_, **__: ExitCode.DONE)
     monkeypatch.setattr(copies, "_sync", lambda _: done.append("synced") or [])

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.opened import assemble_report, copy_run, prepare_run, sync_heartbeat, sync_offset_syncs
 from tools.kafka import SandboxCluster
 from tools.kafka.jars import mirror_maker_jars
 from tools.kafka.topics import delete_topics
@@ -22,13 +23,8 @@ from ferry.config.mm2_topics import Mm2Topic
 from ferry.config.settings import WantedReplicas
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
-from ferry.pipeline.report_reading import assemble_report
-from ferry.pipeline.run import Run
 from ferry.sandbox.jars import java
-from ferry.syncs.context import SyncContext
-from ferry.syncs.heartbeats import sync_heartbeat
 from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic
-from ferry.syncs.offset_syncs import sync_offset_syncs
 from ferry.wire.internal_records import Checkpoint
 
 PROBE = Path(__file__).parents[1] / "java" / "Probe.java"
@@ -129,17 +125,17 @@ def _fill(chain: Chain) -> None:
     first, second = chain.config.flows
     # First the heartbeats of both flows, then the copies: so one pass brings them to the end of the chain.
     for flow in (first, second):
-        assert sync_heartbeat(SyncContext(flow)).failed == ()
+        assert sync_heartbeat(flow).failed == ()
     for flow in (first, second):
         _run(flow)
-        sync_offset_syncs(SyncContext(flow))
+        sync_offset_syncs(flow)
     _write_checkpoints(first, f"{a}.checkpoints.internal", f"{a}.{chain.topic}")
 
 
 def _run(flow: Flow) -> None:
     request = RunRequest(flow.name, f"run-{secrets.token_hex(3)}")
-    Run(flow, request).prepare(spark_follows=True)
-    Run(flow, request).copy(InlineLaneRunner(), lambda _: None)
+    prepare_run(flow, request, spark_follows=True)
+    copy_run(flow, request, InlineLaneRunner(), lambda _: None)
     assert assemble_report(flow, request).exit_code == 0
 
 

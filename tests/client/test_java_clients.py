@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from tests.opened import sync_checkpoints
 from tools.kafka import read_all
 from tools.kafka.groups import commit_offsets
 from typer.testing import CliRunner
@@ -19,8 +20,6 @@ from ferry.client import MirrorClient, OffsetAndMetadata, TopicPartition
 from ferry.client.remote_cluster import connect
 from ferry.errors import ArgumentError
 from ferry.policy.naming import DefaultReplicationPolicy, IdentityReplicationPolicy
-from ferry.syncs.checkpoints import sync_checkpoints
-from ferry.syncs.context import SyncContext
 
 pytestmark = pytest.mark.brokers
 
@@ -158,7 +157,7 @@ def test_java_reads_the_checkpoint_of_a_real_group(chain: Any, ask_java: Ask) ->
     place = read_all(chain.clusters[b].client_settings(), topic)[0][700]
     commit_offsets(chain.clusters[b].client_settings(), "real", {(topic, 0): place.offset})
     flow = chain.config.flow(f"{b}->{c}")
-    assert sync_checkpoints(SyncContext(flow)).failed == ()
+    assert sync_checkpoints(flow).failed == ()
     checkpoints = f"{b}.checkpoints.internal"
     (image,) = client.translate_offsets(chain.path, c, b, "real", 20).values()
     lines = ask_java("format", chain.properties(2), checkpoints, f"{FORMATTERS}.CheckpointFormatter").split("|")

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.opened import assemble_report, copy_run, prepare_run
 from tools.kafka import SandboxCluster, compare_topics
 
 from ferry.config import load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
-from ferry.pipeline.report_reading import assemble_report
-from ferry.pipeline.run import Run
 
 pytestmark = pytest.mark.brokers
 
@@ -98,8 +97,8 @@ def test_records_cross_encrypted_connections_unchanged(
     )
     flow = load_config(config).flows[0]
     request = RunRequest(flow.name, "run-1")
-    Run(flow, request).prepare(spark_follows=True)
-    Run(flow, request).copy(InlineLaneRunner(), lambda _: None)
+    prepare_run(flow, request, spark_follows=True)
+    copy_run(flow, request, InlineLaneRunner(), lambda _: None)
     report = assemble_report(flow, request)
     assert (report.exit_code, report.records) == (ExitCode.DONE, RECORDS)
     found = compare_topics(source, target, {topic: f"{names[0]}.{topic}"})

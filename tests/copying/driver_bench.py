@@ -113,7 +113,7 @@ class Bench:
         for module in (driver, following_driver):
             patch(module, "time", self.clock)
         patch(fenced_plans, "take_snapshot", self._snapshot)
-        patch(fenced_plans, "ClusterAdmin", nullcontext)
+        patch(fenced_plans, "open_flow", nullcontext)
 
     def _snapshot(self, *_: object, concerns: Callable[[str, int], bool] = lambda *_: True, **__: object) -> Any:
         if self.problem:

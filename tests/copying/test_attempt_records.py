@@ -25,7 +25,7 @@ pytestmark = pytest.mark.unit
 UNTIL = 5_000.0
 FOLLOWS = datetime.fromtimestamp(UNTIL, UTC)
 RESULT = RunResult("", "", 0.0, 0.0)
-FLOW: Any = SimpleNamespace(name="A->B", target=None, ledger_topic="ledger")
+FLOW: Any = SimpleNamespace(name="A->B", source=None, target=None, ledger_topic="ledger")
 
 
 class Topic:

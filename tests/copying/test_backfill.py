@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.opened import seed
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.topics import delete_topics
 
@@ -20,7 +21,6 @@ from ferry.errors import Superseded
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
 from ferry.migration.positions import read_seed_file
-from ferry.migration.seeding import seed
 
 pytestmark = pytest.mark.brokers
 

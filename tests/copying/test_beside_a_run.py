@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.opened import plan_run
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.net.partitions import TopicPartition
@@ -14,7 +15,6 @@ from ferry.config import Flow
 from ferry.copying import snapshot
 from ferry.copying.request import RunRequest
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.run_plan import plan_run
 
 pytestmark = pytest.mark.brokers
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Producer
 from tests.behind_a_proxy import behind_a_proxy, playing
+from tests.opened import sync_groups, translated_groups
 from tools.kafka import SandboxCluster, compare_topics, read_all
 from tools.kafka.groups import commit_offsets
 from tools.proxy.broker_proxy import BrokerProxy
@@ -15,9 +16,6 @@ from tools.proxy.broker_proxy import BrokerProxy
 from ferry.config import Flow
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
-from ferry.syncs.context import SyncContext
-from ferry.syncs.group_offsets import sync_groups
-from ferry.syncs.translated_groups import translated_groups
 from ferry.verify.range_runner import verify_inline
 from ferry.verify.request import VerifyRequest
 from ferry.verify.verifying import verify
@@ -92,7 +90,7 @@ def test_batches_are_encoded_anew_for_a_target_that_takes_few_codecs(
                 assert entry.translation.exact
                 read_next = next(record for record in there[entry.partition] if record.offset >= entry.translation.image)
                 assert read_next == there[entry.partition][index]
-        assert sync_groups(SyncContext(flow)).failed == ()
+        assert sync_groups(flow).failed == ()
 
 
 def test_the_refusal_names_the_topic_and_the_property(

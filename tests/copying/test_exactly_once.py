@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer
 from tests.log_ends import until_markers
+from tests.opened import plan_run
 from tools.kafka import SandboxCluster, compare_topics, read_all
 
 from ferry.config import Flow
@@ -15,7 +16,6 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ConfigError, ExitCode
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.run_plan import plan_run
 
 pytestmark = pytest.mark.brokers
 

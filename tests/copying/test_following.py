@@ -17,6 +17,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from tests.opened import copy_run
 from tests.waiting import until
 from tools.kafka import SandboxCluster, compare_topics, read_all
 from tools.kafka.reading import NotReadable, partition_bounds
@@ -30,7 +31,7 @@ from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import ReceiptKind
 from ferry.monitoring.runs_reading import read_runs
 from ferry.monitoring.status import flow_status
-from ferry.pipeline.run import Run
+from ferry.pipeline.run import open_run
 from ferry.verify.comparison import NotCovered
 from ferry.verify.undeleted import write_tombstones
 from ferry.verify.verify_report import COMPACTION, VerifyReport
@@ -128,7 +129,7 @@ def test_what_arrives_is_copied_until_another_run_takes_over(
         newer = last_run(config, flow.name)
         code, report = run.ended()
     assert (code, report["taken_over"], report["failed"]) == (0, newer["run_id"], [])
-    assert told.run_id == report["run_id"]
+    assert told["run_id"] == report["run_id"]
     assert report["totals"]["records"] + newer["totals"]["records"] == 450
     found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote})
     assert (found.equal, found.records) == (True, 450), found.differences[:3]
@@ -317,7 +318,7 @@ def test_another_try_does_not_take_the_flow_back(
         second = running.enter_context(following(config, flow.name))
         _, report = first.ended()
         request = RunRequest(flow.name, report["run_id"], follow_until=datetime.now(UTC) + timedelta(minutes=20))
-        with Run(flow, request) as again:
+        with open_run(flow, request) as again:
             again.copy(InlineLaneRunner(), print)
             assert again.report().taken_over == report["taken_over"]
         seen = held(target_cluster, remote)
@@ -344,7 +345,7 @@ def test_a_run_that_does_not_follow_has_the_flow_only_for_a_while(
         )
         for number in range(3):
             if number:
-                Run(flow, RunRequest(flow.name, f"short-{number}")).copy(InlineLaneRunner(), print)
+                copy_run(flow, RunRequest(flow.name, f"short-{number}"), InlineLaneRunner(), print)
             else:
                 write_tombstones(flow, compacted, "tombstones", print)
             fill(source_cluster, topic, [0, 1], 20)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tests.opened import assemble_report, copy_run, declare_foreign, seed, translated_groups
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.topics import delete_topics
 
@@ -30,13 +31,10 @@ from ferry.errors import ConfigError, ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import FlowRecord, encode_state
 from ferry.migration.positions import GivenPositions
-from ferry.migration.seeding import declare_foreign, seed
 from ferry.monitoring.status import flow_status
-from ferry.pipeline.report_reading import assemble_report
-from ferry.pipeline.run import Run
 from ferry.policy.naming import ledger_topic, state_topic
 from ferry.sandbox.sample_data import commit
-from ferry.syncs.translated_groups import TranslatedGroups, translated_groups
+from ferry.syncs.translated_groups import TranslatedGroups
 from ferry.translation.translated import Inexact
 
 pytestmark = pytest.mark.brokers
@@ -152,7 +150,7 @@ def pair(
 def copy(flow: Flow, runner: InlineLaneRunner | None = None, **interval: datetime) -> RunReport:
     """The copying half of a run, without a look before; topics are there."""
     request = RunRequest(flow.name, f"run-{secrets.token_hex(4)}", backfill="since" in interval, **interval)  # type: ignore[arg-type]
-    Run(flow, request).copy(runner or InlineLaneRunner(), lambda _: None)
+    copy_run(flow, request, runner or InlineLaneRunner(), lambda _: None)
     return assemble_report(flow, request)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.copying.test_outcomes import RunFlow, Side, equal, source, target
+from tests.opened import plan_run
 from tools.kafka.topics import delete_topics
 
 from ferry.cli.status_text import status_parts
@@ -19,7 +20,6 @@ from ferry.monitoring.status import flow_status
 from ferry.monitoring.verdict import Health, verdict_of
 from ferry.page.flow_reading import read_overview
 from ferry.page.overview import overview_from
-from ferry.pipeline.run_plan import plan_run
 from ferry.pipeline.tables import plan_parts, report_parts
 
 pytestmark = pytest.mark.brokers

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from tests.opened import acknowledge_losses, seed
 from tools.kafka import SandboxCluster, compare_topics, read_all
 from tools.kafka.topics import delete_topics
 
@@ -17,10 +18,8 @@ from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask
 from ferry.copying.lane_runner import InlineLaneRunner, More
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
-from ferry.ledger.losses import acknowledge_losses
 from ferry.ledger.run_report import EXPIRED, LossReport, RunReport
 from ferry.migration.positions import read_seed_file
-from ferry.migration.seeding import seed
 from ferry.monitoring.status import flow_status
 from ferry.monitoring.verdict import verdict_of
 from ferry.policy.naming import ledger_topic, state_topic

@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Producer
 from tests.copying.killed_twice import run_killed_twice
 from tests.copying.test_interrupted import BadNetwork
+from tests.opened import plan_run, translated_groups
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
 
@@ -26,9 +27,7 @@ from ferry.ledger.counters import ZERO
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
 from ferry.permissions.required import required_rights
-from ferry.pipeline.run_plan import plan_run
 from ferry.policy.selection import Selection
-from ferry.syncs.translated_groups import translated_groups
 
 RunFlow = Callable[..., RunReport]
 SOURCE = """

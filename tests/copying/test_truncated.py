@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from tests.opened import plan_run, state_of
 from tools.kafka import SandboxCluster, read_all
 from typer.testing import CliRunner
 
@@ -23,11 +24,9 @@ from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow, load_config
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
-from ferry.ledger.reading import read_state
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import encode_state
 from ferry.monitoring.status import flow_status
-from ferry.pipeline.run_plan import plan_run
 
 pytestmark = pytest.mark.brokers
 
@@ -171,8 +170,7 @@ def test_a_compacted_log_is_not_taken_for_a_truncated_one(
     source.run()
     until = datetime.fromtimestamp((FIRST_MILLISECOND + 13) / 1_000, UTC)
     assert run_flow(flow, until=until).exit_code is ExitCode.DONE
-    with ClusterAdmin(flow.target) as admin:
-        heads = read_state(flow, admin.topics(), stable=True).heads
+    heads = state_of(flow, stable=True).heads
     assert [heads[topic, partition].position for partition in (0, 1)] == [15, 15]
     producer = Producer(target_cluster.client_settings())
     key, value = encode_state(replace(heads[topic, 1], source_epoch=0))

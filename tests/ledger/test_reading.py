@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient
+from tests.opened import state_of
 from tools.kafka import SandboxCluster
 from tools.kafka.topics import delete_topics
 
-from ferry.clusters.admin.describe import TopicDescription
 from ferry.clusters.logs.internal_producer import append_records
 from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.net.client_cache import kept_clients
 from ferry.config import Flow
 from ferry.errors import NewerFormat
 from ferry.ledger import reading
-from ferry.ledger.reading import read_claims, read_own_state, read_receipts, read_state, read_syncs_done
+from ferry.ledger.open_flow import open_flow
+from ferry.ledger.reading import read_receipts, read_syncs_done
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.ledger.state import FLOW_KEY, Claim, FlowState, SyncDone, encode_state
 from ferry.policy.naming import state_topic
@@ -45,7 +46,7 @@ class _State:
 
     def times(self) -> dict[str, int]:
         """When each sync was done, and nothing else; read_syncs_done must say the same."""
-        found, done = read_own_state(self.flow, stable=True), read_syncs_done(self.flow)
+        found, done = state_of(self.flow, stable=True), read_syncs_done(self.flow)
         assert found == FlowState(syncs=dict(done))
         return {sync: entry.finished for sync, entry in done.items()}
 
@@ -71,23 +72,47 @@ def state(
 
 def test_a_record_is_read_once(state: _State) -> None:
     state.write("a", "b", "c")
-    with kept_clients():
-        assert read_own_state(state.flow, stable=True).syncs.keys() == {"a", "b", "c"}
+    with open_flow(state.flow) as opened:
+        for _ in range(2):
+            assert opened.state.syncs.keys() == {"a", "b", "c"}
+            assert opened.recovery == FlowState()
         assert state.read == 3
         state.write("b", finished=2)
-        assert read_own_state(state.flow, stable=False).syncs["b"].finished == 2
-        assert state.read == 5  # the last one of before, and the new one
-    read_own_state(state.flow, stable=True)
-    assert state.read == 9  # another command
+        assert opened.state.syncs["b"].finished == 1
+        opened.anew()
+        assert opened.state.syncs["b"].finished == 2
+        assert state.read == 7
 
 
 def test_after_fencing_the_topic_is_read_from_its_start(state: _State) -> None:
     state.write("a", "b")
-    topics = {state.flow.state_topic: TopicDescription(None, 1)}
-    with kept_clients():
-        for seen, stable in enumerate((False, True), 1):
-            read_state(state.flow, topics, stable=stable)
+    with open_flow(state.flow) as opened:
+        for seen in range(1, 3):
+            assert opened.ask_anew(stable=True).answer().state.syncs.keys() == {"a", "b"}
             assert state.read == 2 * seen
+
+
+def test_a_topic_that_was_missing_is_there_when_it_is_read_anew(
+    flow_factory: FlowFactory, topic_factory: TopicFactory, target_cluster: SandboxCluster
+) -> None:
+    """The connection knows from its first look that there is no such topic."""
+    flow = flow_factory()
+    with open_flow(flow) as opened:
+        assert opened.state == opened.state_among(opened.target.admin.topics()) == FlowState()
+        topic_factory(target_cluster, name=flow.state_topic)
+        append_records(flow.target, {flow.state_topic: [encode_state(SyncDone("a", 1, "run"))]})
+        assert opened.ask_anew(stable=True).answer().state.syncs.keys() == {"a"}
+
+
+def test_a_reading_that_failed_is_read_again(state: _State, monkeypatch: pytest.MonkeyPatch) -> None:
+    state.write("a")
+    with open_flow(state.flow) as opened:
+        with monkeypatch.context() as broken:
+            broken.setattr(InternalTopicReader, "read", lambda *_, **__: {}["a defect"])
+            for _ in range(2):
+                with pytest.raises(KeyError):
+                    _ = opened.state
+        assert opened.state.syncs.keys() == {"a"}
 
 
 def test_claims_of_other_flows_are_read_once_and_only_where_the_flow_has_none(
@@ -95,36 +120,21 @@ def test_claims_of_other_flows_are_read_once_and_only_where_the_flow_has_none(
 ) -> None:
     other = topic_factory(target_cluster, name=state_topic(f"c{secrets.token_hex(4)}"))
     topics = {state.flow.state_topic, other, "x.t"}
-    own = {"x.t": Claim("x.t", "id", state.flow.name)}
 
-    def claim(topic: str) -> None:
-        append_records(state.flow.target, {other: [encode_state(SyncDone("a", 1, "")), encode_state(Claim(topic, "id", "C->B"))]})
+    def claim(topic: str, flow: str = "C->B", of: str = other) -> None:
+        append_records(state.flow.target, {of: [encode_state(SyncDone("a", 1, "")), encode_state(Claim(topic, "id", flow))]})
 
-    claim("x.t")
-    with kept_clients():
-        assert read_claims(state.flow, topics, own, ["x.t"]) == {"x.t": state.flow.name}
-        assert state.read == 0
-        assert read_claims(state.flow, topics, {}, ["x.t"]) == {"x.t": "C->B"}
+    claim("x.t", state.flow.name, state.flow.state_topic)
+    claim("x.u")
+    with open_flow(state.flow) as opened:
+        assert opened.claims(topics, ["x.t"]) == {"x.t": state.flow.name}
         assert state.read == 2
-        claim("x.u")
-        assert read_claims(state.flow, topics, own, ["x.t", "x.u"]) == {"x.t": state.flow.name, "x.u": "C->B"}
-        assert state.read == 5  # the last one of before, and two new ones
-
-
-@pytest.mark.parametrize("written", [0, 1])
-def test_a_partition_that_has_no_news_does_not_bring_its_last_record_back(
-    written: int, state: _State, target_cluster: SandboxCluster
-) -> None:
-    """Somebody gave the state topic a second partition, so the next record of a key may be in another one."""
-    client = AdminClient(target_cluster.client_settings())
-    client.create_partitions([NewPartitions(state.flow.state_topic, 2)])[state.flow.state_topic].result(30)
-    key, first = encode_state(SyncDone("a", 1, ""))
-    append_records(state.flow.target, {state.flow.state_topic: [(key, first)]}, partition=written)
-    with kept_clients():
-        assert state.times() == {"a": 1}
-        append_records(state.flow.target, {state.flow.state_topic: [(key, None)]}, partition=1 - written)
-        assert state.times() == {}
-        assert state.times() == {}
+        for _ in range(2):
+            assert opened.claims(topics, ["x.t", "x.u"]) == {"x.t": state.flow.name, "x.u": "C->B"}
+            assert state.read == 4
+        claim("x.v")
+        opened.anew()
+        assert opened.claims(topics, ["x.t", "x.v"]) == {"x.t": state.flow.name, "x.u": "C->B", "x.v": "C->B"}
 
 
 def test_what_is_removed_is_not_known_any_more(state: _State) -> None:
@@ -174,10 +184,10 @@ def test_a_newer_ferry_is_noticed_while_its_transaction_is_open_and_nothing_else
         producer.flush(30)
         with pytest.raises(NewerFormat):
             read_syncs_done(state.flow)
-        assert read_own_state(state.flow, stable=False).syncs.keys() == {"a"}
+        assert state_of(state.flow, stable=False).syncs.keys() == {"a"}
         producer.abort_transaction(30)
         state.write("c")
-        assert read_own_state(state.flow, stable=True).syncs.keys() == {"a", "c"}
+        assert state_of(state.flow, stable=True).syncs.keys() == {"a", "c"}
 
 
 @pytest.mark.parametrize("wanted", [None, [("t", 0)]])

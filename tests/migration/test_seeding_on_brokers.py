@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from tests.opened import declare_foreign, plan_run, seed, state_of
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
 
@@ -21,7 +22,7 @@ from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, ExitCode, ReplicatorActive, Superseded
-from ferry.ledger.reading import read_own_state, read_receipts
+from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import BY_OPERATOR, ReceiptKind, encode_receipt
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import encode_state
@@ -29,9 +30,8 @@ from ferry.ledger.topic_ids import NO_ID
 from ferry.migration import mm2_positions
 from ferry.migration.mm2_positions import read_mm2_positions
 from ferry.migration.positions import GivenPositions, read_group_positions
-from ferry.migration.seeding import SeedOutcome, declare_foreign, seed
+from ferry.migration.seeding import SeedOutcome
 from ferry.monitoring.status import flow_status
-from ferry.pipeline.run_plan import plan_run
 
 pytestmark = pytest.mark.brokers
 
@@ -328,7 +328,7 @@ def test_a_source_topic_that_gets_its_first_id(
     for receipt in read_receipts(flow):
         ledger = {flow.ledger_topic: [encode_receipt(replace(receipt, source_topic_id=NO_ID)), (encode_receipt(receipt)[0], None)]}
         append_records(flow.target, ledger, partition=receipt.key.share(width))
-    heads = read_own_state(flow, stable=False).heads
+    heads = state_of(flow, stable=False).heads
     append_records(flow.target, {flow.state_topic: [encode_state(replace(head, source_topic_id=NO_ID)) for head in heads.values()]})
     (failure, _) = plan_run(flow, request(flow)).failed
     assert "settle it with ferry seed --from-file at position 50" in failure.problem

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from tests.cli.inside import ferry
+from tests.opened import plan_run, source_ends
 from tests.waiting import NEVER_SECONDS
 from tools.kafka import SandboxCluster
 
@@ -22,8 +23,7 @@ from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.monitoring import status
 from ferry.monitoring.verdict import Health, verdict_of
-from ferry.pipeline.run_plan import plan_run
-from ferry.recovery.not_copied import not_copied, source_ends
+from ferry.recovery.not_copied import not_copied
 from ferry.syncs.config_differences import NO_LIMIT
 
 pytestmark = pytest.mark.brokers

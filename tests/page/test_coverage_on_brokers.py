@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from tests.opened import assemble_report, copy_run, plan_run
 from tests.waiting import until
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.topics import delete_topics
@@ -23,9 +24,6 @@ from ferry.ledger.run_report import RunReport
 from ferry.page.coverage_reading import read_coverage_of
 from ferry.page.flow_reading import read_overview
 from ferry.page.overview import overview_from
-from ferry.pipeline.report_reading import assemble_report
-from ferry.pipeline.run import Run
-from ferry.pipeline.run_plan import plan_run
 
 pytestmark = pytest.mark.brokers
 
@@ -103,7 +101,7 @@ def close(flow: Flow, topic: str, gap: dict[str, Any], number: int) -> RunReport
     planned = plan_run(flow, request)
     assert planned.needs_copy, f"{gap} {planned.partitions}"
     assert not planned.needs_preparation
-    Run(flow, request).copy(InlineLaneRunner(), lambda _: None)
+    copy_run(flow, request, InlineLaneRunner(), lambda _: None)
     return assemble_report(flow, request)
 
 

@@ -15,6 +15,7 @@ import pytest
 from demo.airflow_api import AirflowApi
 from demo.airflow_services import DemoAirflow
 from playwright.sync_api import Locator, Page, expect
+from tests.opened import assemble_report, copy_run, plan_run, prepare_run
 from tests.page.browsing import LOOK_MS, Visit
 from tests.page.views import drawn
 from tools.kafka import SandboxCluster, read_all
@@ -24,9 +25,7 @@ from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.monitoring.status import status_after_run
-from ferry.pipeline.report_reading import assemble_report, keep_run
-from ferry.pipeline.run import Run
-from ferry.pipeline.run_plan import plan_run
+from ferry.pipeline.report_reading import keep_run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -61,9 +60,9 @@ class Stage:
 def run(flow: Flow, run_id: str) -> None:
     request = RunRequest(flow.name, run_id)
     planned = plan_run(flow, request)
-    Run(flow, request).prepare(spark_follows=planned.needs_copy)
+    prepare_run(flow, request, spark_follows=planned.needs_copy)
     if planned.needs_copy:
-        Run(flow, request).copy(InlineLaneRunner(), lambda _: None)
+        copy_run(flow, request, InlineLaneRunner(), lambda _: None)
     report = assemble_report(flow, request)
     assert keep_run(flow, report, status_after_run(flow, report).lag.of_run) == ""
 

@@ -28,6 +28,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from tests.opened import carry_out, explain_group, plan_run, seed, translated_groups
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
@@ -43,16 +44,11 @@ from ferry.errors import ExitCode, FerryError, worst_exit_code
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
 from ferry.migration.positions import GivenPositions
-from ferry.migration.seeding import seed
 from ferry.monitoring.ledger_ranges import covered_ranges
 from ferry.monitoring.status import flow_status
 from ferry.permissions.rights import Right
 from ferry.pipeline.run import copied
-from ferry.pipeline.run_plan import plan_run
-from ferry.pipeline.syncs import Syncs
-from ferry.syncs.group_explanation import explain_group
 from ferry.syncs.names import SyncName
-from ferry.syncs.translated_groups import translated_groups
 from ferry.verify.range_runner import verify_inline
 from ferry.verify.request import VerifyRequest
 from ferry.verify.verifying import verify
@@ -239,7 +235,7 @@ class Stage:
     def _sync(self, flow: Flow, sync: SyncName) -> list[Complaint]:
         if sync is SyncName.CONFIGS:
             self.source.configure(self.topic, "retention.ms", str(86_400_000 + self.produced))
-        outcome = Syncs(flow).carry_out(sync, on_request=True, unless_disabled=True)
+        outcome = carry_out(flow, sync, on_request=True, unless_disabled=True)
         errand = f"sync {sync.value}"
         told = [Complaint(errand, entry.error, entry.problem, outcome.exit_code) for entry in outcome.failed]
         said = [*(f"{entry.what}: {entry.reason}" for entry in outcome.skipped), *outcome.notices]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.both_clusters import both_clusters
 from tests.documents.code_blocks import blocks_of
+from tests.opened import plan_run
 from tests.permissions.landscape import ADMIN, USERS, WRITER, Side
 from tests.permissions.variants import MODULE
 from tools.kafka import compare_topics
@@ -21,8 +22,7 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.permissions.required import required_rights
 from ferry.permissions.rights import Operation, Right
-from ferry.pipeline.run import Run, copied
-from ferry.pipeline.run_plan import plan_run
+from ferry.pipeline.run import copied, open_run
 from ferry.sandbox.jars import java
 
 pytestmark = [pytest.mark.brokers, pytest.mark.long]
@@ -63,7 +63,7 @@ def test_the_commands_of_the_page_are_enough(tmp_path: Path) -> None:
         plan = plan_run(flow, request)
         assert (plan.topics.create, plan.failed, plan.wrong_topics, plan.few_replicas) == ((), (), (), ())
         assert copied(flow, request, lambda run: run.copy(InlineLaneRunner(), lambda _: None)).exit_code is ExitCode.DONE
-        with Run(flow, request) as run:
+        with open_run(flow, request) as run:
             assert {outcome.sync: outcome.failed for outcome in run.sync() if outcome.failed} == {}
         assert writer.topics() - made <= {"__transaction_state", "__consumer_offsets"}
         addresses = (cluster.client_settings() for cluster in (source, target))

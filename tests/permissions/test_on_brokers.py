@@ -23,6 +23,7 @@ from tools.kafka.jars import tools_jars
 from ferry.clusters.admin.acl_binding import AclPattern, AclResource
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
+from ferry.ledger.open_flow import open_flow
 from ferry.page.reads import ReadName, carry_out
 from ferry.permissions.commands import commands
 from ferry.permissions.required import required_rights
@@ -167,12 +168,13 @@ def test_groups_are_synced_without_the_right_to_read_checkpoints(stages: dict[st
     needed = required_rights(stage.flow).target
     stage.target.allow(right for right in needed if (right.resource, right.operation) != unreadable)
     assert whole_run(stage.flow, RunRequest(stage.flow.name, "more")).records
-    syncs = Syncs(stage.flow)
-    (failure,) = syncs.carry_out(SyncName.CHECKPOINTS, on_request=True).failed
-    assert (failure.error, f"grant Read on topic {topic} at cluster B to User:{WRITER}" in failure.problem) == ("NotAuthorized", True)
-    synced = syncs.carry_out(SyncName.GROUPS, on_request=True)
-    assert synced.failed == ()
-    assert f"group {GROUP}, A.{TOPIC}-0" in {change.what for change in synced.changes}
+    with open_flow(stage.flow) as opened:
+        syncs = Syncs(opened)
+        (failure,) = syncs.carry_out(SyncName.CHECKPOINTS, on_request=True).failed
+        assert (failure.error, f"grant Read on topic {topic} at cluster B to User:{WRITER}" in failure.problem) == ("NotAuthorized", True)
+        synced = syncs.carry_out(SyncName.GROUPS, on_request=True)
+        assert synced.failed == ()
+        assert f"group {GROUP}, A.{TOPIC}-0" in {change.what for change in synced.changes}
 
 
 def _cases() -> Iterator[object]:

@@ -7,15 +7,13 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from tests.opened import plan_run, sync_configs
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import BatchRefused
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.run_plan import plan_run
-from ferry.syncs.configs import sync_configs
-from ferry.syncs.context import SyncContext
 
 pytestmark = pytest.mark.brokers
 
@@ -57,7 +55,7 @@ def test_records_without_a_key_in_a_topic_that_was_turned_compact(
     set_policy(target_cluster, remote, "delete")
     again = run_flow(flow)
     assert (again.failed, again.records, len(read_all(target_cluster.client_settings(), remote)[0])) == ((), 20, 20)
-    assert "cleanup.policy" in str(sync_configs(SyncContext(flow)).changes)
+    assert "cleanup.policy" in str(sync_configs(flow).changes)
 
 
 def test_records_that_kafka_streams_deletes(

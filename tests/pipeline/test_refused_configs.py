@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from tests.both_clusters import FOREVER
+from tests.opened import plan_run, sync_configs
 from tools.kafka import SandboxCluster, compare_topics
 
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
@@ -19,12 +20,9 @@ from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.run_plan import plan_run
 from ferry.pipeline.tables import plan_parts
 from ferry.sandbox.broker import JAVA_OPTIONS
 from ferry.sandbox.jars import broker_jars, java
-from ferry.syncs.configs import sync_configs
-from ferry.syncs.context import SyncContext
 
 pytestmark = [pytest.mark.brokers, pytest.mark.long]
 
@@ -81,7 +79,7 @@ def test_what_the_target_refuses_is_named_and_the_records_are_copied(
     }
 
     alter(source_cluster, topic, "retention.ms", "90000000")
-    synced = sync_configs(SyncContext(flow))
+    synced = sync_configs(flow)
     assert (synced.failed, [change.detail for change in synced.changes]) == ((), ["retention.ms: 86400000 -> 90000000"])
     (left,) = (skipped for skipped in synced.skipped if skipped.what == f"topic {remote} flush.ms")
     assert "flush.ms is not for you" in left.reason

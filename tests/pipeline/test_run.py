@@ -33,10 +33,11 @@ class Target:
         monkeypatch.setattr(syncs, "read_syncs_done", lambda _: {})
         monkeypatch.setattr(syncs, "_function", lambda _: self._sync)
         flow: Any = SimpleNamespace(runs_topic="runs", state_topic="state", target="B", setting=lambda *_: 1)
-        self.run = Run(flow, RunRequest("A->B", "one"))
+        opened: Any = SimpleNamespace(flow=flow)
+        self.run = Run(opened, RunRequest("A->B", "one"))
         self.run._prepared = True
 
-    def _sync(self, _: object) -> SyncOutcome:
+    def _sync(self, _: object, **_options: bool) -> SyncOutcome:
         self.act()
         return SyncOutcome()
 
@@ -103,12 +104,12 @@ def test_syncs_of_a_few_seconds_are_written_together(target: Target) -> None:
 def test_after_the_copy_only_old_transactions_are_looked_for(
     monkeypatch: pytest.MonkeyPatch, seconds: float, failed: list[str], expected: set[tuple[str, int]] | None
 ) -> None:
-    flow: Any = SimpleNamespace(open_transaction_warn_ms=900_000)
+    opened: Any = SimpleNamespace(flow=SimpleNamespace(open_transaction_warn_ms=900_000))
     planned = SimpleNamespace(last_stable_lags=[SimpleNamespace(held=TopicPartition("t", 1))], failed=failed)
     now = 1_000.0
     monkeypatch.setattr(module, "plan_run", lambda *_: planned)
     monkeypatch.setattr(module.time, "monotonic", lambda: now)
-    run = Run(flow, RunRequest("A->B", "one"))
+    run = Run(opened, RunRequest("A->B", "one"))
     assert run._lagging() is None, "nothing was planned here"
     assert run.plan is planned
     now += seconds

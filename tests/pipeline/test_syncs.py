@@ -9,18 +9,18 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from tests.opened import carry_out
 
 from ferry.clusters.logs.internal_producer import append_records
 from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.config import Cluster, Flow
 from ferry.config.settings import MirroringSettings
 from ferry.errors import ClusterUnreachable, ExitCode
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.runs_topic import read_run_records
 from ferry.ledger.state import SyncDone, encode_state
 from ferry.ledger.sync_outcome import LISTED, Change, SyncOutcome, WholeSyncFailure
 from ferry.pipeline import syncs
-from ferry.pipeline.syncs import Syncs
-from ferry.syncs.context import SyncContext
 from ferry.syncs.names import SyncName
 
 pytestmark = pytest.mark.brokers
@@ -33,8 +33,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Stands for every sync: notes whether it was a dry run, changes one thing."""
     seen: list[bool] = []
 
-    def sync(context: SyncContext) -> SyncOutcome:
-        seen.append(context.dry_run)
+    def sync(_: OpenFlow, *, dry_run: bool) -> SyncOutcome:
+        seen.append(dry_run)
         return SyncOutcome(changes=(Change("topic t", "set"),) * (LISTED + 1))
 
     monkeypatch.setattr(syncs, "_function", lambda _: sync)
@@ -44,11 +44,11 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 @pytest.mark.long
 def test_a_sync_is_done_once_in_its_interval_and_kept_for_the_report(flow_factory: FlowFactory, calls: list[bool]) -> None:
     flow = flow_factory()
-    done = Syncs(flow, run_id="one").carry_out(SyncName.CONFIGS)
+    done = carry_out(flow, SyncName.CONFIGS, run_id="one")
     assert (done.sync, done.left_out) == ("configs", "")
-    assert "sync.topic.configs.interval.seconds=600" in Syncs(flow, run_id="two").carry_out(SyncName.CONFIGS).left_out
-    assert not Syncs(flow, run_id="two").carry_out(SyncName.ACLS).left_out
-    assert not Syncs(flow, run_id="three").carry_out(SyncName.CONFIGS, on_request=True).left_out
+    assert "sync.topic.configs.interval.seconds=600" in carry_out(flow, SyncName.CONFIGS, run_id="two").left_out
+    assert not carry_out(flow, SyncName.ACLS, run_id="two").left_out
+    assert not carry_out(flow, SyncName.CONFIGS, run_id="three", on_request=True).left_out
     assert calls == [False, False, False]
     kept = read_run_records(flow, "one").syncs["configs"]
     assert (kept["counts"]["changes"], len(kept["changes"])) == (LISTED + 1, LISTED)
@@ -57,46 +57,46 @@ def test_a_sync_is_done_once_in_its_interval_and_kept_for_the_report(flow_factor
 
 def test_an_interval_that_has_passed(flow_factory: FlowFactory, calls: list[bool]) -> None:
     flow = replace(flow_factory(), mirroring=MirroringSettings(sync_topic_configs_interval=0))
-    Syncs(flow).carry_out(SyncName.CONFIGS)
-    Syncs(flow).carry_out(SyncName.CONFIGS)
+    carry_out(flow, SyncName.CONFIGS)
+    carry_out(flow, SyncName.CONFIGS)
     assert len(calls) == 2
 
 
 def test_a_sync_that_was_done_in_the_future_is_due(flow_factory: FlowFactory, calls: list[bool]) -> None:
     """A machine whose clock was ten minutes ahead did the last one."""
     flow = flow_factory()
-    Syncs(flow).carry_out(SyncName.CONFIGS)
+    carry_out(flow, SyncName.CONFIGS)
     ahead = SyncDone(SyncName.CONFIGS.value, round((time.time() + 600) * 1000))
     append_records(flow.target, {flow.state_topic: [encode_state(ahead)]})
-    assert not Syncs(flow, run_id="one").carry_out(SyncName.CONFIGS).left_out
+    assert not carry_out(flow, SyncName.CONFIGS, run_id="one").left_out
     assert len(calls) == 2
 
 
 def test_a_dry_run_leaves_nothing_behind(flow_factory: FlowFactory, calls: list[bool]) -> None:
     flow = flow_factory()
-    assert Syncs(flow, run_id="one", dry_run=True).carry_out(SyncName.CONFIGS).dry_run
+    assert carry_out(flow, SyncName.CONFIGS, run_id="one", dry_run=True).dry_run
     assert calls == [True]
     with InternalTopicReader(flow.target) as reader:
         assert reader.partitions(flow.state_topic) == ()
 
 
 def test_a_sync_that_can_do_nothing_has_failed_and_is_due_again(flow_factory: FlowFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    def sync(_: SyncContext) -> SyncOutcome:
+    def sync(_: OpenFlow, **_options: bool) -> SyncOutcome:
         raise ClusterUnreachable("cluster A: away")
 
     monkeypatch.setattr(syncs, "_function", lambda _: sync)
     flow = flow_factory()
-    (failure,) = Syncs(flow, run_id="one").carry_out(SyncName.CONFIGS).failed
+    (failure,) = carry_out(flow, SyncName.CONFIGS, run_id="one").failed
     assert str(failure) == "sync configs: ClusterUnreachable: cluster A: away"
     assert isinstance(failure, WholeSyncFailure)
-    assert Syncs(flow, run_id="two").carry_out(SyncName.CONFIGS).failed, "it was due"
+    assert carry_out(flow, SyncName.CONFIGS, run_id="two").failed, "it was due"
 
 
 def test_a_sync_that_cannot_be_written_down_still_tells_what_it_changed(flow_factory: FlowFactory, calls: list[bool]) -> None:
     flow = flow_factory()
-    Syncs(flow).carry_out(SyncName.CONFIGS)
+    carry_out(flow, SyncName.CONFIGS)
     _refuse_records(flow.target, flow.state_topic)
-    outcome = Syncs(flow).carry_out(SyncName.CONFIGS, on_request=True)
+    outcome = carry_out(flow, SyncName.CONFIGS, on_request=True)
     assert len(outcome.changes) == LISTED + 1
     (failure,) = outcome.failed
     assert (failure.what, outcome.exit_code) == ("sync configs", ExitCode.PARTLY_FAILED)
@@ -132,5 +132,5 @@ def _refuse_records(cluster: Cluster, topic: str) -> None:
     ],
 )
 def test_what_is_switched_off_is_left_out(flow_factory: FlowFactory, calls: list[bool], name: SyncName, line: str) -> None:
-    assert Syncs(flow_factory(line)).carry_out(name).left_out == line
+    assert carry_out(flow_factory(line), name).left_out == line
     assert calls == []

@@ -62,7 +62,7 @@ class Played:
         monkeypatch.setattr(syncs_beside, "SYNCS", dict.fromkeys(SYNCS, Sync("", "x.enabled")))
 
     def go(self) -> None:
-        flow: Any = SimpleNamespace(setting=lambda _, default: default)
+        flow: Any = SimpleNamespace(source=None, target=None, setting=lambda _, default: default)
         work = threading.Thread(target=syncs_beside.sync_meanwhile, args=(flow, "run", self.said.append, self.over))
         work.start()
         assert self.enough.wait(60)

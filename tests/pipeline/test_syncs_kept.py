@@ -27,9 +27,10 @@ def test_what_a_sync_did_is_written_seldom_and_when_it_was_done_more_often(monke
     monkeypatch.setattr(syncs, "append_records", append)
     monkeypatch.setattr(syncs, "read_syncs_done", lambda _: {})
     monkeypatch.setattr(syncs, "not_enabled", lambda *_: "")
-    monkeypatch.setattr(syncs, "_function", lambda _: lambda _: SyncOutcome())
+    monkeypatch.setattr(syncs, "_function", lambda _: lambda _, **_options: SyncOutcome())
     flow: Any = SimpleNamespace(target=None, state_topic="state", runs_topic="runs")
-    made = Syncs(flow, run_id="run", topics_made=True, keep_seconds=60.0, report_seconds=600.0)
+    opened: Any = SimpleNamespace(flow=flow)
+    made = Syncs(opened, run_id="run", topics_made=True, keep_seconds=60.0, report_seconds=600.0)
     for second in range(0, 601, 10):
         now[0] = 1_000.0 + second
         made.carry_out(SyncName.HEARTBEAT, on_request=True)

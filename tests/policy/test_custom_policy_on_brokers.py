@@ -8,14 +8,12 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from tests.opened import sync_configs, sync_groups
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
 
 from ferry.config import Flow
 from ferry.ledger.run_report import RunReport
-from ferry.syncs.configs import sync_configs
-from ferry.syncs.context import SyncContext
-from ferry.syncs.group_offsets import sync_groups
 
 pytestmark = pytest.mark.brokers
 
@@ -50,8 +48,8 @@ def test_one_policy_names_everything(
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     source = AdminClient(source_cluster.client_settings())
     source.incremental_alter_configs([resource])[resource].result(SECONDS)
-    assert sync_configs(SyncContext(flow)).failed == ()
-    outcome = sync_groups(SyncContext(flow))
+    assert sync_configs(flow).failed == ()
+    outcome = sync_groups(flow)
     assert outcome.failed == ()
     assert f"left out by {flow.mirroring.group_filter_class}" in {skipped.reason for skipped in outcome.skipped if hidden in skipped.what}
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from tools.kafka import SandboxCluster
 
-from ferry.clusters.net.client_cache import kept_clients
+from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Flow
-from ferry.recovery.readings import cluster_id_of, is_away
+from ferry.recovery.readings import is_away
 
 
 @pytest.mark.brokers
@@ -19,10 +19,10 @@ def test_a_cluster_that_went_away_within_a_command(
 ) -> None:
     source = cluster_factory()
     flow = flow_factory(source=source)
-    with kept_clients():
-        assert cluster_id_of(flow.source)
-        assert is_away(flow.source) == ""
+    with OpenCluster(flow.source) as opened:
+        assert opened.admin.cluster_id()
+        assert is_away(opened) == ""
         source.kill()
-        assert flow.source.bootstrap in is_away(flow.source)
+        assert flow.source.bootstrap in is_away(opened)
         source.run()
-        assert is_away(flow.source) == "", "the connections that broke say nothing"
+        assert is_away(opened) == "", "the connections that broke say nothing"

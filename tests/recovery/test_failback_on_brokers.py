@@ -10,18 +10,18 @@ from contextlib import AbstractContextManager
 import pytest
 from confluent_kafka import Consumer, Producer
 from tests.log_ends import log_ends
+from tests.opened import sync_groups
 from tests.recovery.rooms import Room, commit, everything, from_record, numbers, read_on
 from tools.kafka import SandboxCluster
 from tools.kafka.topics import delete_topics
 
 from ferry.config import Flow, load_config
 from ferry.errors import RecoveryStopped
+from ferry.ledger.open_flow import open_flow
 from ferry.ledger.run_report import RunReport
 from ferry.recovery import switch_over as planned_move
 from ferry.recovery.options import RecoveryOptions
 from ferry.recovery.recovery_report import Confirmation, RecoveryPlan
-from ferry.syncs.context import SyncContext
-from ferry.syncs.group_offsets import sync_groups
 from ferry.syncs.group_placing import GroupPlacer
 
 pytestmark = pytest.mark.brokers
@@ -112,9 +112,10 @@ def test_failover_and_failback(
     # A task that was killed before it could say so is tried again: it says that it is done, and touches nothing but its fence.
     before = log_ends(room.source, room.target)
     options = RecoveryOptions("failback", document["run_id"])
-    switch = planned_move.failback(room.there, room.back)
     plan = RecoveryPlan(options, room.there.name, "failing-back")
-    again = planned_move.carry_out_switch_over(switch, plan, Confirmation("x"), "")
+    with open_flow(room.there) as opened:
+        switch = planned_move.failback(opened, opened.back(room.back))
+        again = planned_move.carry_out_switch_over(switch, plan, Confirmation("x"), "")
     assert (again.exit_code, again.record.stage, again.record.recovery) == (0, "replicating", document["recovery"])
     assert again.document()["groups"] == []
     changed = log_ends(room.source, room.target).items() ^ before.items()
@@ -133,7 +134,7 @@ def test_failover_and_failback(
         assert read_on(room.source, second, room.topic) == from_record({0: 9, 1: 7}, tail)
         for group in (first, second):
             assert read_on(room.source, group, back) == {0: since[0][4:], 1: since[1][5:]}
-    assert not sync_groups(SyncContext(room.there, dry_run=True)).left_out
+    assert not sync_groups(room.there, dry_run=True).left_out
     for flow in (room.there, room.back, room.there):
         assert run_flow(flow).records == 0
 
@@ -184,7 +185,7 @@ def test_a_planned_cut_over(room: Room, run_flow: RunFlow, group_member: GroupMe
         ended, document = room.command("cutover", *QUIET)
         assert (ended.exit_code, document["stage"]) == (5, "cutting-over")
     assert "left alone" not in str(document)
-    assert "cutting over" in sync_groups(SyncContext(room.there)).left_out
+    assert "cutting over" in sync_groups(room.there).left_out
     ended, document = room.command("cutover", *QUIET)
     assert (ended.exit_code, document["stage"]) == (0, "cut-over")
     ended, document = room.command("cutover", *QUIET)  # for groups that come later

@@ -9,22 +9,20 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
+from tests.opened import explain_group, read_recovery, sync_checkpoints, sync_groups
 from tests.recovery.rooms import Room, commit, everything, from_record, read_on
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
 from ferry.config import Flow
 from ferry.errors import FerryError, RecoveryStopped
-from ferry.ledger.recovery_record import Event, current_record, read_recovery
+from ferry.ledger.open_flow import OpenFlow
+from ferry.ledger.recovery_record import Event, current_record
 from ferry.ledger.run_report import RunReport
 from ferry.monitoring.status import flow_status
 from ferry.recovery import failover
 from ferry.recovery.keeper import RecoveryKeeper, abandon, keep_recovery
 from ferry.syncs import group_placing
-from ferry.syncs.checkpoints import sync_checkpoints
-from ferry.syncs.context import SyncContext
-from ferry.syncs.group_explanation import explain_group
-from ferry.syncs.group_offsets import sync_groups
 from ferry.syncs.group_placing import GroupPlacer
 
 pytestmark = pytest.mark.brokers
@@ -62,7 +60,7 @@ def test_with_a_source_that_answers(room: Room, run_flow: RunFlow, group_member:
     # A consumer went on at the target, then another one began anew on purpose: neither is touched again.
     commit(room.target, quick, room.remote, {0: 1})
     commit(room.source, slow, room.topic, {0: 29, 1: 29})
-    assert "failed over at" in sync_groups(SyncContext(room.there)).left_out
+    assert "failed over at" in sync_groups(room.there).left_out
     assert flow_status(room.there).stage == "failed-over"
     assert any("failed over at" in obstacle for obstacle in explain_group(room.there, slow).obstacles)
     if room.remote != room.topic:
@@ -78,7 +76,7 @@ def test_with_a_source_that_answers(room: Room, run_flow: RunFlow, group_member:
         CliRunner().invoke(app, ["failover", str(room.config), "--flow", room.back.name, "--yes"], catch_exceptions=False)
     ended = CliRunner().invoke(app, ["failover", str(room.config), "--flow", room.there.name, "--abandon"])
     assert ended.exit_code == 0
-    assert not sync_groups(SyncContext(room.there, dry_run=True)).left_out
+    assert not sync_groups(room.there, dry_run=True).left_out
 
 
 @pytest.mark.long
@@ -93,7 +91,7 @@ def test_with_a_source_that_does_not_answer(room: Room, run_flow: RunFlow) -> No
     run_flow(room.there)
     commit(room.source, reader, room.topic, {0: 5, 1: 15})
     commit(room.source, eager, room.topic, {0: 5, 1: 5})
-    sync_checkpoints(SyncContext(room.there))
+    sync_checkpoints(room.there)
     room.produce(room.source, room.topic, RECORDS)
     run_flow(room.there)
     commit(room.target, eager, room.remote, {0: 11, 1: 2})
@@ -125,7 +123,7 @@ def test_a_dry_run_and_a_rehearsal_write_nothing(room: Room, run_flow: RunFlow) 
     run_flow(room.there)
     commit(room.source, group, room.topic, {0: 4, 1: 6})
     room.produce(room.source, room.topic, 10)
-    sync_checkpoints(SyncContext(room.there))
+    sync_checkpoints(room.there)
     before = everything(room.target), everything(room.source)
     for option in ("--dry-run", "--rehearse"):
         for config in (room.config, room.away()):
@@ -185,9 +183,9 @@ def test_a_group_that_comes_after_nobody_was_asked_is_not_written(room: Room, ru
     command = ("failover", "--yes", "--no-last-copy")
     assert room.command(*command)[0].exit_code == 0
 
-    def kept_late(flow: Flow) -> AbstractContextManager[RecoveryKeeper]:
+    def kept_late(opened: OpenFlow) -> AbstractContextManager[RecoveryKeeper]:
         commit(room.source, late, room.topic, {0: 4, 1: 4})
-        return keep_recovery(flow)
+        return keep_recovery(opened)
 
     with monkeypatch.context() as patch:
         patch.setattr(failover, "keep_recovery", kept_late)
@@ -206,9 +204,9 @@ def test_without_a_question_nothing_begins_anew(room: Room, run_flow: RunFlow, m
     command = ("failover", "--yes", "--no-last-copy")
     assert room.command(*command)[0].exit_code == 0
 
-    def kept_late(flow: Flow) -> AbstractContextManager[RecoveryKeeper]:
-        abandon(flow, Event.FAILOVER_ABANDONED)
-        return keep_recovery(flow)
+    def kept_late(opened: OpenFlow) -> AbstractContextManager[RecoveryKeeper]:
+        abandon(opened, Event.FAILOVER_ABANDONED)
+        return keep_recovery(opened)
 
     with monkeypatch.context() as patch:
         patch.setattr(failover, "keep_recovery", kept_late)

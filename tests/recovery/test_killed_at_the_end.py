@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from tests.opened import read_recovery
 from tests.recovery.rooms import Room, commit, everything
 from tests.waiting import until
 from typer.testing import CliRunner
@@ -17,7 +18,7 @@ from typer.testing import CliRunner
 from ferry.cli.main import app
 from ferry.config import Flow
 from ferry.errors import RecoveryStopped
-from ferry.ledger.recovery_record import current_record, read_recovery
+from ferry.ledger.recovery_record import current_record
 from ferry.ledger.run_report import RunReport
 
 pytestmark = [pytest.mark.brokers, pytest.mark.long]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from ferry.config import Flow
 from ferry.errors import ConfigError, ExitCode
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.state import RecoveryRecord
 from ferry.recovery import failover
 from ferry.recovery.moving import GroupMove, GroupOutcome
@@ -46,7 +47,7 @@ def test_a_count_that_fails_does_not_stop_a_failover(monkeypatch: pytest.MonkeyP
     unknown = (NotCopied("t", 0, "A.t", 7, None, None),)
     monkeypatch.setattr(failover, "plan_run", refused)
     monkeypatch.setattr(failover, "perhaps_not_copied", lambda _: (unknown, 5))
-    flow = cast("Flow", type("Named", (), {"name": "A->B"})())
-    missing, known_until, problems = failover.count_missing(flow, RecoveryOptions("failover", "r"), away=False)
+    opened = cast("OpenFlow", SimpleNamespace(flow=SimpleNamespace(name="A->B")))
+    missing, known_until, problems = failover.count_missing(opened, RecoveryOptions("failover", "r"), away=False)
     assert (missing, known_until) == (unknown, 5)
     assert "ConfigError: both flows may not run together" in problems[0]

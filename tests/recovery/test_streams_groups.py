@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from tests.opened import explain_group, sync_groups
 from tests.recovery.rooms import Room
 from tests.waiting import NEVER_SECONDS, until
 from tools.kafka import SandboxCluster
@@ -21,9 +22,6 @@ from ferry.clusters.groups.consumer_groups import ConsumerGroups
 from ferry.config import Flow
 from ferry.ledger.run_report import RunReport
 from ferry.sandbox.jars import KAFKA_VERSION, java
-from ferry.syncs.context import SyncContext
-from ferry.syncs.group_explanation import explain_group
-from ferry.syncs.group_offsets import sync_groups
 
 pytestmark = [pytest.mark.brokers, pytest.mark.long]
 
@@ -83,7 +81,7 @@ def test_a_group_of_the_streams_protocol(room: Room, run_flow: RunFlow, tmp_path
         reading.reads(range(40))
         explained = CliRunner().invoke(app, ["explain", str(room.config), "--flow", room.there.name, "--group", group])
         assert f"{room.there.source.alias}: Stable, streams\n" in explained.output
-    outcome = sync_groups(SyncContext(room.there))
+    outcome = sync_groups(room.there)
     assert [(change.what, change.detail, change.reason) for change in outcome.changes] == [
         (f"group {group}, {room.remote}-{partition}", "none -> 21", "") for partition in range(2)
     ]
@@ -116,7 +114,7 @@ def test_an_application_that_reads_its_metadata_strictly(room: Room, run_flow: R
     run_flow(room.there)
     with application(room.source, group, room.topic, tmp_path / "A", version=old) as reading:
         reading.reads(range(1))
-    (first, second) = sync_groups(SyncContext(room.there)).changes
+    (first, second) = sync_groups(room.there).changes
     assert (first.reason, second.reason) == ("", "the group has no offset there: from the beginning of what was copied")
     room.produce(room.target, room.remote, 2)
     with application(room.target, group, room.remote, tmp_path / "B", version=old) as reading:

@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.both_clusters import both_clusters
+from tests.opened import carry_out, sync_acls, sync_configs, sync_topics
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.jars import tools_jars
@@ -32,13 +33,8 @@ from ferry.clusters.admin.acls import AclAdmin, read_acls
 from ferry.config import Flow, load_config
 from ferry.errors import NotAuthorized
 from ferry.ledger.sync_outcome import SyncOutcome
-from ferry.pipeline.syncs import Syncs
 from ferry.sandbox.jars import java
-from ferry.syncs.acls import sync_acls
-from ferry.syncs.configs import sync_configs
-from ferry.syncs.context import SyncContext
 from ferry.syncs.names import SyncName
-from ferry.syncs.topics import sync_topics
 
 pytestmark = pytest.mark.brokers
 
@@ -96,10 +92,10 @@ def test_acls_of_topics_as_under_mirror_maker(flow_of: FlowFactory, guarded: Pai
     wanted = {line.format(remote) for line in BY_MIRROR_MAKER}
 
     before = kafka_acls(target)
-    planned = sync_acls(SyncContext(flow, dry_run=True))
+    planned = sync_acls(flow, dry_run=True)
     assert {change.what.removeprefix("ACL ") for change in planned.changes} == wanted
 
-    outcome = sync_acls(SyncContext(flow))
+    outcome = sync_acls(flow)
     assert outcome.changes == planned.changes
     assert {change.action for change in outcome.changes} == {"create"}
     assert kafka_acls(target) - before == wanted
@@ -109,7 +105,7 @@ def test_acls_of_topics_as_under_mirror_maker(flow_of: FlowFactory, guarded: Pai
     assert "ferry.sync.acls.groups=true" in reasons[f"ACL User:alice ALLOW READ group g-{topic} (literal) from *"]
     assert reasons["ACL User:alice ALLOW READ topic elsewhere (literal) from *"] == "not in the property topics"
 
-    again = sync_acls(SyncContext(flow))
+    again = sync_acls(flow)
     assert (again.changes, again.failed, again.counts["present"]) == ((), (), 3)
 
 
@@ -121,28 +117,28 @@ def test_only_acls_of_its_own_are_removed_and_only_when_asked(flow_of: FlowFacto
     allow(target, "User:old", remote, "READ")
     for user in ("User:old", "User:new", "User:stays"):
         allow(source, user, topic, "READ")
-    assert texts(sync_acls(SyncContext(flow_of(*lines)))) == {f"create ACL {line(user, remote)}" for user in ("User:new", "User:stays")}
+    assert texts(sync_acls(flow_of(*lines))) == {f"create ACL {line(user, remote)}" for user in ("User:new", "User:stays")}
     settle(target)
     for user in ("User:old", "User:new"):
         forbid(source, user, topic)
 
-    kept = sync_acls(SyncContext(flow_of(*lines)))
+    kept = sync_acls(flow_of(*lines))
     assert texts(kept) == set()
     (left,) = [skipped for skipped in kept.skipped if remote in skipped.what]
     assert left.what == f"ACL {line('User:new', remote)}"
     assert "ferry.sync.acls.remove=true" in left.reason
 
     removing = flow_of(*lines, "ferry.sync.acls.remove = true")
-    assert texts(sync_acls(SyncContext(removing, dry_run=True))) == {f"delete ACL {line('User:new', remote)}"}
-    assert texts(sync_acls(SyncContext(removing))) == {f"delete ACL {line('User:new', remote)}"}
+    assert texts(sync_acls(removing, dry_run=True)) == {f"delete ACL {line('User:new', remote)}"}
+    assert texts(sync_acls(removing)) == {f"delete ACL {line('User:new', remote)}"}
     assert {text for text in kafka_acls(target) if remote in text} == {line("User:old", remote), line("User:stays", remote)}
 
     # Somebody takes one away and gives it back: then it is theirs, though the source's goes as well.
     forbid(target, "User:stays", remote)
     forbid(source, "User:stays", topic)
-    sync_acls(SyncContext(removing))
+    sync_acls(removing)
     allow(target, "User:stays", remote, "READ")
-    assert texts(sync_acls(SyncContext(removing))) == set()
+    assert texts(sync_acls(removing)) == set()
     assert line("User:stays", remote) in kafka_acls(target)
 
 
@@ -159,10 +155,10 @@ def test_settings_of_a_flow_decide_which_acls_are_copied(flow_of: FlowFactory, g
     lines += ["ferry.sync.acls.transactional.ids = true", "ferry.sync.acls.write = keep"]
     alias = flow_of(*lines).source.alias
     before = kafka_acls(target)
-    reported = sync_acls(SyncContext(flow_of(*lines, "ferry.sync.acls.report.only = true")))
+    reported = sync_acls(flow_of(*lines, "ferry.sync.acls.report.only = true"))
     assert reported.changes == ()
     assert sum("ferry.sync.acls.report.only=true" in skipped.reason for skipped in reported.skipped) == reported.counts["missing"] > 0
-    assert len(sync_acls(SyncContext(flow_of(*lines))).changes) == reported.counts["missing"]
+    assert len(sync_acls(flow_of(*lines)).changes) == reported.counts["missing"]
     assert {text for text in kafka_acls(target) - before if topic[:6] in text} == {
         f"User:alice ALLOW ALL topic {alias}.{topic} (literal) from *",
         f"User:alice ALLOW READ topic {alias}.{topic[:6]} (prefixed) from *",
@@ -177,14 +173,14 @@ def test_a_user_who_may_not_see_acls(flow_of: FlowFactory, side: str) -> None:
     # The target's are about to be altered, and whoever may alter them may describe them.
     right = {"source": "Describe", "target": "Alter"}[side]
     with pytest.raises(NotAuthorized, match=f"grant {right} on the cluster at cluster {getattr(flow, side).alias} to User:nobody"):
-        sync_acls(SyncContext(flow))
+        sync_acls(flow)
 
 
 def test_a_user_who_may_not_create_acls(flow_of: FlowFactory, guarded: Pair) -> None:
     topic = f"t-{secrets.token_hex(4)}"
     allow(guarded[0], "User:alice", topic, "READ")
     flow = flow_of(f"A->B.topics = {topic}", target="looker")
-    outcome = sync_acls(SyncContext(flow))
+    outcome = sync_acls(flow)
     assert outcome.changes == ()
     (failure,) = outcome.failed
     assert (failure.what, failure.error) == (f"ACL {line('User:alice', f'{flow.source.alias}.{topic}')}", "NotAuthorized")
@@ -203,7 +199,7 @@ def test_a_topic_that_may_not_be_configured_does_not_stop_the_others(flow_of: Fl
     for future in client.create_topics([NewTopic(topic, 1, 1) for topic in topics]).values():
         future.result(30)
     lines = f"A->B.topics = {','.join(topics)}"
-    sync_topics(SyncContext(flow_of(lines)))
+    sync_topics(flow_of(lines))
     flow = flow_of(lines, target="looker")
     open_topic, fixed, hidden = (f"{flow.source.alias}.{topic}" for topic in topics)
     allow(target, "User:looker", open_topic, "DESCRIBE_CONFIGS")
@@ -212,7 +208,7 @@ def test_a_topic_that_may_not_be_configured_does_not_stop_the_others(flow_of: Fl
     resources = [ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[SEGMENT_BYTES]) for topic in topics]
     for future in client.incremental_alter_configs(resources).values():
         future.result(30)
-    outcome = sync_configs(SyncContext(flow))
+    outcome = sync_configs(flow)
     assert [(change.what, change.detail) for change in outcome.changes] == [
         (f"topic {open_topic}", "segment.bytes: 1073741824 (Kafka's default) -> 1048576")
     ]
@@ -227,12 +223,12 @@ def test_clusters_without_authorizer(
 ) -> None:
     """One notice each, no failure; nothing is looked at beyond that."""
     without = flow_factory("A->B.topics = t")
-    outcome = Syncs(without).carry_out(SyncName.ACLS)
+    outcome = carry_out(without, SyncName.ACLS)
     (notice,) = outcome.notices
     assert f"cluster {without.source.alias} has no authorizer" in notice
     assert (outcome.changes, outcome.skipped, outcome.failed) == ((), (), ())
     half = load_config(config_file(*login("A", "ferry"), "A->B.topics = .*", source=guarded[0], target=target_cluster)).flows[0]
-    (notice,) = sync_acls(SyncContext(half)).notices
+    (notice,) = sync_acls(half).notices
     assert f"cluster {half.target.alias} has no authorizer" in notice
 
 

@@ -10,14 +10,15 @@ import pytest
 from confluent_kafka import Producer
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.opened import sync_checkpoints
 from tools.kafka import RecordSeen, SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
 from tools.kafka.topics import delete_topics
 
 from ferry.config import Flow
+from ferry.ledger.open_flow import open_flow
 from ferry.pipeline.syncs import Syncs
-from ferry.syncs.checkpoints import checkpoint_key, is_due, newest_checkpoints, plan_checkpoints, sync_checkpoints
-from ferry.syncs.context import SyncContext
+from ferry.syncs.checkpoints import checkpoint_key, is_due, newest_checkpoints, plan_checkpoints
 from ferry.syncs.names import SyncName
 from ferry.syncs.translated_groups import TranslatedGroups
 from ferry.translation.translated import Inexact, TranslatedPosition, Translation
@@ -140,10 +141,10 @@ def test_checkpoints_are_written_once_and_records_that_cannot_be_read_are_left_a
     run_flow(flow)
     places = [record.offset for record in read_all(target_cluster.client_settings(), remote)[0]]
     commit(group, topic, {0: 150}, "AgAAAaIj35AK")  # as Kafka Streams does
-    planned = sync_checkpoints(SyncContext(flow, dry_run=True))
+    planned = sync_checkpoints(flow, dry_run=True)
     assert [(change.action, change.reason) for change in planned.changes] == [("create", ""), ("write", "first")]
     before = time.time_ns() // 1_000_000
-    assert sync_checkpoints(SyncContext(flow)).changes == planned.changes
+    assert sync_checkpoints(flow).changes == planned.changes
 
     def standing() -> list[RecordSeen]:
         (records,) = read_all(target_cluster.client_settings(), name)
@@ -154,18 +155,18 @@ def test_checkpoints_are_written_once_and_records_that_cannot_be_read_are_left_a
     metadata = b"\0\x0dAgAAAaIj35AK\0"  # confluent-kafka commits a C string with its end
     assert record.value == bytes(2) + (150).to_bytes(8, "big") + places[150].to_bytes(8, "big") + metadata
     assert before <= record.timestamp <= time.time_ns() // 1_000_000
-    again = sync_checkpoints(SyncContext(flow))
+    again = sync_checkpoints(flow)
     assert (again.changes, again.counts["unchanged"]) == ((), 1)
     for upstream, reason in ((160, "moved on"), (20, "rewound at the source")):
         commit(group, topic, {0: upstream}, "it may count offsets, which shift")
-        assert [change.reason for change in sync_checkpoints(SyncContext(flow)).changes] == [reason]
+        assert [change.reason for change in sync_checkpoints(flow).changes] == [reason]
         newest = standing()[-1].value or b""
         assert newest[2:] == upstream.to_bytes(8, "big") + places[upstream].to_bytes(8, "big") + bytes(2)
     producer = Producer(target_cluster.client_settings())
     producer.produce(name, None, record.key)
     producer.produce(name, b"\0\1" + (record.value or b"")[2:], record.key)
     assert producer.flush(30) == 0
-    marred = sync_checkpoints(SyncContext(flow))
+    marred = sync_checkpoints(flow)
     assert (marred.changes, marred.failed) == ((), ())
     assert [line for line in marred.notices if f"topic {name}: the record at 0:" in line and "left alone" in line] == list(marred.notices)
     assert len(marred.notices) == 2
@@ -190,7 +191,7 @@ def test_checkpoints_that_cannot_be_read_are_named_and_groups_are_synced_all_the
     produce(source_cluster, topic, [(0, b"k", b"%d" % number) for number in range(10)])
     run_flow(flow)
     commit(group, topic, {0: 7})
-    assert not sync_checkpoints(SyncContext(flow)).failed
+    assert not sync_checkpoints(flow).failed
     segment = target_cluster.directory / "data" / f"{name}-0" / f"{0:020d}.log"
     with segment.open("r+b") as log:  # the downstream offset of the only checkpoint: the record can be decoded as before
         content = bytearray(log.read())
@@ -198,13 +199,14 @@ def test_checkpoints_that_cannot_be_read_are_named_and_groups_are_synced_all_the
         content[at + 17] ^= 0xFF
         log.seek(0)
         log.write(content)
-    syncs = Syncs(flow)
-    (failure,) = syncs.carry_out(SyncName.CHECKPOINTS, on_request=True).failed
-    assert (failure.what, failure.error) == ("sync checkpoints", "UnreadableRecord")
-    assert f"{name}-0: the batch at offset 0 does not match its checksum" in failure.problem
-    synced = syncs.carry_out(SyncName.GROUPS, on_request=True)
-    remote = f"{flow.source.alias}.{topic}"
-    assert ([change.what for change in synced.changes], synced.failed) == ([f"group {group}, {remote}-0"], ())
-    delete_topics(target_cluster.client_settings(), name)
-    again = syncs.carry_out(SyncName.CHECKPOINTS, on_request=True)
-    assert ([(change.action, change.reason) for change in again.changes], again.failed) == ([("create", ""), ("write", "first")], ())
+    with open_flow(flow) as opened:
+        syncs = Syncs(opened)
+        (failure,) = syncs.carry_out(SyncName.CHECKPOINTS, on_request=True).failed
+        assert (failure.what, failure.error) == ("sync checkpoints", "UnreadableRecord")
+        assert f"{name}-0: the batch at offset 0 does not match its checksum" in failure.problem
+        synced = syncs.carry_out(SyncName.GROUPS, on_request=True)
+        remote = f"{flow.source.alias}.{topic}"
+        assert ([change.what for change in synced.changes], synced.failed) == ([f"group {group}, {remote}-0"], ())
+        delete_topics(target_cluster.client_settings(), name)
+        again = syncs.carry_out(SyncName.CHECKPOINTS, on_request=True)
+        assert ([(change.action, change.reason) for change in again.changes], again.failed) == ([("create", ""), ("write", "first")], ())

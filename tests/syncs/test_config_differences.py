@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.opened import plan_run
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.clusters.admin.describe import ConfigOrigin, ConfigValue
@@ -19,7 +20,6 @@ from ferry.copying.request import RunRequest
 from ferry.doctor.cluster_facts import read_cluster_facts
 from ferry.doctor.flow_facts import read_flow_facts
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.run_plan import plan_run
 from ferry.syncs.config_differences import COMPARED, NO_LIMIT, by_kind, config_differences, told, tombstones_kept, tombstones_lost
 
 DAY = 86_400_000

@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.both_clusters import both_clusters
+from tests.opened import sync_acls, sync_configs, sync_topics
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.mirror_maker import MirrorMaker
@@ -30,10 +31,6 @@ from tools.kafka.mirror_maker import MirrorMaker
 from ferry.config import Flow
 from ferry.ledger.sync_outcome import SyncOutcome
 from ferry.sandbox.jars import broker_jars, java
-from ferry.syncs.acls import sync_acls
-from ferry.syncs.configs import sync_configs
-from ferry.syncs.context import SyncContext
-from ferry.syncs.topics import sync_topics
 
 pytestmark = pytest.mark.brokers
 
@@ -52,9 +49,9 @@ def test_remote_topics_follow_their_sources(
     wide = topic_factory(source_cluster)
     flow = flow_factory(f"A->B.topics = {changed},{same},{wide}")
     remote = {topic: f"{flow.source.alias}.{topic}" for topic in (changed, same, wide)}
-    assert sync_configs(SyncContext(flow)).changes == ()  # there is no remote topic yet
-    sync_topics(SyncContext(flow))
-    assert changes(sync_configs(SyncContext(flow))) == set()
+    assert sync_configs(flow).changes == ()  # there is no remote topic yet
+    sync_topics(flow)
+    assert changes(sync_configs(flow)) == set()
 
     alter(source_cluster, changed, {"retention.ms": "2000000", "max.compaction.lag.ms": None, "min.insync.replicas": "2"})
     alter(target_cluster, remote[changed], {"min.insync.replicas": "3", "cleanup.policy": "compact"})
@@ -66,9 +63,9 @@ def test_remote_topics_follow_their_sources(
         (f"topic {remote[wide]}", "delete", "segment.ms: 123456 -> default", ONLY_THERE),
     }
     before = kafka_configs(target_cluster)
-    assert changes(sync_configs(SyncContext(flow, dry_run=True))) == wanted
+    assert changes(sync_configs(flow, dry_run=True)) == wanted
     assert kafka_configs(target_cluster) == before
-    outcome = sync_configs(SyncContext(flow))
+    outcome = sync_configs(flow)
     assert changes(outcome) == wanted
     assert (
         f"topic {remote[changed]} min.insync.replicas",
@@ -79,7 +76,7 @@ def test_remote_topics_follow_their_sources(
     assert after[remote[changed]] == {"retention.ms": "2000000", "min.insync.replicas": "3"}
     assert after[remote[same]] == {"segment.bytes": "5242880", "compression.type": "lz4"}
     assert after[remote[wide]] == {}
-    assert changes(sync_configs(SyncContext(flow))) == set()
+    assert changes(sync_configs(flow)) == set()
 
 
 @pytest.fixture(scope="module")
@@ -98,10 +95,10 @@ def test_what_the_target_refuses_is_named_and_the_rest_is_done(
     source, target = configured
     topic, other = topic_factory(source), topic_factory(source)
     flow = flow_factory(f"A->B.topics = {topic},{other}", source=source, target=target)
-    sync_topics(SyncContext(flow))
+    sync_topics(flow)
     alter(source, topic, {"max.compaction.lag.ms": "5000", "retention.ms": "5000000", "segment.ms": "1000"})
     alter(source, other, {"retention.ms": "6000000"})
-    outcome = sync_configs(SyncContext(flow))
+    outcome = sync_configs(flow)
     assert outcome.failed == ()
     (reason,) = {
         skipped.reason for skipped in outcome.skipped if skipped.what == f"topic {flow.source.alias}.{topic} max.compaction.lag.ms"
@@ -123,24 +120,22 @@ def test_defaults_of_the_brokers(
     topic = topic_factory(source)
     flow = flow_factory(f"A->B.topics = {topic}", source=source, target=target)
     remote = f"{flow.source.alias}.{topic}"
-    sync_topics(SyncContext(flow))
+    sync_topics(flow)
     assert kafka_configs(target)[remote] == {"max.message.bytes": "3000000"}
-    assert changes(sync_configs(SyncContext(flow))) == set()
+    assert changes(sync_configs(flow)) == set()
 
     config_command(source, "--alter", "--entity-type", "brokers", "--entity-default", "--add-config", "log.flush.interval.messages=77")
-    assert [change.detail for change in sync_configs(SyncContext(flow)).changes] == [
-        "flush.messages: 9223372036854775807 (Kafka's default) -> 77"
-    ]
+    assert [change.detail for change in sync_configs(flow).changes] == ["flush.messages: 9223372036854775807 (Kafka's default) -> 77"]
     assert kafka_configs(target)[remote] == {"max.message.bytes": "3000000", "flush.messages": "77"}
 
     alter(target, remote, {"retention.ms": "99"})
     theirs = flow_factory(f"A->B.topics = {topic}", "A->B.use.defaults.from = source", source=source, target=target)
-    assert sync_configs(SyncContext(theirs)).failed == ()
+    assert sync_configs(theirs).failed == ()
     found = kafka_configs(target)[remote]
     expected = {"retention.ms": "99", "flush.ms": "9223372036854775807", "segment.ms": "604800000", "min.compaction.lag.ms": "0"}
     assert {name: found[name] for name in expected} == expected
     assert "min.insync.replicas" not in found
-    assert changes(sync_configs(SyncContext(theirs))) == set()
+    assert changes(sync_configs(theirs)) == set()
 
 
 @pytest.mark.long
@@ -162,8 +157,8 @@ def test_beside_mirror_maker(
     alter_resource(source, broker, {"log.flush.interval.messages": "1000"})
     grant(source, prefix)
     flow = flow_factory(f"A->B.topics = {prefix}.*", source=source, target=target)
-    sync_topics(SyncContext(flow))
-    sync_acls(SyncContext(flow))
+    sync_topics(flow)
+    sync_acls(flow)
     twins = {f"{flow.source.alias}.{topic}": f"theirs.{topic}" for topic in topics}
     with MirrorMaker.start(mirror_maker_properties(source, target, prefix), tmp_path / "connect.properties") as mirror_maker:
         wait_for(mirror_maker, lambda: differences(target, twins))
@@ -175,7 +170,7 @@ def test_beside_mirror_maker(
         alter_resource(source, broker, {"log.flush.interval.messages": None, "log.index.interval.bytes": "8192"})
         for alias in ("theirs", flow.source.alias):
             alter(target, f"{alias}.{own}", {"cleanup.policy": "compact", "min.insync.replicas": "2"})
-        assert sync_configs(SyncContext(flow)).failed == ()
+        assert sync_configs(flow).failed == ()
         wait_for(mirror_maker, lambda: differences(target, twins))
         found = configs_of(target, [f"theirs.{own}"])[f"theirs.{own}"]
         found.pop("flush.messages", None)  # what other tests set for all brokers
@@ -199,13 +194,11 @@ def test_what_formatting_set_counts_as_the_default(
     assert (told.value, told.source) == ("1", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value)
     flow = flow_factory(f"A->B.topics = {plain},{own}", "A->B.config.properties.exclude = retention.*")
     remote = {topic: f"{flow.source.alias}.{topic}" for topic in (plain, own)}
-    sync_topics(SyncContext(flow))
-    assert changes(sync_configs(SyncContext(flow))) == set()
+    sync_topics(flow)
+    assert changes(sync_configs(flow)) == set()
     assert configs_of(target_cluster, remote.values()) == {remote[plain]: {}, remote[own]: {"min.insync.replicas": "1"}}
     alter(target_cluster, remote[plain], {"min.insync.replicas": "2"})
-    assert changes(sync_configs(SyncContext(flow))) == {
-        (f"topic {remote[plain]}", "delete", "min.insync.replicas: 2 -> default", ONLY_THERE)
-    }
+    assert changes(sync_configs(flow)) == {(f"topic {remote[plain]}", "delete", "min.insync.replicas: 2 -> default", ONLY_THERE)}
 
 
 def changes(outcome: SyncOutcome) -> set[tuple[str, str, str, str]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
+from tests.opened import explain_group
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
 from typer.testing import CliRunner
@@ -18,7 +19,6 @@ from ferry.cli.main import app
 from ferry.config import load_config
 from ferry.errors import ArgumentError
 from ferry.syncs import group_explanation
-from ferry.syncs.group_explanation import explain_group
 from ferry.syncs.translated_groups import TranslatedGroups
 from ferry.translation.translated import Inexact, TranslatedPosition, Translation
 

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
+from tests.opened import explain_group, sync_groups, translated_groups
 from tests.waiting import NEVER_SECONDS
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
@@ -20,10 +21,6 @@ from ferry.clusters.groups.consumer_groups import ConsumerGroups
 from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
-from ferry.syncs import translated_groups
-from ferry.syncs.context import SyncContext
-from ferry.syncs.group_explanation import explain_group
-from ferry.syncs.group_offsets import sync_groups
 from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups
 from ferry.translation.translated import Inexact, TranslatedPosition, Translation
 
@@ -117,9 +114,9 @@ def test_each_group_and_partition_by_its_own_state(
     wanted[share_group] = positions(share_group, topic, {0: 10})
     translate(wanted, GroupLeftOut("share", "a share group"), GroupLeftOut(failed, "not now", "GroupFailed"))
     with group_member(target_cluster, active, topic, **{"group.protocol": protocol, "client.id": "reader"}):
-        planned = sync_groups(SyncContext(flow, dry_run=True))
+        planned = sync_groups(flow, dry_run=True)
         assert committed(target_cluster, unknown, topic) == {}
-        outcome = sync_groups(SyncContext(flow))
+        outcome = sync_groups(flow)
     assert [replace(change, detail="") for change in planned.changes] == [replace(change, detail="") for change in outcome.changes]
     assert {group: committed(target_cluster, group, topic) for group in wanted} == {
         unknown: {0: 10, 1: 11},
@@ -152,7 +149,7 @@ def test_each_group_and_partition_by_its_own_state(
         offsets = groups.offsets([unknown, left])
     assert [entry.metadata for entry in offsets[unknown].values()] == ["theirs", "theirs"]  # type: ignore[union-attr]
     assert [entry.metadata for entry in offsets[left].values()] == ["", ""]  # type: ignore[union-attr]
-    again = sync_groups(SyncContext(flow))
+    again = sync_groups(flow)
     assert [change.what for change in again.changes] == [f"group {active}, {topic}-{number}" for number in range(2)]  # it has left
     assert again.counts["up_to_date"] == 7
 
@@ -172,7 +169,7 @@ def test_a_group_that_becomes_active_before_the_write(
     with group_member(target_cluster, new_group(), topic):  # so that the consumer below only has to join
         joining = group_member(target_cluster, group, topic, **{"group.protocol": protocol})
         before_writing(monkeypatch, joining.__enter__)
-        outcome = sync_groups(SyncContext(flow_factory()))
+        outcome = sync_groups(flow_factory())
         joining.__exit__(None, None, None)
     assert not outcome.failed
     (skipped,) = outcome.skipped
@@ -207,7 +204,7 @@ def test_another_offset_that_is_read_back_is_a_failure_unless_the_group_is_activ
         consumer.commit(offsets=[KafkaPartition(topic, 0, 12)], asynchronous=False)
 
     before_writing(monkeypatch, meanwhile, after=True)
-    outcome = sync_groups(SyncContext(flow_factory()))
+    outcome = sync_groups(flow_factory())
     joined[0].__exit__(None, None, None)
     problems = {failure.what: failure.problem for failure in outcome.failed}
     assert "10 was written" in problems.pop(f"group {changed}, {topic}-0")
@@ -240,7 +237,7 @@ def test_a_thousand_groups(
     with ConsumerGroups(flow.source) as groups:
         assert all(refused == {} for refused in groups.commit_all(dict.fromkeys(names, offsets)).values())
     began = time.monotonic()
-    outcome = sync_groups(SyncContext(flow))
+    outcome = sync_groups(flow)
     print(f"first sync: {time.monotonic() - began:.1f} s")  # noqa: T201 - for people
     others = [
         entry for entry in outcome.skipped if entry.reason not in {"not in the property groups", "Ferry's own group"}
@@ -250,7 +247,7 @@ def test_a_thousand_groups(
         partition: 50 + partition for partition in range(10)
     }
     began = time.monotonic()
-    again = sync_groups(SyncContext(flow))
+    again = sync_groups(flow)
     print(f"second sync: {time.monotonic() - began:.1f} s")  # noqa: T201 - for people
     assert (len(again.changes), again.counts["up_to_date"]) == (0, 10_000)
 
@@ -281,7 +278,7 @@ def test_a_consumer_goes_on_at_the_right_record(
         (0, True, "write"),
         (None, False, "write"),
     ]
-    outcome = sync_groups(SyncContext(flow))
+    outcome = sync_groups(flow)
     assert not outcome.failed
     written = [(entry.target_offset, entry.translated, entry.decision) for entry in explain_group(flow, group).partitions]
     assert written == [(entry.translated, entry.translated, "up to date") for entry in explained]

@@ -16,16 +16,13 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from tests.opened import carry_out, plan_run, sync_heartbeat
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.run_plan import plan_run
-from ferry.pipeline.syncs import Syncs
-from ferry.syncs.context import SyncContext
-from ferry.syncs.heartbeats import sync_heartbeat
 from ferry.syncs.names import SyncName
 
 pytestmark = pytest.mark.brokers
@@ -81,12 +78,12 @@ def test_heartbeats_of_both_directions_have_the_bytes_of_mirror_maker(
 ) -> None:
     flow = flow_as("admin", *BOTH)
     a, b = flow.source.alias, flow.target.alias
-    planned = sync_heartbeat(SyncContext(flow, dry_run=True))
+    planned = sync_heartbeat(flow, dry_run=True)
     assert [change.what for change in planned.changes if change.action == "write"] == [f"topic {TOPIC} on {b}", f"topic {TOPIC} on {a}"]
     assert beats(target_cluster, (a, b)) == beats(guarded, (b, a)) == []
     before = time.time_ns() // 1_000_000
-    assert sync_heartbeat(SyncContext(flow)).failed == ()
-    again = sync_heartbeat(SyncContext(flow))
+    assert sync_heartbeat(flow).failed == ()
+    again = sync_heartbeat(flow)
     assert (again.failed, again.skipped, again.notices) == ((), (), ())
     assert [(change.action, change.what) for change in again.changes] == [
         ("write", f"topic {TOPIC} on {b}"),
@@ -111,7 +108,7 @@ def test_a_source_that_may_only_be_read(
 ) -> None:
     flow = flow_as("reader", *(BOTH if asked else ("emit.heartbeats.enabled = true",)))
     a, b = flow.source.alias, flow.target.alias
-    outcome = sync_heartbeat(SyncContext(flow))
+    outcome = sync_heartbeat(flow)
     told = outcome.notices if not asked else [str(failure) for failure in outcome.failed]
     (line,) = told
     wanted = ("Create and Write on topic heartbeats", f"set {b}->{a}.emit.heartbeats.enabled=false", "does not allow")
@@ -124,12 +121,12 @@ def test_a_source_that_may_only_be_read(
 def test_only_the_direction_that_is_wanted(flow_as: Callable[..., Flow], target_cluster: SandboxCluster, guarded: SandboxCluster) -> None:
     flow = flow_as("admin", "A->B.emit.heartbeats.enabled = false", *BOTH)
     a, b = flow.source.alias, flow.target.alias
-    outcome = sync_heartbeat(SyncContext(flow))
+    outcome = sync_heartbeat(flow)
     assert [entry.reason for entry in outcome.skipped] == ["emit.heartbeats.enabled=false"]
     assert (beats(target_cluster, (a, b)), len(beats(guarded, (b, a)))) == ([], 1)
     off = flow_as("admin", "emit.heartbeats.enabled = false")
     assert off.reverse_heartbeat == "off"
-    assert sync_heartbeat(SyncContext(off)).failed == ()  # somebody asked for it
+    assert sync_heartbeat(off).failed == ()  # somebody asked for it
     assert (len(beats(target_cluster, (a, b))), len(beats(guarded, (b, a)))) == (1, 1)
 
 
@@ -138,7 +135,7 @@ def test_a_target_that_refuses_records_fails_the_whole_sync(flow_factory: FlowFa
     login = f'B.sasl.jaas.config = {module} required username="reader" password="{USERS["reader"]}";'
     flow = flow_factory("B.security.protocol = SASL_PLAINTEXT", "B.sasl.mechanism = PLAIN", login, target=guarded)
     assert flow.reverse_heartbeat == "off"
-    outcome = Syncs(flow).carry_out(SyncName.HEARTBEAT, on_request=True)
+    outcome = carry_out(flow, SyncName.HEARTBEAT, on_request=True)
     (failure,) = outcome.failed
     assert (failure.error, outcome.exit_code) == ("NotAuthorized", ExitCode.UNREACHABLE)
     assert "heartbeats" in failure.problem
@@ -148,9 +145,9 @@ def test_a_run_copies_heartbeats_without_spark_and_a_backfill_leaves_them_out(
     flow_as: Callable[..., Flow], run_flow: Callable[..., RunReport], target_cluster: SandboxCluster
 ) -> None:
     flow = flow_as("admin", "A->B.topics =", "A->B.ferry.start = latest", *BOTH)
-    assert sync_heartbeat(SyncContext(flow)).failed == ()
+    assert sync_heartbeat(flow).failed == ()
     run_flow(flow)
-    assert sync_heartbeat(SyncContext(flow)).failed == ()
+    assert sync_heartbeat(flow).failed == ()
     planned = plan_run(flow, RunRequest(flow.name, "look"))
     assert (planned.needs_copy, planned.needs_preparation) == (False, True)
     (copied,) = run_flow(flow).partitions

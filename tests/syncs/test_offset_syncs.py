@@ -11,14 +11,14 @@ import pytest
 from confluent_kafka import Producer
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.opened import sync_offset_syncs
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
-from ferry.syncs.context import SyncContext
-from ferry.syncs.offset_syncs import copied_runs, new_syncs, sync_offset_syncs
+from ferry.syncs.offset_syncs import copied_runs, new_syncs
 from ferry.wire.internal_records import OffsetSync
 from ferry.wire.runs import OffsetRun
 
@@ -144,13 +144,13 @@ def test_syncs_are_written_once_after_each_run(
     run_flow(flow)
     for settings, cluster, other in places:
         name = f"mm2-offset-syncs.{other}.internal"
-        planned = sync_offset_syncs(SyncContext(settings, dry_run=True))
+        planned = sync_offset_syncs(settings, dry_run=True)
         assert [(change.what, change.action) for change in planned.changes] == [
             (f"topic {name} on {settings.source.alias if settings is on_source else settings.target.alias}", "create"),
             (f"offset syncs of {topic}-0", "write"),
         ]
-        assert sync_offset_syncs(SyncContext(settings)).changes == planned.changes
-        assert sync_offset_syncs(SyncContext(settings)).changes == ()
+        assert sync_offset_syncs(settings).changes == planned.changes
+        assert sync_offset_syncs(settings).changes == ()
         # The source partition has no holes: the upstream offset is the place in the remote partition.
         remote = [record.offset for record in read_all(target_cluster.client_settings(), f"{flow.source.alias}.{topic}")[0]]
         distances = [999, 640, 320, 160, 80, 40, 20, 10, 0]
@@ -159,7 +159,7 @@ def test_syncs_are_written_once_after_each_run(
     run_flow(flow)
     remote = [record.offset for record in read_all(target_cluster.client_settings(), f"{flow.source.alias}.{topic}")[0]]
     for settings, cluster, other in places:
-        (change,) = sync_offset_syncs(SyncContext(settings)).changes
+        (change,) = sync_offset_syncs(settings).changes
         assert change.detail == f"1 up to upstream 1000, downstream {remote[-1]}"
         assert written(cluster, f"mm2-offset-syncs.{other}.internal", topic)[-2:] == [(999, remote[-2]), (1000, remote[-1])]
 
@@ -183,7 +183,7 @@ def test_records_that_cannot_be_read_are_named_and_left_alone(
     for key, value in [(sync.encode_key(), None), (b"x", b"y"), (sync.encode_key(), sync.encode_value()), *[(None, b"")] * 5]:
         producer.produce(name, value, key)
     assert producer.flush(30) == 0
-    outcome = sync_offset_syncs(SyncContext(flow))
+    outcome = sync_offset_syncs(flow)
     assert (outcome.changes, outcome.failed) == ((), ())
     first, second, *_, more = outcome.notices
     assert f"topic {name}: the record at 0:0 cannot be read" in first

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.opened import carry_out, copy_run, plan_run, prepare_run
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.admin.describe import TopicDescription
@@ -18,9 +19,7 @@ from ferry.config import Flow
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.ledger.state import Head
-from ferry.pipeline.run import Run
-from ferry.pipeline.run_plan import plan_run
-from ferry.pipeline.syncs import SyncName, Syncs
+from ferry.pipeline.syncs import SyncName
 from ferry.syncs.group_placing import refused_commit
 from ferry.syncs.source_group import METADATA, published
 
@@ -64,8 +63,8 @@ def fill(cluster: SandboxCluster, topic: str, count: int) -> None:
 
 def copy(flow: Flow, run: str) -> None:
     request = RunRequest(flow.name, run)
-    Run(flow, request).prepare(spark_follows=True)
-    Run(flow, request).copy(InlineLaneRunner(), lambda _: None)
+    prepare_run(flow, request, spark_follows=True)
+    copy_run(flow, request, InlineLaneRunner(), lambda _: None)
 
 
 def committed(consumer: Consumer, topic: str) -> list[int]:
@@ -83,9 +82,9 @@ def test_tools_that_watch_lag_see_ferrys_positions(
     try:
         fill(source_cluster, topic, 10)
         copy(flow, "one")
-        looked = Syncs(flow, dry_run=True).carry_out(SyncName.SOURCE_GROUP)
+        looked = carry_out(flow, SyncName.SOURCE_GROUP, dry_run=True)
         assert ([change.detail for change in looked.changes], committed(consumer, topic)) == (["none -> 5"] * 2, [-1001] * 2)
-        done = Syncs(flow, run_id="one").carry_out(SyncName.SOURCE_GROUP)
+        done = carry_out(flow, SyncName.SOURCE_GROUP, run_id="one")
         assert (done.changes, done.failed, committed(consumer, topic)) == (looked.changes, (), [5, 5])
         assert "nobody else may use it" in done.notices[0]
 
@@ -94,16 +93,16 @@ def test_tools_that_watch_lag_see_ferrys_positions(
         while not consumer.assignment():
             consumer.poll(0.1)
         fill(source_cluster, topic, 4)
-        (failure,) = Syncs(flow, run_id="two").carry_out(SyncName.SOURCE_GROUP).failed
+        (failure,) = carry_out(flow, SyncName.SOURCE_GROUP, run_id="two").failed
         assert (failure.error, "has members" in failure.problem) == ("GroupFailed", True)
         assert plan_run(flow, RunRequest(flow.name, "look")).needs_copy
     finally:
         consumer.close()
     copy(flow, "two")
-    assert [change.detail for change in Syncs(flow, run_id="two").carry_out(SyncName.SOURCE_GROUP).changes] == ["5 -> 7"] * 2
+    assert [change.detail for change in carry_out(flow, SyncName.SOURCE_GROUP, run_id="two").changes] == ["5 -> 7"] * 2
 
 
 @pytest.mark.brokers
 def test_without_a_group_nothing_is_written(flow_factory: FlowFactory) -> None:
-    assert Syncs(flow_factory()).carry_out(SyncName.SOURCE_GROUP).left_out == "ferry.publish.source.group is not set"
-    assert Syncs(flow_factory()).carry_out(SyncName.SOURCE_GROUP, on_request=True).left_out == "ferry.publish.source.group is not set"
+    assert carry_out(flow_factory(), SyncName.SOURCE_GROUP).left_out == "ferry.publish.source.group is not set"
+    assert carry_out(flow_factory(), SyncName.SOURCE_GROUP, on_request=True).left_out == "ferry.publish.source.group is not set"

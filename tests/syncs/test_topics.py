@@ -16,6 +16,7 @@ from confluent_kafka.admin import (
     NewPartitions,
     ResourceType,
 )
+from tests.opened import plan_run, prepare_run, sync_topics
 from tools.kafka import SandboxCluster, compare_topics
 from tools.kafka.topics import delete_topics
 
@@ -24,10 +25,6 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.sync_outcome import Change
-from ferry.pipeline.run import Run
-from ferry.pipeline.run_plan import plan_run
-from ferry.syncs.context import SyncContext
-from ferry.syncs.topics import sync_topics
 
 pytestmark = pytest.mark.brokers
 
@@ -45,25 +42,25 @@ def test_topics_are_created_and_grown(
     reason = f"{flow.source.alias} has topic {topic}"
     creation = Change(f"topic {remote}", "create", "2 partitions, 1 replica, retention.ms=86400000", reason)
 
-    planned = sync_topics(SyncContext(flow, dry_run=True))
+    planned = sync_topics(flow, dry_run=True)
     assert planned.changes == (creation,)
     assert (f"topic {remote} min.insync.replicas", "in the property config.properties.exclude: 1 at the source") in {
         (skipped.what, skipped.reason) for skipped in planned.skipped
     }
     assert remote not in AdminClient(target_cluster.client_settings()).list_topics(timeout=10).topics
 
-    assert sync_topics(SyncContext(flow)).changes == (creation,)
+    assert sync_topics(flow).changes == (creation,)
     assert widths(target_cluster, remote) == 2
     assert own_config(target_cluster, remote) == {"retention.ms": "86400000"}
-    assert sync_topics(SyncContext(flow)).changes == ()
+    assert sync_topics(flow).changes == ()
 
     widen(source_cluster, topic, 3)
-    (growth,) = sync_topics(SyncContext(flow)).changes
+    (growth,) = sync_topics(flow).changes
     assert (growth.what, growth.action, growth.detail) == (f"topic {remote}", "grow", "partitions: 2 -> 3")
     assert widths(target_cluster, remote) == 3
 
     widen(target_cluster, remote, 5)
-    settled = sync_topics(SyncContext(flow))
+    settled = sync_topics(flow)
     assert settled.changes == settled.failed == ()
     (notice,) = settled.notices
     assert f"topic {remote} has 5 partitions, topic {topic} at the source 3" in notice
@@ -76,7 +73,7 @@ def test_a_refused_topic_does_not_stop_the_others(
     fine = topic_factory(source_cluster)
     long = topic_factory(source_cluster, name=f"{fine}-{'x' * (249 - len(fine) - 1)}")  # no room for the alias in front
     flow = flow_factory(f"A->B.topics = {fine}.*")
-    outcome = sync_topics(SyncContext(flow))
+    outcome = sync_topics(flow)
     assert [change.what for change in outcome.changes] == [f"topic {flow.source.alias}.{fine}"]
     (failure,) = outcome.failed
     assert (failure.what, failure.error) == (f"topic {flow.source.alias}.{long}", "ChangeRefused")
@@ -92,16 +89,16 @@ def test_a_remote_topic_that_was_deleted_stays_deleted_until_the_flow_says_other
 ) -> None:
     topic = topic_factory(source_cluster)
     flow = flow_factory(f"A->B.topics = {topic}")
-    Run(flow, RunRequest(flow.name, "run")).prepare(spark_follows=False)
+    prepare_run(flow, RunRequest(flow.name, "run"), spark_follows=False)
     remote = f"{flow.source.alias}.{topic}"
     delete_topics(target_cluster.client_settings(), remote)
-    outcome = sync_topics(SyncContext(flow))
+    outcome = sync_topics(flow)
     assert outcome.changes == ()
     assert [skipped.reason for skipped in outcome.skipped if skipped.what == f"topic {remote}"] == [
         "it was deleted after it was copied to; ferry.on.target.recreate=restart creates it again"
     ]
     again = flow_factory(f"A->B.topics = {topic}", "ferry.on.target.recreate = restart")
-    assert [change.what for change in sync_topics(SyncContext(again)).changes] == [f"topic {remote}"]
+    assert [change.what for change in sync_topics(again).changes] == [f"topic {remote}"]
 
 
 def test_a_remote_topic_that_compresses_again_holds_the_same_records(
@@ -176,6 +173,6 @@ def test_plan_and_report_say_why_a_remote_topic_is_not_created(
             assert re.search(reason, problem)
             assert "grant" not in problem
     assert (report.exit_code, report.records) == (ExitCode.PARTLY_FAILED, 1)
-    assert {failure.what: failure.error for failure in sync_topics(SyncContext(flow, dry_run=True)).failed} == {
+    assert {failure.what: failure.error for failure in sync_topics(flow, dry_run=True).failed} == {
         f"topic {flow.source.alias}.{topics[kind]}": "ChangeRefused" for kind in reasons
     }

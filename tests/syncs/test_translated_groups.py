@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from kafka.protocol.consumer.group import JoinGroupRequest, LeaveGroupRequest, OffsetCommitRequest, SyncGroupRequest
+from tests.opened import explain_group, sync_groups, translated_groups
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
 from typer.testing import CliRunner
@@ -23,10 +24,7 @@ from ferry.clusters.net.shared_connection import ask_cluster
 from ferry.config import Flow, load_config
 from ferry.errors import ArgumentError
 from ferry.ledger.run_report import RunReport
-from ferry.syncs.context import SyncContext
-from ferry.syncs.group_explanation import explain_group
-from ferry.syncs.group_offsets import sync_groups
-from ferry.syncs.translated_groups import TranslatedGroups, translated_groups
+from ferry.syncs.translated_groups import TranslatedGroups
 from ferry.translation.translated import Inexact, TranslatedPosition, Translation
 
 pytestmark = pytest.mark.brokers
@@ -213,7 +211,7 @@ def test_metadata_that_may_count_offsets_are_kept_only_where_offsets_do_not_shif
     for offset, image in ((5, 5), (15, 16)):
         commit(source_cluster, group, {key: offset}, "bAAPfn8A")
         assert seen() == (image, "", Inexact.METADATA)
-    (change,) = sync_groups(SyncContext(flow)).changes
+    (change,) = sync_groups(flow).changes
     assert "not exact (metadata): the source's commit metadata may count offsets" in change.reason
     with ConsumerGroups(flow.target) as groups:
         assert groups.offsets([group])[group] == {remote: CommittedOffset(16)}
@@ -242,7 +240,7 @@ def test_a_partition_without_an_offset_is_named_or_left_to_the_reset_policy(
     found = translated_groups(flow)
     assert said(found, latest)[topic, 1].translation is None
     assert said(found, earliest)[topic, 1].translation == Translation(0, Inexact.NO_OFFSET)
-    outcome, remote = sync_groups(SyncContext(flow)), f"{flow.source.alias}.{topic}"
+    outcome, remote = sync_groups(flow), f"{flow.source.alias}.{topic}"
     assert {change.what: change.reason for change in outcome.changes} == {
         f"group {latest}, {remote}-0": "",
         f"group {earliest}, {remote}-0": "",
@@ -270,7 +268,7 @@ def test_odd_names_of_groups(
     for name in (group, plain):
         with ConsumerGroups(flow.source) as groups:
             assert groups.commit(name, {TopicPartition(topic, 0): CommittedOffset(2)}) == {}
-    outcome = sync_groups(SyncContext(flow))
+    outcome = sync_groups(flow)
     assert outcome.failed == ()
     assert {f"group {name}, {flow.source.alias}.{topic}-0" for name in (group, plain)} <= {change.what for change in outcome.changes}
     assert explain_group(flow, group).partitions[0].target_offset == 2

@@ -13,6 +13,7 @@ from datetime import timedelta
 
 import pytest
 from confluent_kafka.admin import ResourceType
+from tests.opened import translated_groups
 from tests.translation.histories import COMPACTED, SOME_DAY, Histories, commit, contents, delete_before
 from tools.kafka import RecordSeen, SandboxCluster, read_all
 from tools.kafka.reading import partition_bounds, read_partition
@@ -20,7 +21,6 @@ from tools.kafka.reading import partition_bounds, read_partition
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.ledger.run_report import RunReport
-from ferry.syncs.translated_groups import translated_groups
 from ferry.translation.translated import Inexact, TranslatedPosition
 
 pytestmark = pytest.mark.brokers

@@ -9,14 +9,13 @@ from itertools import count
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from tests.cli.inside import ferry
+from tests.opened import sync_configs
 from tests.verify.conftest import Pair, Row, write
 from tests.waiting import until
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.config import Flow
 from ferry.errors import ExitCode
-from ferry.syncs.configs import sync_configs
-from ferry.syncs.context import SyncContext
 from ferry.translation.offset_map import LogBounds, OffsetMap
 from ferry.translation.translated import Translation
 from ferry.verify.evidence import read_evidence
@@ -89,7 +88,7 @@ def test_what_was_compacted_once_is_no_difference_under_a_later_policy(pair: Pai
     assert [entry.reason for entry in before.not_covered if entry.reason.startswith("compaction")]
     for cluster, name in ((pair.source, topic), (pair.target, remote)):
         configure(cluster, ResourceType.TOPIC, name, **{"cleanup.policy": "delete", "retention.ms": "-1"})
-    sync_configs(SyncContext(flow))
+    sync_configs(flow)
     after = pair.prove(flow)
     assert (dict(after.counts), after.exit_code) == ({}, ExitCode.DONE)
 

@@ -109,31 +109,34 @@ def failure_alerts(reference: FlowReference, context: Mapping[str, Any]) -> list
     problem = exception if isinstance(exception, FerryError) else getattr(exception, "__cause__", None)
     task = context["ti"]
     run_id, url = str(context["run_id"]), str(task.log_url)
-    code = ExitCode.OTHER
     if isinstance(problem, LimitsBroken):
         return limit_alerts(flow, problem.broken, run_id=run_id, url=url)
     if isinstance(problem, Superseded):  # the newer run will not report a loss that this run found
         problem = next((other for other in problem.others if other.exit_code is ExitCode.DATA_LOST), problem)
     if isinstance(problem, Superseded) or isinstance(exception, EarlierTaskFailed):
         return []
-    if isinstance(exception, JobFailed):
-        if exception.exit_code is ExitCode.SUPERSEDED:
-            return []
-        message, next_step, code = str(exception), SEE_THE_LOG, exception.exit_code
-    elif isinstance(problem, FerryError):
-        said = str(problem).removeprefix(f"run {run_id} of {flow}: ")  # an alert names both anyway
-        message = "; ".join([said, *getattr(problem, "__notes__", ())])
-        next_step, code = with_commands(problem.next_step, flow, reference.config), problem.exit_code
-    elif exception is None:  # Airflow's scheduler found the process dead: there is no exception
-        message, next_step = "its process died or was killed", SEE_THE_LOG
-    else:
-        # The text of a foreign exception may hold anything, even a password.
-        message, next_step = "its log says why", SEE_THE_LOG
+    if isinstance(exception, JobFailed) and exception.exit_code is ExitCode.SUPERSEDED:
+        return []
+    message, next_step, code = _said(reference, run_id, exception, problem)
     what = TASK_DIED if exception is None else type(problem if isinstance(problem, FerryError) else exception).__name__
     severity = Severity.CRITICAL if code is ExitCode.DATA_LOST else Severity.ERROR
     reported = task.task_id == REPORT_TASK and isinstance(problem, FerryError)
     text = f"{flow}: {message}" if reported else f"{flow}: task {task.task_id} failed: {message}"
     return [Alert(flow, AlertKind.FAILURE, severity, what, text, next_step, run_id=run_id, url=url)]
+
+
+def _said(reference: FlowReference, run_id: str, exception: BaseException | None, problem: object) -> tuple[str, str, ExitCode]:
+    """What an alert says of an exception, what a person should do, and the exit code. `problem`: Ferry's error behind it, if it is one."""
+    if isinstance(exception, JobFailed):
+        return str(exception), SEE_THE_LOG, exception.exit_code
+    if isinstance(problem, FerryError):
+        said = str(problem).removeprefix(f"run {run_id} of {reference.name}: ")  # an alert names both anyway
+        message = "; ".join([said, *getattr(problem, "__notes__", ())])
+        return message, with_commands(problem.next_step, reference.name, reference.config), problem.exit_code
+    if exception is None:  # Airflow's scheduler found the process dead: there is no exception
+        return "its process died or was killed", SEE_THE_LOG, ExitCode.OTHER
+    # The text of a foreign exception may hold anything, even a password.
+    return "its log says why", SEE_THE_LOG, ExitCode.OTHER
 
 
 def _told_elsewhere(context: Mapping[str, Any]) -> bool:

@@ -7,6 +7,7 @@ looks at the file. Airflow's database knows the rest.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -38,16 +39,14 @@ PLACES = {"EnvironmentVariablesBackend": "the environment of this shell", "Metas
 def airflow_facts() -> AirflowFacts:
     bundles = DagBundlesManager().get_all_dag_bundles()  # type: ignore[no-untyped-call]  # it has no annotations
     folders = {bundle.name: Path(bundle.path) for bundle in bundles if isinstance(bundle, LocalDagBundle)}
-    files = {str(file): name for name, folder in folders.items() for file in sorted(folder.rglob("*.py")) if names_ferry(file)}
+    files = _files_of_ferry(folders)
     facts = AirflowFacts(home=AIRFLOW_HOME, folder=str(next(iter(folders.values()), "")), files=files)
     try:
         seen = copying_dags(ferry_dags())
         bags = [DagBag(file, **WITHOUT_EXAMPLES) for file in files]
         made = {dag.dag_id: _made(dag) for bag in bags for dag in bag.dags.values() if COPY_TASK in dag.task_dict}
         health = get_airflow_health()
-        with create_session(scoped=False) as session:
-            stored = session.execute(select(ParseImportError.bundle_name, ParseImportError.filename, ParseImportError.stacktrace)).all()
-        import_errors = {str(folders.get(str(name), Path()) / str(file)): told(trace or "") for name, file, trace in stored}
+        import_errors = _import_errors(folders)
         return replace(
             facts,
             errors={file: told(trace) for bag in bags for file, trace in bag.import_errors.items()},
@@ -57,6 +56,18 @@ def airflow_facts() -> AirflowFacts:
         )
     except SQLAlchemyError as problem:
         return replace(facts, problem=f"the database does not answer: {str(getattr(problem, 'orig', problem)).splitlines()[0]}")
+
+
+def _files_of_ferry(folders: Mapping[str, Path]) -> dict[str, str]:
+    """The files that name Ferry, each with the name of its bundle. `folders`: of bundles, by name."""
+    return {str(file): name for name, folder in folders.items() for file in sorted(folder.rglob("*.py")) if names_ferry(file)}
+
+
+def _import_errors(folders: Mapping[str, Path]) -> dict[str, str]:
+    """What the database says of files that could not be imported, by path."""
+    with create_session(scoped=False) as session:
+        stored = session.execute(select(ParseImportError.bundle_name, ParseImportError.filename, ParseImportError.stacktrace)).all()
+    return {str(folders.get(str(name), Path()) / str(file)): told(trace or "") for name, file, trace in stored}
 
 
 def names_ferry(file: Path) -> bool:

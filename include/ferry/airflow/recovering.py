@@ -4,7 +4,8 @@ Tasks pass on little: the result of the check of the clusters, the table that a 
 that this person allows. Each task reads everything else anew, so it can be repeated at any time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import RecoveryStopped, count_of
+from ferry.ledger.open_flow import OpenFlow, open_flow
 from ferry.ledger.run_report import RunReport
 from ferry.pipeline.report_reading import UNFINISHED
 from ferry.pipeline.run import Run, copied
@@ -41,22 +43,30 @@ LISTED = 200
 
 
 class Asked:
-    """What a person asked for in a DAG run, and the flow and the one in the other direction, with their connections resolved."""
+    """What a person asked for in a DAG run, and the open flow and the one in the other direction."""
 
-    def __init__(self, flow: FlowReference, command: str, context: Mapping[str, Any]) -> None:
+    def __init__(self, opened: OpenFlow, reverse: Flow | None, command: str, context: Mapping[str, Any]) -> None:
         self.command, self.given, self.options = command, recovery_given(command, context), options_of(command, context)
-        loaded = load_config(flow.config, connections=connection_fields)
-        self.flow = loaded.flow(flow.name)
-        self.reverse = find_reverse(loaded, self.flow)
+        self.opened, self.flow = opened, opened.flow
+        self.reverse = None if reverse is None else opened.back(reverse)
 
     @property
     def switch(self) -> SwitchOver:
         """The direction in which groups move, of a failback or a cut-over."""
-        return (planned_move.cutover if self.command == CUTOVER else planned_move.failback)(self.flow, self.reverse)
+        return (planned_move.cutover if self.command == CUTOVER else planned_move.failback)(self.opened, self.reverse)
 
-    def copied(self, what: str) -> Flow:
+    def copied(self, what: str) -> OpenFlow:
         """The flow that one of the copies runs. Only a failback copies `back`."""
-        return self.switch.active if what == "back" else self.flow
+        return self.switch.active if what == "back" else self.opened
+
+
+@contextmanager
+def asked_for(flow: FlowReference, command: str, context: Mapping[str, Any]) -> Iterator[Asked]:
+    """With the connections of the flow resolved."""
+    loaded = load_config(flow.config, connections=connection_fields)
+    settings = loaded.flow(flow.name)
+    with open_flow(settings) as opened:
+        yield Asked(opened, find_reverse(loaded, settings), command, context)
 
 
 @dataclass(frozen=True)
@@ -69,15 +79,18 @@ class Movement:
     def __str__(self) -> str:
         return f"{self.flow.name}: {self.command}"
 
-    def _asked(self) -> Asked:
-        return Asked(self.flow, self.command, get_current_context())
+    @contextmanager
+    def _asked(self) -> Iterator[Asked]:
+        with typed_retries(self.flow), asked_for(self.flow, self.command, get_current_context()) as asked:
+            yield asked
 
     def check_clusters(self) -> dict[str, Any]:
         """What the tasks behind it need; nothing if the groups have moved before, so that none of them runs."""
-        with typed_retries(self.flow):
-            asked = self._asked()
+        with self._asked() as asked:
             if self.command == FAILOVER:
-                checked = failing_over.check_failover(asked.flow, asked.options, without_source=asked.given["without_source"])
+                checked = failing_over.check_failover(
+                    asked.opened, asked.reverse, asked.options, without_source=asked.given["without_source"]
+                )
             else:
                 if (over := planned_move.report_of_ended(asked.switch, asked.options)) is not None:
                     say("; ".join(outcome_lines(over)))
@@ -90,17 +103,16 @@ class Movement:
 
     def plan_copy(self, what: str, checked: Mapping[str, Any]) -> dict[str, Any]:
         """Plan one of the copies and create its topics. Returns what the copy task needs."""
-        with typed_retries(self.flow):
-            asked = self._asked()
-            options, settings = asked.options, asked.copied(what)
+        with self._asked() as asked:
+            options, copied = asked.options, asked.copied(what)
             wanted = asked.given["last_copy"] if self.command == FAILOVER else what != "tail" or asked.given["tail"] == Tail.COPY
             if checked["away"] or not wanted or not options.writes:
                 return {"needs_copy": False, "dry_run": not options.writes}
             if what == "back":
                 for text in planned_move.settle_start(asked.switch, options):
                     say(text)
-            with Run(settings, RunRequest(settings.name, options.part(what))) as run:
-                run.move_records(lambda: None, lambda _: None)
+            run = Run(copied, RunRequest(copied.flow.name, options.part(what)))
+            run.move_records(lambda: None, lambda _: None)
         return {"needs_copy": run.plan.needs_copy, "dry_run": False}
 
     def begin_to_stop(self) -> None:
@@ -112,8 +124,7 @@ class Movement:
 
     def drain(self) -> dict[str, Any]:
         """Check that producers have stopped, then copy the rest in this process until nothing is left."""
-        with typed_retries(self.flow):
-            asked = self._asked()
+        with self._asked() as asked:
             active = asked.switch.active
             refuse_active_producers(active, float(asked.given["quiet_seconds"]))
             return {"records": drain(active, asked.options, _copy, say)}
@@ -123,11 +134,10 @@ class Movement:
         if checked is None:
             raise EarlierTaskFailed("check_clusters failed: its log names the reason")
         context = get_current_context()
-        with typed_retries(self.flow):
-            asked = self._asked()
+        with self._asked() as asked:
             plan = _known(asked, checked)
             if self.command == FAILOVER:
-                plan = failing_over.plan_failover(asked.flow, asked.reverse, plan)
+                plan = failing_over.plan_failover(asked.opened, asked.reverse, plan)
             else:
                 plan = planned_move.plan_switch_over(asked.switch, plan)
         body = markdown(plan)
@@ -147,11 +157,10 @@ class Movement:
         """Write the groups as a person confirmed. A repeated task does not touch groups that are done."""
         back = tuple((group, topic, partition, present) for group, topic, partition, present in planned["ahead"])
         confirmed = Confirmation(who(answer), back)
-        with typed_retries(self.flow):
-            asked = self._asked()
+        with self._asked() as asked:
             plan = _known(asked, {**checked, "away": planned["away"]})
             if self.command == FAILOVER:
-                outcome = failing_over.carry_out_failover(asked.flow, asked.reverse, plan, confirmed)
+                outcome = failing_over.carry_out_failover(asked.opened, asked.reverse, plan, confirmed)
             else:
                 proven = _proven(asked) if asked.given["verify"] else "not asked for"
                 outcome = planned_move.carry_out_switch_over(asked.switch, plan, confirmed, proven)
@@ -219,7 +228,7 @@ def _copy_told(asked: Asked, checked: Mapping[str, Any]) -> str:
         return ""
     if checked["away"]:
         return f"none: {flow.source.alias} does not answer"
-    report = Run(flow, RunRequest(flow.name, options.part("copy"))).report(idle=False)
+    report = Run(asked.opened, RunRequest(flow.name, options.part("copy"))).report(idle=False)
     if UNFINISHED in report.failed:
         return "none: not asked for, not needed, or failed; the log of its task says which"
     problems = "".join(f"; {problem.named}" for problem in report.problems())
@@ -227,7 +236,7 @@ def _copy_told(asked: Asked, checked: Mapping[str, Any]) -> str:
 
 
 def _proven(asked: Asked) -> str:
-    report = read_verify_report(asked.switch.active, asked.options.part("verify"))
+    report = read_verify_report(asked.switch.active.flow, asked.options.part("verify"))
     if report is None:
         raise RecoveryStopped("compare_sides left no report: read its log, then clear it")
     return planned_move.verified(report)
@@ -262,8 +271,8 @@ class RecoveryCopyOperator(FerrySparkOperator):
 
     def request(self, context: Context) -> str:
         skip_unless_needed(self.planned)
-        asked = Asked(self.flow, self.command, context)
-        return RunRequest(asked.copied(self.what).name, asked.options.part(self.what)).to_json()
+        with asked_for(self.flow, self.command, context) as asked:
+            return RunRequest(asked.copied(self.what).flow.name, asked.options.part(self.what)).to_json()
 
 
 class RecoveryVerifyOperator(FerrySparkOperator):
@@ -277,7 +286,7 @@ class RecoveryVerifyOperator(FerrySparkOperator):
 
     def request(self, context: Context) -> str:
         """The request of the verify; another try continues where the last one ended."""
-        asked = Asked(self.flow, self.command, context)
-        if not asked.given["verify"] or not asked.options.writes:
-            raise AirflowSkipException("not asked for")
-        return VerifyRequest(asked.switch.active.name, asked.options.part("verify")).to_json()
+        with asked_for(self.flow, self.command, context) as asked:
+            if not asked.given["verify"] or not asked.options.writes:
+                raise AirflowSkipException("not asked for")
+            return VerifyRequest(asked.switch.active.flow.name, asked.options.part("verify")).to_json()

@@ -26,7 +26,7 @@ from ferry.monitoring.status import status_after_run
 from ferry.monitoring.verdict import verdict_of
 from ferry.pipeline.drawn_tables import draw
 from ferry.pipeline.report_reading import UNFINISHED, keep_lag, keep_run
-from ferry.pipeline.run import Run
+from ferry.pipeline.run import Run, open_run
 from ferry.pipeline.tables import Table, plan_parts, report_parts, sum_line, sync_line, sync_parts
 from ferry.syncs.names import SyncName
 
@@ -57,7 +57,8 @@ def plan(flow: FlowReference) -> dict[str, Any]:
     context = get_current_context()
     with typed_retries(flow):
         dry_run = run_params(context).dry_run
-        planned = Run(flow_for_running(flow), request_of(flow, context)).plan
+        with open_run(flow_for_running(flow), request_of(flow, context)) as run:
+            planned = run.plan
     document = planned.document()
     _show(plan_parts(planned))
     topics = {(partition.facts.topic, partition.facts.remote_topic) for partition in planned.partitions if partition.segments}
@@ -76,7 +77,7 @@ def plan(flow: FlowReference) -> dict[str, Any]:
 def prepare(flow: FlowReference, planned: Mapping[str, Any]) -> dict[str, Any]:
     if not planned["needs_preparation"]:
         return {"created": [], "grown": [], "failed": [], "refused": []}
-    with typed_retries(flow), Run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
+    with typed_retries(flow), open_run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
         changes = run.prepare(spark_follows=planned["needs_copy"])
     for skipped in changes.refused:
         say(f"without {skipped.what}: {skipped.reason}")
@@ -100,7 +101,7 @@ def sync(flow: FlowReference, name: str, planned: Mapping[str, Any] | None) -> d
     if planned is None:
         raise AirflowSkipException(NOT_PLANNED)
     with typed_retries(flow):
-        with Run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
+        with open_run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
             skip_if_taken_over(run)
             (outcome,) = run.sync([SyncName(name)], dry_run=planned["dry_run"])
         _show(sync_parts(outcome, LISTED))
@@ -122,7 +123,7 @@ def report(flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Map
         raise AirflowSkipException("dry run: see the plan in the log of plan_run")
     with typed_retries(flow):
         settings = flow_for_running(flow)
-        with Run(settings, request_of(flow, context)) as run:
+        with open_run(settings, request_of(flow, context)) as run:
             found = run.report(idle=not (planned["needs_copy"] or planned["needs_preparation"]), notices=planned.get("notices", ()))
         if UNFINISHED in found.failed and (left := first_failure([COPY_TASK])):
             found = replace(found, failed=(_failure_of_the_run(left),))
@@ -144,7 +145,7 @@ def say_sum(flow: FlowReference, context: Mapping[str, Any]) -> None:
     """The last line of the copy's log: what was copied and, if something failed, what is left."""
     try:
         settings = flow_for_running(flow)
-        with Run(settings, request_of(flow, context)) as run:
+        with open_run(settings, request_of(flow, context)) as run:
             found = run.report(idle=False)
             left = status_after_run(settings, found).lag.records if found.problems() else 0
         say(sum_line(found) + (f"; {count_of(left, 'record')} left" if left else ""))
@@ -186,10 +187,10 @@ def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict
     with typed_retries(flow):
         settings = flow_for_running(flow)
         request = request_of(flow, get_current_context())
-        run = Run(settings, request)
-        if run.taken_over() == "":
-            raise AirflowSkipException("a command has taken the flow over")
-        report = run.report(idle=False) if planned["needs_copy"] else None
+        with open_run(settings, request) as run:
+            if run.taken_over() == "":
+                raise AirflowSkipException("a command has taken the flow over")
+            report = run.report(idle=False) if planned["needs_copy"] else None
         status = status_after_run(settings, report)
         if trouble := keep_lag(settings, request.run_id, status.lag.of_run):
             say(trouble)

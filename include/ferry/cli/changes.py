@@ -37,6 +37,7 @@ def seed(
     as_json: AsJson = False,
 ) -> None:
     """Set the positions of partitions, or declare records that Ferry did not copy. Supersedes an active run."""
+    from ferry.ledger.open_flow import open_flow
     from ferry.migration.seeding import declare_foreign
     from ferry.migration.seeding import seed as write_seeds
 
@@ -45,11 +46,12 @@ def seed(
     if (offsets_topic or connector) and not from_mm2:
         raise ArgumentError("--offsets-topic and --connector go with --from-mm2")
     loaded, request = load_flow(config, flow), RunRequest(flow, run_id("seed"), topics=tuple(topic or ()))
-    if foreign:
-        outcome = declare_foreign(loaded, request, dry_run=dry_run)
-    else:
-        given = _given(loaded, from_file, from_group, offsets_topic, connector)
-        outcome = write_seeds(loaded, request, given.of_topics(topic) if topic else given, dry_run=dry_run)
+    with open_flow(loaded) as opened:
+        if foreign:
+            outcome = declare_foreign(opened, request, dry_run=dry_run)
+        else:
+            given = _given(loaded, from_file, from_group, offsets_topic, connector)
+            outcome = write_seeds(opened, request, given.of_topics(topic) if topic else given, dry_run=dry_run)
     answer(outcome.document(), _seeds(outcome), as_json=as_json)
     raise typer.Exit(outcome.exit_code)
 
@@ -102,8 +104,10 @@ def export_offsets(
 def acknowledge_losses(config: Config, flow: FlowName, as_json: AsJson = False) -> None:
     """Acknowledge all losses of the flow. They stay in the ledger, but `ferry status` no longer fails because of them."""
     from ferry.ledger.losses import acknowledge_losses as acknowledge
+    from ferry.ledger.open_flow import open_flow
 
-    losses = acknowledge(load_flow(config, flow))
+    with open_flow(load_flow(config, flow)) as opened:
+        losses = acknowledge(opened)
     ranges = [[loss.topic, loss.partition, loss.upstream_start, loss.upstream_end] for loss in losses]
     parts = [f"{loss.topic}-{loss.partition} {offsets_of(loss.upstream_start, loss.upstream_end)}: {loss.reason}" for loss in losses]
     parts.append(f"{count_of(len(losses), 'loss', 'losses')} acknowledged")

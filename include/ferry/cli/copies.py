@@ -80,10 +80,10 @@ def plan(
 ) -> None:
     """Show what a run would do. Writes nothing."""
     from ferry.clusters.net.shared_connection import first_contact
-    from ferry.pipeline.run import Run
+    from ferry.pipeline.run import open_run
 
     bound = moment("--until", None if until == "latest" else until)
-    with Run(load_flow(config, flow), RunRequest(flow, run_id("plan"), until=bound, topics=tuple(topic or ()))) as run:
+    with open_run(load_flow(config, flow), RunRequest(flow, run_id("plan"), until=bound, topics=tuple(topic or ()))) as run:
         # A person waits for this. A run itself has more patience with a cluster whose brokers are being restarted.
         first_contact(run.flow.source, run.flow.target)
         planned = run.plan
@@ -101,12 +101,14 @@ def sync(
     as_json: AsJson = False,
 ) -> None:
     """Do a sync now, even if it is not due yet: topics, configs, ACLs, groups and others. `all` does every sync that is enabled."""
+    from ferry.ledger.open_flow import open_flow
     from ferry.pipeline.syncs import Syncs
 
     settings = load_flow(config, flow)
     names = list(SyncName) if what.value == "all" else [SyncName(what.value)]
-    syncs = Syncs(settings, dry_run=dry_run)
-    outcomes = [syncs.carry_out(name, on_request=True, unless_disabled=what.value == "all") for name in names]
+    with open_flow(settings) as opened:
+        syncs = Syncs(opened, dry_run=dry_run)
+        outcomes = [syncs.carry_out(name, on_request=True, unless_disabled=what.value == "all") for name in names]
     documents = {outcome.sync: outcome.document() for outcome in outcomes}
     answer({"flow": flow, "dry_run": dry_run, "syncs": documents}, chain.from_iterable(map(_sync_parts, outcomes)), as_json=as_json)
     raise typer.Exit(worst_exit_code(outcome.exit_code for outcome in outcomes))
@@ -123,13 +125,13 @@ def carry_out(
 ) -> None:
     """One run of a flow of the file, with its report on stdout. Always raises typer.Exit with the exit code."""
     from ferry.monitoring.sending import send
-    from ferry.pipeline.run import Run
+    from ferry.pipeline.run import open_run
 
     check_report_file(report_file)
     codes: list[ExitCode] = []
     measured: list[Measurement] = []
     began = time_ns()
-    with Run(flow, replace(request, watched=is_watched() and not as_json)) as run:
+    with open_run(flow, replace(request, watched=is_watched() and not as_json)) as run:
         master = master or f"local[{'*' if flow.tasks_max is None else flow.tasks_max}]"
         if run.plan.needs_copy and master != INLINE:
             from ferry.spark.submit import check_master

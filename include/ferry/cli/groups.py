@@ -34,9 +34,11 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Explain why a group is synced or not: its state on both sides, its translated offsets, and what a sync would do now."""
+    from ferry.ledger.open_flow import open_flow
     from ferry.syncs.group_explanation import explain_group
 
-    found = explain_group(load_flow(config, flow), group)
+    with open_flow(load_flow(config, flow)) as opened:
+        found = explain_group(opened, group)
     answer(asdict(found), _explanation(found), as_json=as_json)
 
 
@@ -67,9 +69,11 @@ def translate(
     as_json: AsJson = False,
 ) -> None:
     """Translate offsets of consumer groups to the other cluster. Writes nothing."""
+    from ferry.ledger.open_flow import open_flow
     from ferry.syncs.translated_groups import translated_groups
 
-    found = translated_groups(load_flow(config, flow), group, reverse=reverse)
+    with open_flow(load_flow(config, flow)) as opened:
+        found = translated_groups(opened, group, reverse=reverse)
     rows = [_row(position, reverse=reverse) for position in found.positions]
     title = f"{flow}: offsets" + (" (reverse)" if reverse else "")
     content = {"flow": flow, "reverse": reverse, "groups": found.groups, "positions": rows}

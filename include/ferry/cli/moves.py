@@ -6,6 +6,7 @@ import getpass
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -24,6 +25,7 @@ from ferry.recovery.stages import Stage, stages
 if TYPE_CHECKING:
     from ferry.config import Flow
     from ferry.copying.request import RunRequest
+    from ferry.ledger.open_flow import OpenFlow
     from ferry.ledger.run_report import RunReport
     from ferry.recovery.options import RecoveryOptions
     from ferry.recovery.recovery_report import Confirmation, RecoveryPlan, RecoveryReport
@@ -67,8 +69,10 @@ class Call:
     report: Path | None
     as_json: bool
 
-    def begin(self) -> tuple[RecoveryOptions, Flow, Flow | None]:
-        """Check the options, and load the flow and the one in the other direction. ArgumentError. With --abandon the command ends here."""
+    @contextmanager
+    def begin(self) -> Iterator[tuple[RecoveryOptions, OpenFlow, OpenFlow | None]]:
+        """Check the options, and open the flow and the one in the other direction. ArgumentError. With --abandon the command ends here."""
+        from ferry.ledger.open_flow import open_flow
         from ferry.recovery.options import Mode, RecoveryOptions
         from ferry.recovery.reverse import find_reverse
 
@@ -81,9 +85,11 @@ class Call:
         check_report_file(self.report)
         loaded = load(self.config)
         flow = loaded.flow(self.flow)
-        if self.abandon:
-            _give_up(flow, options)
-        return options, flow, find_reverse(loaded, flow)
+        with open_flow(flow) as opened:
+            if self.abandon:
+                _give_up(opened, options)
+            reverse = find_reverse(loaded, flow)
+            yield options, opened, opened.back(reverse) if reverse else None
 
     def copy(self, flow: Flow, request: RunRequest) -> RunReport:
         """The report of one copy without syncs."""
@@ -165,17 +171,17 @@ def failover(
     from ferry.recovery import failover as steps
 
     call = Call("failover", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
-    options, settings, reverse = call.begin()
-
-    def does(stage: Stage, plan: RecoveryPlan) -> RecoveryPlan:
-        if stage is Stage.CHECK:
-            return steps.check_failover(settings, options, without_source=without_source, copies=last_copy)
-        if stage is Stage.COPY_ONCE_MORE:
-            return steps.last_copy(settings, plan, call.copy)
-        return steps.plan_failover(settings, reverse, plan)
-
     order = stages(call.command, without=() if last_copy else (Stage.COPY_ONCE_MORE,))
-    call.carry_out(order, options, does, partial(steps.carry_out_failover, settings, reverse))
+    with call.begin() as (options, opened, reverse):
+
+        def does(stage: Stage, plan: RecoveryPlan) -> RecoveryPlan:
+            if stage is Stage.CHECK:
+                return steps.check_failover(opened, reverse, options, without_source=without_source, copies=last_copy)
+            if stage is Stage.COPY_ONCE_MORE:
+                return steps.last_copy(opened, plan, call.copy)
+            return steps.plan_failover(opened, reverse, plan)
+
+        call.carry_out(order, options, does, partial(steps.carry_out_failover, opened, reverse))
 
 
 def failback(
@@ -204,9 +210,9 @@ def failback(
 
     check_quiet(quiet)
     call = Call("failback", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
-    options, settings, reverse = call.begin()
     without = ([] if tail is Tail.COPY else [Stage.COPY_TAIL]) + ([] if compare else [Stage.COMPARE])
-    PlannedMove(call, options, way_back(settings, reverse), quiet, rebuilt=rebuilt, tail=tail).carry_out(stages(call.command, without))
+    with call.begin() as (options, opened, reverse):
+        PlannedMove(call, options, way_back(opened, reverse), quiet, rebuilt=rebuilt, tail=tail).carry_out(stages(call.command, without))
 
 
 def cutover(
@@ -229,9 +235,9 @@ def cutover(
 
     check_quiet(quiet)
     call = Call("cutover", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
-    options, settings, reverse = call.begin()
     without = () if compare else (Stage.COMPARE,)
-    PlannedMove(call, options, way_there(settings, reverse), quiet).carry_out(stages(call.command, without))
+    with call.begin() as (options, opened, reverse):
+        PlannedMove(call, options, way_there(opened, reverse), quiet).carry_out(stages(call.command, without))
 
 
 @dataclass
@@ -274,7 +280,7 @@ class PlannedMove:
                     drain(active, self.options, copy, notice)
             case Stage.COMPARE:
                 with watch.step("drain and verify"):
-                    self.proven = steps.compare_sides(active, self.options, notice)
+                    self.proven = steps.compare_sides(active.flow, self.options, notice)
             case Stage.PLAN:
                 if self.options.writes:
                     notice(f"verified: {self.proven}")
@@ -310,7 +316,7 @@ def ask(question: str, *, yes: bool) -> str:
     return who
 
 
-def _give_up(flow: Flow, options: RecoveryOptions) -> NoReturn:
+def _give_up(flow: OpenFlow, options: RecoveryOptions) -> NoReturn:
     from ferry.ledger.recovery_record import Event
     from ferry.recovery.keeper import abandon
 
@@ -318,7 +324,7 @@ def _give_up(flow: Flow, options: RecoveryOptions) -> NoReturn:
         raise ArgumentError("--abandon goes with neither --dry-run nor --rehearse")
     events = {"failover": Event.FAILOVER_ABANDONED, "failback": Event.FAILBACK_ABANDONED, "cutover": Event.CUTOVER_ABANDONED}
     stage = abandon(flow, events[options.command])
-    show([f"{flow.name} is {stage} again; no group was written"])
+    show([f"{flow.flow.name} is {stage} again; no group was written"])
     raise typer.Exit(ExitCode.DONE)
 
 

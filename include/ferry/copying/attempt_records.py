@@ -15,6 +15,7 @@ from ferry.config import Flow
 from ferry.copying.request import SILENT_SECONDS, RunRequest
 from ferry.copying.run_liveness import FOLLOW_LOOK_SECONDS, RunProof
 from ferry.errors import FerryError
+from ferry.ledger.open_flow import open_flow
 from ferry.ledger.reading import ask_syncs_done
 from ferry.ledger.recovery_record import Stage, current_record, read_recovery, stage_of
 from ferry.ledger.run_report import PartitionFailure, Skipped, time_now
@@ -135,7 +136,8 @@ def waited_for(flow: Flow, request: RunRequest, other: str, say: Callable[[str],
                 if free:
                     say(f"run {other} has written nothing for {SILENT_SECONDS:.0f} s and has no result: this run takes the flow back")
             if free:
-                free = stage_of(current_record(flow, read_recovery(flow, stable=False))) is Stage.REPLICATING
+                with open_flow(flow) as opened:
+                    free = stage_of(current_record(flow, read_recovery(opened, stable=False))) is Stage.REPLICATING
         except FerryError as failure:
             free = None
             if str(failure) != problem:

@@ -26,7 +26,7 @@ from ferry.copying.run_liveness import FOLLOW_LOOK_SECONDS
 from ferry.copying.snapshot import FlowSnapshot
 from ferry.copying.upkeep import UpkeepBeside
 from ferry.errors import FerryError, NoExecutors, Superseded, count_of
-from ferry.syncs.context import SyncContext
+from ferry.ledger.open_flow import open_flow
 from ferry.syncs.topics import sync_topics
 
 
@@ -147,7 +147,8 @@ class FollowingDriver(CopyDriver):
 
     def _new_lane(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut, *, refresh: bool) -> list[LaneTask]:
         if refresh and not self._request.topics:
-            sync_topics(SyncContext(self._flow, dry_run=False))
+            with open_flow(self._flow) as opened:
+                sync_topics(opened)
         left = set(self._assignment.left)
 
         def has_none(topic: str, partition: int) -> bool:

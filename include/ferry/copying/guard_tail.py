@@ -11,12 +11,12 @@ The ledger need not exist. As long as no broker knows it, the other flow has nev
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafka.future import Future
 
-from ferry.clusters.logs.fetch_round import FetchRound, key_of
+from ferry.clusters.logs.fetch_round import FetchRound, Told, key_of
 from ferry.clusters.logs.fetching import Fetched, log_bounds
 from ferry.clusters.logs.internal_reader import PARTITION_BYTES, InternalRecord, records_of
 from ferry.clusters.logs.offset_listing import READ_UNCOMMITTED, vote
@@ -156,11 +156,8 @@ class GuardTail:
         """Read at least to the high watermarks of now, and to the end that the last answer names, as internal_reader.py does."""
         ends, silent = dict[TopicPartition, int](), 0
         while left:
-            unknown = left - ends.keys()
             places = {key: self._places.setdefault(key.partition, _Place(0)) for key in left}
-            positions, epochs = {key: place.offset for key, place in places.items()}, {key: place.epoch for key, place in places.items()}
-            fetch = FetchRound(positions, PARTITION_BYTES, READ_UNCOMMITTED, epochs=epochs, ending=unknown, anew=bool(unknown))
-            told = await fetch.ask(self._connection)
+            told = await self._fetch(places, left - ends.keys())
             for key, end in told.ends.items():
                 ends.setdefault(key, end)
             left |= {TopicPartition(self._topic, number) for number in told.partitions} - ends.keys()
@@ -173,6 +170,12 @@ class GuardTail:
                 if silent > ROUNDS:
                     raise RequestNotSent(f"{self._where} cannot be read to its end")
                 await self._connection.loop.sleep(PAUSE_SECONDS)
+
+    async def _fetch(self, places: Mapping[TopicPartition, _Place], unknown: set[TopicPartition]) -> Told:
+        """What follows these places. `unknown`: partitions whose end is not known."""
+        positions, epochs = {key: place.offset for key, place in places.items()}, {key: place.epoch for key, place in places.items()}
+        fetch = FetchRound(positions, PARTITION_BYTES, READ_UNCOMMITTED, epochs=epochs, ending=unknown, anew=bool(unknown))
+        return await fetch.ask(self._connection)
 
     async def _take(self, part: Fetched, ends: dict[TopicPartition, int]) -> None:
         key = key_of(part)

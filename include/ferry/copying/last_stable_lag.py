@@ -8,16 +8,18 @@ High watermarks are read before last stable offsets, so that records produced in
 """
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.logs.held_back import LastStableLag, OpenTransaction
 from ferry.clusters.logs.open_transactions import open_transactions
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.config import Cluster, Flow
+from ferry.clusters.open_cluster import OpenCluster
+from ferry.config import Flow
 from ferry.copying.snapshot import FlowSnapshot
 from ferry.errors import TransactionHangs
+from ferry.ledger.open_flow import OpenFlow, open_flow
 from ferry.ledger.run_report import PartitionFailure
 
 # A broker answers a commit before it writes the markers, and copied records may be old: so Ferry waits this long for a transaction to end.
@@ -25,36 +27,38 @@ MARKERS_SECONDS = 5.0
 LOOK_SECONDS = 0.25
 
 
-def last_stable_lags(
-    flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin, among: Collection[TopicPartition] | None = None
-) -> tuple[LastStableLag, ...]:
+def last_stable_lags(opened: OpenFlow, seen: FlowSnapshot, among: Collection[TopicPartition] | None = None) -> tuple[LastStableLag, ...]:
     """Every source and remote partition of the flow, and every partition of Ferry's own topics, with an open transaction.
 
     The flow's own transactions on the target count only if their coordinator has forgotten them: the next run ends the others.
     `among`: look only at these partitions of both clusters (None: at all).
     """
+    flow = opened.flow
     sources = {entry.key: entry.key for entry in seen.facts}
     there = [entry for entry in seen.facts if entry.has_remote]
-    remotes = {entry.remote: entry.key for entry in there}
-    for topic in (flow.ledger_topic, flow.state_topic):
-        description = seen.target_topics.get(topic)
-        own_topic = [TopicPartition(topic, number) for number in range(description.partitions if description else 0)]
-        remotes |= {key: key for key in own_topic}
+    remotes = {entry.remote: entry.key for entry in there} | {key: key for key in _own_partitions(flow, seen)}
     if among is not None:
         sources = {held: key for held, key in sources.items() if held in among}
         remotes = {held: key for held, key in remotes.items() if held in among}
-    behind = _of_cluster(flow, flow.target, target, remotes)
+    behind = _of_cluster(flow, opened.target, remotes)
     stable = {entry.key: entry.stable_end for entry in seen.facts}
     own = flow.transactional_id("")
-    return (*_of_cluster(flow, flow.source, source, sources, stable), *(entry for entry in behind if not _at_work(entry.transaction, own)))
+    return (*_of_cluster(flow, opened.source, sources, stable), *(entry for entry in behind if not _at_work(entry.transaction, own)))
+
+
+def _own_partitions(flow: Flow, seen: FlowSnapshot) -> Iterator[TopicPartition]:
+    """The partitions of the flow's own topics, as far as these exist."""
+    for topic in (flow.ledger_topic, flow.state_topic):
+        if topic in seen.target_topics:
+            yield from (TopicPartition(topic, number) for number in range(seen.target_topics[topic].partitions))
 
 
 def hanging(flow: Flow, seen: FlowSnapshot, among: Collection[TopicPartition] | None) -> list[PartitionFailure]:
     """One failure for each partition whose transaction has been open for too long. `among`: as of `last_stable_lags`."""
     if among is not None and not among:
         return []
-    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        return overdue(last_stable_lags(flow, seen, source, target, among))
+    with open_flow(flow) as opened:
+        return overdue(last_stable_lags(opened, seen, among))
 
 
 def overdue(found: Iterable[LastStableLag]) -> list[PartitionFailure]:
@@ -101,12 +105,12 @@ def still_open(hidden: list[LastStableLag], admin: ClusterAdmin) -> list[LastSta
 
 def _of_cluster(
     flow: Flow,
-    cluster: Cluster,
-    admin: ClusterAdmin,
+    opened: OpenCluster,
     partitions: Mapping[TopicPartition, TopicPartition],
     stable: Mapping[TopicPartition, int] | None = None,
 ) -> list[LastStableLag]:
     """`stable`: last stable offsets of a moment ago. Those that have reached the high watermark are not asked for again."""
+    cluster, admin = opened.cluster, opened.admin
     if stable is None:
         watermarks, stable = admin.both_ends(partitions)
     else:

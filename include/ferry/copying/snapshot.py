@@ -25,7 +25,8 @@ from ferry.copying.source_offsets import SourceOffsets, read_source_offsets
 from ferry.copying.topic_selection import allowed_topics
 from ferry.copying.truncation import Truncation, is_believed, truncation_of
 from ferry.errors import FerryError, PartitionUnavailable
-from ferry.ledger.reading import ask_own_state, read_claims, read_coverage, read_receipts, read_state
+from ferry.ledger.open_flow import OpenFlow
+from ferry.ledger.reading import read_coverage, read_receipts
 from ferry.ledger.receipts import declared_ends
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.state import FlowState, Head
@@ -34,7 +35,7 @@ from ferry.policy.naming import is_ferry_topic
 from ferry.policy.selection import LeftOut, Selection
 from ferry.syncs.config_differences import CLEANUP, COMPARED
 from ferry.syncs.config_plan import BATCH_LIMIT, STAMPS, TIMESTAMP_TYPE, Entries
-from ferry.syncs.context import refuse_same_cluster
+from ferry.syncs.sync_scope import refuse_same_cluster
 from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 
 # How often positions are read that disagree, perhaps because a run commits just now.
@@ -74,10 +75,8 @@ class FlowSnapshot:
 
 
 def take_snapshot(
-    flow: Flow,
+    opened: OpenFlow,
     request: RunRequest,
-    source: ClusterAdmin,
-    target: ClusterAdmin,
     *,
     stable: bool,
     ends: Mapping[TopicPartition, int] | None = None,
@@ -94,18 +93,19 @@ def take_snapshot(
 
     `beside`: topics of the target whose configs the caller wants too, if they exist.
     """
-    alike = refuse_same_cluster(flow, source, target)
+    flow, source, target = opened.flow, opened.source.admin, opened.target.admin
+    alike = refuse_same_cluster(opened)
     all_positions = ask_positions(flow.target, flow.position_group, stable=stable) if concerns is None else None
     # Whoever holds the flow has read its state before, so the leader is known: Ferry asks for it beside the topics.
-    asked_state = ask_own_state(flow, stable=True, anew=True) if stable else None
+    asked_state = opened.ask_anew(stable=True) if stable else None
     source_topics, target_topics = source.topics(), target.topics()
     lacks = lacking_features(flow, source_topics.values(), target_topics.values())
     matched = flow.topic_rules.select(source_topics) if flow.copies else Selection((), (LeftOut(f"flow {flow.name}", NOT_A_COPY, None),))
     places = _remote_places(matched, source_topics, concerns)
     there = None if concerns is None else [place for place in places.values() if place.topic in target_topics]
-    state, positions = _read_positions(flow, target_topics, there, all_positions, asked_state)
+    state, positions = _read_positions(opened, target_topics, there, all_positions, asked_state)
     selection, denied = allowed_topics(flow, request, source, source_topics, matched, state)
-    claims = read_claims(flow, target_topics, state.claims, [*dict(selection.selected).values(), *flow.handling.reroute])
+    claims = opened.claims(target_topics, [*dict(selection.selected).values(), *flow.handling.reroute])
     reroute = rerouted_topics(flow, matched, target_topics, claims) if stable or for_a_run else {}
     asked = _Partitions.of(selection, source_topics, target_topics, places, state, positions, claims)
     # A run that follows may copy into every topic, and must know the limits of each.
@@ -299,11 +299,11 @@ def lacking_features(flow: Flow, source: Iterable[TopicDescription], target: Ite
 
 
 def _read_positions(
-    flow: Flow,
+    opened: OpenFlow,
     target_topics: Mapping[str, TopicDescription],
     partitions: Iterable[TopicPartition] | None,
     first: Asked[dict[TopicPartition, int]] | None,
-    asked_state: Asked[FlowState] | None,
+    asked_state: Asked[OpenFlow] | None,
 ) -> tuple[FlowState, dict[TopicPartition, int]]:
     """The flow's state, and the positions of its group, by remote partition (of `partitions`; None: of all).
 
@@ -311,15 +311,17 @@ def _read_positions(
     If it does not, a run may commit between the two reads. So positions that disagree are read again: only a disagreement that stays the
     same counts, and positions that keep changing are left out.
     """
+    flow = opened.flow
     disagreed: dict[TopicPartition, tuple[int | None, int]] = {}
     for _ in range(LOOKS):
         asked, first = first or ask_positions(flow.target, flow.position_group, partitions, stable=asked_state is not None), None
-        state = read_state(flow, target_topics, stable=asked_state is not None, asked=asked_state)
+        state = (opened if asked_state is None else asked_state.answer()).state_among(target_topics)
         positions = asked.answer()
         before, disagreed = disagreed, disagreements(state, positions)
         moving = {key for key, pair in disagreed.items() if before.get(key) != pair}
         if asked_state is not None or not moving:
             return state, positions
+        opened.anew()
     return state, {key: position for key, position in positions.items() if key not in moving}
 
 

@@ -7,11 +7,11 @@ from ferry.config import FerryConfig, Flow, load_config
 from ferry.doctor.airflow_checks import airflow_findings
 from ferry.doctor.airflow_facts import read_airflow_facts
 from ferry.doctor.cluster_checks import cluster_findings
-from ferry.doctor.cluster_facts import read_cluster_facts
+from ferry.doctor.cluster_facts import ClusterFacts, read_cluster_facts
 from ferry.doctor.finding import Finding, failure, ok, warning
 from ferry.doctor.flow_checks import flow_findings
 from ferry.doctor.flow_facts import read_flow_facts
-from ferry.doctor.machine import read_machine_facts
+from ferry.doctor.machine import MachineFacts, read_machine_facts
 from ferry.doctor.machine_checks import machine_findings
 from ferry.errors import ConfigError, FerryError
 from ferry.monitoring.schedule import longest_pause
@@ -37,17 +37,21 @@ def diagnose(config: Path | None, only: str | None = None) -> Iterator[Finding]:
         transactions = any(flow.exactly_once for flow in flows if flow.target.alias == alias)
         yield from cluster_findings(found, source=alias in sources, target=alias in targets, transactions=transactions)
     for flow in flows:
-        source, target = facts[flow.source.alias], facts[flow.target.alias]
-        if source.problem is not None or target.problem is not None:
-            dead = ", ".join(found.alias for found in (source, target) if found.problem is not None)
-            yield warning(f"flow {flow.name}", "everything else", f"not checked: {dead} does not answer", f"see cluster {dead} above")
-            continue
-        longest = longest_pause(flow.schedule)
-        pause = None if longest is None else max(0.0, longest - flow.follow_seconds)
-        try:
-            yield from flow_findings(flow, read_flow_facts(flow, source, target), machine, pause)
-        except FerryError as problem:
-            yield failure(f"flow {flow.name}", "asked", str(problem), problem.next_step, problem.exit_code)
+        yield from _of_flow(flow, facts[flow.source.alias], facts[flow.target.alias], machine)
+
+
+def _of_flow(flow: Flow, source: ClusterFacts, target: ClusterFacts, machine: MachineFacts) -> Iterator[Finding]:
+    """The findings about one flow, if both of its clusters answer."""
+    where = f"flow {flow.name}"
+    if dead := ", ".join(found.alias for found in (source, target) if found.problem is not None):
+        yield warning(where, "everything else", f"not checked: {dead} does not answer", f"see cluster {dead} above")
+        return
+    longest = longest_pause(flow.schedule)
+    pause = None if longest is None else max(0.0, longest - flow.follow_seconds)
+    try:
+        yield from flow_findings(flow, read_flow_facts(flow, source, target), machine, pause)
+    except FerryError as problem:
+        yield failure(where, "asked", str(problem), problem.next_step, problem.exit_code)
 
 
 def diagnose_airflow(config: Path | None, only: str | None = None) -> Iterator[Finding]:

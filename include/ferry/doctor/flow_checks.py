@@ -1,7 +1,7 @@
 """Findings about one flow (pure): rights, limits of remote topics, expirations against the schedule, memory, headroom, losses."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ferry.clusters.admin.service_profiles import named
@@ -73,7 +73,6 @@ def rights_findings(  # noqa: PLR0917 - whose rights, those that it needs, then 
 ) -> Iterator[Finding]:
     """Missing rights, each with the command that grants it, and rights that could not be checked. `services`: that `cluster` may be of."""
     where = f"flow {flow.name}"
-    compare = f"compare with: {flow.command('acls')}"
     if hidden := dict.fromkeys(service.access for service in services if service.access):
         fix = f"give Ferry's user the rights that {flow.command('acls')} prints (as commands of Kafka)"
         yield warning(where, check, f"not checked: {' or '.join(hidden)} decide, and Kafka's protocol does not show them", fix)
@@ -81,7 +80,14 @@ def rights_findings(  # noqa: PLR0917 - whose rights, those that it needs, then 
     if facts.enforced is False:
         yield ok(where, check, f"{cluster.alias} has no ACLs of Kafka: users may do everything, unless something else limits them")
         return
-    rights, principal = list(needed), _principal(cluster, facts)
+    yield from _compared(where, check, flow, cluster, list(needed), facts)
+
+
+def _compared(  # noqa: PLR0917 - whose rights, those that it needs, then what is known
+    where: str, check: str, flow: Flow, cluster: Cluster, rights: Sequence[Right], facts: RightsFacts
+) -> Iterator[Finding]:
+    """The rights that are needed, compared with what brokers and ACLs say."""
+    principal = _principal(cluster, facts)
     answers = [(right, granted(right, facts, principal)) for right in rights]
     missing = [right for right, answer in answers if answer is Granted.NO]
     unknown = [right for right, answer in answers if answer is Granted.UNKNOWN]
@@ -93,7 +99,9 @@ def rights_findings(  # noqa: PLR0917 - whose rights, those that it needs, then 
         yield failure(where, check, rest, flow.command("acls"))
     if unknown:
         names = some_of(sorted({f"{right.operation.value} on {right.resource}" for right in unknown}), NAMES_SHOWN)
-        yield warning(where, check, f"could not be checked, {_why_unknown(principal, facts)}: {names}", compare)
+        yield warning(
+            where, check, f"could not be checked, {_why_unknown(principal, facts)}: {names}", f"compare with: {flow.command('acls')}"
+        )
     if not missing and not unknown:
         yield ok(where, check, f"{principal or cluster.user_name} has every right that is needed ({len(rights)})")
 

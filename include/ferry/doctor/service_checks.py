@@ -42,16 +42,17 @@ def _finding(flow: Flow, alias: str, limit: Limit, services: Sequence[ManagedSer
     if not unset:
         settled = f" {', '.join(setting.key for setting in limit.settings)} is set as needed." if limit.settings else ""
         return ok(f"flow {flow.name}", "service", f"{told}{settled}")
-    suits_none = all(
-        any(other.key == setting.key and not _is_set(flow, other) for other in service.settings)
-        for setting in unset
-        for service in services
-    )
+    suits_none = all(_needs(service, setting, flow) for setting in unset for service in services)
     common = [found for setting in unset if (found := _for_all(setting, services)) is not None]
     if suits_none and len(common) == len(unset):
         return failure(f"flow {flow.name}", "service", told, _write(flow, common))
     condition = f"only if {alias} is {named(having)} (look it up in the service's console): "
     return (failure if suits_none else warning)(f"flow {flow.name}", "service", told, f"{condition}{_write(flow, unset)}")
+
+
+def _needs(service: ManagedService, setting: Setting, flow: Flow) -> bool:
+    """Whether the service needs this property too, with a value that the flow has not."""
+    return any(other.key == setting.key and not _is_set(flow, other) for other in service.settings)
 
 
 def _for_all(setting: Setting, services: Sequence[ManagedService]) -> Setting | None:

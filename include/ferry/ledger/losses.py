@@ -14,7 +14,7 @@ from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.ledger.formats import place_of
 from ferry.ledger.loss_index import IndexedShare, LossFold, LossIndex
-from ferry.ledger.reading import read_own_state
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.state import FlowState, LossAcknowledged, encode_state
 from ferry.ledger.topic_ids import NO_ID
@@ -59,20 +59,21 @@ def _standing(flow: Flow, index: LossIndex | None) -> tuple[IndexedShare, ...]:
     return tuple(share for key, share in places.items() if key in same)
 
 
-def open_losses(flow: Flow) -> list[Receipt]:
+def open_losses(opened: OpenFlow) -> list[Receipt]:
     """Losses of the ledger that nobody has acknowledged; records that the target refused count too."""
-    state = read_own_state(flow, stable=False)
-    return unacknowledged(read_losses(flow, state.flow.losses if state.flow else None).losses, state)
+    state = opened.state
+    return unacknowledged(read_losses(opened.flow, state.flow.losses if state.flow else None).losses, state)
 
 
 def unacknowledged(losses: Iterable[Receipt], state: FlowState) -> list[Receipt]:
     return [loss for loss in losses if acknowledgement(loss) not in state.acknowledged]
 
 
-def acknowledge_losses(flow: Flow) -> list[Receipt]:
+def acknowledge_losses(opened: OpenFlow) -> list[Receipt]:
     """Mark every open loss as seen; returns these losses."""
-    losses = open_losses(flow)
+    flow, losses = opened.flow, open_losses(opened)
     append_records(flow.target, {flow.state_topic: [encode_state(acknowledgement(loss)) for loss in losses]})
+    opened.anew()
     return losses
 
 

@@ -14,8 +14,8 @@ from enum import StrEnum
 
 from ferry.config import Flow
 from ferry.errors import RecoveryStopped, time_text
-from ferry.ledger.reading import read_own_state
-from ferry.ledger.state import RECOVERY_KEYS, CutEnds, FlowState, RecoveryRecord
+from ferry.ledger.open_flow import OpenFlow
+from ferry.ledger.state import CutEnds, FlowState, RecoveryRecord
 
 # The last step of a movement that has ended.
 DONE = "done"
@@ -92,9 +92,12 @@ def advance(flow: str, stage: Stage, event: Event) -> Stage:
     return found
 
 
-def read_recovery(flow: Flow, *, stable: bool = True) -> FlowState:
-    """The state, but only its records about failovers. `stable`: wait for open transactions. NewerFormat as for any state."""
-    return read_own_state(flow, stable=stable, keys=RECOVERY_KEYS)
+def read_recovery(opened: OpenFlow, *, stable: bool = True) -> FlowState:
+    """Only the records about failovers of the state topic. NewerFormat as for any state.
+
+    `stable`: read them now, and wait for open transactions. Otherwise what was read before counts.
+    """
+    return opened.ask_anew(stable=True).answer().recovery if stable else opened.recovery
 
 
 def current_record(flow: Flow, state: FlowState) -> RecoveryRecord:
@@ -155,9 +158,10 @@ def has_ended(record: RecoveryRecord, event: Event, step: str = DONE) -> bool:
     return record.step == step and stage_of(record) in behind
 
 
-def why_groups_may_not_be_synced(flow: Flow) -> str:
+def why_groups_may_not_be_synced(opened: OpenFlow) -> str:
     """Why no group may be synced now; empty when groups may be. Waits for open transactions, because the newest record decides."""
-    record = current_record(flow, read_recovery(flow))
+    flow = opened.flow
+    record = current_record(flow, read_recovery(opened))
     stage = stage_of(record)
     if stage is Stage.REPLICATING:
         return ""

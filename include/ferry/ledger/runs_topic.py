@@ -146,7 +146,7 @@ def since_last_run(flow: Flow, topics: Iterable[str]) -> dict[str, float]:
     for record in recent_records(flow):
         run_id = record.key.removeprefix(KEY_PREFIX)
         try:
-            document = read_document(record.value) if record.value and not record.key.startswith(VERIFY_PREFIX) else {}
+            document = _of_run(record)
             if document.get("kind") == "opened":
                 opened[run_id] = read_as(RunOpened, document, optional=_OPTIONAL)
             ended = record.key.startswith(KEY_PREFIX) and document["state"] != RunState.FAILED
@@ -157,6 +157,11 @@ def since_last_run(flow: Flow, topics: Iterable[str]) -> dict[str, float]:
         if (goes_on or ended) and record.timestamp <= now * 1000:
             last |= {topic: record.timestamp / 1000 for topic in last if run is None or topic in (run.topics or last)}
     return {topic: now - moment for topic, moment in last.items()}
+
+
+def _of_run(record: InternalRecord) -> dict[str, Any]:
+    """What a record says of a run; empty if it is of a verify, or of nothing any more. ValueError if it is damaged."""
+    return read_document(record.value) if record.value and not record.key.startswith(VERIFY_PREFIX) else {}
 
 
 def runs_after(runs: Mapping[str, RunRecords], run_id: str) -> dict[str, RunRecords]:

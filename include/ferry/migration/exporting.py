@@ -17,6 +17,7 @@ from ferry.copying.partition_plan import PartitionFacts, PlanRules, plan_partiti
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import rules_of, take_snapshot
 from ferry.errors import ClusterUnreachable
+from ferry.ledger.open_flow import open_flow
 from ferry.ledger.reading import refuse_newer_state
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.topics import ensure_internal_topics
@@ -98,8 +99,8 @@ def export_offsets(
 
 
 def _planned(flow: Flow, request: RunRequest, topic: str, connector: str | None, *, stable: bool) -> OffsetExport:
-    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        seen = take_snapshot(flow, request, source, target, stable=stable)
+    with open_flow(flow) as opened:
+        seen = take_snapshot(opened, request, stable=stable)
     last: LastOffsets = mm2_positions.last_offsets(mm2_positions.read_connect_offsets(flow, topic)) if topic in seen.target_topics else {}
     known = [where for where in last if where.cluster == flow.source.alias]
     name = connector or (mm2_positions.choose_connector(known, flow.source.alias, topic, None) if known else SOURCE_CONNECTOR)

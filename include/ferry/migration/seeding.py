@@ -13,8 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
-from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.driver import CopyDriver
@@ -24,6 +22,7 @@ from ferry.copying.partition_plan import PartitionFacts, PartitionPlan, PlanRule
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import ArgumentError, ClusterUnreachable, ExitCode, offsets_of, worst_exit_code
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import BY_OPERATOR, Receipt, ReceiptKind, covered
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped
@@ -234,24 +233,27 @@ class SeedOutcome:
 DecideSeeds = Callable[[FlowSnapshot, "tuple[str, ...] | None"], SeedPlan]
 
 
-def seed(flow: Flow, request: RunRequest, given: GivenPositions, *, dry_run: bool = False) -> SeedOutcome:
+def seed(opened: OpenFlow, request: RunRequest, given: GivenPositions, *, dry_run: bool = False) -> SeedOutcome:
     """Write the given positions. ArgumentError, with nothing written, when one of them cannot be right."""
+    flow = opened.flow
 
     def decide(seen: FlowSnapshot, topics: tuple[str, ...] | None) -> SeedPlan:
         wanted = given if topics is None else given.of_topics(topics)
         check_positions(wanted, seen.facts)  # before the target's logs are read, which may take long
-        return plan_seeds(wanted, seen.facts, rules_of(flow, request), _without_local(flow, seen, _remote(flow, seen, topics is not None)))
+        return plan_seeds(
+            wanted, seen.facts, rules_of(flow, request), _without_local(flow, seen, _remote(opened, seen, topics is not None))
+        )
 
-    return _carry_out(flow, request, decide, given, dry_run=dry_run)
+    return _carry_out(opened, request, decide, given, dry_run=dry_run)
 
 
-def declare_foreign(flow: Flow, request: RunRequest, *, dry_run: bool = False) -> SeedOutcome:
+def declare_foreign(opened: OpenFlow, request: RunRequest, *, dry_run: bool = False) -> SeedOutcome:
     """Declare the external records in remote topics as written by another replicator."""
 
     def decide(seen: FlowSnapshot, topics: tuple[str, ...] | None) -> SeedPlan:
-        return plan_foreign(seen.facts, rules_of(flow, request), _remote(flow, seen, topics is not None))
+        return plan_foreign(seen.facts, rules_of(opened.flow, request), _remote(opened, seen, topics is not None))
 
-    return _carry_out(flow, request, decide, GivenPositions(f"{BY_OPERATOR}: foreign records", {}), dry_run=dry_run)
+    return _carry_out(opened, request, decide, GivenPositions(f"{BY_OPERATOR}: foreign records", {}), dry_run=dry_run)
 
 
 def _without_local(flow: Flow, seen: FlowSnapshot, remote: TargetRecords) -> TargetRecords:
@@ -260,13 +262,13 @@ def _without_local(flow: Flow, seen: FlowSnapshot, remote: TargetRecords) -> Tar
     return replace(remote, external={key: end for key, end in remote.external.items() if key not in local})
 
 
-def _remote(flow: Flow, seen: FlowSnapshot, stable: bool) -> TargetRecords:
-    known = explained_by_ledger(seen.facts, read_receipts(flow, [facts.key for facts in seen.facts]))
-    return TargetRecords(known, _external(flow, seen.facts, known, stable=stable))
+def _remote(opened: OpenFlow, seen: FlowSnapshot, stable: bool) -> TargetRecords:
+    known = explained_by_ledger(seen.facts, read_receipts(opened.flow, [facts.key for facts in seen.facts]))
+    return TargetRecords(known, _external(opened, seen.facts, known, stable=stable))
 
 
 def _external(
-    flow: Flow, facts: Iterable[PartitionFacts], known: Mapping[TopicPartition, Explained], *, stable: bool
+    opened: OpenFlow, facts: Iterable[PartitionFacts], known: Mapping[TopicPartition, Explained], *, stable: bool
 ) -> dict[TopicPartition, int]:
     """Source partitions whose remote partition holds external records, with the end of its log. `stable`: wait for open transactions.
 
@@ -274,13 +276,13 @@ def _external(
     replicator may have run before Ferry or after it. Reading a log stops at the first record that is found.
     """
     present = {entry.remote: entry for entry in facts if entry.has_remote}
-    with ClusterAdmin(flow.target) as target:
-        starts, problems = target.earliest_offsets(present)
-        ends, more = target.end_offsets(present, committed=False)
+    target = opened.target.admin
+    starts, problems = target.earliest_offsets(present)
+    ends, more = target.end_offsets(present, committed=False)
     for (topic, partition), problem in {**problems, **more}.items():
-        raise ClusterUnreachable(f"cluster {flow.target.alias}: {topic}-{partition}: {problem}")
+        raise ClusterUnreachable(f"cluster {opened.target.alias}: {topic}-{partition}: {problem}")
     found = {}
-    with InternalTopicReader(flow.target) as reader:
+    with opened.target.reader() as reader:
         for key, entry in present.items():
             written = known[entry.key].written
             unexplained = outside(written, starts[key], ends[key])
@@ -295,16 +297,15 @@ def _external(
     return found
 
 
-def _carry_out(flow: Flow, request: RunRequest, decide: DecideSeeds, given: GivenPositions, *, dry_run: bool) -> SeedOutcome:
-    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        seen = take_snapshot(flow, request, source, target, stable=False)
+def _carry_out(opened: OpenFlow, request: RunRequest, decide: DecideSeeds, given: GivenPositions, *, dry_run: bool) -> SeedOutcome:
+    flow, seen = opened.flow, take_snapshot(opened, request, stable=False)
     plan = decide(seen, None)
     failed = [found.failure for found in plan.partitions if found.failure is not None]
     code = ExitCode.PARTLY_FAILED if failed else ExitCode.DONE
     topics = tuple(dict.fromkeys(found.facts.topic for found in plan.partitions if found.has_work))
     if topics and not dry_run:
         everything = () if _begins(flow, seen, plan) else topics
-        written, report = _write(flow, replace(request, topics=request.topics or everything), decide, topics)
+        written, report = _write(opened, replace(request, topics=request.topics or everything), decide, topics)
         left_out = (*plan.left_out, *(skipped for skipped in written.left_out if skipped not in plan.left_out))
         plan = SeedPlan(written.partitions, left_out)
         failed = [*(failure for failure in failed if failure.topic not in topics), *report.failed]
@@ -330,16 +331,17 @@ def _begins(flow: Flow, seen: FlowSnapshot, plan: SeedPlan) -> bool:
     return sure and all(map(flow.is_heartbeats, others))
 
 
-def _write(flow: Flow, request: RunRequest, decide: DecideSeeds, topics: tuple[str, ...]) -> tuple[SeedPlan, RunReport]:
-    Run(flow, request).prepare(spark_follows=True)
+def _write(opened: OpenFlow, request: RunRequest, decide: DecideSeeds, topics: tuple[str, ...]) -> tuple[SeedPlan, RunReport]:
+    Run(opened, request).prepare(spark_follows=True)
     decided: list[SeedPlan] = []
 
     def under_the_lease(seen: FlowSnapshot) -> tuple[PartitionPlan, ...]:
         decided.append(decide(seen, topics))
         return decided[-1].partitions
 
-    CopyDriver(flow, request, InlineLaneRunner(), lambda _: None).seed(under_the_lease)
-    return decided[-1], assemble_report(flow, request)
+    CopyDriver(opened.flow, request, InlineLaneRunner(), lambda _: None).seed(under_the_lease)
+    opened.anew()
+    return decided[-1], assemble_report(opened, request)
 
 
 def _entries(plans: Iterable[PartitionPlan], failed: Iterable[PartitionFailure]) -> tuple[SeedEntry, ...]:

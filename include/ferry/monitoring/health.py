@@ -1,8 +1,7 @@
 """A flow's health as its clusters, its ledger, its runs topic and Airflow show it.
 
-One dataclass holds it, and everything that shows people the state of a flow reads that: the verdict, `ferry status`, `ferry watch`, the
-Ferry page, `ferry doctor`, metrics and alerts. The api-server makes it from JSON, so this module and all that it imports load no Kafka
-client.
+One dataclass holds it. The verdict, `ferry status`, `ferry watch`, the Ferry page, `ferry doctor`, metrics and alerts are made from it. The
+api-server reads it from JSON, so this module and all that it imports load no Kafka client.
 """
 
 from collections.abc import Mapping
@@ -44,7 +43,7 @@ class FlowHealth:
     left_out: tuple[Skipped, ...] = ()  # topics that it does not copy
     losses: tuple[LossReport, ...] = ()  # those that nobody acknowledged
     expired: tuple[LossReport, ...] = ()  # those that no run has written down yet
-    missing: tuple[Missing, ...] = ()  # a look after a run does not know it
+    missing: tuple[Missing, ...] = ()  # a look after a run does not look for it
     stopped: tuple[PartitionFailure, ...] = ()  # partitions (-1: whole topics) that the next run will not copy
     broken: tuple[BrokenLimit, ...] = ()  # limits of `ferry.alert.*` that it exceeds
     # Runs, as JSON. `following`: `run_id`, `since` and `until` of the run that follows now. `gone`: the same of a run that should follow,

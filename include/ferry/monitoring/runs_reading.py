@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any
 
 from ferry.clusters.logs.internal_reader import InternalRecord
@@ -71,52 +72,67 @@ def read_recent(flow: Flow, days: int = RUN_DAYS) -> RecentRuns:
 
 
 def recent_runs(records: Iterable[InternalRecord], where: str, now: float) -> RecentRuns:
-    """The runs by the records of the topic (pure). `now` in seconds since the epoch."""
-    runs: dict[str, RunRecords] = {}
-    begun: dict[str, int] = {}
-    summaries: dict[str, RunSummary] = {}
-    lags: dict[str, RunLag] = {}
-    verifies: dict[str, list[bytes]] = {}
-    unreadable, ended = 0, -1
+    """What the records of the topic say (pure). `now` in seconds since the epoch."""
+    read = _ByRun(where, now)
     for record in records:
-        if record.value is None:
-            continue
-        try:
-            if record.key.startswith(KEY_PREFIX):
-                summary = decode_run_part(RunSummary, record.value, where)
-                summaries[summary.run_id] = summary
-                ended = max(ended, record.timestamp) if record.timestamp <= now * 1000 else ended
-            elif record.key.startswith(LAG_PREFIX):
-                lags[record.key.removeprefix(LAG_PREFIX).decode()] = decode_run_part(RunLag, record.value, where)
-            elif record.key.startswith(VERIFY_PREFIX):
-                verifies.setdefault(record.key.removeprefix(VERIFY_PREFIX).decode(), []).append(record.value)
-                if len(verifies) > VERIFIES_KEPT:  # a report may have megabytes
-                    del verifies[next(iter(verifies))]
-            else:
-                run_id = record.key.decode()
-                runs[run_id] = fold_run_record(runs.get(run_id, RunRecords()), record.value, where)
-                begun.setdefault(run_id, record.timestamp)
-        except (UnreadableRecord, UnicodeDecodeError):
-            unreadable += 1
-    last_two = list(begun)[-2:]  # a run that follows goes on while the next one begins
-    latest = next(reversed(begun), "")  # by its place in the log: the clocks of machines may differ
-    found = [_summarised(replace(summary, lag=lags.get(run_id, summary.lag))) for run_id, summary in summaries.items()]
-    found += [
-        _unsummarised(
-            run_id,
-            run,
-            RunState.FOLLOWING
-            if run_id in last_two and run.opened is not None and follows(run.opened, now)
-            else RunState.RUNNING
-            if run_id == latest and now - begun[run_id] / 1000 < RUNNING_SECONDS
-            else RunState.FAILED,
-        )
-        for run_id, run in runs.items()
-        if run_id not in summaries
-    ]
-    found = sorted(map(judged, found), key=lambda run: (run["started"] or "", run["run_id"]), reverse=True)
-    document = {"runs": found[:RUNS_KEPT], "verifies": list(_verifies(verifies, where)), "unreadable": unreadable}
-    return RecentRuns(document, following(runs, now), ended)
+        read.take(record)
+    summarised = [_summarised(replace(summary, lag=read.lags.get(run_id, summary.lag))) for run_id, summary in read.summaries.items()]
+    others = [_unsummarised(run_id, run, read.open_state(run_id)) for run_id, run in read.runs.items() if run_id not in read.summaries]
+    found = sorted(map(judged, summarised + others), key=lambda run: (run["started"] or "", run["run_id"]), reverse=True)
+    document = {"runs": found[:RUNS_KEPT], "verifies": list(_verifies(read.verifies, where)), "unreadable": read.unreadable}
+    return RecentRuns(document, following(read.runs, now), read.ended)
+
+
+class _ByRun:
+    """What the records of the topic say, by run id, in the order of the log."""
+
+    def __init__(self, where: str, now: float) -> None:
+        """`now` in seconds since the epoch."""
+        self._where, self._now = where, now
+        self.runs: dict[str, RunRecords] = {}
+        self.summaries: dict[str, RunSummary] = {}
+        self.lags: dict[str, RunLag] = {}
+        self.verifies: dict[str, list[bytes]] = {}
+        self.unreadable = 0
+        # When the newest summary was written, in ms; -1: none was.
+        self.ended = -1
+        # When the first record of each run was written, in ms.
+        self._begun: dict[str, int] = {}
+
+    def take(self, record: InternalRecord) -> None:
+        """A record that cannot be read is counted."""
+        if record.value is not None:
+            try:
+                self._take(record, record.value)
+            except (UnreadableRecord, UnicodeDecodeError):
+                self.unreadable += 1
+
+    def _take(self, record: InternalRecord, value: bytes) -> None:
+        if record.key.startswith(KEY_PREFIX):
+            summary = decode_run_part(RunSummary, value, self._where)
+            self.summaries[summary.run_id] = summary
+            self.ended = max(self.ended, record.timestamp) if record.timestamp <= self._now * 1000 else self.ended
+        elif record.key.startswith(LAG_PREFIX):
+            self.lags[record.key.removeprefix(LAG_PREFIX).decode()] = decode_run_part(RunLag, value, self._where)
+        elif record.key.startswith(VERIFY_PREFIX):
+            self.verifies.setdefault(record.key.removeprefix(VERIFY_PREFIX).decode(), []).append(value)
+            if len(self.verifies) > VERIFIES_KEPT:  # a report may have megabytes
+                del self.verifies[next(iter(self.verifies))]
+        else:
+            run_id = record.key.decode()
+            self.runs[run_id] = fold_run_record(self.runs.get(run_id, RunRecords()), value, self._where)
+            self._begun.setdefault(run_id, record.timestamp)
+
+    def open_state(self, run_id: str) -> RunState:
+        """The state of a run that has no result."""
+        opened = self.runs[run_id].opened
+        newest = list(islice(reversed(self._begun), 2))  # by their place in the log: the clocks of machines may differ
+        # A run that follows goes on while the next one begins.
+        if run_id in newest and opened is not None and follows(opened, self._now):
+            return RunState.FOLLOWING
+        if run_id == newest[0] and self._now - self._begun[run_id] / 1000 < RUNNING_SECONDS:
+            return RunState.RUNNING
+        return RunState.FAILED
 
 
 def _summarised(summary: RunSummary) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import starmap
 
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.describe import ConfigValue
@@ -23,11 +24,13 @@ from ferry.copying.run_liveness import RunProof
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, PositionDisagrees, SourceTruncated, TargetTooNarrow
 from ferry.ledger.losses import read_losses, unacknowledged
+from ferry.ledger.open_flow import open_flow
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.recovery_record import Stage
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped, loss_report
 from ferry.ledger.run_summary import DAYS_KEPT
 from ferry.ledger.runs_topic import last_end
+from ferry.ledger.state import RecoveryRecord
 from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit, broken_limits
@@ -121,16 +124,16 @@ def status_after_run(flow: Flow, report: RunReport | None = None, idle: RunPlan 
 def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple[FlowSnapshot, FlowHealth]:
     """The snapshot, and the status by it, without losses."""
     is_heartbeats = flow.is_heartbeats  # made anew each time that it is asked for
-    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+    with open_flow(flow) as opened:
         if known is not None:
             seen, behind = known.seen, known.last_stable_lags
         else:
-            seen = take_snapshot(flow, RunRequest(flow.name, "status"), source, target, stable=False, for_a_run=for_a_run)
-            behind = last_stable_lags(flow, seen, source, target)
-        lagging = [facts for facts in seen.facts if first_uncopied(facts) < facts.stable_end]
-        if for_a_run:  # heartbeats do not count
-            lagging = [facts for facts in lagging if not is_heartbeats(facts.topic)]
-        configs = _configs(flow, source, {facts.topic for facts in (lagging if for_a_run else seen.facts)}, for_a_run=for_a_run)
+            seen = take_snapshot(opened, RunRequest(flow.name, "status"), stable=False, for_a_run=for_a_run)
+            behind = last_stable_lags(opened, seen)
+        counted = [facts for facts in seen.facts if not (for_a_run and is_heartbeats(facts.topic))]
+        lagging = [facts for facts in counted if first_uncopied(facts) < facts.stable_end]
+        among = {facts.topic for facts in (lagging if for_a_run else seen.facts)}
+        configs = _configs(flow, opened.source.admin, among, for_a_run=for_a_run)
     ages = first_ages(flow, {facts.key: first_uncopied(facts) for facts in lagging})
     open_at = {(entry.topic, entry.partition): entry.stable_end for entry in behind if entry.cluster == flow.source.alias}
     partitions = tuple(
@@ -143,22 +146,27 @@ def _seen(flow: Flow, known: RunPlan | None = None, *, for_a_run: bool) -> tuple
         )
         for facts in seen.facts
     )
-    plans, record = _plans(flow, seen), seen.state.recovery
-    stage, since = (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
+    plans = _plans(flow, seen)
+    stage, since = _stage(seen.state.recovery)
     return seen, FlowHealth(
         flow.name,
         partitions,
         behind,
-        lacking=tuple(Skipped(*lack) for lack in seen.lacking),
+        lacking=tuple(starmap(Skipped, seen.lacking)),
         stage=stage,
         stage_since=since,
         left_out=seen.skipped,
-        expired=tuple(plan.expired for plan in plans if plan.expired is not None),
+        expired=tuple(filter(None, (plan.expired for plan in plans))),
         stopped=_stopped(flow, seen, plans),
         broken=broken_limits(flow.alerts, partitions),
         config=str(flow.source.path),
         ran=known is not None or seen.state.flow is not None or not flow.copies,
     )
+
+
+def _stage(record: RecoveryRecord | None) -> tuple[str, int]:
+    """The stage of the flow's recovery, and since when."""
+    return (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
 
 
 def _configs(flow: Flow, source: ClusterAdmin, topics: set[str], *, for_a_run: bool) -> Mapping[str, Mapping[str, ConfigValue]]:
@@ -236,8 +244,8 @@ def _stopped(flow: Flow, seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> 
     if not any(failure.error in _SEEMS_SO_WHILE_A_RUN_COMMITS for failure in found):
         return found
     time.sleep(SECOND_LOOK_SECONDS)
-    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        later = take_snapshot(flow, RunRequest(flow.name, "look"), source, target, stable=False)
+    with open_flow(flow) as opened:
+        later = take_snapshot(opened, RunRequest(flow.name, "look"), stable=False)
     # The text does not identify a failure: it may name the end of a log that grows.
     again = {(failure.topic, failure.partition, failure.error) for failure in _failures(later, _plans(flow, later))}
     return tuple(failure for failure in found if (failure.topic, failure.partition, failure.error) in again)

@@ -268,29 +268,57 @@ def _failed_run(health: FlowHealth, now: float) -> Iterator[Reason]:
     Failed syncs of a run that follows are a reason at once.
     """
     newest, run = health.newest_run, health.last_run
-    if newest is not None and _goes_on(newest) and (broken := failed_syncs(newest)):
-        named = [problem for _, problem in broken]
-        yield Reason(
-            Health.FAILING, f"run {newest['run_id']}, which goes on: {_named(named, len(named))}", error_named(broken[0][0]).next_step
-        )
+    if newest is not None and _goes_on(newest):
+        yield from _failed_syncs_of(newest)
     if run is None or run["state"] not in {RunState.FAILED, RunState.PARTLY_FAILED}:
         return
-    told = {(failure.topic, failure.error) for failure in health.stopped}
-    told |= {(held.topic, TransactionHangs.__name__) for held in health.held}
-    failed = [entry for entry in run["failed"] if (entry["topic"], entry["error"]) not in told]
+    failed = _not_told(run["failed"], health)
     found = [(entry["error"], whole_problem(entry)) for entry in failed] + failed_syncs(run)
     named = list(dict.fromkeys(problem for _, problem in found))
     if run["failed"] and not named:
         return
-    of_airflow = bool(failed) and failed[0]["error"].startswith("task ")  # as joined_runs names it
-    over = bool(failed) and health.problem is None and could_not_reach(failed[0])
+    over = bool(failed) and _was_an_outage(failed[0], health)
     died = not named and not run["finished"]
-    stopped = bool(failed) and not failed[0]["error"]  # by a person
-    text = f"{_LAST_RUN}{run['state']}{ago(run, now)}" + (f": {_named(named, len(named))}" if named else "")
-    text = f"{_LAST_RUN}began{ago(run, now)} and left no result: it died" if died else text
-    text += "; now both clusters answer" if over else ""
-    step = _RUN if over or died or stopped else _READ_LOG if of_airflow else error_named(found[0][0] if found else "").next_step
+    text = _how_it_ended(run, named, now) + ("; now both clusters answer" if over else "")
+    step = _RUN if over or died else _step_after(failed, found[0][0] if found else "")
     yield Reason(Health.FAILING, text, step, Step.RUN if step == _RUN else None)
+
+
+def _failed_syncs_of(run: Mapping[str, Any]) -> Iterator[Reason]:
+    """The failed syncs of a run that goes on, in one reason."""
+    if broken := failed_syncs(run):
+        named = [problem for _, problem in broken]
+        text = f"run {run['run_id']}, which goes on: {_named(named, len(named))}"
+        yield Reason(Health.FAILING, text, error_named(broken[0][0]).next_step)
+
+
+def _not_told(failed: Iterable[Mapping[str, Any]], health: FlowHealth) -> list[Mapping[str, Any]]:
+    """The failures of a run without those of partitions that are stopped or held back: these have reasons of their own."""
+    told = {(failure.topic, failure.error) for failure in health.stopped}
+    told |= {(held.topic, TransactionHangs.__name__) for held in health.held}
+    return [entry for entry in failed if (entry["topic"], entry["error"]) not in told]
+
+
+def _was_an_outage(failure: Mapping[str, Any], health: FlowHealth) -> bool:
+    """Whether a run failed because a cluster did not answer, and both answer now."""
+    return health.problem is None and could_not_reach(failure)
+
+
+def _how_it_ended(run: Mapping[str, Any], problems: Sequence[str], now: float) -> str:
+    if problems:
+        return f"{_LAST_RUN}{run['state']}{ago(run, now)}: {_named(problems, len(problems))}"
+    return (
+        f"{_LAST_RUN}{run['state']}{ago(run, now)}" if run["finished"] else f"{_LAST_RUN}began{ago(run, now)} and left no result: it died"
+    )
+
+
+def _step_after(failed: Sequence[Mapping[str, Any]], error: str) -> str:
+    """What to do after a run failed. `error`: of the first failure of the copy or of a sync."""
+    if failed and not failed[0]["error"]:  # a person stopped it
+        return _RUN
+    if failed and failed[0]["error"].startswith("task "):  # as joined_runs names a task of Airflow
+        return _READ_LOG
+    return error_named(error).next_step
 
 
 def _missing(health: FlowHealth, now: float) -> Iterator[Reason]:

@@ -27,7 +27,7 @@ MOVED_SECONDS = 15.0
 LATE_SECONDS = 15.0
 # Time between two reads of the ledger (for losses) and the runs topic: reading a large ledger takes seconds.
 WHOLE_SECONDS = 60.0
-# The fields that a look after a run brings up to date.
+# What a look after a run reads again.
 QUICK = ("partitions", "last_stable_lags", "stage", "stage_since", "stopped", "expired", "ran")
 # After an outage, frames say for this time how long it was: a person may miss what only one frame says.
 OUTAGE_SHOWN_SECONDS = 60.0
@@ -101,11 +101,7 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
     health = look.health
     copied, produced = _rates(look, earlier)
     moved_at = look.at if copied else before.moved_at if before is not None else None
-    lag = health.lag
-    copying = moved_at is not None and look.at - moved_at <= MOVED_SECONDS and lag.records > 0
-    on_time = not lag.records or 0 <= lag.seconds <= LATE_SECONDS
-    keeps_up = on_time and health.following is not None and look.at < parse_time(health.following["until"]).timestamp()
-    state = "following" if keeps_up else "copying" if copying else "behind" if lag.records else "up to date"
+    lag, state = health.lag, _state(health, look.at, moved_at)
     topics = _topics(health)
     unread = f"headroom is unknown for {count_of(lag.unknown_ages, 'partition')}: Ferry could not read the first uncopied record"
     verdict = verdict_of(health, look.at)
@@ -134,6 +130,17 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
         outage_seconds=_outage(look, state, before),
         moved_at=moved_at,
     )
+
+
+def _state(health: FlowHealth, now: float, moved_at: float | None) -> str:
+    """How the flow stands. `moved_at`: when it last copied."""
+    lag = health.lag
+    on_time = not lag.records or 0 <= lag.seconds <= LATE_SECONDS
+    if on_time and health.following is not None and now < parse_time(health.following["until"]).timestamp():
+        return "following"
+    if moved_at is not None and now - moved_at <= MOVED_SECONDS and lag.records > 0:
+        return "copying"
+    return "behind" if lag.records else "up to date"
 
 
 def _outage(look: Look, state: str, before: FlowFrame | None) -> float | None:

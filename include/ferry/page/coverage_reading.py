@@ -24,6 +24,7 @@ from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.errors import ArgumentError
+from ferry.ledger.open_flow import open_flow
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.topic_ids import valid_receipts
 from ferry.monitoring.missing import COMPACTED, LAST_MOMENT, NO_TIME
@@ -40,9 +41,9 @@ OffsetAt = Callable[[int], int | None]
 
 def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
     """The data of `api/coverage`. ArgumentError when neither the source nor the ledger knows the topic; errors of unreachable clusters."""
-    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+    with open_flow(flow) as opened:
         try:
-            seen: FlowSnapshot | None = take_snapshot(flow, RunRequest(flow.name, "page", topics=(topic,)), source, target, stable=False)
+            seen: FlowSnapshot | None = take_snapshot(opened, RunRequest(flow.name, "page", topics=(topic,)), stable=False)
         except ArgumentError as problem:
             seen, why = None, str(problem)
         if seen is None:
@@ -57,7 +58,7 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
         found = [(facts.key, gap) for facts in copied for gap in gaps(facts, receipts.get(facts.key, ()))]
         obstacle = COMPACTED if any(facts.compacted for facts in seen.facts) else ""
         # A backfill leaves heartbeats out.
-        missing = [] if flow.is_heartbeats(topic) else _missing_ranges(flow, source, found, obstacle)
+        missing = [] if flow.is_heartbeats(topic) else _missing_ranges(flow, opened.source.admin, found, obstacle)
     return {
         "remote_topic": dict(seen.selection.selected).get(topic, ""),
         "partitions": timeline(seen.facts, chain.from_iterable(receipts.values()), missing),

@@ -7,6 +7,7 @@ from typing import Any
 
 from ferry.config import Flow
 from ferry.ledger.losses import acknowledgement
+from ferry.ledger.open_flow import open_flow
 from ferry.ledger.run_report import loss_report
 from ferry.ledger.sync_outcome import SyncOutcome
 from ferry.monitoring.health import FlowHealth
@@ -58,8 +59,9 @@ def _cut(health: FlowHealth) -> FlowHealth:
 
 def read_drift(flow: Flow) -> dict[str, Any]:
     """What each sync would change now, what it would leave alone and why, and which syncs are off."""
-    syncs = Syncs(flow, dry_run=True)
-    return drift_of({name.value: syncs.carry_out(name, on_request=True, unless_disabled=True) for name in COMPARED})
+    with open_flow(flow) as opened:
+        syncs = Syncs(opened, dry_run=True)
+        return drift_of({name.value: syncs.carry_out(name, on_request=True, unless_disabled=True) for name in COMPARED})
 
 
 def drift_of(outcomes: Mapping[str, SyncOutcome]) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ferry.clusters.groups.consumer_groups import ConsumerGroups
 from ferry.clusters.groups.group_model import GroupListing, GroupState
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
+from ferry.ledger.open_flow import OpenFlow, open_flow
 from ferry.policy.naming import is_ferry_group
 from ferry.syncs.group_decision import GroupDecision, Placement
 from ferry.syncs.group_explanation import decision_word, explain_group
@@ -26,32 +26,38 @@ REASONS_NAMED = 5
 
 def read_groups(flow: Flow) -> dict[str, Any]:
     """`groups`: a row for each group, by name; `off`: why runs do not sync groups (empty: they do)."""
-    translated = translated_groups(flow)
+    with open_flow(flow) as opened:
+        return _all_groups(opened)
+
+
+def _all_groups(opened: OpenFlow) -> dict[str, Any]:
+    flow, translated = opened.flow, translated_groups(opened)
     positions = translated.by_group()
-    with ConsumerGroups(flow.source) as here:
+    with opened.source.groups() as here:
         listed = {entry.group: entry for entry in here.list()}
     read = {TopicPartition(position.topic, position.partition) for position in translated.positions if position.upstream_offset is not None}
-    ends = end_offsets(flow.source, read)
+    ends = end_offsets(opened.source, read)
     rows = {entry.group: _row(entry.group, listed, "", reasons=[entry.reason]) for entry in translated.left_out}
     rows |= {group: _row(group, listed, "", reasons=[NO_OFFSETS]) for group in translated.groups if group not in positions}
-    rows |= _decided(flow, positions, listed, ends) if positions else {}
+    rows |= _decided(opened, positions, listed, ends) if positions else {}
     ordered = [rows[group] for group in sorted(rows) if not is_ferry_group(group)]
     return {"groups": ordered, "off": not_enabled(flow, SyncName.GROUPS)}
 
 
 def read_group(flow: Flow, group: str) -> dict[str, Any]:
     """The document of `ferry explain`."""
-    return asdict(explain_group(flow, group))
+    with open_flow(flow) as opened:
+        return asdict(explain_group(opened, group))
 
 
 def _decided(
-    flow: Flow,
+    opened: OpenFlow,
     positions: Mapping[str, Sequence[TranslatedPosition]],
     listed: Mapping[str, GroupListing],
     ends: Mapping[TopicPartition, int],
 ) -> dict[str, dict[str, Any]]:
     rows = {}
-    with GroupPlacer(flow.target) as placer:
+    with GroupPlacer(opened.target) as placer:
         for decisions, problems in placer.decide(positions):
             for group, problem in problems.items():
                 rows[group] = _row(group, listed, "", reasons=[str(problem)], positions=positions[group], ends=ends)

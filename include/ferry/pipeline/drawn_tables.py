@@ -3,7 +3,7 @@
 If the words of a table do not fit side by side, each row is a block instead: its first cell, and below it a line for each other cell.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from textwrap import fill
 
 from rich.box import SIMPLE_HEAD
@@ -24,12 +24,12 @@ def draw(table: Table, console: Console) -> None:
     """Print it; numbers are aligned to the right."""
     texts = table.texts
     columns = list(zip(table.columns, *texts, strict=True))
-    least = [max(len(word) for text in column for word in (text.split() or [""])) for column in columns]
+    least = [_longest(column, str.split) for column in columns]
     room = console.width - AROUND * len(columns) - AT_END
     if sum(least) > room:
         console.out("\n".join(_blocks(table, texts, console.width)), highlight=False)
         return
-    most = [max(len(line) for text in column for line in (text.splitlines() or [""])) for column in columns]
+    most = [_longest(column, str.splitlines) for column in columns]
     shown = DrawnTable(title=escape(table.title) or None, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
     for index, (column, size) in enumerate(zip(table.columns, _widths(least, most, room), strict=True)):
         numeric = bool(table.rows) and all(row[index] in (None, "") or isinstance(row[index], int | float) for row in table.rows)
@@ -37,6 +37,11 @@ def draw(table: Table, console: Console) -> None:
     for row in texts:
         shown.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row))
     console.print(shown)
+
+
+def _longest(texts: Iterable[str], split: Callable[[str], list[str]]) -> int:
+    """Letters of the longest part of any of the texts."""
+    return max((len(part) for text in texts for part in split(text)), default=0)
 
 
 def _widths(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:

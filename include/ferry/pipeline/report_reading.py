@@ -10,38 +10,37 @@ from dataclasses import replace
 
 from ferry.clusters.logs.internal_producer import append_records
 from ferry.clusters.logs.internal_reader import InternalTopicReader
-from ferry.clusters.net.client_cache import kept_clients
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import FerryError
 from ferry.ledger.losses import acknowledgement
-from ferry.ledger.reading import ask_own_state
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.receipts import COPIES, Receipt, is_loss
 from ferry.ledger.run_report import PartitionFailure, PartitionReport, RepeatedReport, RunReport, Skipped, loss_report, time_now
 from ferry.ledger.run_summary import RunLag, encode_run_part, summary_of
 from ferry.ledger.runs_topic import RunRecords, RunResult, read_run_records
-from ferry.ledger.state import LOSS_KEY, FlowState
+from ferry.ledger.state import FlowState
 from ferry.pipeline.refreshed import ask_receipts_since
 
 NOT_KNOWN = RunLag()
 UNFINISHED = PartitionFailure("", -1, "RunUnfinished", "no try of the run came to its end; run it again: nothing is copied twice")
 
 
-def assemble_report(flow: Flow, request: RunRequest, ledger_ends: Mapping[int, int] | None = None) -> RunReport:
+def assemble_report(opened: OpenFlow, request: RunRequest, ledger_ends: Mapping[int, int] | None = None) -> RunReport:
     """What the run with this id did over all its tries. A run that never began is reported as unfinished.
 
     `ledger_ends`: where the run was opened, if the caller knows it: then the ledger is read beside the rest.
     """
-    with kept_clients():
-        state = ask_own_state(flow, stable=False, keys=LOSS_KEY)
-        asked = None if ledger_ends is None else ask_receipts_since(flow, ledger_ends)
-        records = read_run_records(flow, request.run_id)
-        if records.opened is None:
-            return report_without_copy(flow, request, records, failed=(UNFINISHED,))
-        since = (asked or ask_receipts_since(flow, records.opened.ledger_ends)).answer()
-        receipts = [receipt for receipt in since if receipt.run_id == request.run_id]
-        return report_of(flow.name, request, records, receipts, state.answer())
+    flow = opened.flow
+    state = opened.ask_anew(stable=False)
+    asked = None if ledger_ends is None else ask_receipts_since(flow, ledger_ends)
+    records = read_run_records(flow, request.run_id)
+    if records.opened is None:
+        return report_without_copy(flow, request, records, failed=(UNFINISHED,))
+    since = (asked or ask_receipts_since(flow, records.opened.ledger_ends)).answer()
+    receipts = [receipt for receipt in since if receipt.run_id == request.run_id]
+    return report_of(flow.name, request, records, receipts, state.answer().acknowledged)
 
 
 def report_without_copy(

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
-from ferry.clusters.net.client_cache import kept_clients
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import take_snapshot
 from ferry.errors import FerryError
+from ferry.ledger.open_flow import OpenFlow, open_flow
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.runs_topic import read_run_records
 from ferry.ledger.sync_outcome import SyncOutcome
@@ -42,27 +41,19 @@ LAST_KEEP_SECONDS = 10.0
 
 
 class Run:
-    """One try of a run, or some steps of it. As a context manager it keeps its clients between the steps."""
+    """One try of a run, or some steps of it."""
 
-    def __init__(self, flow: Flow, request: RunRequest) -> None:
-        self.flow, self.request = flow, request
+    def __init__(self, opened: OpenFlow, request: RunRequest) -> None:
+        self.opened, self.flow, self.request = opened, opened.flow, request
         self._prepared = False
         self._planned = 0.0  # when
         self._ledger_ends: Mapping[int, int] | None = None  # where this process opened the run
-        self._scope = ExitStack()
-
-    def __enter__(self) -> Self:
-        self._scope.enter_context(kept_clients())
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._scope.close()
 
     @cached_property
     def plan(self) -> RunPlan:
         """What the run does, decided when it is first asked for."""
         self._planned = time.monotonic()
-        return plan_run(self.flow, self.request)
+        return plan_run(self.opened, self.request)
 
     def _lagging(self) -> set[TopicPartition] | None:
         """Where a transaction may be overdue; None: anywhere. Where the plan saw none, one that is open now is still too young."""
@@ -84,14 +75,12 @@ class Run:
         Where no Spark job follows, record where new partitions start, and copy heartbeats.
         """
         planned = self.plan.topics if "plan" in self.__dict__ else None
-        with ClusterAdmin(self.flow.source) as source, ClusterAdmin(self.flow.target) as target:
-            if planned is None or self.plan.internal_topics_missing:  # else the plan has found them as they must be
-                ensure_internal_topics(self.flow, target)
-            self._prepared = True
-            if planned is None:
-                seen = take_snapshot(self.flow, self.request, source, target, stable=False)
-                planned = plan_remote_topics(self.flow, seen, source, target)
-            changes = apply_topics(self.flow, planned, target)
+        if planned is None or self.plan.internal_topics_missing:  # else the plan has found them as they must be
+            ensure_internal_topics(self.flow, self.opened.target.admin)
+        self._prepared = True
+        if planned is None:
+            planned = plan_remote_topics(self.opened, take_snapshot(self.opened, self.request, stable=False))
+        changes = apply_topics(self.opened, planned)
         if not spark_follows:
             from ferry.copying.lane_runner import InlineLaneRunner  # noqa: PLC0415 - as below
 
@@ -114,7 +103,10 @@ class Run:
         cpu_told, goes_on = 0.0, True
         while goes_on:
             driver = make(self.flow, self.request, runner, log, self._lagging, cpu_told=cpu_told)
-            driver.run()
+            try:
+                driver.run()
+            finally:
+                self.opened.anew()
             self._ledger_ends, cpu_told, other = driver.records.ledger_ends, cpu_of_process(), driver.records.gave_way_to
             goes_on = bool(other) and waited_for(self.flow, self.request, other, log)
 
@@ -128,7 +120,7 @@ class Run:
     def sync(self, names: Iterable[SyncName] = AFTER_THE_COPY, *, dry_run: bool = False) -> Iterator[SyncOutcome]:
         """Carry out those of these syncs that are enabled and due, each when the caller asks for its outcome."""
         kept = {"keep_seconds": KEEP_SECONDS, "report_seconds": KEEP_SECONDS}
-        syncs = Syncs(self.flow, run_id=self.request.run_id, dry_run=dry_run, topics_made=self._prepared, **kept)
+        syncs = Syncs(self.opened, run_id=self.request.run_id, dry_run=dry_run, topics_made=self._prepared, **kept)
         try:
             for name in names:
                 yield syncs.carry_out(name)
@@ -151,17 +143,24 @@ class Run:
         `notices`: what its plan warned of, if this process has not made the plan.
         """
         if not (self.is_idle if idle is None else idle):
-            found = assemble_report(self.flow, self.request, self._ledger_ends)
+            found = assemble_report(self.opened, self.request, self._ledger_ends)
         else:
             records = read_run_records(self.flow, self.request.run_id)
             found = report_without_copy(self.flow, self.request, records, self.plan.failed, self.plan.skipped)
         return replace(found, notices=self.plan.notices if "plan" in self.__dict__ else tuple(notices))
 
 
+@contextmanager
+def open_run(flow: Flow, request: RunRequest) -> Iterator[Run]:
+    """A run of a flow that is opened for it."""
+    with open_flow(flow) as opened:
+        yield Run(opened, request)
+
+
 def copied(
     flow: Flow, request: RunRequest, copy: Callable[[Run], object], prepared: Callable[[TopicChanges], object] = lambda _: None
 ) -> RunReport:
     """A run without syncs; its report. `copy` and `prepared`: as of `Run.move_records`."""
-    with Run(flow, request) as run:
+    with open_run(flow, request) as run:
         run.move_records(lambda: copy(run), prepared)
         return run.report()

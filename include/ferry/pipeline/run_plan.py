@@ -8,14 +8,16 @@ from typing import Any
 from ferry.clusters.admin.broker_defaults import broker_defaults
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.logs.held_back import LastStableLag
-from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.clusters.net.partitions import TopicPartition
+from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Flow
 from ferry.copying.last_stable_lag import last_stable_lags, overdue
 from ferry.copying.partition_plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import ConfigError, FerryError, count_of
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.runs_topic import since_last_run
 from ferry.ledger.topics import own_topics
@@ -104,18 +106,18 @@ class RunPlan:
         }
 
 
-def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
+def plan_run(opened: OpenFlow, request: RunRequest) -> RunPlan:
     """What a run would do now, and which open transactions are in its way. Writes nothing.
 
     ConfigError if the ledger or state topic is not compacted.
     """
-    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        seen = take_snapshot(flow, request, source, target, stable=False, for_a_run=True, beside=names_on(flow, flow.target))
-        topics = plan_remote_topics(flow, seen, source, target)
-        topics, failures = without_refused(flow, topics, target) if topics.create or topics.unread else (topics, ())
-        behind = last_stable_lags(flow, seen, source, target)
-        few, wrong = _few_replicas(flow, seen, target), _wrong_topics(flow, seen)
-        differences, tombstones = _differences(flow, seen, source)
+    flow = opened.flow
+    seen = take_snapshot(opened, request, stable=False, for_a_run=True, beside=names_on(flow, flow.target))
+    topics = plan_remote_topics(opened, seen)
+    topics, failures = without_refused(opened, topics) if topics.create or topics.unread else (topics, ())
+    behind = last_stable_lags(opened, seen)
+    few, wrong = _few_replicas(flow, seen, opened.target.admin), _wrong_topics(flow, seen)
+    differences, tombstones = _differences(flow, seen, opened.source.admin)
     grown = {growth.remote_topic: growth.partitions for growth in topics.grow}
     facts = [replace(entry, remote_partitions=grown.get(entry.remote_topic, entry.remote_partitions)) for entry in seen.facts]
     plans = stopped_without_topic(plan_partitions(facts, rules_of(flow, request)), lasting(failures))
@@ -137,16 +139,16 @@ def plan_run(flow: Flow, request: RunRequest) -> RunPlan:
         wrong_topics=wrong,
         differences=(*topics.differences, *differences),
         tombstones=tombstones,
-        keyless=_without_keys(flow, topics, plans),
+        keyless=_without_keys(opened.source, topics, plans),
     )
 
 
-def plan_remote_topics(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin, target: ClusterAdmin) -> TopicPlan:
+def plan_remote_topics(opened: OpenFlow, seen: FlowSnapshot) -> TopicPlan:
     """Which remote topics a run creates or grows. One that Ferry has copied to and that is gone: only if the flow restarts such topics."""
-    selected = seen.selection.selected
+    flow, selected = opened.flow, seen.selection.selected
     gone = left_alone(flow, selected, {facts.topic for facts in seen.facts if facts.head is not None}, seen.target_topics)
     selected = tuple(pair for pair in selected if pair not in gone)
-    return plan_topics(flow, selected, seen.source_topics, seen.target_topics, source=source, target=target)
+    return plan_topics(opened, selected, seen.source_topics, seen.target_topics)
 
 
 def _differences(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin) -> tuple[list[ConfigDifference], str]:
@@ -162,14 +164,14 @@ def _differences(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin) -> tuple[
     return found, tombstones_lost(kept, since_last_run(flow, kept)) if kept else ""
 
 
-def _without_keys(flow: Flow, topics: TopicPlan, plans: Iterable[PartitionPlan]) -> tuple[str, ...]:
+def _without_keys(source: OpenCluster, topics: TopicPlan, plans: Iterable[PartitionPlan]) -> tuple[str, ...]:
     """New compacted topics whose first record has no key: it is older than the compaction, and the cleaner has not come to it."""
     compacted = {new.topic for new in topics.create if "compact" in new.config.get(CLEANUP, "")}
     begun = [plan for plan in plans if plan.segments and plan.facts.topic in compacted]
     spans = {plan.facts.key: (plan.segments[0].start, plan.segments[0].end) for plan in begun}
     firsts: dict[TopicPartition, InternalRecord | FerryError | None] = {}
     if spans:
-        with suppress(FerryError), InternalTopicReader(flow.source) as reader:
+        with suppress(FerryError), source.reader() as reader:
             firsts = reader.first_records(spans, LOOK_SECONDS)
     return tuple(sorted({key.topic for key, first in firsts.items() if isinstance(first, InternalRecord) and not first.key}))
 

@@ -1,8 +1,8 @@
 """Carries out syncs, each on its own, so that one that fails does not stop the others.
 
-A sync is a function `(SyncContext) -> SyncOutcome`. It compares both sides, writes only differences, names what it leaves out and what
-failed, and raises only if it can do nothing at all. This module decides whether a sync is wanted (its `*.enabled`) and due: more time than
-its interval has passed. The flow's state topic holds when it was last done.
+A sync is a function `(OpenFlow, dry_run=…) -> SyncOutcome`. It compares both sides, writes only what differs, names what it leaves out and
+what failed, and raises only when it can do nothing at all. Whether it is wanted (its `*.enabled`) and due (its interval, "not more often
+than") is decided here; when it was last done stands in the flow's state topic.
 """
 
 import importlib
@@ -12,20 +12,18 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.logs.internal_batches import KeyValue
 from ferry.clusters.logs.internal_producer import append_records
-from ferry.config import Flow
 from ferry.errors import FerryError, NewerFormat
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.reading import read_syncs_done
 from ferry.ledger.runs_topic import RunSync, encode_run_record
 from ferry.ledger.state import SyncDone, encode_state
 from ferry.ledger.sync_outcome import LISTED, NOT_DUE, SyncOutcome, WholeSyncFailure
 from ferry.ledger.topics import ensure_internal_topics
-from ferry.syncs.context import SyncContext
 from ferry.syncs.names import SYNCS, SyncName, not_enabled
 
-SyncFunction = Callable[[SyncContext], SyncOutcome]
+SyncFunction = Callable[..., SyncOutcome]
 
 
 class Syncs:
@@ -37,7 +35,7 @@ class Syncs:
 
     def __init__(
         self,
-        flow: Flow,
+        opened: OpenFlow,
         *,
         run_id: str = "",
         dry_run: bool = False,
@@ -50,17 +48,16 @@ class Syncs:
         `keep_seconds`: the time at which a sync was done is written after at most this time. `report_seconds`: the same for its outcome,
         which is for the run's report.
         """
-        self._flow, self._run_id, self._dry_run = flow, run_id, dry_run
-        self._shared = SyncContext(flow, dry_run)
+        self._opened, self._flow, self._run_id, self._dry_run = opened, opened.flow, run_id, dry_run
         self._topics_made = topics_made
-        self._seconds = {flow.state_topic: keep_seconds, flow.runs_topic: report_seconds}
+        self._seconds = {opened.flow.state_topic: keep_seconds, opened.flow.runs_topic: report_seconds}
         # By topic and sync: of several outcomes the last one. And by topic, since when something is not written.
         self._unkept: dict[str, dict[str, KeyValue]] = {}
         self._unkept_since: dict[str, float] = {}
 
     def look_again(self) -> None:
-        """Forget what earlier syncs have read of both clusters: it may have changed."""
-        self._shared = SyncContext(self._flow, self._dry_run)
+        """What the syncs so far have read of both clusters may have changed."""
+        self._opened.anew()
 
     def carry_out(self, name: SyncName, *, on_request: bool = False, unless_disabled: bool = False) -> SyncOutcome:
         """Do one sync, if it is wanted and due.
@@ -73,7 +70,7 @@ class Syncs:
             self._refuse_newer()
             why_not = not_enabled(self._flow, name) if unless_disabled or not on_request else ""
             why_not = why_not or ("" if on_request else self._not_due(name))
-            outcome = SyncOutcome(left_out=why_not) if why_not else _function(name)(self._shared)
+            outcome = SyncOutcome(left_out=why_not) if why_not else _function(name)(self._opened, dry_run=self._dry_run)
         except NewerFormat as problem:  # then nothing is written, not even the outcome
             return SyncOutcome(sync=name.value, failed=(WholeSyncFailure.of(what, problem),), dry_run=self._dry_run)
         except FerryError as problem:
@@ -118,9 +115,8 @@ class Syncs:
         succeeded = not (outcome.left_out or outcome.failed)
         if not self._run_id and not succeeded:
             return
-        if not outcome.left_out and not self._topics_made:  # a sync that is not due was done before, so the topics are there
-            with ClusterAdmin(self._flow.target) as target:
-                ensure_internal_topics(self._flow, target)
+        if not outcome.left_out and not self._topics_made:  # what is not due was done before, so the topics are there
+            ensure_internal_topics(self._flow, self._opened.target.admin)
             self._topics_made = True
         now, new = time.monotonic(), dict[str, KeyValue]()
         if self._run_id:

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 from threading import Event, Thread
 
-from ferry.clusters.net.client_cache import kept_clients
 from ferry.config import Flow
 from ferry.errors import FerryError
+from ferry.ledger.open_flow import open_flow
 from ferry.ledger.reading import read_syncs_done
 from ferry.ledger.runs_topic import RunSync, write_run_record
 from ferry.ledger.sync_outcome import SyncOutcome, WholeSyncFailure
@@ -65,9 +65,9 @@ def _tell_that_it_hangs(flow: Flow, run_id: str, say: Callable[[str], None], nam
 def _sync_on(flow: Flow, run_id: str, say: Callable[[str], None], name: SyncName, *, over: Event, busy: dict[SyncName, float]) -> None:
     """Do one sync again and again, until `over`. `busy`: since when each sync is at work."""
     interval = float(SYNCS[name].interval(flow)) or USUAL_SECONDS
-    syncs = Syncs(flow, run_id=run_id, topics_made=True, keep_seconds=KEEP_SECONDS, report_seconds=REPORT_SECONDS)
     failing = False
-    with kept_clients():
+    with open_flow(flow) as opened:
+        syncs = Syncs(opened, run_id=run_id, topics_made=True, keep_seconds=KEEP_SECONDS, report_seconds=REPORT_SECONDS)
         pause = _until_due(flow, name, interval)
         while not over.wait(pause):
             syncs.look_again()

@@ -8,12 +8,12 @@ because a copy never loses or doubles a record: late records of the source are a
 from dataclasses import replace
 from functools import partial
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError, RecoveryStopped, count_of
 from ferry.ledger.losses import open_losses
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.reading import refuse_newer_state
 from ferry.ledger.recovery_record import DONE, Event, Stage, advance, current_record, has_ended, read_recovery, stage_of
 from ferry.ledger.run_report import loss_report
@@ -21,25 +21,27 @@ from ferry.pipeline.run_plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
 from ferry.recovery.not_copied import Copy, NotCopied, not_copied, perhaps_not_copied
 from ferry.recovery.options import Mode, RecoveryOptions
-from ferry.recovery.readings import cluster_id_of, groups_planned, groups_to_move, is_away
+from ferry.recovery.readings import groups_planned, groups_to_move, is_away
 from ferry.recovery.recovery_report import Confirmation, RecoveryPlan, RecoveryReport, Stopwatch
 from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, seed_reverse
 
 
-def check_failover(flow: Flow, options: RecoveryOptions, *, without_source: bool = False, copies: bool = True) -> RecoveryPlan:
+def check_failover(
+    opened: OpenFlow, reverse: OpenFlow | None, options: RecoveryOptions, *, without_source: bool = False, copies: bool = True
+) -> RecoveryPlan:
     """Whether it can begin, and whether the source answers. RecoveryStopped while another movement is not finished.
 
     `without_source`: do not ask the source, because one that is half broken may answer the first question and no other.
     `copies`: whether a last copy is wanted.
     """
-    watch = Stopwatch()
+    flow, watch = opened.flow, Stopwatch()
     with watch.step("look at both clusters"):
         # Does not wait for open transactions, which a run that was cut off may have left. keep_recovery reads the state again.
-        record = current_record(flow, read_recovery(flow, stable=False))
+        record = current_record(flow, read_recovery(opened, stable=False))
         advance(flow.name, stage_of(record), Event.FAILOVER_BEGINS)
-        away = "not asked" if without_source else is_away(flow.source)
-    notices = () if away else refuse_other_way(flow)
-    identity = "" if away else cluster_id_of(flow.source)
+        away = "not asked" if without_source else is_away(opened.source)
+    notices = () if away else refuse_other_way(opened, reverse)
+    identity = "" if away else opened.source.admin.cluster_id()
     problems = []
     if record.source_cluster and identity and identity != record.source_cluster:
         problems.append(f"{flow.source.alias} had cluster id {record.source_cluster} and has {identity} now: it is another cluster")
@@ -62,9 +64,9 @@ def check_failover(flow: Flow, options: RecoveryOptions, *, without_source: bool
     )
 
 
-def last_copy(flow: Flow, checked: RecoveryPlan, copy: Copy) -> RecoveryPlan:
+def last_copy(opened: OpenFlow, checked: RecoveryPlan, copy: Copy) -> RecoveryPlan:
     """Copy once more, if the source answers. A problem is reported, and does not stop the failover."""
-    options, watch = checked.options, Stopwatch(checked.steps)
+    flow, options, watch = opened.flow, checked.options, Stopwatch(checked.steps)
     if checked.away:
         return checked
     with watch.step("last copy"):
@@ -73,26 +75,29 @@ def last_copy(flow: Flow, checked: RecoveryPlan, copy: Copy) -> RecoveryPlan:
             told, problems = f"{count_of(report.records, 'record')} in {report.seconds:.1f} s", report.problems()
         except FerryError as problem:
             told, problems = "failed", [problem]
+        opened.anew()
     failures = tuple(f"last copy: {problem.named}" for problem in problems)
     return replace(checked, copy=told, problems=(*checked.problems, *failures), steps=watch.steps)
 
 
-def plan_failover(flow: Flow, reverse: Flow | None, checked: RecoveryPlan) -> RecoveryPlan:
+def plan_failover(opened: OpenFlow, reverse: OpenFlow | None, checked: RecoveryPlan) -> RecoveryPlan:
     """What would be written for every group, and what is not on the target. Reads only, with one exception.
 
     If the source does not answer, a real failover first ends a run that was cut off, because its open transactions hold back every reader.
     """
     options, watch = checked.options, Stopwatch(checked.steps)
-    away = checked.away or is_away(flow.source)
+    away = checked.away or is_away(opened.source)
     if away and options.writes:
         with watch.step("end a run that was cut off"):
-            end_cut_off_run(flow)
-    checked = groups_planned(flow, flow, checked, watch, away=bool(away))
+            end_cut_off_run(opened)
+    checked = groups_planned(opened, opened, checked, watch, away=bool(away))
     with watch.step("what is not copied"):
-        missing, known_until, problems = count_missing(flow, options, away=bool(away))
+        missing, known_until, problems = count_missing(opened, options, away=bool(away))
+    if reverse is not None and options.writes:  # time has passed since it was read
+        reverse.anew()
     with watch.step("losses and the way back"):
-        losses = tuple(loss_report(entry).where for entry in open_losses(flow))
-        way_back = _way_back(flow, reverse, away)
+        losses = tuple(loss_report(entry).where for entry in open_losses(opened))
+        way_back = _way_back(opened.flow, reverse, away)
     return replace(
         checked,
         away=away,
@@ -105,64 +110,66 @@ def plan_failover(flow: Flow, reverse: Flow | None, checked: RecoveryPlan) -> Re
     )
 
 
-def carry_out_failover(flow: Flow, reverse: Flow | None, plan: RecoveryPlan, confirmed: Confirmation) -> RecoveryReport:
+def carry_out_failover(opened: OpenFlow, reverse: OpenFlow | None, plan: RecoveryPlan, confirmed: Confirmation) -> RecoveryReport:
     """Write the groups, prepare the flow in the other direction, record that the flow is failed over, unless all that was done before.
 
     Positions are read again from where the confirmed plan had them. ClusterUnreachable when the source has stopped answering since. If the
     plan left nothing to do, nobody was asked: a group that has come since waits for the next command.
     """
-    watch, read = Stopwatch(), partial(groups_to_move, flow, plan.options, away=bool(plan.away))
-    with keep_recovery(flow) as keeper:
+    watch, read = Stopwatch(), partial(groups_to_move, opened, plan.options, away=bool(plan.away))
+    with keep_recovery(opened) as keeper:
         if plan.nothing_left and stage_of(keeper.record) is not Stage.FAILED_OVER:
-            raise RecoveryStopped(f"{flow.name} is {keeper.record.stage} now, and nobody was asked: run this again")
+            raise RecoveryStopped(f"{opened.flow.name} is {keeper.record.stage} now, and nobody was asked: run this again")
         if plan.nothing_left or (has_ended(keeper.record, Event.FAILOVER_ENDS) and read().nothing_left):
             told, problems = prepare_reverse(reverse, keeper, plan)
             return RecoveryReport(plan, keeper.record, (), told, problems=problems, steps=watch.steps)
         with watch.step("say that groups move"):
-            keeper.begin(Event.FAILOVER_BEGINS, plan, confirmed.by, partial(cut_ends, flow, reverse))
+            keeper.begin(Event.FAILOVER_BEGINS, plan, confirmed.by, partial(cut_ends, opened, reverse))
         with watch.step("write groups"):
             reading = read()
-            outcomes = keeper.move(flow.target, reading.positions, confirmed.back)
+            outcomes = keeper.move(opened.target, reading.positions, confirmed.back)
         with watch.step("prepare the way back"):
             told, problems = prepare_reverse(reverse, keeper, plan)
         keeper.end(Event.FAILOVER_ENDS, DONE)
         return RecoveryReport(plan, keeper.record, outcomes, told, problems=(*reading.unread, *problems), steps=watch.steps)
 
 
-def prepare_reverse(reverse: Flow | None, keeper: RecoveryKeeper, plan: RecoveryPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def prepare_reverse(reverse: OpenFlow | None, keeper: RecoveryKeeper, plan: RecoveryPlan) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Seed the reverse flow, if the source answers; returns what was done, and what went wrong. Otherwise a failback does it."""
     if reverse is None:
         return ("there is no flow in the other direction yet",), ()
+    name = reverse.flow.name
     if plan.away:
-        return (f"{reverse.name} begins where {reverse.source.alias}'s topics ended now; a failback writes it down",), ()
+        return (f"{name} begins where {reverse.source.alias}'s topics ended now; a failback writes it down",), ()
     try:
         told, failed = seed_reverse(reverse, keeper.state, keeper.record, plan.options.part("seed"))
     except FerryError as problem:  # the groups are written; this can be done later
-        return (), (f"{reverse.name}: {problem.named}",)
-    return (told if told or failed else (f"{reverse.name} already has its positions",)), failed
+        return (), (f"{name}: {problem.named}",)
+    return (told if told or failed else (f"{name} already has its positions",)), failed
 
 
-def count_missing(flow: Flow, options: RecoveryOptions, *, away: bool) -> tuple[tuple[NotCopied, ...], int | None, tuple[str, ...]]:
+def count_missing(opened: OpenFlow, options: RecoveryOptions, *, away: bool) -> tuple[tuple[NotCopied, ...], int | None, tuple[str, ...]]:
     """What the target lacks; if Ferry cannot count it, when (ms) a record was last copied; and problems, which do not stop a failover."""
     if away:
-        return (*perhaps_not_copied(flow), ())
+        return (*perhaps_not_copied(opened), ())
     try:
-        planned = plan_run(flow, RunRequest(flow.name, options.run_id))
+        planned = plan_run(opened, RunRequest(opened.flow.name, options.run_id))
     except FerryError as problem:
-        return (*perhaps_not_copied(flow), (f"what is not copied cannot be counted: {problem.named}",))
-    return not_copied(planned, flow), None, tuple(str(failure) for failure in planned.failed)
+        return (*perhaps_not_copied(opened), (f"what is not copied cannot be counted: {problem.named}",))
+    return not_copied(planned, opened.flow), None, tuple(str(failure) for failure in planned.failed)
 
 
-def _way_back(flow: Flow, reverse: Flow | None, away: str) -> tuple[str, ...]:
+def _way_back(flow: Flow, reverse: OpenFlow | None, away: str) -> tuple[str, ...]:
     if reverse is None:
         return (f"there is no enabled flow {flow.reverse_name}: to come back, add {'; '.join(lines_to_add(flow))}",)
+    name = reverse.flow.name
     if away:
-        return (f"{reverse.name} was not looked at: {flow.source.alias} does not answer",)
+        return (f"{name} was not looked at: {flow.source.alias} does not answer",)
     try:
-        planned = plan_run(reverse, RunRequest(reverse.name, "look"))
+        planned = plan_run(reverse, RunRequest(name, "look"))
     except FerryError as problem:
-        return (f"{reverse.name}: {problem.named}",)
-    return tuple(f"{reverse.name}: {failure}" for failure in planned.failed)
+        return (f"{name}: {problem.named}",)
+    return tuple(f"{name}: {failure}" for failure in planned.failed)
 
 
 def exit_code_of(plan: RecoveryPlan) -> ExitCode:
@@ -183,15 +190,16 @@ def rehearsed(plan: RecoveryPlan) -> tuple[str, ...]:
     return (took, f"not on the other side now: {rest}")
 
 
-def end_cut_off_run(flow: Flow) -> None:
+def end_cut_off_run(opened: OpenFlow) -> None:
     """End what a run that was cut off from the source left open. Without a state topic no run ever began.
 
     As at the start of a run, Ferry initialises the transactional ids of the run and of every lane ever used. That aborts open transactions
     and fences their producers. Nothing is written.
     """
-    with ClusterAdmin(flow.target) as target:
-        if flow.state_topic not in target.topics():
-            return
+    flow = opened.flow
+    if flow.state_topic not in opened.target.admin.topics():
+        return
     refuse_newer_state(flow)
     with RunLease(flow) as lease:
         lease.take_lanes()
+    opened.anew()

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.config import Cluster, Flow
+from ferry.clusters.open_cluster import OpenCluster
 from ferry.copying.fencing import FencedWriter
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.reading import refuse_newer_state
 from ferry.ledger.recovery_record import ABANDONED, Event, Stage, begun, current_record, ended, has_ended, read_recovery, stage_of
 from ferry.ledger.state import CutEnds, GroupTaken, RecoveryEntry, encode_state
@@ -25,11 +25,11 @@ from ferry.syncs.group_placing import Positions
 class RecoveryKeeper:
     """The lease of the flow's recovery. `record`, `state`: what the state topic says, with what was written since."""
 
-    def __init__(self, flow: Flow, writer: FencedWriter) -> None:
-        self._topic = flow.state_topic
+    def __init__(self, opened: OpenFlow, writer: FencedWriter) -> None:
+        self._opened, self._topic = opened, opened.flow.state_topic
         self._writer = writer
-        self.state = read_recovery(flow)  # after fencing, when no other process writes these records any more
-        self.record = current_record(flow, self.state)
+        self.state = read_recovery(opened)  # after fencing, when no other process writes these records any more
+        self.record = current_record(opened.flow, self.state)
 
     def begin(self, event: Event, plan: RecoveryPlan, confirmed_by: str, cut: Callable[[str], Iterable[CutEnds]]) -> None:
         """Record that groups begin to move. A recovery that began before goes on under its name.
@@ -46,7 +46,7 @@ class RecoveryKeeper:
         self.record = record
         self.state = replace(self.state, cut={**self.state.cut, **{entry.topic: entry for entry in found}})
 
-    def move(self, cluster: Cluster, positions: Positions, consent: Iterable[PlaceShown]) -> tuple[GroupOutcome, ...]:
+    def move(self, cluster: OpenCluster, positions: Positions, consent: Iterable[PlaceShown]) -> tuple[GroupOutcome, ...]:
         """Bring the groups of `cluster` to `positions`, as of `move_groups`, and record that they are written."""
         phase = self.record.phase
         outcomes = move_groups(cluster, positions, without_taken(consent, self.state.taken, phase), phase, self.take)
@@ -70,28 +70,29 @@ class RecoveryKeeper:
 
     def _write(self, entries: Iterable[RecoveryEntry]) -> None:
         self._writer.write({TopicPartition(self._topic, 0): [encode_state(entry) for entry in entries]})
+        self._opened.anew()
 
 
 @contextmanager
-def keep_recovery(flow: Flow) -> Iterator[RecoveryKeeper]:
+def keep_recovery(opened: OpenFlow) -> Iterator[RecoveryKeeper]:
     """Take the lease of the flow's recovery, and hold it."""
+    flow = opened.flow
     refuse_newer_state(flow)
-    with ClusterAdmin(flow.target) as target:
-        ensure_internal_topics(flow, target)
+    ensure_internal_topics(flow, opened.target.admin)
     with FencedWriter(flow, flow.transactional_id("recovery")) as writer:
-        yield RecoveryKeeper(flow, writer)
+        yield RecoveryKeeper(opened, writer)
 
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def abandon(flow: Flow, event: Event) -> str:
+def abandon(opened: OpenFlow, event: Event) -> str:
     """After a false alarm: record that groups stay where they are, and write nothing else. Returns the stage after `event`.
 
     RecoveryStopped when there is nothing of the kind to abandon. What has just been abandoned stays so.
     """
-    with keep_recovery(flow) as keeper:
+    with keep_recovery(opened) as keeper:
         if not has_ended(keeper.record, event, ABANDONED):
             keeper.end(event, ABANDONED)
         return keeper.record.stage

@@ -12,10 +12,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ferry.clusters.groups.consumer_groups import ConsumerGroups
 from ferry.clusters.groups.group_model import CommittedOffset, GroupDescription
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.config import Cluster
+from ferry.clusters.open_cluster import OpenCluster
 from ferry.errors import FerryError
 from ferry.ledger.state import GroupTaken
 from ferry.syncs.group_decision import GroupDecision, PartitionDecision, Placement
@@ -155,7 +154,7 @@ class GroupOutcome:
         return {**self.move.document(), "done": self.done, "written": self.written, "problems": list(self.problems)}
 
 
-def plan_moves(cluster: Cluster, positions: Positions, origin: Cluster | None) -> tuple[tuple[GroupMove, ...], tuple[str, ...]]:
+def plan_moves(cluster: OpenCluster, positions: Positions, origin: OpenCluster | None) -> tuple[tuple[GroupMove, ...], tuple[str, ...]]:
     """What would become of each group on `cluster`, and groups that cannot be read. Reads only. `origin` None: it does not answer."""
     members = members_of(origin, positions)[0] if origin is not None else {}
     ends = _ends(cluster, positions)
@@ -169,7 +168,7 @@ def plan_moves(cluster: Cluster, positions: Positions, origin: Cluster | None) -
 
 
 def move_groups(
-    cluster: Cluster, positions: Positions, consent: Collection[PlaceShown], phase: str, take: Take
+    cluster: OpenCluster, positions: Positions, consent: Collection[PlaceShown], phase: str, take: Take
 ) -> tuple[GroupOutcome, ...]:
     """Bring the groups of `cluster` to `positions`. A problem with one group does not stop the others; Superseded does."""
     ends = _ends(cluster, positions)
@@ -187,16 +186,16 @@ def move_groups(
     return tuple(outcomes)
 
 
-def refused_groups(cluster: Cluster, groups: Iterable[str]) -> tuple[str, ...]:
+def refused_groups(cluster: OpenCluster, groups: Iterable[str]) -> tuple[str, ...]:
     """Groups that the user may not write on `cluster`, each with the right to grant; for a rehearsal, which writes nothing."""
-    with ConsumerGroups(cluster) as found:
+    with cluster.groups() as found:
         refused = found.refused(sorted(groups))
     return tuple(f"group {group}: {problem.named}" for group, problem in refused.items())
 
 
-def members_of(cluster: Cluster, groups: Iterable[str]) -> tuple[dict[str, int], dict[str, str]]:
+def members_of(cluster: OpenCluster, groups: Iterable[str]) -> tuple[dict[str, int], dict[str, str]]:
     """How many members each group has on `cluster`; and why that is not known of other groups."""
-    with ConsumerGroups(cluster) as found:
+    with cluster.groups() as found:
         described = found.describe(sorted(groups))
     counts = {group: len(entry.members) or int(entry.active) for group, entry in described.items() if isinstance(entry, GroupDescription)}
     problems = {group: entry.named for group, entry in described.items() if isinstance(entry, FerryError)}
@@ -218,7 +217,7 @@ def _gone_back(decision: GroupDecision) -> tuple[tuple[str, int, int], ...]:
     )
 
 
-def _ends(cluster: Cluster, positions: Positions) -> dict[TopicPartition, int]:
+def _ends(cluster: OpenCluster, positions: Positions) -> dict[TopicPartition, int]:
     inexact = {
         TopicPartition(entry.remote_topic, entry.partition)
         for found in positions.values()

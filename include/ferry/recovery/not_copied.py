@@ -8,13 +8,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
-from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ClusterUnreachable, RecoveryStopped, count_of, offsets_of, some_of
 from ferry.ledger.formats import place_of
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import HEAD_KEY, fold_state
 from ferry.pipeline.run_plan import RunPlan, plan_run
@@ -62,9 +61,10 @@ def not_copied(planned: RunPlan, flow: Flow) -> tuple[NotCopied, ...]:
     return tuple(found)
 
 
-def perhaps_not_copied(flow: Flow) -> tuple[tuple[NotCopied, ...], int | None]:
+def perhaps_not_copied(opened: OpenFlow) -> tuple[tuple[NotCopied, ...], int | None]:
     """The position of each partition, and when (ms) records were last copied; None: not known. For a source that does not answer."""
-    with InternalTopicReader(flow.target) as reader:
+    flow = opened.flow
+    with opened.target.reader() as reader:
         records = list(reader.read(flow.state_topic))
     heads = fold_state(((record.key, record.value) for record in records), place_of(flow.target, flow.state_topic)).heads
     is_heartbeats = flow.is_heartbeats
@@ -77,16 +77,16 @@ def perhaps_not_copied(flow: Flow) -> tuple[tuple[NotCopied, ...], int | None]:
     return rest, max((record.timestamp for record in records if record.key.startswith(HEAD_KEY)), default=None)
 
 
-def refuse_active_producers(flow: Flow, seconds: float) -> None:
+def refuse_active_producers(opened: OpenFlow, seconds: float) -> None:
     """RecoveryStopped when a log of the flow's source topics grows within `seconds`: a producer that still runs writes within that time, or
     has nothing to write."""
-    before = source_ends(flow)
+    before = source_ends(opened)
     time.sleep(seconds)
-    moved = grown(before, source_ends(flow))
+    moved = grown(before, source_ends(opened))
     if moved:
         named = some_of([f"{key.topic}-{key.partition}" for key in sorted(moved)])
         raise RecoveryStopped(
-            f"records still arrive on {flow.source.alias}: {named} grew within {seconds:.0f} s; stop every producer there, "
+            f"records still arrive on {opened.source.alias}: {named} grew within {seconds:.0f} s; stop every producer there, "
             "end open transactions, then run this again"
         )
 
@@ -96,49 +96,50 @@ def grown(before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, i
     return [key for key, end in after.items() if before.get(key, 0) != end]
 
 
-def source_ends(flow: Flow) -> dict[TopicPartition, int]:
+def source_ends(opened: OpenFlow) -> dict[TopicPartition, int]:
     """High watermarks of all topics that the flow copies, without heartbeats. ClusterUnreachable when one is not known."""
-    is_heartbeats = flow.is_heartbeats
-    with ClusterAdmin(flow.source) as source:
-        topics = source.topics()
-        wanted = [topic for topic, _ in flow.topic_rules.select(topics).selected if not is_heartbeats(topic)]
-        keys = [TopicPartition(topic, number) for topic in wanted for number in range(topics[topic].partitions)]
-        ends, problems = source.end_offsets(keys, committed=False)
+    flow, source = opened.flow, opened.source.admin
+    is_heartbeats, topics = flow.is_heartbeats, source.topics()
+    wanted = [topic for topic, _ in flow.topic_rules.select(topics).selected if not is_heartbeats(topic)]
+    keys = [TopicPartition(topic, number) for topic in wanted for number in range(topics[topic].partitions)]
+    ends, problems = source.end_offsets(keys, committed=False)
     for (topic, partition), problem in problems.items():
         raise ClusterUnreachable(f"cluster {flow.source.alias}: {topic}-{partition}: {problem}")
     return ends
 
 
-def drain(flow: Flow, options: RecoveryOptions, copy: Copy, say: Callable[[str], object]) -> int:
+def drain(opened: OpenFlow, options: RecoveryOptions, copy: Copy, say: Callable[[str], object]) -> int:
     """Copy until nothing is left, and say so; returns the number of records. RecoveryStopped, with what is left after DRAIN_RUNS or what
     failed."""
-    records = 0
+    flow, records = opened.flow, 0
     for number in range(DRAIN_RUNS):
         report = copy(flow, RunRequest(flow.name, options.part(f"drain{number}")))
+        opened.anew()
         records += report.records
         problems = report.problems()
         if problems:
             told = "; ".join(problem.named for problem in problems)
             raise RecoveryStopped(f"{flow.name} could not copy everything: {told}")
-        if not left(flow, options.run_id):
+        if not left(opened, options.run_id):
             break
     else:
-        refuse_rest(flow, options.run_id)
+        refuse_rest(opened, options.run_id)
     say(f"{flow.name}: {count_of(records, 'record')} drained, nothing is left")
     return records
 
 
-def refuse_rest(flow: Flow, run_id: str) -> None:
+def refuse_rest(opened: OpenFlow, run_id: str) -> None:
     """RecoveryStopped, with what is not on the target, when something is left to copy."""
-    found = left(flow, run_id)
+    flow, found = opened.flow, left(opened, run_id)
     if found:
         raise RecoveryStopped(f"{flow.name}: not everything is on {flow.target.alias}: {some_of(found, between='; ')}; run this again")
 
 
-def left(flow: Flow, run_id: str) -> list[str]:
+def left(opened: OpenFlow, run_id: str) -> list[str]:
     """What a run would still do, in words. Positions that only have to pass records of the other cluster count too."""
-    planned = plan_run(flow, RunRequest(flow.name, run_id))
-    waiting = not_copied(planned, flow)
+    opened.anew()
+    planned = plan_run(opened, RunRequest(opened.flow.name, run_id))
+    waiting = not_copied(planned, opened.flow)
     rest = [f"{entry.topic}-{entry.partition} {offsets_of(entry.start, entry.end)} {entry.reason}".strip() for entry in waiting]
     rest += [str(failure) for failure in planned.failed]
     rest += [

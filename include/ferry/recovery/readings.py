@@ -17,13 +17,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin, require_contact
 from ferry.clusters.net.partitions import TopicPartition, grouped
-from ferry.config import Cluster, Flow
+from ferry.clusters.open_cluster import OpenCluster
+from ferry.config import Flow
 from ferry.config.mm2_topics import checkpoints_topic
 from ferry.errors import ArgumentError, AuthenticationFailed, ClusterUnreachable, NotAuthorized, RecoveryStopped, count_of
 from ferry.ledger.formats import place_of
-from ferry.ledger.reading import read_own_state
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.recovery_record import Stage, current_record, done_groups, read_recovery, stage_of
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.state import FlowState, Head
@@ -71,16 +71,10 @@ class GroupReading:
         return replace(self, positions=positions, left_out=(*self.left_out, *done))
 
 
-def cluster_id_of(cluster: Cluster) -> str:
-    """The cluster's id, as last learned; errors as of ClusterAdmin.cluster_id."""
-    with ClusterAdmin(cluster) as admin:
-        return admin.cluster_id()
-
-
-def is_away(cluster: Cluster) -> str:
+def is_away(cluster: OpenCluster) -> str:
     """Why the cluster does not answer; empty when it does. AuthenticationFailed and NotAuthorized are raised."""
     try:
-        require_contact(cluster)
+        cluster.require_contact()
     except (AuthenticationFailed, NotAuthorized):
         raise
     except ClusterUnreachable as problem:
@@ -89,7 +83,7 @@ def is_away(cluster: Cluster) -> str:
 
 
 def groups_planned(
-    flow: Flow, active: Flow, checked: RecoveryPlan, watch: Stopwatch, *, away: bool = False, back: bool = False
+    flow: OpenFlow, active: OpenFlow, checked: RecoveryPlan, watch: Stopwatch, *, away: bool = False, back: bool = False
 ) -> RecoveryPlan:
     """`checked` with what would be written for every group. `active`: the flow in the direction of the groups; others as groups_to_move."""
     with watch.step("translate groups"):
@@ -109,18 +103,18 @@ def groups_planned(
     )
 
 
-def groups_to_move(flow: Flow, options: RecoveryOptions, *, away: bool = False, back: bool = False) -> GroupReading:
+def groups_to_move(opened: OpenFlow, options: RecoveryOptions, *, away: bool = False, back: bool = False) -> GroupReading:
     """Positions of all groups of the filter on the target; with `back`, those of the target's groups on the source. Without groups that
     this movement has already written. `away`: the source does not answer, so the newest checkpoints count.
     """
-    state = read_recovery(flow, stable=options.writes)
-    record = current_record(flow, state)
+    state = read_recovery(opened, stable=options.writes)
+    record = current_record(opened.flow, state)
     begun = stage_of(record) is Stage.FAILING_BACK if back else stage_of(record) is not Stage.REPLICATING
     if away:
-        translated, as_of, notices = checkpointed_groups(flow)
+        translated, as_of, notices = checkpointed_groups(opened)
         reading = narrowed(translated, options.only, as_of, notices)
     else:
-        reading = narrowed(translated_groups(flow, reverse=back), options.only, None, ())
+        reading = narrowed(translated_groups(opened, reverse=back), options.only, None, ())
     return reading.without(done_groups(state, record)) if begun else reading
 
 
@@ -129,22 +123,33 @@ def narrowed(found: TranslatedGroups, only: str | None, as_of: int | None, notic
 
     ArgumentError if it matches no group: with a wrong name, nothing would be moved.
     """
-    wanted = re.compile(".*" if only is None else only, re.DOTALL)
-    names = [*found.groups, *(entry.group for entry in found.left_out)]
-    if only is not None and not any(map(wanted.fullmatch, names)):
-        raise ArgumentError(f"--groups {only!r} matches the whole name of none of {count_of(len(names), 'group')}")
+    wanted = _pattern(only, found)
     positions = {group: entries for group, entries in found.by_group().items() if not is_ferry_group(group) and wanted.fullmatch(group)}
     named = [entry for entry in found.left_out if wanted.fullmatch(entry.group)]
     left_out = [Skipped(f"group {entry.group}", entry.reason) for entry in named if not entry.error]
     unread = tuple(f"group {entry.group}: {entry.error}: {entry.reason}" for entry in named if entry.error)
     # Groups that only read other topics are left out, so that the table shows those that matter.
-    placed = {group: found for group, found in positions.items() if any(entry.translation is not None or entry.unread for entry in found)}
+    placed = {group: found for group, found in positions.items() if _has_place(found)}
     left_out += [
         Skipped(f"group {group}", _without_place(positions.get(group, ())))
         for group in found.groups
         if group not in placed and wanted.fullmatch(group) and not is_ferry_group(group)
     ]
     return GroupReading(placed, tuple(left_out), unread, as_of, notices)
+
+
+def _pattern(only: str | None, found: TranslatedGroups) -> re.Pattern[str]:
+    """`only` as an expression that matches one of the groups, or raises ArgumentError; one that matches all if it is None."""
+    wanted = re.compile(".*" if only is None else only, re.DOTALL)
+    names = [*found.groups, *(entry.group for entry in found.left_out)]
+    if only is not None and not any(map(wanted.fullmatch, names)):
+        raise ArgumentError(f"--groups {only!r} matches the whole name of none of {count_of(len(names), 'group')}")
+    return wanted
+
+
+def _has_place(entries: Iterable[TranslatedPosition]) -> bool:
+    """Whether the group has a position on the other cluster, or one that could not be read."""
+    return any(entry.translation is not None or entry.unread for entry in entries)
 
 
 def _without_place(entries: Sequence[TranslatedPosition]) -> str:
@@ -162,14 +167,13 @@ def age_notices(checkpoints_as_of: int | None, now: float) -> tuple[str, ...]:
     return (f"positions are those of the checkpoints of {age:,.0f} s ago: groups read again what they have read since then",)
 
 
-def checkpointed_groups(flow: Flow) -> tuple[TranslatedGroups, int, tuple[str, ...]]:
+def checkpointed_groups(opened: OpenFlow) -> tuple[TranslatedGroups, int, tuple[str, ...]]:
     """Positions of all groups that have checkpoints and that the group filter accepts; when (ms) checkpoints were last brought up to date,
     0 where that is not known; and notices. RecoveryStopped when there are no checkpoints at all."""
-    topic = checkpoints_topic(flow)
-    contents = read_mm2_topic(topic, Checkpoint.decode)
-    with ClusterAdmin(flow.target) as target:
-        target_topics = target.topics()
-    state = read_own_state(flow, stable=True)
+    flow, topic = opened.flow, checkpoints_topic(opened.flow)
+    contents = read_mm2_topic(opened, topic, Checkpoint.decode)
+    target_topics = opened.target.admin.topics()
+    state = opened.ask_anew(stable=True).answer().state
     if not contents.records:
         raise RecoveryStopped(
             f"{flow.source.alias} does not answer, and {place_of(flow.target, topic.name)} holds no checkpoints: where its groups were is "
@@ -177,7 +181,7 @@ def checkpointed_groups(flow: Flow) -> tuple[TranslatedGroups, int, tuple[str, .
         )
     remote = {key: head.remote_topic for key, head in state.heads.items() if head.remote_topic in target_topics}
     ids = {key: state.heads[key].source_topic_id for key in remote}
-    maps = read_offset_maps(flow, remote, ids, target_topics, ask_source=False)
+    maps = read_offset_maps(opened, remote, ids, target_topics, ask_source=False)
     positions, left_out = positions_of(flow, newest_checkpoints(contents.records).values(), state, maps)
     groups = tuple(sorted({entry.group for entry in positions}))
     done = state.syncs.get(SyncName.CHECKPOINTS.value)

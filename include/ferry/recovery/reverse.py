@@ -9,13 +9,12 @@ records came from the source, and only the others go back.
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.describe import TopicDescription
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import FerryConfig, Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, ClusterUnreachable, NotAuthorized, RecoveryStopped, some_of
-from ferry.ledger.reading import read_own_state
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.recovery_record import Stage, current_record, cut_of, read_recovery, stage_of
 from ferry.ledger.state import CutEnds, FlowState, RecoveryRecord
 from ferry.ledger.topic_ids import created_again
@@ -34,50 +33,53 @@ def lines_to_add(flow: Flow) -> tuple[str, ...]:
     return (f"{name}.enabled = true", f"{name}.topics = {', '.join(flow.topics)}")
 
 
-def require_reverse(flow: Flow, reverse: Flow | None) -> Flow:
+def require_reverse(flow: Flow, reverse: OpenFlow | None) -> OpenFlow:
     """ArgumentError naming the lines to add where there is no flow in the other direction."""
     if reverse is None:
         raise ArgumentError(f"there is no enabled flow {flow.reverse_name}, which the way back needs; add: {'; '.join(lines_to_add(flow))}")
     return reverse
 
 
-def refuse_other_way(flow: Flow) -> tuple[str, ...]:
+def refuse_other_way(opened: OpenFlow, reverse: OpenFlow | None) -> tuple[str, ...]:
     """RecoveryStopped when the flow in the other direction has moved groups here, so that a failback must move them back.
 
     Both clusters must answer. Returns a notice where this may not be read.
     """
-    back = replace(flow, name=flow.reverse_name, source=flow.target, target=flow.source)
+    name = opened.flow.reverse_name
+    asked = reverse if reverse is not None and reverse.target is opened.source else opened.back(_back(opened.flow))
     try:
-        record = current_record(back, read_recovery(back, stable=False))
+        record = current_record(asked.flow, read_recovery(asked, stable=False))
     except NotAuthorized as problem:
-        return (f"whether {back.name} is failed over cannot be seen: {problem}",)
+        return (f"whether {name} is failed over cannot be seen: {problem}",)
     if stage_of(record) is not Stage.REPLICATING:
-        raise RecoveryStopped(f"{back.name} is {record.stage}: come back with ferry failback --flow '{back.name}', or --abandon that first")
+        raise RecoveryStopped(f"{name} is {record.stage}: come back with ferry failback --flow '{name}', or --abandon that first")
     return ()
 
 
-def cut_ends(flow: Flow, reverse: Flow | None, recovery: str) -> tuple[CutEnds, ...]:
+def _back(flow: Flow) -> Flow:
+    """The flow in the other direction, whether it is configured or not."""
+    return replace(flow.opposite(), name=flow.reverse_name)
+
+
+def cut_ends(opened: OpenFlow, reverse: OpenFlow | None, recovery: str) -> tuple[CutEnds, ...]:
     """Last stable offsets, of now, of the target's topics that the reverse flow renames."""
-    back = reverse or replace(flow, name=flow.reverse_name, source=flow.target, target=flow.source)
-    with ClusterAdmin(flow.target) as target:
-        topics = target.topics()
-        keys = {name: [TopicPartition(name, number) for number in range(topics[name].partitions)] for name in _renamed(back, topics)}
-        ends, _ = target.end_offsets(key for found in keys.values() for key in found)
+    back, target = reverse.flow if reverse else _back(opened.flow), opened.target.admin
+    topics = target.topics()
+    keys = {name: [TopicPartition(name, number) for number in range(topics[name].partitions)] for name in _renamed(back, topics)}
+    ends, _ = target.end_offsets(key for found in keys.values() for key in found)
     # A partition without a leader counts as ending at 0: at worst, the reverse flow copies older records too.
     return tuple(
         CutEnds(name, recovery, tuple(ends.get(key, 0) for key in found), topics[name].topic_id or "") for name, found in keys.items()
     )
 
 
-def start_positions(reverse: Flow, state: FlowState, record: RecoveryRecord) -> dict[TopicPartition, int]:
+def start_positions(reverse: OpenFlow, state: FlowState, record: RecoveryRecord) -> dict[TopicPartition, int]:
     """Where partitions begin that the reverse flow has never copied. Both clusters must answer. `state`, `record`: of the flow itself."""
     cut = cut_of(state, record)
-    with ClusterAdmin(reverse.source) as source:
-        topics = source.topics()
-    heads = read_own_state(reverse, stable=False).heads
+    topics, heads = reverse.source.admin.topics(), reverse.state.heads
     return {
         key: start_of(cut.get(name), topics[name].topic_id, key.partition)
-        for name in _renamed(reverse, topics)
+        for name in _renamed(reverse.flow, topics)
         for key in (TopicPartition(name, number) for number in range(topics[name].partitions))
         if key not in heads
     }
@@ -90,15 +92,17 @@ def start_of(cut: CutEnds | None, topic_id: str | None, partition: int) -> int:
     return 0 if created_again(cut.topic_id, topic_id) else cut.ends[partition]
 
 
-def seed_reverse(reverse: Flow, state: FlowState, record: RecoveryRecord, run_id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def seed_reverse(reverse: OpenFlow, state: FlowState, record: RecoveryRecord, run_id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Write `start_positions` as seeds of the reverse flow; what was written, and what failed. Seeds that exist already are left alone."""
+    reverse.anew()
     positions = start_positions(reverse, state, record)
     if not positions:
         return (), ()
     given = GivenPositions(f"{record.recovery}: only what was produced since goes back", positions)
-    outcome = seed(reverse, RunRequest(reverse.name, run_id), given)
-    told = tuple(f"{reverse.name}: {entry.topic}-{entry.partition} begins at {entry.position}" for entry in outcome.seeds)
-    return told, tuple(f"{reverse.name}: {failure}" for failure in outcome.failed)
+    name = reverse.flow.name
+    outcome = seed(reverse, RunRequest(name, run_id), given)
+    told = tuple(f"{name}: {entry.topic}-{entry.partition} begins at {entry.position}" for entry in outcome.seeds)
+    return told, tuple(f"{name}: {failure}" for failure in outcome.failed)
 
 
 def _renamed(flow: Flow, topics: Mapping[str, TopicDescription]) -> list[str]:
@@ -107,21 +111,20 @@ def _renamed(flow: Flow, topics: Mapping[str, TopicDescription]) -> list[str]:
     return sorted(topic for topic, remote in selected if topic != remote and not is_heartbeats(topic))
 
 
-def refuse_another_source(flow: Flow, record: RecoveryRecord, identity: str, *, rebuilt: bool) -> tuple[str, ...]:
+def refuse_another_source(opened: OpenFlow, record: RecoveryRecord, identity: str, *, rebuilt: bool) -> tuple[str, ...]:
     """Find what has changed at the source since it was copied, in its cluster id, topic ids and log ends; the changes, as texts for people.
 
     RecoveryStopped for any change, unless the source was `rebuilt`. ClusterUnreachable when a log end is not known.
     """
+    flow, source = opened.flow, opened.source.admin
     alias, found = flow.source.alias, []
     if record.source_cluster and record.source_cluster != identity:
         found.append(f"its cluster id was {record.source_cluster} and is {identity}")
-    state = read_own_state(flow, stable=False)
     is_heartbeats = flow.is_heartbeats
-    heads = [head for _, head in sorted(state.heads.items()) if not is_heartbeats(head.topic)]
-    with ClusterAdmin(flow.source) as source:
-        topics = source.topics()
-        known = [head for head in heads if head.topic in topics and head.partition < topics[head.topic].partitions]
-        ends, problems = source.end_offsets((head.key for head in known), committed=False)
+    heads = [head for _, head in sorted(opened.state.heads.items()) if not is_heartbeats(head.topic)]
+    topics = source.topics()
+    known = [head for head in heads if head.topic in topics and head.partition < topics[head.topic].partitions]
+    ends, problems = source.end_offsets((head.key for head in known), committed=False)
     for (topic, partition), problem in problems.items():  # after a restart, partitions have no leader for a while
         raise ClusterUnreachable(f"cluster {alias}: {topic}-{partition}: {problem}")
     differing = set()

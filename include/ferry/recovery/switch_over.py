@@ -13,13 +13,14 @@ from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import FerryError, RecoveryStopped, count_of
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.recovery_record import DONE, Event, advance, current_record, has_ended, not_home, read_recovery, stage_of
 from ferry.pipeline.run_plan import plan_run
 from ferry.recovery.keeper import RecoveryKeeper, keep_recovery
 from ferry.recovery.moving import GroupMove, GroupOutcome, members_of
 from ferry.recovery.not_copied import Copy, NotCopied, not_copied, refuse_rest
 from ferry.recovery.options import RecoveryOptions
-from ferry.recovery.readings import GroupReading, cluster_id_of, groups_planned, groups_to_move
+from ferry.recovery.readings import GroupReading, groups_planned, groups_to_move
 from ferry.recovery.recovery_report import Confirmation, RecoveryPlan, RecoveryReport, Stopwatch
 from ferry.recovery.reverse import cut_ends, refuse_another_source, refuse_other_way, require_reverse, seed_reverse, start_positions
 from ferry.verify.range_runner import verify_inline
@@ -32,12 +33,9 @@ from ferry.verify.verifying import verify
 class SwitchOver:
     """A movement of groups while both clusters answer."""
 
-    # The forward flow, whose state topic holds the stage.
-    flow: Flow
-    # The flow in the direction in which the groups move.
-    active: Flow
-    # The flow in the other direction; None: the file has none.
-    reverse: Flow | None
+    flow: OpenFlow
+    active: OpenFlow
+    reverse: OpenFlow | None
     begins: Event
     ends: Event
 
@@ -47,50 +45,56 @@ class SwitchOver:
         return self.begins is Event.FAILBACK_BEGINS
 
 
-def cutover(flow: Flow, reverse: Flow | None) -> SwitchOver:
+def cutover(flow: OpenFlow, reverse: OpenFlow | None) -> SwitchOver:
     """From the flow's source to its target."""
     return SwitchOver(flow, flow, reverse, Event.CUTOVER_BEGINS, Event.CUTOVER_ENDS)
 
 
-def failback(flow: Flow, reverse: Flow | None) -> SwitchOver:
+def failback(flow: OpenFlow, reverse: OpenFlow | None) -> SwitchOver:
     """From the flow's target to its source, by the flow in the other direction. ArgumentError where there is none."""
-    return SwitchOver(flow, require_reverse(flow, reverse), reverse, Event.FAILBACK_BEGINS, Event.FAILBACK_ENDS)
+    return SwitchOver(flow, require_reverse(flow.flow, reverse), reverse, Event.FAILBACK_BEGINS, Event.FAILBACK_ENDS)
 
 
 def report_of_ended(switch: SwitchOver, options: RecoveryOptions) -> RecoveryReport | None:
     """The report of a movement that ended before and leaves no group to move; None where there is something to do."""
-    record = current_record(switch.flow, read_recovery(switch.flow, stable=options.writes))
+    flow = switch.flow.flow
+    record = current_record(flow, read_recovery(switch.flow, stable=options.writes))
     if has_ended(record, switch.ends) and (switch.back or groups_to_move(switch.flow, options, back=switch.back).nothing_left):
-        return RecoveryReport(RecoveryPlan(options, switch.flow.name, record.stage), record)
+        return RecoveryReport(RecoveryPlan(options, flow.name, record.stage), record)
     return None
 
 
 def check_switch_over(switch: SwitchOver, options: RecoveryOptions, *, rebuilt: bool = False) -> RecoveryPlan:
     """Whether it can begin. ClusterUnreachable when a cluster does not answer. RecoveryStopped while another movement is not finished, and
     when the source is another one than it was, unless it was `rebuilt`."""
-    watch, flow = Stopwatch(), switch.flow
+    watch, opened, flow = Stopwatch(), switch.flow, switch.flow.flow
     with watch.step("look at both clusters"):
-        record = current_record(flow, read_recovery(flow, stable=options.writes))
+        record = current_record(flow, read_recovery(opened, stable=options.writes))
         advance(flow.name, stage_of(record), switch.begins)
-        identity = cluster_id_of(flow.source)
-        notices = refuse_another_source(flow, record, identity, rebuilt=rebuilt) if switch.back else refuse_other_way(flow)
-        if not switch.active.exactly_once:
-            raise RecoveryStopped(f"{switch.active.name} copies at least once: set transaction.producer=true for it first")
+        identity = opened.source.admin.cluster_id()
+        if switch.back:
+            notices = refuse_another_source(opened, record, identity, rebuilt=rebuilt)
+        else:
+            notices = refuse_other_way(opened, switch.reverse)
+        if not switch.active.flow.exactly_once:
+            raise RecoveryStopped(f"{switch.active.flow.name} copies at least once: set transaction.producer=true for it first")
     return RecoveryPlan(options, flow.name, record.stage, source_cluster=identity, notices=notices, steps=watch.steps)
 
 
 def settle_start(switch: SwitchOver, options: RecoveryOptions) -> tuple[str, ...]:
     """Seed the reverse flow where it has never copied; returns what was written. RecoveryStopped when it cannot be written."""
     state = read_recovery(switch.flow)
-    told, failed = seed_reverse(switch.active, state, current_record(switch.flow, state), options.part("seed"))
+    told, failed = seed_reverse(switch.active, state, current_record(switch.flow.flow, state), options.part("seed"))
     if failed:
-        raise RecoveryStopped(f"{switch.active.name} could not begin: {'; '.join(failed)}")
+        raise RecoveryStopped(f"{switch.active.flow.name} could not begin: {'; '.join(failed)}")
     return told
 
 
-def copy_ahead(flow: Flow, options: RecoveryOptions, copy: Copy, what: str) -> str:
+def copy_ahead(opened: OpenFlow, options: RecoveryOptions, copy: Copy, what: str) -> str:
     """Copy while producers still write, so that little is left when they stop; returns what the run did, in words."""
+    flow = opened.flow
     report = copy(flow, RunRequest(flow.name, options.part(what)))
+    opened.anew()
     report.raise_for_outcome()
     return f"{flow.name}: {count_of(report.records, 'record')} in {report.seconds:.1f} s"
 
@@ -133,7 +137,7 @@ def carry_out_switch_over(switch: SwitchOver, plan: RecoveryPlan, confirmed: Con
     with keep_recovery(flow) as keeper:
         if keeper.record.run_id == options.run_id and has_ended(keeper.record, switch.ends):
             return RecoveryReport(plan, keeper.record, verified=proven)
-        advance(flow.name, stage_of(keeper.record), switch.begins)
+        advance(flow.flow.name, stage_of(keeper.record), switch.begins)
         with watch.step("check that nothing is left"):
             refuse_rest(active, options.run_id)
         with watch.step("say that groups move"):
@@ -158,17 +162,20 @@ def _left_out(switch: SwitchOver, options: RecoveryOptions, keeper: RecoveryKeep
 
 
 def _missing(switch: SwitchOver, options: RecoveryOptions) -> tuple[tuple[NotCopied, ...], tuple[str, ...]]:
+    active = switch.active
+    if options.writes:  # time has passed since it was read
+        active.anew()
     try:
-        planned = plan_run(switch.active, RunRequest(switch.active.name, options.run_id))
+        planned = plan_run(active, RunRequest(active.flow.name, options.run_id))
     except FerryError as problem:
         if options.writes:
             raise
-        return (), (f"{switch.active.name}: {problem.named}",)
+        return (), (f"{active.flow.name}: {problem.named}",)
     starts: Mapping[TopicPartition, int] = {}
     if switch.back and not options.writes:  # otherwise they are seeds by now
         state = read_recovery(switch.flow)
-        starts = start_positions(switch.active, state, current_record(switch.flow, state))
-    rest = [_begun_at(one, starts.get(TopicPartition(one.topic, one.partition))) for one in not_copied(planned, switch.active)]
+        starts = start_positions(active, state, current_record(switch.flow.flow, state))
+    rest = [_begun_at(one, starts.get(TopicPartition(one.topic, one.partition))) for one in not_copied(planned, active.flow)]
     return tuple(entry for entry in rest if entry.offsets or entry.reason), tuple(str(failure) for failure in planned.failed)
 
 
@@ -192,6 +199,6 @@ def _why(members: int, switch: SwitchOver) -> str:
     return f"it has {count_of(members, 'member')} on {switch.active.source.alias}: stop them first"
 
 
-def tail(flow: Flow, options: RecoveryOptions) -> Iterable[NotCopied]:
+def tail(opened: OpenFlow, options: RecoveryOptions) -> Iterable[NotCopied]:
     """What of the source was never copied to the target before the failover."""
-    return not_copied(plan_run(flow, RunRequest(flow.name, options.run_id)), flow)
+    return not_copied(plan_run(opened, RunRequest(opened.flow.name, options.run_id)), opened.flow)

@@ -20,7 +20,7 @@ from ferry.copying.lanes import FEWEST_LANES, MOST_LANES
 from ferry.copying.progress import named_when_slow
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError
-from ferry.pipeline.run import Run
+from ferry.pipeline.run import open_run
 from ferry.spark.executors import task_slots
 from ferry.spark.installed import without_pandas
 from ferry.spark.runner import SparkLaneRunner, SparkRangeRunner
@@ -40,7 +40,7 @@ def copy_main(connections: Lookup | None) -> int:
     """Run one copy job, with lanes as Spark tasks. Returns the exit code."""
 
     def work(flow: Flow, request: RunRequest, context: SparkContext, tasks: int) -> None:
-        with Run(flow, request) as run:
+        with open_run(flow, request) as run:
             run.copy(SparkLaneRunner(context, tasks, say), say)
 
     return run_job("copy_ranges", connections, RunRequest.from_json, work, lanes=MOST_LANES)

@@ -13,19 +13,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from ferry.clusters.admin.acl_binding import OPERATIONS, PERMISSIONS, AclBinding, AclPattern, AclResource
-from ferry.clusters.admin.acls import AclAdmin, read_acls
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.admin.acls import read_acls
 from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import Cluster, Flow
 from ferry.config.settings import AclSettings
 from ferry.errors import FerryError
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.state import OwnedAcl, encode_state
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.policy.filters import NameRule
 from ferry.policy.selection import TopicRules
-from ferry.syncs.context import SyncContext, sync_scope
+from ferry.syncs.sync_scope import sync_scope
 
 ANYTHING = "*"
 # Appended to a prefix, it makes a topic name, from which the policy makes a remote name.
@@ -132,24 +132,24 @@ def _prefix(prefix: str, rules: AclRules) -> str | _NoImage:
     return probe.removesuffix(_PROBE) if probe.endswith(_PROBE) else _NoImage("the replication policy does not keep prefixes")
 
 
-def sync_acls(context: SyncContext) -> SyncOutcome:
+def sync_acls(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     """Create the ACLs that are missing on the target. NotAuthorized without Describe on either cluster, ClusterUnreachable, ConfigError."""
-    flow, dry_run = context.flow, context.dry_run
+    flow = opened.flow
     here = read_acls(flow.source)
     if here is None:
         return _without_authorizer(flow.source, "there are no ACLs to copy")
     there = read_acls(flow.target, to_alter=not (dry_run or flow.acls.report_only))
     if there is None:
         return _without_authorizer(flow.target, "it takes no ACLs")
-    with ClusterAdmin(flow.source) as source, AclAdmin(flow.target) as target:
-        scope = sync_scope(context, source, target)
-        rules = AclRules(flow.topic_rules, flow.group_filter, flow.acls, frozenset(topic for topic, _ in scope.pairs))
-        plan = plan_acls(here, there, {acl.binding: acl.sources for acl in scope.state.acls.values()}, rules)
-        problems = {} if dry_run or flow.acls.report_only else _apply(flow, plan, target)
+    scope = sync_scope(opened)
+    rules = AclRules(flow.topic_rules, flow.group_filter, flow.acls, frozenset(topic for topic, _ in scope.pairs))
+    plan = plan_acls(here, there, {acl.binding: acl.sources for acl in scope.state.acls.values()}, rules)
+    problems = {} if dry_run or flow.acls.report_only else _apply(opened, plan)
     return _outcome(flow, plan, problems, here)
 
 
-def _apply(flow: Flow, plan: AclPlan, target: AclAdmin) -> Problems:
+def _apply(opened: OpenFlow, plan: AclPlan) -> Problems:
+    flow, target = opened.flow, opened.target.admin
     problems = target.create_acls(wanted.binding for wanted in plan.missing)
     owned = [acl for acl in (*plan.missing, *plan.renewed) if acl.binding not in problems]
     records: list[tuple[bytes, bytes | None]] = [encode_state(acl) for acl in owned]
@@ -162,6 +162,7 @@ def _apply(flow: Flow, plan: AclPlan, target: AclAdmin) -> Problems:
     if records:
         ensure_internal_topics(flow, target)
         append_records(flow.target, {flow.state_topic: records})
+        opened.anew()
     return problems
 
 

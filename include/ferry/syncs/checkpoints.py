@@ -14,11 +14,11 @@ from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import Flow
 from ferry.config.mm2_topics import checkpoints_topic
 from ferry.errors import GroupFailed
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, Measurement, SyncFailure, SyncOutcome
-from ferry.syncs.context import SyncContext
 from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic, read_mm2_topic
-from ferry.syncs.translated_groups import TranslatedGroups
+from ferry.syncs.translated_groups import TranslatedGroups, translated_groups
 from ferry.wire.internal_records import Checkpoint
 
 LATENCY = "checkpoint-latency-ms"
@@ -35,15 +35,15 @@ class CheckpointPlan:
     failed: tuple[SyncFailure, ...] = ()
 
 
-def sync_checkpoints(context: SyncContext) -> SyncOutcome:
+def sync_checkpoints(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     """Write the checkpoints that are due. NotAuthorized or ClusterUnreachable when topic, ledger or groups cannot be read."""
-    flow, dry_run = context.flow, context.dry_run
+    flow = opened.flow
     topic = checkpoints_topic(flow)
-    contents = read_mm2_topic(topic, Checkpoint.decode)
+    contents = read_mm2_topic(opened, topic, Checkpoint.decode)
     queried = time.time_ns() // 1_000_000
-    groups = context.translated_groups
+    groups = opened.once(translated_groups)
     plan = plan_checkpoints(groups, newest_checkpoints(contents.records))
-    changes = ensure_mm2_topic(topic, dry_run=dry_run)
+    changes = ensure_mm2_topic(opened, topic, dry_run=dry_run)
     measured: tuple[Measurement, ...] = ()
     if plan.due and not dry_run:
         records = [(checkpoint.encode_key(), checkpoint.encode_value()) for checkpoint, _ in plan.due]

@@ -102,13 +102,18 @@ def plan_configs(source: Entries, target: Entries, rules: ConfigRules) -> Config
         elif found is None:
             if wish.value is not None:
                 left.append((name, f"the target's brokers do not know it: {_shown(entry)} at the source"))
-        elif name == TIMESTAMP_TYPE and wish.value is None and own is not None:
-            left.append((name, f"{_REPLACES_TIMESTAMPS}, and Ferry cannot know the brokers' default, so the topic keeps {own}"))
-        elif name == BATCH_LIMIT and wish.value is None and own is not None and rules.target.hidden:
-            left.append((name, f"{rules.target.hidden}, so the topic keeps {own}"))
+        elif wish.value is None and own is not None and (unknown := _why_default_is_unknown(name, rules)):
+            left.append((name, f"{unknown}, so the topic keeps {own}"))
         elif wish.value != own:
             alterations.append(Alteration(name, wish.value, _shown(found), wish.reason))
     return ConfigPlan(tuple(alterations), tuple(left))
+
+
+def _why_default_is_unknown(name: str, rules: ConfigRules) -> str:
+    """Why Ferry cannot know what holds for a remote topic that does not set an entry; empty if it can, or if it does not matter."""
+    if name == TIMESTAMP_TYPE:
+        return f"{_REPLACES_TIMESTAMPS}, and Ferry cannot know the brokers' default"
+    return rules.target.hidden if name == BATCH_LIMIT else ""
 
 
 def wants_remote_storage(source: Entries) -> bool:

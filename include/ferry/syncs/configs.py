@@ -12,6 +12,7 @@ from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.config_changes import ConfigAdmin
 from ferry.config import Flow
 from ferry.errors import ChangeRefused, FerryError
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.syncs.config_plan import (
@@ -24,36 +25,42 @@ from ferry.syncs.config_plan import (
     plan_configs,
     wants_remote_storage,
 )
-from ferry.syncs.context import SyncContext, sync_scope
+from ferry.syncs.sync_scope import sync_scope
 
 ConfigErrors = Mapping[tuple[str, str], FerryError]
 
 
-def sync_configs(context: SyncContext) -> SyncOutcome:
+def sync_configs(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     """Bring the configs of all remote topics that exist into step. ClusterUnreachable or ConfigError when nothing can be read."""
-    flow, dry_run = context.flow, context.dry_run
-    with ClusterAdmin(flow.source) as source, ConfigAdmin(flow.target) as target:
-        scope = sync_scope(context, source, target)
-        pairs = {remote: topic for topic, remote in scope.pairs if remote in scope.target_topics}
-        here, unread_here = source.visible_configs(pairs.values())
-        there, unread_there = target.visible_configs(pairs, to_alter=True)
-        plans = _plans(
-            flow, target, {remote: (here[topic], there[remote]) for remote, topic in pairs.items() if topic in here and remote in there}
-        )
-        refusals = {} if dry_run else _apply(plans, target)
+    flow, target = opened.flow, opened.target.admin
+    scope = sync_scope(opened)
+    pairs = {remote: topic for topic, remote in scope.pairs if remote in scope.target_topics}
+    here, unread_here = opened.source.admin.visible_configs(pairs.values())
+    there, unread_there = target.visible_configs(pairs, to_alter=True)
+    plans = _plans(flow, target, _readable(pairs, here, there))
+    refusals = {} if dry_run else _apply(plans, target)
     changes = [_change(topic, entry) for topic, plan in plans.items() for entry in plan.alterations if (topic, entry.name) not in refusals]
     missing = [Skipped(f"topic {remote}", "it does not exist yet") for _, remote in scope.pairs if remote not in scope.target_topics]
     left = [Skipped(f"topic {topic} {name}", reason) for topic, plan in plans.items() for name, reason in plan.left]
     failed = [SyncFailure.of(f"topic {name}", problem) for name, problem in (unread_here | unread_there).items()]
     for (topic, name), problem in refusals.items():
-        if isinstance(problem, ChangeRefused) and name not in NEEDED:
-            left.append(
-                Skipped(f"topic {topic} {name}", f"{problem}; with {name} in config.properties.exclude Ferry does not try it again")
-            )
+        if _can_be_missed(name, problem):
+            why = f"{problem}; with {name} in config.properties.exclude Ferry does not try it again"
+            left.append(Skipped(f"topic {topic} {name}", why))
         else:
             failed.append(SyncFailure.of(f"topic {topic} {name}", problem))
     counts = {"topics": len(plans), "topics_that_differ": sum(1 for plan in plans.values() if plan.alterations)}
     return SyncOutcome(tuple(changes), (*scope.claimed, *missing, *left), (*scope.failed, *failed), counts=counts)
+
+
+def _readable(pairs: Mapping[str, str], here: Mapping[str, Entries], there: Mapping[str, Entries]) -> dict[str, tuple[Entries, Entries]]:
+    """The configs of both topics, by remote topic, where both could be read. `pairs`: source topics by remote topic."""
+    return {remote: (here[topic], there[remote]) for remote, topic in pairs.items() if topic in here and remote in there}
+
+
+def _can_be_missed(name: str, problem: FerryError) -> bool:
+    """Whether a remote topic can do without an entry that was not written for this reason."""
+    return isinstance(problem, ChangeRefused) and name not in NEEDED
 
 
 def _plans(flow: Flow, target: ClusterAdmin, both: Mapping[str, tuple[Entries, Entries]]) -> dict[str, ConfigPlan]:

@@ -6,11 +6,11 @@ group_placing.py decides, as it does for the group sync.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ferry.clusters.groups.consumer_groups import ConsumerGroups
 from ferry.clusters.groups.group_model import GroupDescription, GroupListing
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.config import Cluster, Flow
+from ferry.config import Cluster
 from ferry.errors import ArgumentError, FerryError
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.recovery_record import why_groups_may_not_be_synced
 from ferry.policy.naming import is_ferry_group
 from ferry.syncs.group_decision import GroupDecision, PartitionDecision, Placement
@@ -65,20 +65,21 @@ class GroupExplanation:
     partitions: tuple[ExplainedPartition, ...]
 
 
-def explain_group(flow: Flow, group: str) -> GroupExplanation:
+def explain_group(opened: OpenFlow, group: str) -> GroupExplanation:
     """Look at one group. ArgumentError when neither cluster has it; ClusterUnreachable or a subclass when one cannot be read."""
-    with ConsumerGroups(flow.source) as groups:
+    flow = opened.flow
+    with opened.source.groups() as groups:
         described = groups.describe([group])[group]
         if isinstance(described, FerryError):
             raise described
         source = _side(flow.source, described, next((entry for entry in groups.list() if entry.group == group), None))
-    obstacles = _obstacles(flow, group, source)
+    obstacles = _obstacles(opened, group, source)
     positions: tuple[TranslatedPosition, ...] = ()
     if source.type and not is_ferry_group(group):
-        translated = translated_groups(flow, [group])
+        translated = translated_groups(opened, [group])
         positions = translated.positions
         obstacles += [entry.reason for entry in translated.left_out]
-    decision = _decision(flow, group, positions)
+    decision = _decision(opened, group, positions)
     target = _side(flow.target, decision.target.description, decision.target.listing)
     if not source.type and not target.type:
         raise ArgumentError(f"neither {source.cluster} nor {target.cluster} has a group {group} that the user may describe")
@@ -86,14 +87,14 @@ def explain_group(flow: Flow, group: str) -> GroupExplanation:
         obstacles.append(decision.untouched)
     elif not positions and not obstacles:
         obstacles.append(NO_OFFSETS)
-    source_ends = end_offsets(flow.source, [TopicPartition(position.topic, position.partition) for position in positions])
-    target_ends = end_offsets(flow.target, [entry.remote for entry in decision.partitions if entry.position.remote_topic])
+    source_ends = end_offsets(opened.source, [TopicPartition(position.topic, position.partition) for position in positions])
+    target_ends = end_offsets(opened.target, [entry.remote for entry in decision.partitions if entry.position.remote_topic])
     partitions = tuple(_explained(entry, source_ends, target_ends) for entry in decision.partitions)
     return GroupExplanation(flow.name, group, source, target, tuple(obstacles), partitions)
 
 
-def _decision(flow: Flow, group: str, positions: Sequence[TranslatedPosition]) -> GroupDecision:
-    with GroupPlacer(flow.target) as placer:
+def _decision(opened: OpenFlow, group: str, positions: Sequence[TranslatedPosition]) -> GroupDecision:
+    with GroupPlacer(opened.target) as placer:
         ((decisions, problems),) = placer.decide({group: positions})
     for problem in problems.values():
         raise problem
@@ -108,11 +109,11 @@ def _side(cluster: Cluster, described: GroupDescription, listing: GroupListing |
     return GroupSide(cluster.alias, state, listing.type, tuple(f"{member.client_id} ({member.host})" for member in described.members))
 
 
-def _obstacles(flow: Flow, group: str, source: GroupSide) -> list[str]:
-    found = []
+def _obstacles(opened: OpenFlow, group: str, source: GroupSide) -> list[str]:
+    flow, found = opened.flow, []
     if disabled := not_enabled(flow, SyncName.GROUPS):
         found.append(f"runs do not sync groups: {disabled}")
-    if held := why_groups_may_not_be_synced(flow):
+    if held := why_groups_may_not_be_synced(opened):
         found.append(held)
     if is_ferry_group(group):
         found.append("it is Ferry's own group")

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
-from ferry.clusters.groups.consumer_groups import ConsumerGroups, GroupOffsets, Refusals
+from ferry.clusters.groups.consumer_groups import GroupOffsets, Refusals
 from ferry.clusters.groups.group_model import GroupDescription
 from ferry.clusters.net.error_codes import named
 from ferry.clusters.net.error_policy import OFFSET_COMMIT, Action
 from ferry.clusters.net.failures import granting
 from ferry.clusters.net.partitions import TopicPartition
+from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Cluster
 from ferry.errors import FerryError, GroupFailed, NotAuthorized, ReplicatorActive
 from ferry.syncs.group_decision import GroupDecision, PartitionDecision, TargetGroup, decide_group
@@ -61,13 +61,12 @@ class GroupResult:
 class GroupPlacer:
     """Decides about groups of one cluster, and writes them; a context manager. `to_write`: as of ConsumerGroups."""
 
-    def __init__(self, cluster: Cluster, *, to_write: bool = False) -> None:
-        self._cluster = cluster
-        self._groups = ConsumerGroups(cluster, to_write=to_write)
+    def __init__(self, opened: OpenCluster, *, to_write: bool = False) -> None:
+        self._opened, self._cluster = opened, opened.cluster
+        self._groups = opened.groups(to_write=to_write)
 
     def __enter__(self) -> GroupPlacer:
-        with ClusterAdmin(self._cluster) as admin:
-            self._widths = {name: topic.partitions for name, topic in admin.topics().items()}
+        self._widths = {name: topic.partitions for name, topic in self._opened.admin.topics().items()}
         self._groups.__enter__()
         return self
 
@@ -169,12 +168,9 @@ class GroupPlacer:
         return _failed(refused_commit(self._cluster, entry.remote, code))
 
 
-def end_offsets(cluster: Cluster, partitions: Collection[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
-    """End offsets as ClusterAdmin gives them, without partitions that have no leader. Without partitions it sends no request."""
-    if not partitions:
-        return {}
-    with ClusterAdmin(cluster) as admin:
-        return admin.end_offsets(partitions, committed=committed)[0]
+def end_offsets(cluster: OpenCluster, partitions: Collection[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
+    """As of ClusterAdmin; without partitions that have no leader. Asks nobody when there are no partitions."""
+    return cluster.admin.end_offsets(partitions, committed=committed)[0] if partitions else {}
 
 
 def has_members(refusals: Refusals) -> bool:

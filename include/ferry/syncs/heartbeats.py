@@ -10,37 +10,37 @@ import time
 from dataclasses import replace
 
 from ferry.clusters.logs.internal_producer import append_records
-from ferry.config import Cluster, Flow
+from ferry.config import Cluster
 from ferry.config.mm2_topics import heartbeats_topic
 from ferry.errors import FerryError, NotAuthorized
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
-from ferry.syncs.context import SyncContext
 from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic
 from ferry.wire.internal_records import Heartbeat
 
 KEY = "emit.heartbeats.enabled"
 
 
-def sync_heartbeat(context: SyncContext) -> SyncOutcome:
+def sync_heartbeat(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     """Write the flow's heartbeat, and that of the other direction where MM2 would. If one of the two fails, the other is still written."""
-    flow, dry_run, reverse = context.flow, context.dry_run, context.flow.reverse_heartbeat
+    flow, reverse = opened.flow, opened.flow.reverse_heartbeat
     done = SyncOutcome(skipped=(Skipped(f"heartbeat {flow.name}", f"{KEY}=false"),))
     # If both are switched off, a person has asked for this sync, and wants the flow's own heartbeat.
     if flow.mirroring.emit_heartbeats_enabled or reverse == "off":
         try:
-            done = SyncOutcome(_beat(flow, flow.target, flow.source, dry_run=dry_run))
+            done = SyncOutcome(_beat(opened, flow.target, flow.source, dry_run=dry_run))
         except FerryError as problem:
             if reverse == "off":
                 raise
             done = SyncOutcome(failed=(SyncFailure.of(f"heartbeat {flow.name}", problem),))
-    return done if reverse == "off" else _reverse(flow, done, dry_run=dry_run)
+    return done if reverse == "off" else _reverse(opened, done, dry_run=dry_run)
 
 
-def _reverse(flow: Flow, done: SyncOutcome, *, dry_run: bool) -> SyncOutcome:
-    pair = flow.reverse_name
+def _reverse(opened: OpenFlow, done: SyncOutcome, *, dry_run: bool) -> SyncOutcome:
+    flow, pair = opened.flow, opened.flow.reverse_name
     try:
-        return replace(done, changes=(*done.changes, *_beat(flow, flow.source, flow.target, dry_run=dry_run)))
+        return replace(done, changes=(*done.changes, *_beat(opened, flow.source, flow.target, dry_run=dry_run)))
     except FerryError as problem:
         grant = "grant Create and Write on topic heartbeats there, or " if isinstance(problem, NotAuthorized) else ""
         advice = f"{grant}set {pair}.{KEY}=false"
@@ -50,10 +50,10 @@ def _reverse(flow: Flow, done: SyncOutcome, *, dry_run: bool) -> SyncOutcome:
         return replace(done, notices=(f"no heartbeat {pair} on {flow.source.alias}: {why}: {problem}; {advice}",))
 
 
-def _beat(flow: Flow, on: Cluster, other: Cluster, *, dry_run: bool) -> tuple[Change, ...]:
+def _beat(opened: OpenFlow, on: Cluster, other: Cluster, *, dry_run: bool) -> tuple[Change, ...]:
     """One heartbeat other -> on, written to cluster `on`."""
-    topic = heartbeats_topic(flow, on)
-    changes = ensure_mm2_topic(topic, dry_run=dry_run)
+    topic = heartbeats_topic(opened.flow, on)
+    changes = ensure_mm2_topic(opened, topic, dry_run=dry_run)
     beat = Heartbeat(other.alias, on.alias, time.time_ns() // 1_000_000)
     if not dry_run:
         append_records(on, {topic.name: [(beat.encode_key(), beat.encode_value())]}, partition=PARTITION, timestamp=beat.timestamp)

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.describe import WantedTopic
 from ferry.clusters.admin.replication import replicas_for, replicas_told, wait_for_leaders, with_key
-from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.config.mm2_topics import Mm2Topic
 from ferry.errors import count_of
 from ferry.ledger.formats import place_of
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.sync_outcome import Change
 
 T = TypeVar("T")
@@ -39,33 +39,33 @@ class TopicRecords(Generic[T]):
         return (*self.unreadable[:NAMED_RECORDS], *((f"… and {count_of(more, 'more record')} that cannot be read",) if more > 0 else ()))
 
 
-def ensure_mm2_topic(topic: Mm2Topic, *, dry_run: bool) -> tuple[Change, ...]:
-    """Create `topic` if it is missing; returns what was (or would be) done.
+def ensure_mm2_topic(opened: OpenFlow, topic: Mm2Topic, *, dry_run: bool) -> tuple[Change, ...]:
+    """Create `topic` where it is missing; what was (or would be) done.
 
     NotAuthorized when the user may not create it: a topic that the user may write to would be visible. TooFewBrokers rather than fewer
     replicas.
     """
     name, replicas = topic.name, topic.replicas
-    with ClusterAdmin(topic.cluster) as admin:
-        if admin.exists(name):
-            return ()
-        factor = replicas_for(replicas, admin, [name])
-        detail = f"1 partition, replication factor {replicas_told(factor)}, cleanup.policy=compact"
-        change = Change(f"topic {name} on {topic.cluster.alias}", "create", detail)
-        if not dry_run:
+    admin = opened.side(topic.cluster).admin
+    if admin.exists(name):
+        return ()
+    factor = replicas_for(replicas, admin, [name])
+    detail = f"1 partition, replication factor {replicas_told(factor)}, cleanup.policy=compact"
+    change = Change(f"topic {name} on {topic.cluster.alias}", "create", detail)
+    if not dry_run:
 
-            def rights(_: str) -> str:
-                return "Create, Read, Write" if topic.read_back else "Create, Write"
+        def rights(_: str) -> str:
+            return "Create, Read, Write" if topic.read_back else "Create, Write"
 
-            for problem in admin.create_topics([WantedTopic(name, 1, factor, {"cleanup.policy": "compact"}, rights)]).values():
-                raise with_key(problem, replicas, admin)
-            wait_for_leaders(admin, {name: 1}, rights)
+        for problem in admin.create_topics([WantedTopic(name, 1, factor, {"cleanup.policy": "compact"}, rights)]).values():
+            raise with_key(problem, replicas, admin)
+        wait_for_leaders(admin, {name: 1}, rights)
     return (change,)
 
 
-def read_mm2_topic(topic: Mm2Topic, decode: Decode[T]) -> TopicRecords[T]:
+def read_mm2_topic(opened: OpenFlow, topic: Mm2Topic, decode: Decode[T]) -> TopicRecords[T]:
     """Everything that the topic holds now; nothing when it is missing."""
-    with InternalTopicReader(topic.cluster) as reader:
+    with opened.side(topic.cluster).reader() as reader:
         return decoded(reader.read(topic.name, only={PARTITION}), decode, place_of(topic.cluster, topic.name))
 
 

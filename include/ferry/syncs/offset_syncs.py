@@ -16,31 +16,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from ferry.clusters.logs.internal_producer import append_records, ask_identity
-from ferry.clusters.net.client_cache import kept_clients
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config.mm2_topics import offset_syncs_topic
-from ferry.ledger.reading import ask_own_state, read_receipts
+from ferry.ledger.open_flow import OpenFlow
+from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import Receipt, ReceiptKind
 from ferry.ledger.state import Head
 from ferry.ledger.sync_outcome import Change, SyncOutcome
 from ferry.ledger.topic_ids import valid_receipts
-from ferry.syncs.context import SyncContext
 from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic, read_mm2_topic
 from ferry.wire.internal_records import OffsetSync
 from ferry.wire.runs import UPSTREAM, OffsetRun, once
 
 
-@kept_clients()
-def sync_offset_syncs(context: SyncContext) -> SyncOutcome:
-    """Write syncs for records copied since the last syncs. NotAuthorized or ClusterUnreachable when topic or ledger cannot be used."""
-    flow, dry_run = context.flow, context.dry_run
+def sync_offset_syncs(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
+    """Write syncs for what was copied since the last ones. NotAuthorized or ClusterUnreachable when topic or ledger cannot be used."""
+    flow = opened.flow
     topic = offset_syncs_topic(flow)
-    changes = ensure_mm2_topic(topic, dry_run=dry_run)
-    state = ask_own_state(flow, stable=True)
-    contents = read_mm2_topic(topic, OffsetSync.decode)
+    changes = ensure_mm2_topic(opened, topic, dry_run=dry_run)
+    asked = opened.ask_anew(stable=True)
+    contents = read_mm2_topic(opened, topic, OffsetSync.decode)
     last = {TopicPartition(sync.topic, sync.partition): sync for sync in contents.records}
-    heads = state.answer().heads
-    # If the position follows the last sync, nothing is new. So most runs do not read the ledger here.
+    heads = asked.answer().state.heads
+    # Nothing is new where the position follows the last sync, so most runs do not read the ledger here.
     behind = {key: head for key, head in heads.items() if key not in last or head.position != last[key].upstream_offset + 1}
     identity = ask_identity(topic.cluster) if behind and not dry_run else None
     copied = copied_runs(read_receipts(flow, behind), behind, last) if behind else {}

@@ -17,19 +17,31 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.describe import TopicDescription
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.errors import FerryError, count_of
-from ferry.ledger.reading import read_own_state, read_receipts
+from ferry.ledger.open_flow import OpenFlow
+from ferry.ledger.reading import read_receipts
 from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
 from ferry.policy.naming import ledger_topic
 from ferry.translation.offset_map import LogBounds, OffsetMap, merged, seeded_again
 from ferry.translation.translated import Translation
 
 Topics = Mapping[str, "TopicDescription"]
+
+
+class _Found(NamedTuple):
+    """The map of one partition, or why there is none."""
+
+    map: OffsetMap | None = None
+    problem: str = ""
+    unread: bool = False
+
+
+_NO_MAP = _Found()
 
 
 @dataclass(frozen=True)
@@ -40,33 +52,37 @@ class OffsetMaps:
     problems: Mapping[TopicPartition, str]
     unread: frozenset[TopicPartition] = frozenset()
 
+    def of(self, key: TopicPartition, problem: str = "") -> _Found:
+        """`problem`: one that counts before all others."""
+        return _Found(self.maps.get(key), problem or self.problems.get(key, ""), key in self.unread)
+
 
 def read_offset_maps(
-    flow: Flow, remote: Mapping[TopicPartition, str], ids: Mapping[TopicPartition, str], target_topics: Topics, *, ask_source: bool = True
+    opened: OpenFlow,
+    remote: Mapping[TopicPartition, str],
+    ids: Mapping[TopicPartition, str],
+    target_topics: Topics,
+    *,
+    ask_source: bool = True,
 ) -> OffsetMaps:
     """Maps of the source partitions that are the keys of `remote`, which names their remote topics; these must exist.
 
     `ids`: of the source topics. `ask_source` False: the source may be unreachable, so its log starts count as 0. ClusterUnreachable or a
     subclass when the ledger cannot be read to its end.
     """
-    problems: dict[TopicPartition, str] = {}
-    for key, topic in remote.items():
-        width = target_topics[topic].partitions
-        if key[1] >= width:
-            problems[key] = f"topic {topic} of cluster {flow.target.alias} has only {count_of(width, 'partition')}"
+    flow, target = opened.flow, opened.target.admin
+    problems = _too_narrow(flow, remote, target_topics)
     wanted = {key: TopicPartition(topic, key[1]) for key, topic in remote.items() if key not in problems}
     if not wanted:
         return OffsetMaps({}, problems)
-    with ClusterAdmin(flow.target) as target:
-        ends, end_problems = target.end_offsets(wanted.values())
-        today = {key: TopicIds(ids[key], id_of(target_topics[remote[key]])) for key in wanted}
-        receipts = valid_receipts(read_receipts(flow, wanted), today)
-        starts, start_problems = target.earliest_offsets(wanted.values())
+    ends, end_problems = target.end_offsets(wanted.values())
+    today = {key: TopicIds(ids[key], id_of(target_topics[remote[key]])) for key in wanted}
+    receipts = valid_receipts(read_receipts(flow, wanted), today)
+    starts, start_problems = target.earliest_offsets(wanted.values())
     begins, source_problems = dict.fromkeys(wanted, 0), dict[TopicPartition, str]()
     if ask_source:
-        with ClusterAdmin(flow.source) as source:
-            begins, source_problems = source.earliest_offsets(wanted)
-    heads = read_own_state(flow, stable=True).heads if any(map(seeded_again, receipts.values())) else {}
+        begins, source_problems = opened.source.admin.earliest_offsets(wanted)
+    heads = opened.ask_anew(stable=True).answer().state.heads if any(map(seeded_again, receipts.values())) else {}
     unanswered = {key: end_problems.get(place) or start_problems.get(place) or source_problems.get(key) for key, place in wanted.items()}
     unread = {key: problem for key, problem in unanswered.items() if problem}
     maps = {}
@@ -77,6 +93,15 @@ def read_offset_maps(
         bounds = LogBounds(begins[key], starts[place], ends[place], position, flow.exactly_once)
         maps[key] = OffsetMap(receipts.get(key, ()), bounds)
     return OffsetMaps(maps, {**problems, **unread}, frozenset(unread))
+
+
+def _narrow(flow: Flow, topic: str, target_topics: Topics) -> str:
+    return f"topic {topic} of cluster {flow.target.alias} has only {count_of(target_topics[topic].partitions, 'partition')}"
+
+
+def _too_narrow(flow: Flow, remote: Mapping[TopicPartition, str], target_topics: Topics) -> dict[TopicPartition, str]:
+    """The problems of partitions that their remote topics do not have."""
+    return {key: _narrow(flow, topic, target_topics) for key, topic in remote.items() if key.partition >= target_topics[topic].partitions}
 
 
 @dataclass(frozen=True)
@@ -113,9 +138,10 @@ class Translator:
 
 
 def read_translators(
-    flow: Flow, routes: Mapping[str, Route], home_topics: Topics, other_topics: Topics
+    opened: OpenFlow, routes: Mapping[str, Route], home_topics: Topics, other_topics: Topics
 ) -> dict[str, dict[TopicPartition, Translator]]:
-    """By topic, translators of all partitions of the topics that have a route. `flow`: from the groups' cluster to the other one."""
+    """By topic, translators of all partitions of the topics that have a route. `opened`: from the groups' cluster to the other one."""
+    flow = opened.flow
     places = {
         TopicPartition(topic, number): route
         for topic, route in routes.items()
@@ -123,28 +149,25 @@ def read_translators(
         for number in range(home_topics[topic].partitions)
     }
     remote: dict[TopicPartition, str] = {key: route.remote_topic for key, route in places.items() if route.by is not ByLedger.INVERSE}
-    forward = read_offset_maps(flow, remote, {key: id_of(home_topics[key[0]]) for key in remote}, other_topics)
-    back = _read_back(flow, places, home_topics, other_topics)
+    forward = read_offset_maps(opened, remote, {key: id_of(home_topics[key[0]]) for key in remote}, other_topics)
+    back = _read_back(opened, places, home_topics, other_topics)
     alone = ledger_topic(flow.target.alias) not in home_topics
     found: dict[str, dict[TopicPartition, Translator]] = {}
     for key, route in places.items():
         by = ByLedger.FORWARD if route.by is ByLedger.BOTH and alone else route.by
-        onward, backward = by is not ByLedger.INVERSE, by is not ByLedger.FORWARD
-        origin, width = TopicPartition(route.remote_topic, key.partition), other_topics[route.remote_topic].partitions
-        problems = [forward.problems.get(key, "")] if onward else []
-        if backward:
-            narrow = f"topic {route.remote_topic} of cluster {flow.target.alias} has only {count_of(width, 'partition')}"
-            problems += ["" if key.partition < width else narrow, back.problems.get(origin, "")]
-        why_not = next(filter(None, problems), "")
-        unread = (onward and key in forward.unread) or (backward and origin in back.unread)
-        there = forward.maps.get(key) if onward and not why_not else None
-        here = back.maps.get(origin) if backward and not why_not else None
-        found.setdefault(key.topic, {})[key] = Translator(there, here, why_not, unread)
+        narrow = "" if key.partition < other_topics[route.remote_topic].partitions else _narrow(flow, route.remote_topic, other_topics)
+        onward = _NO_MAP if by is ByLedger.INVERSE else forward.of(key)
+        backward = _NO_MAP if by is ByLedger.FORWARD else back.of(TopicPartition(route.remote_topic, key.partition), narrow)
+        why_not = onward.problem or backward.problem
+        unread = onward.unread or backward.unread
+        both = (None, None) if why_not else (onward.map, backward.map)
+        found.setdefault(key.topic, {})[key] = Translator(*both, why_not, unread)
     return found
 
 
-def _read_back(flow: Flow, places: Mapping[TopicPartition, Route], home_topics: Topics, other_topics: Topics) -> OffsetMaps:
+def _read_back(opened: OpenFlow, places: Mapping[TopicPartition, Route], home_topics: Topics, other_topics: Topics) -> OffsetMaps:
     """Maps of the opposite flow, which copied to the topics that groups read. Without its ledger every partition has a problem."""
+    flow = opened.flow
     wanted: dict[TopicPartition, str] = {
         TopicPartition(route.remote_topic, key.partition): key.topic
         for key, route in places.items()
@@ -158,7 +181,7 @@ def _read_back(flow: Flow, places: Mapping[TopicPartition, Route], home_topics: 
         return OffsetMaps({}, dict.fromkeys(wanted, why_not))
     try:
         ids = {key: id_of(other_topics[key[0]]) for key in wanted}
-        return read_offset_maps(flow.opposite(), wanted, ids, home_topics)
+        return read_offset_maps(opened.opposite(), wanted, ids, home_topics)
     except FerryError as problem:
         return OffsetMaps({}, dict.fromkeys(wanted, str(problem)), frozenset(wanted))
 

@@ -5,34 +5,32 @@ names a group, because that needs Read on the group and on the topics at the sou
 broker forgets offsets of a group without members after offsets.retention.minutes.
 """
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.describe import TopicDescription
 from ferry.clusters.groups.consumer_groups import ConsumerGroups, GroupOffsets
 from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Cluster
 from ferry.errors import FerryError, GroupFailed
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.state import Head
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.ledger.topic_ids import created_again
-from ferry.syncs.context import SyncContext
 from ferry.syncs.group_placing import has_members, refused_commit
 from ferry.syncs.names import SyncName, not_enabled
 
 METADATA = "written by Ferry: do not consume with this group"
 
 
-def sync_source_group(context: SyncContext) -> SyncOutcome:
+def sync_source_group(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     """Commit the positions to the group. A group that has members or may not be written fails this sync, and no other."""
-    flow, dry_run = context.flow, context.dry_run
+    flow = opened.flow
     group = flow.mirroring.publish_source_group
     if not group:
         return SyncOutcome(left_out=not_enabled(flow, SyncName.SOURCE_GROUP))
-    with ClusterAdmin(flow.source) as source:
-        topics = source.topics()
-    wanted, skipped = published(context.state.heads, topics)
-    with ConsumerGroups(flow.source, to_write=True) as groups:
+    state = opened.state_among(opened.target.admin.topics())
+    wanted, skipped = published(state.heads, opened.source.admin.topics())
+    with opened.source.groups(to_write=True) as groups:
         found = groups.offsets([group], stable=False)[group]
         if isinstance(found, FerryError):
             raise found

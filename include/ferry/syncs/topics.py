@@ -4,25 +4,26 @@ A new remote topic gets the source's number of partitions and configs (config_pl
 A remote topic with fewer partitions than its source grows. One with more stays as it is, and is named. Nothing is ever deleted.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from ferry.clusters.admin.broker_defaults import BrokerDefaults, broker_defaults
-from ferry.clusters.admin.cluster_admin import EXIST, ClusterAdmin
+from ferry.clusters.admin.cluster_admin import EXIST
 from ferry.clusters.admin.creation import Creation, create_topics
 from ferry.clusters.admin.describe import ConfigOrigin, ConfigValue, TopicDescription, WantedTopic
 from ferry.clusters.admin.replication import replicas_for, wait_for_leaders, with_key
 from ferry.config import Flow
 from ferry.config.settings import REMOTE_TOPICS
 from ferry.errors import ClusterUnreachable, FerryError, count_of, some_of
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.permissions.required import rights_on_topic
 from ferry.syncs.config_differences import ConfigDifference, config_differences, told
 from ferry.syncs.config_plan import NEEDED, ConfigRules, Entries, creation_config
-from ferry.syncs.context import SyncContext, sync_scope
+from ferry.syncs.sync_scope import sync_scope
 
 
 @dataclass(frozen=True)
@@ -109,16 +110,15 @@ class TopicChanges:
         return {"created": list(self.created), "grown": list(self.grown), "failed": failed, "refused": refused}
 
 
-def sync_topics(context: SyncContext) -> SyncOutcome:
+def sync_topics(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     """Create remote topics that are missing, grow those that are too narrow. ClusterUnreachable or ConfigError when it can do nothing."""
-    flow, dry_run = context.flow, context.dry_run
-    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        scope = sync_scope(context, source, target)
-        gone = left_alone(flow, scope.pairs, {head.topic for head in scope.state.heads.values()}, scope.target_topics)
-        pairs = [pair for pair in scope.pairs if pair not in gone]
-        plan = plan_topics(flow, pairs, scope.source_topics, scope.target_topics, source=source, target=target)
-        plan, failures = without_refused(flow, plan, target)
-        done = TopicChanges(failed=failures) if dry_run else apply_topics(flow, plan, target)
+    flow = opened.flow
+    scope = sync_scope(opened)
+    gone = left_alone(flow, scope.pairs, {head.topic for head in scope.state.heads.values()}, scope.target_topics)
+    pairs = [pair for pair in scope.pairs if pair not in gone]
+    plan = plan_topics(opened, pairs, scope.source_topics, scope.target_topics)
+    plan, failures = without_refused(opened, plan)
+    done = TopicChanges(failed=failures) if dry_run else apply_topics(opened, plan)
     refused = {failure.remote_topic for failure in done.failed}
     changes = [_creation(new, flow) for new in plan.create if new.remote_topic not in refused]
     changes += [_growth(growth) for growth in plan.grow if growth.remote_topic not in refused]
@@ -144,37 +144,36 @@ def left_alone(
 
 
 def plan_topics(
-    flow: Flow,
+    opened: OpenFlow,
     selected: Iterable[tuple[str, str]],
     source_topics: Mapping[str, TopicDescription],
     target_topics: Mapping[str, TopicDescription],
-    *,
-    source: ClusterAdmin,
-    target: ClusterAdmin,
 ) -> TopicPlan:
     """Compare both listings of (source topic, remote topic) pairs; the configs of topics to create are read from the source."""
-    pairs = list(selected)
+    flow, target, pairs = opened.flow, opened.target.admin, list(selected)
     missing = [topic for topic, remote in pairs if remote not in target_topics]
-    configs, unread = source.visible_configs(missing) if missing else ({}, {})
+    configs, unread = opened.source.admin.visible_configs(missing) if missing else ({}, {})
     # Without its configs a new remote topic would behave differently from its source.
     left = {pair: unread[pair[0]] for pair in pairs if pair[0] in unread}
     pairs = [pair for pair in pairs if pair not in left]
     defaults = broker_defaults(target) if missing else BrokerDefaults()
     replicas = replicas_for(flow.wanted_replicas(REMOTE_TOPICS), target, [remote for _, remote in pairs if remote not in target_topics])
     rules = ConfigRules(flow.config_property_filter, defaults)
-    create, grow, wider = [], [], []
+    create, widths = [], []
     for topic, remote in pairs:
         partitions = source_topics[topic].partitions
-        if remote not in target_topics:
+        if remote in target_topics:
+            widths.append(GrowthPlan(topic, remote, partitions, target_topics[remote].partitions))
+        else:
             create.append(NewTopicPlan(topic, remote, partitions, replicas, *creation_config(configs.get(topic, {}), rules)))
-            continue
-        growth = GrowthPlan(topic, remote, partitions, target_topics[remote].partitions)
-        if growth.now < growth.partitions:
-            grow.append(growth)
-        elif growth.now > growth.partitions:
-            wider.append(growth)
+    grow, wider = _unequal(widths)
     differences = [found for new in create for found in _differences(flow, new, configs.get(new.topic, {}), defaults)]
-    return TopicPlan(tuple(create), tuple(grow), tuple(wider), left, defaults.assumed if create else "", tuple(differences))
+    return TopicPlan(tuple(create), grow, wider, left, defaults.assumed if create else "", tuple(differences))
+
+
+def _unequal(widths: Sequence[GrowthPlan]) -> tuple[tuple[GrowthPlan, ...], tuple[GrowthPlan, ...]]:
+    """Remote topics with fewer partitions than their source topics, and those with more."""
+    return tuple(one for one in widths if one.now < one.partitions), tuple(one for one in widths if one.now > one.partitions)
 
 
 def _differences(flow: Flow, new: NewTopicPlan, source: Entries, defaults: BrokerDefaults) -> list[ConfigDifference]:
@@ -188,12 +187,12 @@ def lasting(failures: Iterable[TopicFailure]) -> dict[str, str]:
     return {failure.topic: failure.problem for failure in failures if failure.error != ClusterUnreachable.__name__}
 
 
-def without_refused(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> tuple[TopicPlan, tuple[TopicFailure, ...]]:
+def without_refused(opened: OpenFlow, plan: TopicPlan) -> tuple[TopicPlan, tuple[TopicFailure, ...]]:
     """The plan without configs that the target refuses, and the remote topics that it would refuse to create. Creates nothing.
 
     Some brokers create topics all the same: then the plan says so.
     """
-    creation = _created(flow, plan, target, dry_run=True)
+    target, creation = opened.target.admin, _created(opened, plan, dry_run=True)
     made = target.topics_that(EXIST, (new.remote_topic for new in plan.create)) if plan.create else ()
     if made:
         told = f"cluster {target.alias} now has {some_of(sorted(made))}, though Ferry only asked what it would create"
@@ -202,8 +201,9 @@ def without_refused(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> tuple[
     return plan.without(creation.left_out), _failures(plan, creation.problems)
 
 
-def _created(flow: Flow, plan: TopicPlan, target: ClusterAdmin, *, dry_run: bool = False) -> Creation:
+def _created(opened: OpenFlow, plan: TopicPlan, *, dry_run: bool = False) -> Creation:
     """What went wrong, by remote topic."""
+    flow, target = opened.flow, opened.target.admin
     rights = partial(rights_on_topic, flow)
     topics = [
         WantedTopic(new.remote_topic, new.partitions, new.replication_factor, needed, rights, optional)
@@ -220,13 +220,13 @@ def _divided(config: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]
     return needed, {name: value for name, value in config.items() if name not in NEEDED}
 
 
-def apply_topics(flow: Flow, plan: TopicPlan, target: ClusterAdmin) -> TopicChanges:
+def apply_topics(opened: OpenFlow, plan: TopicPlan) -> TopicChanges:
     """Create and grow. A topic that fails does not stop the others."""
-    creation = _created(flow, plan, target)
+    target, creation = opened.target.admin, _created(opened, plan)
     problems = creation.problems | target.create_partitions({growth.remote_topic: growth.partitions for growth in plan.grow})
     created = {new.remote_topic: new.partitions for new in plan.create if new.remote_topic not in problems}
     grown = {growth.remote_topic: growth.partitions for growth in plan.grow if growth.remote_topic not in problems}
-    wait_for_leaders(target, created | grown, partial(rights_on_topic, flow))
+    wait_for_leaders(target, created | grown, partial(rights_on_topic, opened.flow))
     return TopicChanges(tuple(created), tuple(grown), _failures(plan, problems), plan.without(creation.left_out).refused)
 
 

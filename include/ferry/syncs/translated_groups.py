@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.groups.consumer_groups import ConsumerGroups
 from ferry.clusters.groups.group_model import CommittedOffset, GroupListing
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.errors import ArgumentError, FerryError, NotAuthorized
+from ferry.ledger.open_flow import OpenFlow
 from ferry.permissions.hidden import groups_to_ask, hidden_group
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.naming import is_ferry_group
@@ -52,21 +52,21 @@ class TranslatedGroups:
         return {group: list(found) for group, found in groupby(self.positions, lambda position: position.group)}
 
 
-def translated_groups(flow: Flow, groups: Collection[str] | None = None, *, reverse: bool = False) -> TranslatedGroups:
-    """Positions of all groups that the group filter accepts, or of those that `groups` names, also if the filter does not accept them.
+def translated_groups(opened: OpenFlow, groups: Collection[str] | None = None, *, reverse: bool = False) -> TranslatedGroups:
+    """Positions of all groups that the group filter accepts, or of those that `groups` names, whatever the filter says.
 
     With `reverse`, positions of the target's groups on the source. ArgumentError for names of groups that do not exist; ClusterUnreachable
     or a subclass when a cluster or the ledger cannot be read.
     """
-    forward = flow.opposite() if reverse else flow
-    with ConsumerGroups(forward.source) as home:
+    onward = opened.opposite() if reverse else opened
+    flow, forward = opened.flow, onward.flow
+    with onward.source.groups() as home:
         listed = home.list()
         chosen, left_out = _choose(forward, listed, groups)
         if groups is None:
             left_out += _hidden(forward, home, listed)
-            known = {entry.group for entry in listed} | {entry.group for entry in left_out}
-            lacking = () if reverse or is_custom(flow.mirroring.group_filter_class) else sorted(named(flow.mirroring.groups) - known)
-            left_out += [GroupLeftOut(name, f"cluster {flow.source.alias} has no such group, though groups names it") for name in lacking]
+            if not reverse:
+                left_out += _lacking(flow, {entry.group for entry in listed} | {entry.group for entry in left_out})
         committed: dict[str, Mapping[TopicPartition, CommittedOffset]] = {}
         for group, found in home.offsets(chosen).items():
             if isinstance(found, FerryError):
@@ -77,14 +77,13 @@ def translated_groups(flow: Flow, groups: Collection[str] | None = None, *, reve
     left_out.sort(key=lambda entry: entry.group)
     if not topics:
         return TranslatedGroups(tuple(sorted(committed)), (), tuple(left_out))
-    with ClusterAdmin(forward.source) as source, ClusterAdmin(forward.target) as target:
-        home_topics, away_topics = source.topics(), target.topics()
+    home_topics, away_topics = onward.source.admin.topics(), onward.target.admin.topics()
     # In a reverse pass the topic's name on the source decides, because the flow's filters are about the source.
     routes = {topic: find_route(forward, topic, home_topics, away_topics, by_upstream_name=reverse) for topic in topics}
-    translators = read_translators(forward, routes, home_topics, away_topics)
-    # Ends read after the offsets: an application's metadata say nothing about records from there on.
-    counted = {key for offsets in committed.values() for key, found in offsets.items() if may_count_offsets(found.metadata)}
-    ends = end_offsets(forward.source, [key for key in counted if key in translators.get(key.topic, ())], committed=False)
+    translators = read_translators(onward, routes, home_topics, away_topics)
+    counted = _counted(committed.values(), translators)
+    # Read after the offsets: an application's metadata say nothing about records from there on.
+    ends = end_offsets(onward.source, counted, committed=False)
     read = (entry for group in sorted(committed) for entry in _positions(group, committed[group], routes, translators, ends))
     return TranslatedGroups(tuple(sorted(committed)), tuple(where_no_offset(forward, entry) for entry in read), tuple(left_out))
 
@@ -125,6 +124,20 @@ def _hidden(flow: Flow, home: ConsumerGroups, listed: Iterable[GroupListing]) ->
     refused = [name for name, answer in home.offsets(sorted(asked)).items() if isinstance(answer, NotAuthorized)] if asked else []
     found = [hidden_group(flow.source, name, asked[name]) for name in refused]
     return [GroupLeftOut(entry.name, entry.problem, NotAuthorized.__name__) for entry in found]
+
+
+def _lacking(flow: Flow, known: Collection[str]) -> list[GroupLeftOut]:
+    """Groups that the flow names one by one, and that the source has not."""
+    lacking = set() if is_custom(flow.mirroring.group_filter_class) else named(flow.mirroring.groups).difference(known)
+    return [GroupLeftOut(name, f"cluster {flow.source.alias} has no such group, though groups names it") for name in sorted(lacking)]
+
+
+def _counted(
+    committed: Iterable[Mapping[TopicPartition, CommittedOffset]], translators: Mapping[str, Collection[TopicPartition]]
+) -> list[TopicPartition]:
+    """The partitions with a translator about which an application's metadata may say something."""
+    counted = {key for offsets in committed for key, found in offsets.items() if may_count_offsets(found.metadata)}
+    return [key for key in counted if key in translators.get(key.topic, ())]
 
 
 def _unsupported(entry: GroupListing, alias: str) -> str:

@@ -52,19 +52,17 @@ class OffsetMap:
         entries = list(receipts)
         self.bounds = bounds = bounds or LogBounds()
         copies = [receipt for receipt in entries if receipt.kind in COPIES]
-        # Compaction of the ledger drops the runs of receipts whose records have left the target's log.
-        self._forgotten = [receipt for receipt in copies if receipt.counters.records and not receipt.runs]
+        self._forgotten = _without_runs(copies)
         self._forgotten_to = max((receipt.upstream_end for receipt in self._forgotten), default=0)
         self._index = RunIndex(Piece(one.runs, one.upstream_end, one.downstream_end) for one in copies if one.runs)
         self._multiplied = _multiplied(copies)
-        ends = [receipt.downstream_end for receipt in entries if receipt.downstream_end >= 0]
-        self.copied_end = max(ends, default=0)
+        copied_end = max((receipt.downstream_end for receipt in entries), default=-1)
+        self.copied_end = max(0, copied_end)
         nothing = bounds.target_end if bounds.exactly_once else bounds.target_start
-        self.end = self.copied_end if ends else nothing
+        self.end = nothing if copied_end < 0 else copied_end
         self._lowest = min((receipt.upstream_start for receipt in entries), default=None)
         reached = max((receipt.upstream_end for receipt in entries), default=None)
-        # The head is before the end of the copied records: an operator set it back, and the same offsets will be copied again.
-        self._taken_back = reached is not None and bounds.position is not None and bounds.position < reached
+        self._taken_back = _is_taken_back(bounds.position, reached)
         self.position = bounds.position if self._taken_back else reached
         self._uncopied_to = _uncopied_to(covered(entries), self.position or 0)
         first = self._index.first_downstream(0)
@@ -224,3 +222,13 @@ def merged(forward: OffsetMap, opposite: OffsetMap, offset: int) -> Translation:
     if exact:
         return Translation(image)
     return Translation(image, own.reason if own.reason in _TELLING else Inexact.MERGED, own.ahead)
+
+
+def _without_runs(copies: Iterable[Receipt]) -> list[Receipt]:
+    """Receipts whose records have left the target's log: compaction of the ledger has dropped their runs."""
+    return [receipt for receipt in copies if receipt.counters.records and not receipt.runs]
+
+
+def _is_taken_back(position: int | None, reached: int | None) -> bool:
+    """Whether the head is before the end of what was copied: an operator set it back, and the same offsets will be copied again."""
+    return reached is not None and position is not None and position < reached

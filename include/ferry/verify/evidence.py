@@ -17,6 +17,7 @@ from ferry.copying.partition_plan import PartitionFacts, other_remote
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.errors import ArgumentError, LogChanged, PartitionUnavailable, PositionDisagrees, TargetRecreated
+from ferry.ledger.open_flow import open_flow
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.run_report import PartitionFailure
@@ -44,8 +45,9 @@ class FlowEvidence:
 
 def read_evidence(flow: Flow, request: VerifyRequest) -> FlowEvidence:
     """The facts of now. ArgumentError for topics and partitions that the flow does not copy; errors of unreachable clusters."""
-    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        seen = take_snapshot(flow, RunRequest(flow.name, request.run_id, topics=request.topics), source, target, stable=False)
+    with open_flow(flow) as opened:
+        source, target = opened.source.admin, opened.target.admin
+        seen = take_snapshot(opened, RunRequest(flow.name, request.run_id, topics=request.topics), stable=False)
         wanted = _asked(seen, request)
         facts, broken = _unbroken(wanted)
         there = [entry for entry in facts if entry.has_remote]

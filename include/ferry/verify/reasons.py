@@ -1,6 +1,6 @@
 """Why offsets are not compared (pure)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ferry.clusters.net.partitions import grouped
 from ferry.errors import count_of
@@ -62,11 +62,7 @@ def not_covered(evidence: PartitionEvidence, planned: Iterable[tuple[Slice, Slic
             found.append((why, (entry.upstream_start, entry.upstream_end)))
         elif entry.kind in COPIES and has_expired(entry, evidence):
             found.append((EXPIRED_TARGET, (entry.upstream_start, entry.upstream_end)))
-    rest = NOT_COPIED_SINCE if evidence.receipts and not own else NOT_COPIED
-    for start, end in outside(covered(own), *bounds.upstream):
-        middle = min(end, max(start, evidence.position))
-        seeded = min(middle, max(start, _last_seed(own)))
-        found += [(_seed_reason(own, seeded), (start, seeded)), (rest, (middle, end))]
+    found += _not_in_ledger(evidence, bounds)
     entries = _joined(evidence, found, asked, Side.SOURCE)
     returning = within(evidence.excluded, *bounds.upstream)
     if returning:
@@ -77,6 +73,17 @@ def not_covered(evidence: PartitionEvidence, planned: Iterable[tuple[Slice, Slic
     elif not evidence.narrowed:
         entries += _joined(evidence, explained_otherwise(evidence), bounds.downstream, Side.TARGET)
     return tuple(entries)
+
+
+def _not_in_ledger(evidence: PartitionEvidence, bounds: SharedOffsets) -> Iterator[tuple[str, Range]]:
+    """Offsets of the source that no receipt names: a seed passed over those before the position, and the rest is not copied yet."""
+    own = evidence.own
+    rest = NOT_COPIED_SINCE if evidence.receipts and not own else NOT_COPIED
+    for start, end in outside(covered(own), *bounds.upstream):
+        middle = min(end, max(start, evidence.position))
+        seeded = min(middle, max(start, _last_seed(own)))
+        yield _seed_reason(own, seeded), (start, seeded)
+        yield rest, (middle, end)
 
 
 def has_expired(receipt: Receipt, evidence: PartitionEvidence) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, ResourceType
 from tests.behind_a_proxy import behind_a_proxy, playing
+from tests.opened import plan_run
 from tools.kafka import SandboxCluster
 from tools.proxy.broker_proxy import BrokerProxy
 from tools.proxy.rules import CREATE_TOPICS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, Action, Rule
@@ -28,7 +29,6 @@ from ferry.config.settings import WantedReplicas
 from ferry.copying.request import RunRequest
 from ferry.errors import ChangeRefused, ClusterUnreachable, ConfigError, TooFewBrokers
 from ferry.ledger.topics import ensure_internal_topics
-from ferry.pipeline.run_plan import plan_run
 
 pytestmark = pytest.mark.brokers
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from tests.opened import plan_run
 from tests.proxied import proxied_cluster
 from tools.kafka import SandboxCluster, read_all
 from tools.proxy.broker_proxy import BrokerProxy
@@ -20,7 +21,6 @@ from ferry.doctor.cluster_facts import read_cluster_facts
 from ferry.doctor.flow_facts import read_flow_facts
 from ferry.errors import ConfigError
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.run_plan import plan_run
 from ferry.sandbox.server_properties import new_cluster_id
 
 pytestmark = pytest.mark.brokers

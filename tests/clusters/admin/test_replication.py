@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.opened import plan_run
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.brokers import SandboxBrokers
@@ -23,7 +24,6 @@ from ferry.doctor.flow_facts import read_flow_facts
 from ferry.errors import ExitCode, TooFewBrokers
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.topics import ensure_internal_topics, own_topics
-from ferry.pipeline.run_plan import plan_run
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from tests.opened import plan_run
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 
@@ -17,7 +18,6 @@ from ferry.clusters.logs.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import ClientRole, Flow
 from ferry.copying.request import RunRequest
-from ferry.pipeline.run_plan import plan_run
 
 pytestmark = pytest.mark.brokers
 

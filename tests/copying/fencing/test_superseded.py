@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.copying.fencing.scripted import Scripted, after, at_commit, never_ran
+from tests.opened import assemble_report, copy_run, prepare_run
 
 from ferry.clusters.groups.coordination import Coordinator, ProducerIdentity
 from ferry.clusters.groups.group_model import CommittedOffset
@@ -18,8 +19,6 @@ from ferry.copying.fencing import FencedWriter
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, Superseded
 from ferry.ledger.run_report import RunReport
-from ferry.pipeline.report_reading import assemble_report
-from ferry.pipeline.run import Run
 
 pytestmark = pytest.mark.brokers
 
@@ -178,9 +177,9 @@ def test_a_run_superseded_while_it_takes_more_lanes_uses_none(
 def test_the_report_of_a_superseded_run_says_so(flow: Flow, fill: Callable[..., None], run_flow: RunFlow) -> None:
     fill(30)
     request = RunRequest(flow.name, "older")
-    Run(flow, request).prepare(spark_follows=True)
+    prepare_run(flow, request, spark_follows=True)
     with pytest.raises(Superseded):
-        Run(flow, request).copy(Scripted(after(lambda: run_flow(flow))), lambda _: None)
+        copy_run(flow, request, Scripted(after(lambda: run_flow(flow))), lambda _: None)
     report = assemble_report(flow, request)
     assert report.exit_code is ExitCode.SUPERSEDED
     assert report.superseded is not None

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.opened import translated_groups
 from tests.proxied import proxied_cluster
 from tools.kafka import SandboxCluster, read_all
 from tools.proxy.broker_proxy import BrokerProxy
@@ -19,7 +20,6 @@ from ferry.clusters.net.error_codes import CODES
 from ferry.config import Flow
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import Receipt
-from ferry.syncs.translated_groups import translated_groups
 from ferry.verify import reasons
 from ferry.verify.range_runner import verify_inline
 from ferry.verify.request import VerifyRequest

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.copying.fencing.scripted import Scripted, never_ran
 from tests.copying.plain.conftest import PARTITIONS, REFUSING, Copy, Target
 from tests.copying.plain.killed import MOMENTS, killed_at
+from tests.opened import state_of
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.proxy.rules import Action
@@ -19,7 +20,6 @@ from ferry.config import Flow
 from ferry.copying.fencing import read_writers
 from ferry.copying.lane_runner import run_lanes
 from ferry.errors import ExitCode
-from ferry.ledger.reading import read_own_state
 from ferry.ledger.run_report import RunReport
 from ferry.verify.range_runner import verify_inline
 from ferry.verify.request import VerifyRequest
@@ -52,7 +52,7 @@ def test_there_and_back_again(mode: Mode, copies: Callable[[Flow], Copy], fill: 
         fill(1_000)
         report = run_flow(flow)
         assert (report.exit_code, report.records, report.repeated) == (ExitCode.DONE, 1_000, ())
-        state = read_own_state(flow, stable=True)
+        state = state_of(flow, stable=True)
         assert (bool(read_writers(flow)), state.flow is not None and state.flow.exactly_once) == (not exactly_once, exactly_once)
         copies(flow).assert_verified()
     assert copies(flow).assert_bounded() == 0

@@ -30,11 +30,11 @@ from tests.drills.exactness.replicators import (
     wait_for_checkpoints,
     write_checkpoints,
 )
+from tests.opened import translated_groups
 from tests.translation.histories import COMPACTED, SOME_DAY, Content, Histories, commit
 from tools.kafka import RecordSeen, SandboxCluster
 from tools.kafka.mirror_maker import MirrorMaker
 
-from ferry.syncs.translated_groups import translated_groups
 from ferry.translation.translated import Translation
 
 TOPICS = {"plain": 2, "transactional": 1, "compacted": 1, "empty": 1, "expired": 1, "gone": 1, "lossy": 1, "late": 1}

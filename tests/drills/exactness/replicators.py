@@ -10,13 +10,13 @@ from datetime import datetime
 from pathlib import Path
 
 from tests.drills.exactness.following import Reader
+from tests.opened import carry_out
 from tools.kafka import SandboxCluster
 
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.pipeline.run import copied
-from ferry.pipeline.syncs import Syncs
 from ferry.sandbox.ports import free_ports
 from ferry.syncs.names import SyncName
 from ferry.wire.internal_records import Checkpoint
@@ -83,7 +83,7 @@ def run_ferry(flow: Flow, *, since: datetime | None = None, until: datetime | No
 
 def write_checkpoints(flow: Flow) -> None:
     """As at the end of a run of Ferry."""
-    outcome = Syncs(flow).carry_out(SyncName.CHECKPOINTS, on_request=True)
+    outcome = carry_out(flow, SyncName.CHECKPOINTS, on_request=True)
     assert not outcome.failed, outcome.failed
 
 

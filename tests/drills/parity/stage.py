@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from landscape import differences, look
+from tests.opened import carry_out
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.properties_file import write_properties
@@ -31,7 +32,6 @@ from ferry.config import load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.pipeline.run import copied
-from ferry.pipeline.syncs import Syncs
 from ferry.syncs.names import AFTER_THE_COPY
 
 SECONDS = 30.0
@@ -166,7 +166,7 @@ class Stage:
         flow = load_config(write_properties(file, self.directory / f"{name}.properties")).flows[0]
         request = RunRequest(flow.name, f"parity-{name}-{time.time_ns()}")
         report = copied(flow, request, lambda run: run.copy(InlineLaneRunner(), lambda _: None))
-        outcomes = [Syncs(flow, run_id=request.run_id).carry_out(sync) for sync in AFTER_THE_COPY]
+        outcomes = [carry_out(flow, sync, run_id=request.run_id) for sync in AFTER_THE_COPY]
         return [str(failure) for outcome in outcomes for failure in outcome.failed] + [str(one) for one in report.failed]
 
     def compare(self) -> dict[str, list[str]]:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.opened import acknowledge_losses, carry_out, copy_run, prepare_run, seed
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.admin.acl_binding import AclBinding, AclPattern, AclResource
@@ -23,13 +24,9 @@ from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.ledger.counters import Counters, MinMeanMax
-from ferry.ledger.losses import acknowledge_losses
 from ferry.ledger.receipts import Receipt, ReceiptKind, encode_receipt
 from ferry.ledger.state import OwnedAcl, encode_state
 from ferry.migration.positions import read_seed_file
-from ferry.migration.seeding import seed
-from ferry.pipeline.run import Run
-from ferry.pipeline.syncs import Syncs
 from ferry.syncs.names import SyncName
 
 TOPICS = {"ledger": "mm2-ferry-ledger.A.internal", "state": "mm2-ferry-state.A.internal", "runs": "mm2-ferry-runs.A.internal"}
@@ -99,13 +96,13 @@ def _live(directory: Path, source: SandboxCluster, target: SandboxCluster) -> No
     seed(late, RunRequest(late.name, "seed-1"), read_seed_file(seeds))
     _run(late, "run-4")
     for name in (SyncName.TOPICS, SyncName.CONFIGS):
-        Syncs(late, run_id="run-4").carry_out(name)
+        carry_out(late, name, run_id="run-4")
 
 
 def _run(flow: Flow, run_id: str, since: datetime | None = None, until: datetime | None = None) -> None:
     request = RunRequest(flow.name, run_id, until=until, since=since, backfill=since is not None)
-    Run(flow, request).prepare(spark_follows=True)
-    Run(flow, request).copy(InlineLaneRunner(), lambda _: None)
+    prepare_run(flow, request, spark_follows=True)
+    copy_run(flow, request, InlineLaneRunner(), lambda _: None)
 
 
 def _flow(directory: Path, source: SandboxCluster, target: SandboxCluster, *lines: str) -> Flow:

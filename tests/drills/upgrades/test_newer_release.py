@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from tests.log_ends import log_ends
+from tests.opened import acknowledge_losses, assemble_report, carry_out, copy_run, plan_run, prepare_run, seed, translated_groups
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
 from tools.kafka.topics import delete_topics
@@ -27,21 +28,14 @@ from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import NewerFormat
 from ferry.ledger.formats import place_of
-from ferry.ledger.losses import acknowledge_losses
 from ferry.ledger.receipts import Receipt, decode_receipt, encode_receipt
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import FlowRecord, encode_state
 from ferry.migration.exporting import export_offsets
 from ferry.migration.positions import read_seed_file
-from ferry.migration.seeding import seed
 from ferry.monitoring.status import flow_status
-from ferry.pipeline.report_reading import assemble_report
-from ferry.pipeline.run import Run
-from ferry.pipeline.run_plan import plan_run
-from ferry.pipeline.syncs import Syncs
 from ferry.policy.naming import ledger_topic, runs_topic, state_topic
 from ferry.syncs.names import SyncName
-from ferry.syncs.translated_groups import translated_groups
 from ferry.verify.range_runner import verify_inline
 from ferry.verify.request import VerifyRequest
 from ferry.verify.verifying import verify
@@ -126,8 +120,8 @@ def of_everything(both: Both, directory: Path) -> dict[str, Callable[[], object]
     flow, request = both.flow, both.request()
     return {
         "plan": lambda: plan_run(flow, request),
-        "prepare": lambda: Run(flow, request).prepare(spark_follows=True),
-        "copy": lambda: Run(flow, request).copy(InlineLaneRunner(), lambda _: None),
+        "prepare": lambda: prepare_run(flow, request, spark_follows=True),
+        "copy": lambda: copy_run(flow, request, InlineLaneRunner(), lambda _: None),
         "seed": lambda: seed(flow, request, read_seed_file(seeds)),
         "export": lambda: export_offsets(flow, request, write=True),
         "acknowledge": lambda: acknowledge_losses(flow),
@@ -148,7 +142,7 @@ def test_a_newer_state(both: Both, tmp_path: Path) -> None:
             for name, act in of_everything(both, tmp_path).items():
                 assert refused(act, said), name
             for sync in SyncName:
-                outcome = Syncs(both.flow, run_id="of-the-older-release").carry_out(sync, on_request=True)
+                outcome = carry_out(both.flow, sync, run_id="of-the-older-release", on_request=True)
                 assert [failure.error for failure in outcome.failed] == ["NewerFormat"], sync
             ended = CliRunner().invoke(app, ["run", str(both.config), "--flow", both.flow.name, "--master", "inline"])
             assert isinstance(ended.exception, NewerFormat)
@@ -171,7 +165,7 @@ def test_a_newer_receipt(both: Both, tmp_path: Path) -> None:
         for name, act in asked.items():
             assert refused(act, said), name
         for sync in (SyncName.CHECKPOINTS, SyncName.GROUPS):
-            outcome = Syncs(both.flow).carry_out(sync, on_request=True)
+            outcome = carry_out(both.flow, sync, on_request=True)
             assert [failure.error for failure in outcome.failed] == ["NewerFormat"], sync
     shown = CliRunner().invoke(app, ["format", str(both.config), "ledger", "--flow", both.flow.name, "--json"])
     assert shown.exit_code == 0

@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from ferry.clusters.admin import metadata
 from ferry.clusters.admin.describe import Brokers, ConfigValue, Rights, TopicDescription, WantedTopic
 from ferry.clusters.logs.offset_listing import EARLIEST, LATEST, OffsetListing
-from ferry.clusters.net.client_cache import clients_hidden, kept_clients, shared
+from ferry.clusters.net.client_cache import clients_hidden, kept_clients, lost, shared
 from ferry.clusters.net.connections import ClusterConnection, RequestClosed, RequestLost, RequestNotSent
 from ferry.clusters.net.failures import ERRORS_KEPT, explained, is_passing, made, most_telling, refusal, refused_login
 from ferry.clusters.net.openssl_start import openssl_limited
@@ -59,13 +59,28 @@ Offsets = tuple[dict[TopicPartition, int], dict[TopicPartition, str]]
 
 
 class _Clients:
-    """An AdminClient, the errors that it has reported, and the OffsetListing. After `close` the next use makes a new client."""
+    """An AdminClient, the errors that it has reported, and the OffsetListing. After `close` the next use makes a new client.
+
+    As a context manager around one use: after a failure that may be the clients' own, or after a signal, the next use begins anew.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.errors: deque[KafkaError] = deque(maxlen=ERRORS_KEPT)
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self.close()
+        self.errors.clear()
         self.answered = False
-        self.offsets = OffsetListing(cluster, ClientRole.ADMIN, CONTACT_MILLISECONDS)
+        self.offsets = OffsetListing(self._cluster, ClientRole.ADMIN, CONTACT_MILLISECONDS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, _: object) -> None:
+        if problem is not None and (not isinstance(problem, Exception) or lost(problem)):
+            self._begin_anew()
 
     def forget_errors(self) -> None:
         """Forget the errors that the client has reported: they may be old."""
@@ -200,23 +215,24 @@ class ClusterAdmin:
         ClusterUnreachable, AuthenticationFailed.
         """
         begun, closed = time.monotonic(), 0
-        while True:
-            try:
-                answer = ask_cluster(self._cluster, question, *arguments, milliseconds=CONTACT_MILLISECONDS)
-            except (RequestNotSent, RequestLost) as problem:
-                self._clients.answered = True  # the brokers were found
-                closed = closed + 1 if isinstance(problem, RequestClosed) and self._answers_others() else 0
-                if closed == CLOSED_TIMES:
-                    raise self._closing(doing, problem) from problem
-                if time.monotonic() - begun > PATIENCE_SECONDS:
-                    raise ClusterUnreachable(f"{self.where}: {doing} failed: {problem}") from problem
-            except ClusterUnreachable as problem:
-                if problem.retry is not RetryRule.RETRY or not self._clients.answered or time.monotonic() - begun > PATIENCE_SECONDS:
-                    raise
-            else:
-                self._clients.answered = True
-                return answer
-            time.sleep(ATTEMPT_PAUSE_SECONDS)
+        with self._clients:
+            while True:
+                try:
+                    answer = ask_cluster(self._cluster, question, *arguments, milliseconds=CONTACT_MILLISECONDS)
+                except (RequestNotSent, RequestLost) as problem:
+                    self._clients.answered = True  # the brokers were found
+                    closed = closed + 1 if isinstance(problem, RequestClosed) and self._answers_others() else 0
+                    if closed == CLOSED_TIMES:
+                        raise self._closing(doing, problem) from problem
+                    if time.monotonic() - begun > PATIENCE_SECONDS:
+                        raise ClusterUnreachable(f"{self.where}: {doing} failed: {problem}") from problem
+                except ClusterUnreachable as problem:
+                    if problem.retry is not RetryRule.RETRY or not self._clients.answered or time.monotonic() - begun > PATIENCE_SECONDS:
+                        raise
+                else:
+                    self._clients.answered = True
+                    return answer
+                time.sleep(ATTEMPT_PAUSE_SECONDS)
 
     def _answers_others(self) -> bool:
         with suppress(RequestNotSent, RequestLost, ClusterUnreachable):
@@ -272,7 +288,8 @@ class ClusterAdmin:
 
     def both_ends(self, partitions: Iterable[TopicPartition]) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
         """High watermarks, and last stable offsets of about the same moment; without partitions that have no leader now."""
-        (watermarks, _), (stable_ends, _) = self._clients.offsets.ask(partitions, [(LATEST, False), (LATEST, True)]).answer()
+        with self._clients:
+            (watermarks, _), (stable_ends, _) = self._clients.offsets.ask(partitions, [(LATEST, False), (LATEST, True)]).answer()
         return watermarks, stable_ends
 
     def offsets_for_time(
@@ -287,9 +304,9 @@ class ClusterAdmin:
             starts, problems = self.earliest_offsets(partitions)
             return dict(starts), problems
         found, problems = self._list_offsets(partitions, milliseconds, committed=committed)
-        overlooked = self._clients.offsets.overlooked(
-            (key for key, offset in found.items() if offset < 0), milliseconds, committed=committed
-        )
+        before = (key for key, offset in found.items() if offset < 0)
+        with self._clients:
+            overlooked = self._clients.offsets.overlooked(before, milliseconds, committed=committed)
         for key, newest in overlooked.items():
             problems[key] = (
                 f"the source cannot tell its first record of time {milliseconds} or later: its leader says that there is none, although "
@@ -328,7 +345,8 @@ class ClusterAdmin:
         return {name: problem for name, problem in problems.items() if name not in grown or grown[name].partitions != widths[name]}
 
     def _list_offsets(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> Offsets:
-        found, errors = self._clients.offsets.offsets((TopicPartition(*key) for key in partitions), at, committed=committed)
+        with self._clients:
+            found, errors = self._clients.offsets.offsets((TopicPartition(*key) for key in partitions), at, committed=committed)
         return found, {
             key: str(explained(self._cluster, "listing its offsets", error, grant=f"Describe on topic {key.topic}"))
             for key, error in errors.items()
@@ -337,13 +355,14 @@ class ClusterAdmin:
     def _answers(self, method: str, wanted: Mapping[Key, Any], **options: Any) -> dict[Key, Any]:
         """The answers of the client's `method` for the arguments `wanted`, by key; a KafkaError where one failed."""
         answers: dict[Key, Any] = {}
-        for seconds in self._attempts():
-            left = {key: argument for key, argument in wanted.items() if key not in answers or is_passing(answers[key])}
-            futures = getattr(self._clients.admin, method)(list(left.values()), request_timeout=seconds, **options) if left else {}
-            answers |= {key: _result_of(future, seconds + 1.0) for key, future in zip(left, futures.values(), strict=True)}
-            if not any(is_passing(answer) for answer in answers.values()):
-                self._clients.answered = True
-                break
+        with self._clients:
+            for seconds in self._attempts():
+                left = {key: argument for key, argument in wanted.items() if key not in answers or is_passing(answers[key])}
+                futures = getattr(self._clients.admin, method)(list(left.values()), request_timeout=seconds, **options) if left else {}
+                answers |= {key: _result_of(future, seconds + 1.0) for key, future in zip(left, futures.values(), strict=True)}
+                if not any(is_passing(answer) for answer in answers.values()):
+                    self._clients.answered = True
+                    break
         return answers
 
     def _attempts(self) -> Iterator[float]:

@@ -32,25 +32,19 @@ class OpenTransaction:
 
 @dataclass(frozen=True)
 class LastStableLag:
-    """One partition of cluster `cluster` whose last stable offset `stable_end` is below its high watermark. `topic` and `partition` are the
-    source's.
-    """
+    """One partition of a cluster whose last stable offset `stable_end` is below its high watermark."""
 
-    topic: str
+    topic: str  # of the source, as `partition`
     partition: int
     cluster: str
     servers: str
-    # The partition that lags: on the target the remote one, or one of Ferry's own topics.
-    held: TopicPartition
+    held: TopicPartition  # the partition that lags: on the target the remote one, or one of Ferry's own topics
     stable_end: int
     high_watermark: int
-    # Age of the transaction. None: not known, but younger than the threshold.
-    age_ms: int | None = None
-    transaction: OpenTransaction | None = None
-    # How many more transactions are open after the first one.
-    others: int = 0
-    # Why `transaction` is not known.
-    hidden: str = ""
+    age_ms: int | None = None  # of the transaction; None: not known, but younger than the threshold
+    transaction: OpenTransaction | None = None  # the first
+    others: int = 0  # transactions that are open after the first one
+    hidden: str = ""  # why `transaction` is not known
     overdue: bool = False
 
     @property

@@ -1,0 +1,127 @@
+"""A flow whose clusters are open, with what was read of its state. An entry point opens it once and hands it down.
+
+The state is read at its first use and kept. A caller that decides about records, or that has waited, reads it anew: then nothing that was
+read before counts. If a reading fails, nothing is kept, so the next use reads again. Not for several threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any, Self, TypeVar
+
+from ferry.clusters.net.shared_connection import Asked
+from ferry.clusters.open_cluster import OpenCluster
+from ferry.config import Cluster, Flow
+from ferry.ledger.formats import place_of
+from ferry.ledger.reading import StateRecords, ask_claims, ask_state_records
+from ferry.ledger.state import LOSS_KEY, RECOVERY_KEYS, Claim, FlowState, fold_state
+from ferry.policy.naming import is_state_topic
+
+T = TypeVar("T")
+
+
+class OpenFlow:
+    """`flow`: its config. `source` and `target`: its clusters."""
+
+    def __init__(self, flow: Flow, source: OpenCluster, target: OpenCluster, scope: ExitStack) -> None:
+        """`scope`: closes the clusters."""
+        self.flow, self.source, self.target, self._scope = flow, source, target, scope
+        self._records: Mapping[bytes, bytes | None] | None = None
+        self._folded: dict[bytes | tuple[bytes, ...], FlowState] = {}
+        self._claims: dict[str, Mapping[str, Claim]] = {}
+        self._read: dict[object, Any] = {}
+
+    def opposite(self) -> OpenFlow:
+        """As Flow.opposite, with the same open clusters. Nothing is read of its state yet."""
+        return self.back(self.flow.opposite())
+
+    def back(self, reverse: Flow) -> OpenFlow:
+        """A flow in the other direction, with the same open clusters where its settings of them are the same."""
+        pairs = (reverse.source, self.target), (reverse.target, self.source)
+        source, target = (mine if wanted == mine.cluster else self._scope.enter_context(OpenCluster(wanted)) for wanted, mine in pairs)
+        return OpenFlow(replace(reverse, source=source.cluster, target=target.cluster), source, target, self._scope)
+
+    @property
+    def state(self) -> FlowState:
+        """What the flow keeps on the target; empty if its topic is missing. Does not wait for open transactions."""
+        return self._fold(b"")
+
+    @property
+    def recovery(self) -> FlowState:
+        """Only what the state says of failovers. So records of other kinds that this Ferry cannot read do not matter."""
+        return self._fold(RECOVERY_KEYS)
+
+    @property
+    def acknowledged(self) -> FlowState:
+        """Only what the state says of losses that an operator has seen; likewise."""
+        return self._fold(LOSS_KEY)
+
+    def state_among(self, target_topics: Collection[str]) -> FlowState:
+        """The state; empty if its topic is not one of those that the target has and shows."""
+        return self.state if self._records is not None or self.flow.state_topic in target_topics else FlowState()
+
+    def ask_anew(self, *, stable: bool) -> Asked[Self]:
+        """Begin to read the state from the start of its topic. The answer is this flow, which has kept what was read.
+
+        `stable`: wait for open transactions, because the newest record decides.
+        """
+        self._forget_state()
+        return ask_state_records(self.flow, self.flow.state_topic, complete=stable).then(self._keep)
+
+    def once(self, read: Callable[[OpenFlow], T]) -> T:
+        """What `read` finds of this flow. It reads only if nothing is kept of it."""
+        if read not in self._read:
+            self._read[read] = read(self)
+        found: T = self._read[read]
+        return found
+
+    def anew(self) -> None:
+        """Forget what was read."""
+        self._forget_state()
+        self._read.clear()
+
+    def _forget_state(self) -> None:
+        self._records = None
+        self._folded.clear()
+        self._claims.clear()
+
+    def side(self, cluster: Cluster) -> OpenCluster:
+        """The source or the target, whichever `cluster` is."""
+        return self.source if cluster is self.source.cluster else self.target
+
+    def claims(self, target_topics: Collection[str], remote_topics: Iterable[str]) -> dict[str, str]:
+        """By remote topic, the flow that writes to it; complete for `remote_topics`. What this flow itself has claimed wins.
+
+        The state of other flows is read only if this one has not claimed all `remote_topics`, up to where an open transaction begins.
+        """
+        own = self.state_among(target_topics).claims
+        others: Iterable[Mapping[str, Claim]] = ()
+        if not own.keys() >= set(remote_topics):
+            names = [name for name in target_topics if is_state_topic(name) and name != self.flow.state_topic]
+            asked = {name: ask_claims(self.flow, name) for name in names if name not in self._claims}
+            self._claims.update((name, records.answer()) for name, records in asked.items())
+            others = (self._claims[name] for name in names)
+        return {topic: claim.flow for claims in (*others, own) for topic, claim in claims.items()}
+
+    def _keep(self, records: StateRecords) -> Self:
+        self._records = dict(records)  # the newest of each key
+        return self
+
+    def _fold(self, keys: bytes | tuple[bytes, ...]) -> FlowState:
+        if self._records is None:
+            self.ask_anew(stable=False).answer()
+        if keys not in self._folded:
+            where = place_of(self.flow.target, self.flow.state_topic)
+            chosen = ((key, value) for key, value in (self._records or {}).items() if key.startswith(keys))
+            self._folded[keys] = fold_state(chosen, where)
+        return self._folded[keys]
+
+
+@contextmanager
+def open_flow(flow: Flow) -> Iterator[OpenFlow]:
+    """The flow, whose clusters are connected at the first question to them, and closed at the end."""
+    with ExitStack() as scope:
+        source, target = (scope.enter_context(OpenCluster(cluster)) for cluster in (flow.source, flow.target))
+        yield OpenFlow(flow, source, target, scope)

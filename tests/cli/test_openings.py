@@ -1,0 +1,82 @@
+"""How often a command opens a cluster, and how often it reads a state topic: once, where it can hand on what it has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.inside import ferry
+from tests.recovery.rooms import commit
+from tools.kafka import SandboxCluster
+
+from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.net.shared_connection import Connected
+from ferry.config import Cluster, Flow, load_config
+from ferry.ledger.run_report import RunReport
+from ferry.policy.naming import is_state_topic
+
+pytestmark = pytest.mark.brokers
+
+
+@dataclass
+class Opened:
+    """Openings by alias of the cluster, of its administration and of connections; readings by name of the state topic."""
+
+    admins: Counter[str] = field(default_factory=Counter)
+    connections: Counter[str] = field(default_factory=Counter)
+    states: Counter[str] = field(default_factory=Counter)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
+    found, enter, connect, read = Opened(), ClusterAdmin.__enter__, Connected.__init__, InternalTopicReader.read
+
+    def entered(admin: ClusterAdmin) -> ClusterAdmin:
+        found.admins[admin.alias] += 1
+        return enter(admin)
+
+    def connected(client: Connected, loop: Any, cluster: Cluster, *how: Any) -> None:
+        found.connections[cluster.alias] += 1
+        connect(client, loop, cluster, *how)
+
+    def begun(
+        reader: InternalTopicReader, topic: str, start: Mapping[int, int] | None = None, *only: Any, **options: Any
+    ) -> Iterator[InternalRecord]:
+        found.states[topic] += is_state_topic(topic)
+        return read(reader, topic, start, *only, **options)
+
+    monkeypatch.setattr(ClusterAdmin, "__enter__", entered)
+    monkeypatch.setattr(Connected, "__init__", connected)
+    monkeypatch.setattr(InternalTopicReader, "read", begun)
+    return found
+
+
+@pytest.fixture
+def config(
+    config_file: Callable[..., Path],
+    source_cluster: SandboxCluster,
+    topic_factory: Callable[..., str],
+    produce: Callable[..., None],
+    run_flow: Callable[[Flow], RunReport],
+) -> Path:
+    """A flow in both directions, one of whose groups is behind its copies."""
+    topic = topic_factory(source_cluster, partitions=2)
+    path = config_file("B->A.enabled = true", f"topics = {topic}", f"groups = {topic}", "emit.heartbeats.enabled = false")
+    produce(source_cluster, topic, [(number % 2, None, b"v") for number in range(20)])
+    run_flow(load_config(path).flows[0])
+    commit(source_cluster, topic, topic, {0: 3, 1: 4})
+    return path
+
+
+def test_a_dry_failover(config: Path, opened: Opened) -> None:
+    flow = load_config(config).flows[0]
+    done = ferry("failover", config, "--flow", flow.name, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    once = Counter({flow.source.alias: 1, flow.target.alias: 1})
+    assert (opened.admins, opened.connections) == (once, once)
+    assert opened.states == Counter({flow.state_topic: 1, flow.opposite().state_topic: 1})

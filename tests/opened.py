@@ -1,0 +1,81 @@
+"""What works on an open flow, for tests that have a flow: each call opens the flow and closes it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from ferry.config import Flow
+from ferry.copying.request import RunRequest
+from ferry.ledger import losses, recovery_record
+from ferry.ledger.open_flow import open_flow
+from ferry.ledger.state import FlowState
+from ferry.ledger.sync_outcome import SyncOutcome
+from ferry.migration import seeding
+from ferry.pipeline import report_reading, run_plan, syncs
+from ferry.pipeline.run import open_run
+from ferry.recovery import not_copied
+from ferry.syncs import (
+    acls,
+    checkpoints,
+    configs,
+    group_explanation,
+    group_offsets,
+    heartbeats,
+    offset_syncs,
+    source_group,
+    topics,
+)
+from ferry.syncs import translated_groups as translating
+from ferry.syncs.names import SyncName
+
+
+def _opening(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def opens(flow: Flow, *arguments: Any, **options: Any) -> Any:
+        with open_flow(flow) as opened:
+            return function(opened, *arguments, **options)
+
+    return opens
+
+
+acknowledge_losses = _opening(losses.acknowledge_losses)
+assemble_report = _opening(report_reading.assemble_report)
+declare_foreign = _opening(seeding.declare_foreign)
+explain_group = _opening(group_explanation.explain_group)
+open_losses = _opening(losses.open_losses)
+plan_run = _opening(run_plan.plan_run)
+read_recovery = _opening(recovery_record.read_recovery)
+seed = _opening(seeding.seed)
+source_ends = _opening(not_copied.source_ends)
+sync_acls = _opening(acls.sync_acls)
+sync_checkpoints = _opening(checkpoints.sync_checkpoints)
+sync_configs = _opening(configs.sync_configs)
+sync_groups = _opening(group_offsets.sync_groups)
+sync_heartbeat = _opening(heartbeats.sync_heartbeat)
+sync_offset_syncs = _opening(offset_syncs.sync_offset_syncs)
+sync_source_group = _opening(source_group.sync_source_group)
+sync_topics = _opening(topics.sync_topics)
+translated_groups = _opening(translating.translated_groups)
+
+
+def state_of(flow: Flow, *, stable: bool) -> FlowState:
+    with open_flow(flow) as opened:
+        return opened.ask_anew(stable=stable).answer().state
+
+
+def carry_out(flow: Flow, sync: SyncName, *, run_id: str = "", dry_run: bool = False, **options: Any) -> SyncOutcome:
+    """One sync, as of Syncs.carry_out."""
+    with open_flow(flow) as opened:
+        return syncs.Syncs(opened, run_id=run_id, dry_run=dry_run).carry_out(sync, **options)
+
+
+def prepare_run(flow: Flow, request: RunRequest, **options: Any) -> Any:
+    with open_run(flow, request) as run:
+        return run.prepare(**options)
+
+
+def copy_run(flow: Flow, request: RunRequest, *how: Any) -> None:
+    with open_run(flow, request) as run:
+        run.copy(*how)
