@@ -7,7 +7,6 @@ export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 # Or every worker would rewrite the assertions of all tests anew, ten seconds of a core.
 unexport PYTHONDONTWRITEBYTECODE
 PYTHON_DIRECTORIES := include demo tools tests dags plugins spark_jobs benchmarks docs/examples
-ENGLISH_DIRECTORIES := $(filter-out %/copying/ %/monitoring/ %/page/ %/pipeline/,$(wildcard include/ferry/*/)) $(wildcard include/ferry/*.py) tools/english.py
 # What has a target of its own is not among the tests.
 ALL := not parity and not migration and not bounces and not rights and not matrix and not services and not drill and not spark_drill and not installing and not production and not image
 # Of tests at a time: a third of the time a worker waits for brokers, so three keep two cores busy.
@@ -61,7 +60,7 @@ lint: setup ## Format, lint and import checks, and English that reads badly
 	ruff format --check $(PYTHON_DIRECTORIES)
 	ruff check $(PYTHON_DIRECTORIES)
 	lint-imports --no-cache
-	python -m tools.english $(ENGLISH_DIRECTORIES)
+	python -m tools.english include/ferry tools/english.py
 	hadolint Dockerfile
 
 types: setup ## Type checks

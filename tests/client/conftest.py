@@ -23,6 +23,7 @@ from ferry.config.mm2_topics import Mm2Topic
 from ferry.config.settings import WantedReplicas
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
+from ferry.ledger.open_flow import open_flow
 from ferry.sandbox.jars import java
 from ferry.syncs.mm2_topics import PARTITION, ensure_mm2_topic
 from ferry.wire.internal_records import Checkpoint
@@ -141,7 +142,8 @@ def _run(flow: Flow) -> None:
 
 def _write_checkpoints(flow: Flow, topic: str, remote: str) -> None:
     one = WantedReplicas("checkpoints.topic.replication.factor", 1, given=True)
-    ensure_mm2_topic(Mm2Topic(flow.target, topic, "checkpoints", one), dry_run=False)
+    with open_flow(flow) as opened:
+        ensure_mm2_topic(opened, Mm2Topic(flow.target, topic, "checkpoints", one), dry_run=False)
     checkpoints = [
         Checkpoint("g.1", remote, 0, 5, 5),
         Checkpoint("g.1", remote, 0, 10, 11, "näher"),

@@ -1,6 +1,6 @@
-"""One cluster of a config, opened once and handed down: everything that asks it is made from the same open cluster.
+"""One cluster of a config, opened once and handed down: all questions to it use the same open cluster.
 
-It connects at the first question. Who has opened it closes it, with all its clients. It belongs to the thread that has opened it.
+It connects at the first question. The code that has opened it closes it, with all its clients. It belongs to the thread that has opened it.
 """
 
 from contextlib import ExitStack
@@ -23,7 +23,7 @@ HERE_MILLISECONDS = 5_000
 
 
 class Administration(AclAdmin, ConfigAdmin):
-    """Also of ACLs, and of configs of topics."""
+    """Administration with ACLs and with configs of topics."""
 
 
 class OpenCluster:
@@ -58,8 +58,7 @@ class OpenCluster:
         return ConsumerGroups(self.cluster, to_write=to_write)
 
     def require_contact(self) -> None:
-        """Hear from a broker now. A connection that broke since says nothing: then Ferry connects anew. ClusterUnreachable as of
-        cluster_admin.require_contact."""
+        """Get an answer of a broker now, over a new connection if need be. ClusterUnreachable as of cluster_admin.require_contact."""
         try:
             ask_cluster(
                 self.cluster, ClusterConnection.send, metadata_request([]), None, HERE_MILLISECONDS, milliseconds=CONTACT_MILLISECONDS

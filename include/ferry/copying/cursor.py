@@ -116,7 +116,7 @@ class _Noted(Generic[T]):
 
 
 class PartitionCursor:
-    # The source contradicts the offset or its epoch: nothing is fetched before the feed has asked for the log's bounds.
+    # The source contradicts the offset or its epoch: the feed must ask for the log's bounds before it fetches more.
     doubted = _Noted[bool]()
     # Following: the source has committed records that are not fetched.
     is_behind = _Noted[bool]()

@@ -36,9 +36,9 @@ from ferry.errors import ClusterUnreachable, FerryError, PartitionUnavailable, R
 from ferry.ledger.runs_topic import RunOpened
 from ferry.ledger.state import Claim, encode_state
 
-# Ferry waits so long before it takes lost lanes back, and twice as long each time that they are lost again without a commit.
+# Ferry waits this long before it takes lost lanes back, and twice as long each time that they are lost again without a commit.
 FIRST_PAUSE_SECONDS = 1.0
-# For a cluster that Ferry has already waited for.
+# How long Ferry waits for a cluster that it has already waited for.
 LOOK_SECONDS = 10.0
 
 Log = Callable[[str], None]
@@ -78,7 +78,7 @@ class CopyDriver:
 
     @kept_clients()
     def under_the_fence(self, act: Callable[[RunLease], None]) -> None:
-        """As another run does: `act`, which takes the lanes, with the flow. A run that follows may come back. Errors as in `run`."""
+        """Take the flow like another run, and call `act`, which takes the lanes. A run that follows may come back. Errors as in `run`."""
         lease = RunLease(self._flow)
         with named_when_slow(self._say, "reading what earlier runs left on the target"):
             lease.look_up()
@@ -161,7 +161,7 @@ class CopyDriver:
         self._tidy(lease, job, seen)
 
     def _beside(self, committed: Committed) -> AbstractContextManager[None]:
-        """What goes on while lanes run."""
+        """A scope for the work that goes on while lanes run."""
         observer = ProgressObserver(self._flow, self._request, self.records.ends_of_try, committed, self._say)
         return beside("ferry-progress", observer.watch)
 
@@ -172,7 +172,7 @@ class CopyDriver:
             pending = more()
 
     def _tidy(self, lease: RunLease, job: CopyJob, seen: FlowSnapshot) -> None:
-        """After the lanes: look for transactions of producers that hang, and do what the runs after this one need."""
+        """After the lanes: look for transactions of producers that hang, and do the upkeep for later runs."""
         held_ever = ask_held_ever(self._flow)
         for failure in hanging(self._flow, seen, self._lagging()):  # no transaction of this flow is open any more
             self._plans.failures.setdefault((failure.topic, failure.partition), failure)
@@ -225,7 +225,7 @@ class CopyDriver:
         return tasks
 
     def _retake_stopped(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut) -> None:
-        """Abort the open transactions of lanes that have failed: else readers of the target would wait for the transactions' time-out."""
+        """Abort the open transactions of lanes that have failed. Otherwise readers of the target would wait for their time-out."""
         stopped, self._stopped_lanes = self._stopped_lanes - out.tasks.keys(), set()
         if stopped:
             held |= lease.retake(stopped)

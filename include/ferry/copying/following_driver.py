@@ -77,7 +77,7 @@ class FollowingDriver(CopyDriver):
         return time.time() < self._until
 
     def _taken_back(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut) -> list[LaneTask]:
-        """As of CopyDriver; if no lane is lost, or it is too early to take it back, look around."""
+        """Take lost lanes back like CopyDriver. If no lane is lost, or if it is too early, look around."""
         lost = dict(out.lost)
         if lost:
             self._end_if_unreachable(lease)
@@ -191,7 +191,7 @@ class FollowingDriver(CopyDriver):
         return replace(super()._task(plan, offset_bytes), follows=True, other_ledger=plan.facts.guard.read)
 
     def _has_lane(self, plan: PartitionPlan) -> bool:
-        """Lanes also watch the partitions in which nothing is to be copied now."""
+        """Whether a lane gets the partition. Lanes also watch partitions that have nothing to copy now."""
         return plan.has_work or plan.failure is None
 
     def _job(self, seen: FlowSnapshot, held: Mapping[int, ProducerIdentity]) -> CopyJob:
@@ -210,7 +210,7 @@ class FollowingDriver(CopyDriver):
         return lost
 
     def _went_on(self, result: LaneResult, task: LaneTask) -> Iterable[TopicPartition]:
-        """Only those of which something was copied: the others may fail in the next lane again."""
+        """Only partitions with copied records: the others may fail in the next lane again."""
         began = {part.key: part.position for part in task.partitions}
         positions = {TopicPartition(outcome.topic, outcome.partition): outcome.position for outcome in result.partitions}
         return [key for key, position in positions.items() if position > began.get(key, position)]

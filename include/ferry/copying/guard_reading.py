@@ -75,7 +75,7 @@ def guarded(
 
 
 class _Ledger:
-    """The ledger of the flow in the other direction, which is at the source: what it tells of partitions is put into their drafts."""
+    """The ledger of the flow in the other direction, at the source. Its records about a partition go into the draft of the partition."""
 
     def __init__(self, flow: Flow, pairs: Mapping[str, PartitionPair], drafts: Mapping[TopicPartition, GuardDraft]) -> None:
         self.topic = ledger_topic(flow.target.alias)
@@ -86,7 +86,7 @@ class _Ledger:
         self.declaring: set[int] = set()
 
     def read(self, reader: InternalTopicReader) -> None:
-        """What the flow wrote. `reader`: also of transactions that are open or were aborted."""
+        """Read what the flow wrote. `reader`: it also reads records of transactions that are open or were aborted."""
         for record in reader.read(self.topic):
             self.positions[record.partition] = record.offset + 1
             if told := concerned(record, self._pairs, self._drafts, self._where):
@@ -95,7 +95,7 @@ class _Ledger:
                 self.declaring.update({record.partition} if receipt.kind in DECLARED else ())
 
     def read_declarations(self, reader: InternalTopicReader, *, complete: bool) -> None:
-        """What the flow declared, and committed. `complete`: wait for transactions that are open."""
+        """Read what the flow declared, and committed. `complete`: wait for transactions that are open."""
         for record in reader.read(self.topic, only=self.declaring, complete=complete):
             if told := concerned(record, self._pairs, self._drafts, self._where):
                 draft, receipt = told

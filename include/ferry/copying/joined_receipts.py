@@ -18,9 +18,9 @@ RUNS = 200
 
 
 def grown(last: Receipt, more: Receipt) -> Receipt:
-    """`last` with what `more` adds; `more` itself if it does not go on where `last` ended, or if `last` has grown enough.
+    """`last` grown by `more`; `more` itself if it does not go on where `last` ended, or if `last` has grown enough.
 
-    `last` is what the last commit of the same lane and run wrote of the partition. Both have the same remote topic.
+    `last` is the receipt that the last commit of the same lane and run wrote for the partition. Both have the same remote topic.
     """
     joins = (
         last.kind in COPIES
@@ -28,7 +28,7 @@ def grown(last: Receipt, more: Receipt) -> Receipt:
         and last.upstream_end == more.upstream_start
         and last.counters.by_handler == more.counters.by_handler
         and (not more.counters.records or not last.counters.records or last.remote_epoch == more.remote_epoch)
-        # After a truncation, what was copied under later leader epochs counts as gone: whole receipts (truncation.py).
+        # After a truncation, whole receipts of later leader epochs count as gone (truncation.py).
         and (-1 in {last.source_epoch, more.source_epoch} or last.source_epoch == more.source_epoch)
         and len(last.runs) < RUNS
     )
@@ -42,7 +42,7 @@ def grown(last: Receipt, more: Receipt) -> Receipt:
 
 
 def joined(receipts: Sequence[Receipt]) -> Receipt:
-    """The first one with what the others add, each of which goes on where the one before ended."""
+    """The first receipt grown by the others. Each of these goes on where the one before ended."""
     moments = [receipt.min_timestamp for receipt in receipts if receipt.min_timestamp >= 0]
     return replace(
         receipts[0],

@@ -1,8 +1,8 @@
 """Which lane has which partition during a run (pure).
 
 A partition keeps its lane until the lane ends: a lane that was lost gets its partitions again. While a run follows, a lane ends before the
-others if one of its partitions fails. The others of its partitions are `left` then, and the driver gives them another lane. The partition
-that failed would end the next lane too, so it joins others only after a pause, which doubles each time.
+other lanes if one of its partitions fails. Then its other partitions are `left`, and the driver gives them another lane. The partition that
+failed would end the next lane too. So it joins others only after a pause, which doubles each time.
 """
 
 from collections import Counter
@@ -86,7 +86,7 @@ class LaneAssignment:
         return now >= self._joins_at.get(key, now)
 
     def drop_lane(self, lane: int) -> set[TopicPartition]:
-        """The partitions of the lane, which have none any more."""
+        """Take all partitions from the lane. Returns them."""
         keys = {key for key, number in self._lane_of.items() if number == lane}
         self.drop(keys)
         return keys
@@ -97,7 +97,7 @@ class LaneAssignment:
             self._lane_of.pop(key, None)
 
     def _spread(self, parts: Sequence[PartitionTask]) -> list[list[PartitionTask]]:
-        """By lane. Lanes that follow run all at the same time, and each has transactions of its own: so there are few."""
+        """Partitions by lane. Lanes that follow run all at the same time, and each has transactions of its own: so there are few lanes."""
         if self._width is not None:
             return balance(parts, min(self.lanes, self._width()))
         return spread(parts, self.lanes, self._flow.transaction_bytes)

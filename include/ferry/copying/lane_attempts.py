@@ -14,7 +14,7 @@ from ferry.copying.lane_messages import LaneTask
 
 # A lane runs again after a lost worker or a passing error. The pauses in between are longer than a broker's restart.
 LANE_ATTEMPTS = 4
-# A lane that was lost after so long had worked, although perhaps nothing arrived that it could commit.
+# A lane that was lost after this time had worked. Perhaps no records arrived that it could commit.
 WORKED_SECONDS = 300.0
 WORKER_DIED = "its worker died"
 MORE_PARTITIONS = "it gets more partitions"
@@ -22,13 +22,13 @@ MORE_PARTITIONS = "it gets more partitions"
 
 @dataclass
 class LanesOut:
-    """`tasks`: the tasks of lanes that are handed out. `lost`: by lane, why it was lost.
+    """The lanes that the driver has handed out."""
 
-    `interrupted`: lanes that the driver ends, to give them more partitions; that does not count as an attempt.
-    """
-
+    # Their tasks, by lane.
     tasks: dict[int, LaneTask] = field(default_factory=dict)
+    # By lane: why it was lost.
     lost: dict[int, str] = field(default_factory=dict)
+    # Lanes that the driver ends, to give them more partitions. That does not count as an attempt.
     interrupted: set[int] = field(default_factory=set)
     _attempts: Counter[int] = field(default_factory=Counter)
     _given: dict[int, float] = field(default_factory=dict)

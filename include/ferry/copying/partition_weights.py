@@ -1,11 +1,11 @@
-"""How many bytes a partition has left to send, estimated: lanes and Spark tasks are balanced by it.
+"""An estimate of the bytes that a partition has left to send: it balances lanes and Spark tasks.
 
-The ledger's head of a partition knows how large the records were that were copied last. For a first copy the source's log tells: its size
-(DescribeLogDirs) divided by its offsets. Where neither is known, the partition is like the others of its topic, or like the others of the
-run.
+The ledger's head of a partition holds the size of the records that were copied last. For a first copy Ferry divides the size of the
+source's log (DescribeLogDirs) by its offsets. If neither is known, the partition counts like the others of its topic, or like the others of
+the run.
 
-The size is without what a broker holds in remote storage only. So a log that is mostly there looks lighter than it is, and its lane may end
-last. To tell it, Ferry would have to ask for the local start of each log too, which older brokers do not know.
+The size does not include segments that a broker holds only in remote storage. So a log that is mostly there looks lighter than it is, and
+its lane may end last. To know better, Ferry would have to ask for the local start of each log too, which older brokers do not know.
 """
 
 import time
@@ -22,16 +22,16 @@ from ferry.config import Cluster
 from ferry.copying.partition_plan import PartitionPlan
 from ferry.errors import FerryError
 
-# If nothing is known of any partition: then only the offsets tell partitions apart.
+# If no partition's size is known. Then only the offsets distinguish partitions.
 UNKNOWN_BYTES = 1_000.0
-# Fewer offsets to copy, of all partitions that no head tells of, are no reason to ask the source for the sizes of its logs.
+# If all partitions without a size in their head have fewer offsets to copy, Ferry does not ask the source for the sizes of its logs.
 FEW_OFFSETS = 10_000
-# A broker that hangs must not hold up what asks: nobody needs its answer. Its connection stays open, because others may use it.
+# A broker that hangs must not delay the caller, which can do without the answer. Its connection stays open, because others may use it.
 ANSWER_SECONDS = 3.0
 
 
 def read_bytes_an_offset(source: Cluster, plans: Sequence[PartitionPlan]) -> dict[TopicPartition, float]:
-    """By partition, for each offset that is left to copy. Asks the source only if it matters, and does without an answer."""
+    """By partition: bytes for each offset that is left to copy. Asks the source only if it matters, and can do without an answer."""
     asked = without_size(plans)
     sizes: Mapping[TopicPartition, int] = {}
     with suppress(FerryError):
@@ -40,13 +40,13 @@ def read_bytes_an_offset(source: Cluster, plans: Sequence[PartitionPlan]) -> dic
 
 
 def without_size(plans: Iterable[PartitionPlan]) -> list[TopicPartition]:
-    """The partitions of which no head tells how large records are; none if all of them together have little to copy."""
+    """The partitions whose head has no size of records; none if all of them together have little to copy."""
     untold = [plan for plan in plans if not _told(plan)]
     return [plan.facts.key for plan in untold] if sum(plan.offsets for plan in untold) >= FEW_OFFSETS else []
 
 
 def bytes_an_offset(plans: Iterable[PartitionPlan], log_sizes: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
-    """By partition, for each offset that is left to copy. `log_sizes` in bytes."""
+    """By partition: bytes for each offset that is left to copy. `log_sizes` in bytes."""
     known: dict[TopicPartition, float] = {}
     for plan in plans:
         offsets = plan.facts.stable_end - plan.facts.log_start
@@ -57,7 +57,7 @@ def bytes_an_offset(plans: Iterable[PartitionPlan], log_sizes: Mapping[TopicPart
 
 
 async def log_sizes(connection: ClusterConnection, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-    """The size at the leader, without partitions whose leader does not tell it, for example because the user may not ask."""
+    """The size at the leader, without partitions whose leader does not give it, for example because the user may not ask."""
     topic, leaders = DescribeLogDirsRequest.DescribableLogDirTopic, connection.leaders
     with suppress(RequestNotSent, RequestLost):
         await leaders.known({key.topic for key in partitions})

@@ -1,11 +1,11 @@
 """Batches that a message handler sends to other topics of the target than the remote topic (`ferry.handler.reroute`).
 
-They are in the same transaction as the position of their source partition. So that the position never passes a batch that is not appended,
-nor stays behind one that is, the batches of a source partition are appended in their order: while batches of it wait for one partition of
-the target, batches of it for another one are held back. The lane sees only the remote partition (`home`) of each batch.
+They are in the same transaction as the position of their source partition. The position must never pass a batch that is not appended, nor
+stay behind one that is. So the batches of a source partition are appended in their order: while some of them wait for one partition of the
+target, those for another one are held back. The lane sees only the remote partition (`home`) of each batch.
 
-No ledger explains what is in the other topics. So before the first write, `rerouted_topics` refuses those in which something else relies
-on the ledger: remote topics of any flow, and topics of Ferry and MirrorMaker 2.
+No ledger explains the records in the other topics. So before the first write, `rerouted_topics` refuses topics in which something else
+relies on the ledger: remote topics of any flow, and topics of Ferry and MirrorMaker 2.
 """
 
 from collections import defaultdict, deque
@@ -23,15 +23,15 @@ from ferry.policy.naming import is_ferry_topic
 from ferry.policy.selection import Selection
 
 Place = TopicPartition
-# Batches of so many source partitions wait for one place at a time: their positions must be in the same transaction, and it holds few
-# partitions after a broker has refused more.
+# Batches of at most this many source partitions wait for one place at a time: their positions must be in the same transaction, and that
+# holds few partitions after a broker has refused more.
 HOMES_A_PLACE = 8
 
 
 def rerouted_topics(
     flow: Flow, selection: Selection, target_topics: Mapping[str, TopicDescription], claims: Collection[str]
 ) -> dict[str, int]:
-    """Their numbers of partitions. `claims`: remote topics of all flows. ConfigError for a topic that the handler must not choose."""
+    """The topics' numbers of partitions. `claims`: remote topics of all flows. ConfigError for a topic that the handler must not choose."""
     if not flow.handling.message_handler:
         return {}
     sources, remotes = (set(names) for names in (dict(selection.selected), dict(selection.selected).values()))
@@ -99,7 +99,7 @@ class ReroutingAppender(Appender):
         return super().idle and not self._held
 
     def together(self, key: TopicPartition) -> tuple[TopicPartition, ...]:
-        """Also the homes of what waits there: their positions are committed with it."""
+        """Also the homes of the batches that wait there: their positions are committed with them."""
         return (key, *self._at.get(key, ()))
 
     def postpone(self, key: TopicPartition, problem: str) -> None:
@@ -125,7 +125,7 @@ class ReroutingAppender(Appender):
             self._go_on(waiting)
 
     def refused(self) -> Mapping[TopicPartition, PartitionRefusal]:
-        """By home. What was held back for it is dropped."""
+        """Refusals by home. Batches that were held back for it are dropped."""
         found: dict[TopicPartition, PartitionRefusal] = {}
         for place, refusal in self.refusals.items():
             for home in (place, *self._at.get(place, ())):

@@ -45,25 +45,28 @@ NOT_A_COPY = "the config is that of a connector that copies no records"
 
 @dataclass(frozen=True)
 class FlowSnapshot:
-    """Everything that the plan needs. `claims`: by remote topic of the flow, which flow writes to it. `unavailable`:
-    the partitions that the source gave no offsets of. `denied`: topics of the flow that the source hides, or whose remote topic Ferry may
-    not describe. `lacking`: features that the clusters' releases lack. `configs`: the entries of COMPARED, of the target's topics that
-    exist and that a run may copy to, and of those that the caller asked for beside them. `reroute`: the topics that the message handler
-    may choose, with their numbers of partitions. `alike`: a warning of two clusters with one id. `begins`: a run is the
-    first one of the flow, or of topics that alone it copies, and must record where it starts."""
+    """Everything that the plan needs."""
 
     selection: Selection
     source_topics: Mapping[str, TopicDescription]
     target_topics: Mapping[str, TopicDescription]
     facts: tuple[PartitionFacts, ...]
     state: FlowState
+    # By remote topic of the flow: which flow writes to it.
     claims: Mapping[str, str]
+    # The partitions without offsets from the source.
     unavailable: tuple[PartitionFailure, ...] = ()
+    # Topics of the flow that the source hides, or whose remote topic Ferry may not describe.
     denied: tuple[PartitionFailure, ...] = ()
+    # Features that the clusters' releases lack.
     lacking: tuple[Lack, ...] = ()
+    # The entries of COMPARED: of the target's topics that exist and that a run may copy to, and of those that the caller also asked for.
     configs: Mapping[str, Entries] = field(default_factory=dict)
+    # The topics that the message handler may choose, with their numbers of partitions.
     reroute: Mapping[str, int] = field(default_factory=dict)
+    # A warning of two clusters with one id.
     alike: str = ""
+    # The run is the first one of the flow, or of topics that it alone copies, and must record where it starts.
     begins: bool = False
 
     @property

@@ -40,10 +40,10 @@ def read_source_offsets(  # noqa: PLR0917 - the request, the cluster, and the pa
     *,
     rest: bool,
 ) -> SourceOffsets:
-    """Of the partitions in `first`, which is as of FlowState.first_offset.
+    """The offsets of the partitions in `first`, which holds FlowState.first_offset of each.
 
-    `headed`: those with a head, also of topics of the past. `positions`: of the heads of today's topics. `rest`: ask for nothing more if a
-    log ends at the position.
+    `headed`: partitions with a head, also of topics of the past. `positions`: those of the heads of today's topics. `rest`: ask for nothing
+    more if a log ends at the position.
     """
     ends, problems = source.end_offsets(list(first))
     _await_lagging(source, ends, positions)
@@ -74,7 +74,7 @@ def _first_offsets(
 ) -> Offsets:
     """Where copies of partitions without a head begin, if not at the start of the log.
 
-    That is where the flow or the topic began, but within today's log. Where that is not known, the flow's start policy says it.
+    That is where the flow or the topic began, but within today's log. If that is not known, the flow's start policy decides.
     """
     begun = {key: min(max(starts[key], offset), ends[key]) for key, offset in headless.items() if offset is not None}
     new = [key for key, offset in headless.items() if offset is None]

@@ -1,4 +1,4 @@
-"""Which of the topics that the flow's rules match a run may copy, and what people want to know of the others."""
+"""Which of the topics that the flow's rules match a run may copy, and what people want to know about the others."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -39,9 +39,9 @@ def allowed_topics(  # noqa: PLR0917 - the request, the source, and its topics
 def _with_reasons(
     flow: Flow, selection: Selection, there: Collection[str], hidden: Iterable[Hidden], copied: Collection[str]
 ) -> tuple[Selection, list[PartitionFailure]]:
-    """With what people want to know of skipped topics, and the topics that the flow names although no flow copies them.
+    """The selection with reasons for skipped topics, and with the topics that the flow names although no flow copies them.
 
-    Skipped are also hidden topics that the flow does not need (heartbeats), and those that it names and the source lacks.
+    It also skips hidden topics that the flow does not need (heartbeats), and topics that the flow names and the source lacks.
     """
     named, rules, skipped, refused = flow.named_topics if flow.copies else frozenset(), flow.topic_rules, [], []
     for name, reason, expected in selection.skipped:

@@ -1,7 +1,7 @@
-"""A flow whose clusters are open, with what was read of its state. An entry point opens it once and hands it down.
+"""A flow whose clusters are open, with its state as far as it was read. An entry point opens it once and hands it down.
 
-The state is read at its first use and kept. A caller that decides about records, or that has waited, reads it anew: then nothing that was
-read before counts. If a reading fails, nothing is kept, so the next use reads again. Not for several threads.
+The state is read at its first use and kept. A caller that decides about records, or that has waited, reads it anew: then all earlier
+readings are forgotten. If a reading fails, nothing is kept, so the next use reads again. Not for several threads.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class OpenFlow:
         self._read: dict[object, Any] = {}
 
     def opposite(self) -> OpenFlow:
-        """As Flow.opposite, with the same open clusters. Nothing is read of its state yet."""
+        """The flow with source and target exchanged (Flow.opposite), with the same open clusters. Its state is not read yet."""
         return self.back(self.flow.opposite())
 
     def back(self, reverse: Flow) -> OpenFlow:
@@ -50,12 +50,12 @@ class OpenFlow:
 
     @property
     def recovery(self) -> FlowState:
-        """Only what the state says of failovers. So records of other kinds that this Ferry cannot read do not matter."""
+        """The state, but only its records about failovers. So records of other kinds that this Ferry cannot read do not matter."""
         return self._fold(RECOVERY_KEYS)
 
     @property
     def acknowledged(self) -> FlowState:
-        """Only what the state says of losses that an operator has seen; likewise."""
+        """The state, but only its records about losses that an operator has seen, for the same reason."""
         return self._fold(LOSS_KEY)
 
     def state_among(self, target_topics: Collection[str]) -> FlowState:
@@ -63,7 +63,7 @@ class OpenFlow:
         return self.state if self._records is not None or self.flow.state_topic in target_topics else FlowState()
 
     def ask_anew(self, *, stable: bool) -> Asked[Self]:
-        """Begin to read the state from the start of its topic. The answer is this flow, which has kept what was read.
+        """Begin to read the state from the start of its topic. The answer is this flow, which keeps the state.
 
         `stable`: wait for open transactions, because the newest record decides.
         """
@@ -71,7 +71,7 @@ class OpenFlow:
         return ask_state_records(self.flow, self.flow.state_topic, complete=stable).then(self._keep)
 
     def once(self, read: Callable[[OpenFlow], T]) -> T:
-        """What `read` finds of this flow. It reads only if nothing is kept of it."""
+        """The result of `read` for this flow. It reads only if no result is kept."""
         if read not in self._read:
             self._read[read] = read(self)
         found: T = self._read[read]
@@ -92,7 +92,7 @@ class OpenFlow:
         return self.source if cluster is self.source.cluster else self.target
 
     def claims(self, target_topics: Collection[str], remote_topics: Iterable[str]) -> dict[str, str]:
-        """By remote topic, the flow that writes to it; complete for `remote_topics`. What this flow itself has claimed wins.
+        """By remote topic, the flow that writes to it; complete for `remote_topics`. Claims of this flow win.
 
         The state of other flows is read only if this one has not claimed all `remote_topics`, up to where an open transaction begins.
         """

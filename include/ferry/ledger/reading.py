@@ -1,8 +1,7 @@
 """Reads what Ferry keeps on the target: the state topic and the ledger.
 
-State and receipts are read up to the end that the topic has when the reading begins; the newest record of each key counts. What a command
-has read of the state is kept by open_flow.py. The fence itself reads the topic too, because for it aborted records count
-(copying/fencing.py).
+State and receipts are read up to the end that the topic has when the reading begins; the newest record of each key counts. open_flow.py
+keeps the state that a command has read. The fence itself reads the topic too, because for it aborted records count (copying/fencing.py).
 
 Of the state of other flows only claims count, and only if the flow has not claimed all its remote topics itself.
 """

@@ -1,4 +1,4 @@
-"""What is known of a flow's health: by its clusters, its ledger, its runs topic and Airflow.
+"""A flow's health as its clusters, its ledger, its runs topic and Airflow show it.
 
 One dataclass holds it. The verdict, `ferry status`, `ferry watch`, the Ferry page, `ferry doctor`, metrics and alerts are made from it. The
 api-server reads it from JSON, so this module and all that it imports load no Kafka client.
@@ -46,8 +46,8 @@ class FlowHealth:
     missing: tuple[Missing, ...] = ()  # a look after a run does not look for it
     stopped: tuple[PartitionFailure, ...] = ()  # partitions (-1: whole topics) that the next run will not copy
     broken: tuple[BrokenLimit, ...] = ()  # limits of `ferry.alert.*` that it exceeds
-    # Of runs, as JSON. `following`: `run_id`, `since` and `until` of the run that follows now. `gone`: of one that should follow, but that
-    # proves no more that it goes on: it was killed.
+    # Runs, as JSON. `following`: `run_id`, `since` and `until` of the run that follows now. `gone`: the same of a run that should follow,
+    # but no longer proves that it goes on: it was killed.
     following: Mapping[str, Any] | None = None
     gone: Mapping[str, Any] | None = None
     last_run: Mapping[str, Any] | None = None  # as of runs.last_ended

@@ -1,6 +1,6 @@
 """The verdict about a flow: one word, why, how far behind it is, and the one next step (pure).
 
-Everything that tells people how a flow is uses it: `ferry status`, `ferry watch`, the report of a run, the Ferry page.
+Everything that shows people the state of a flow uses it: `ferry status`, `ferry watch`, the report of a run, the Ferry page.
 
 The word is the worst that applies: unreachable (nothing is known), then loss, failing, missing, paused, never ran, lagging, queued,
 healthy. The verdict holds every reason, the worst first, so that no reason hides another. Only the page asks Airflow, so only it knows what
@@ -39,7 +39,7 @@ from ferry.monitoring.runs import UNDER_WAY, ago, could_not_reach, failed_syncs,
 # The lag of a flow that runs on time stays below this many intervals of its schedule.
 INTERVALS_BEHIND = 2
 UP_TO_DATE = "up to date"
-# So many names stand in a reason; a number stands for the rest.
+# A reason holds at most this many names, and the number of the others.
 NAMED = 3
 
 
@@ -78,7 +78,7 @@ _WORDS = {
 
 
 class Step(StrEnum):
-    """What a next step is, where the Ferry page has a button or a place for it. All but `unpause` are names of commands."""
+    """Next steps for which the Ferry page has a button or a place. All but `unpause` are names of commands."""
 
     RUN = "run"
     BACKFILL = "backfill"
@@ -154,7 +154,7 @@ def verdict_of(health: FlowHealth, now: float) -> Verdict:
     lags = any(reason.health is Health.LAGGING for reason in reasons)
     last_run = "" if any(reason.text.startswith(_LAST_RUN) for reason in reasons) else _last_run(health, now, lags)
     if reasons:
-        unread = reasons[0].health is Health.UNREACHABLE  # what was read before may be wrong now
+        unread = reasons[0].health is Health.UNREACHABLE  # data that was read before may be wrong now
         if not_counted(health) and behind:
             behind = f"the rest is {behind}"
         return Verdict(health.flow, reasons[0].health, reasons, "" if unread else behind, last_run)
@@ -182,7 +182,7 @@ def told_run(run: Mapping[str, Any] | None, now: float) -> str:
 
 
 def _last_run(health: FlowHealth, now: float, lags: bool) -> str:
-    """As told_run; for a flow that lags also what that run left and how the lag has grown; which run was superseded, and which goes on.
+    """`told_run`. If the flow lags, also what that run left and how the lag has grown. Also which run was superseded, and which goes on.
 
     Only a run up to `latest` says something about the lag: others do not copy all that is there when they begin.
     """
@@ -263,7 +263,10 @@ def _stopped(health: FlowHealth) -> Iterator[Reason]:
 
 
 def _failed_run(health: FlowHealth, now: float) -> Iterator[Reason]:
-    """The last run, unless all that failed in it is stopped or held back: that is told already. Syncs of a run that follows, at once."""
+    """A reason for the last run, unless all its failures are stopped or held back, which have their own reasons.
+
+    Failed syncs of a run that follows are a reason at once.
+    """
     newest, run = health.newest_run, health.last_run
     if newest is not None and _goes_on(newest):
         yield from _failed_syncs_of(newest)
@@ -417,7 +420,7 @@ def _is_unread(failure: PartitionFailure) -> bool:
 
 
 def _beyond(broken: Sequence[BrokenLimit]) -> str:
-    """What these topics exceed: one limit of lag or headroom."""
+    """The limit of lag or headroom that these topics exceed, in words."""
     key, limit = broken[0].key, broken[0].limit
     topics, be = count_of(len(broken), "topic"), "is" if len(broken) == 1 else "are"
     if key == HEADROOM_SECONDS:

@@ -22,7 +22,7 @@ from ferry.monitoring.verdict import verdict_of
 from ferry.wire.strict_json import parse_time
 
 TOPICS_SHOWN = 8
-# A flow counts as copying for so long after a position moved.
+# A flow counts as copying for this time after a position moved.
 MOVED_SECONDS = 15.0
 # A run that follows keeps up as long as no record is older: if it dies, nobody says so.
 LATE_SECONDS = 15.0
@@ -61,21 +61,21 @@ class TopicLag:
 
 @dataclass(frozen=True)
 class FlowFrame:
-    """What is shown of a flow. Rates in records/s, None before the second look; `left_seconds`: until it is up to date, at this rate.
-
-    `headroom_seconds` as of TopicLag. `since`: when the state began. `outage_seconds`: the length of an outage that has just ended.
-    """
+    """What is shown of a flow. Rates in records/s, None before the second look."""
 
     flow: str
     at: float
     state: str
+    # When the state began.
     since: float
     problem: str = ""
     lag_records: int = 0
     lag_seconds: float = 0.0
+    # As in TopicLag.
     headroom_seconds: float | None = None
     copied_rate: float | None = None
     produced_rate: float | None = None
+    # Until the flow is up to date, at this rate.
     left_seconds: float | None = None
     topics: tuple[TopicLag, ...] = ()
     lagging_topics: int = 0
@@ -85,6 +85,7 @@ class FlowFrame:
     verdict: str = ""
     next_step: str = ""
     run: Mapping[str, Any] | None = field(default=None, hash=False)
+    # The length of an outage that has just ended.
     outage_seconds: float | None = None
     moved_at: float | None = None
 
@@ -120,7 +121,7 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
         lagging_topics=len(topics),
         losses=health.losses_total,
         warnings=(
-            *(reason.text for reason in verdict.reasons[1:]),  # the verdict tells the first
+            *(reason.text for reason in verdict.reasons[1:]),  # the verdict holds the first
             *((unread,) if lag.unknown_ages else ()),
         ),
         health=verdict.health.value,

@@ -31,7 +31,7 @@ from ferry.wire.strict_json import read_as
 VERSION = 1
 # As of airflow.page_dags.rights.
 RIGHTS = ("may_trigger", "may_verify", "may_pause", "may_change_runs")
-# A card names so many topics.
+# A card names at most this many topics.
 TOPICS_NAMED = 5
 # The history is of all runs that were read, and of those that only Airflow knows.
 HISTORY_RUNS = 5_000
@@ -41,20 +41,19 @@ NOT_READ = Overview(FlowHealth("", read=False))
 
 @dataclass(frozen=True)
 class PageFlow:
-    """One enabled flow as the config describes it.
-
-    `schedule`: what starts its runs, for people. `interval_seconds`: the longest time between two scheduled runs; None: no schedule.
-    `config`: the name of its file, as people type it: the page shows no path of the server.
-    """
+    """One enabled flow as the config describes it."""
 
     flow: str
     source: str
     target: str
     dag_id: str
     verify_dag_id: str
+    # What starts its runs, for people.
     schedule: str | None
+    # The longest time between two scheduled runs; None: no schedule.
     interval_seconds: float | None
     copies: bool
+    # The name of its file, as people type it: the page shows no path of the server.
     config: str
     exactly_once: bool = True
 
@@ -143,7 +142,7 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
 
 
 def _command(verdict: Verdict, health: FlowHealth) -> str:
-    """What does the next step in a terminal; empty: no command does."""
+    """The command that does the next step in a terminal; empty: there is none."""
     if verdict.step is Step.BACKFILL:
         return verdict.next_step
     return "" if verdict.step in {None, Step.UNPAUSE} else flow_command(str(verdict.step), health.flow, health.config)
@@ -210,7 +209,7 @@ def _under_way(runs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _progress(data: Mapping[str, Any], partitions: Iterable[PartitionStatus]) -> Progress:
-    """With what is left by the last read of all partitions. It is not known of a run with another end than that of the source."""
+    """The progress with the records left, by the last read of all partitions. Not known for a run with another end than the source's."""
     found = read_as(Progress, data["progress"])
     reached = {(topic, partition): end for topic, partition, end in data["reached"]}
     left = {
@@ -222,7 +221,7 @@ def _progress(data: Mapping[str, Any], partitions: Iterable[PartitionStatus]) ->
 
 
 def history(view: FlowView, now: float, days: int) -> dict[str, Any]:
-    """As of history_of."""
+    """The history of the last `days` days, in the form of history_of."""
     since = (datetime.fromtimestamp(now, UTC) - timedelta(days=days)).isoformat(timespec="milliseconds")
     return envelope(view.runs, now, history_of(_joined(view, HISTORY_RUNS), since))
 

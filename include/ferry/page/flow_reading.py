@@ -16,7 +16,7 @@ from ferry.pipeline.syncs import Syncs
 from ferry.pipeline.tables import left_out_lines
 from ferry.syncs.names import SyncName
 
-# So many entries of each list are sent; totals count all.
+# At most this many entries of each list are sent; totals count all.
 LOSSES_NAMED = 500
 STOPPED_NAMED = 100
 OPEN_NAMED = 100

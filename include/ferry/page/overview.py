@@ -48,7 +48,7 @@ class Overview:
 
     @property
     def missing_topics(self) -> Iterator[dict[str, Any]]:
-        """`closable`: a backfill copies at least some of it. These come first, and of them those with most records."""
+        """Topics with missing records. `closable`: a backfill copies at least some of them. These topics come first, most records first."""
         closable = {entry.topic for entry in self.health.missing if entry.closable}
         found = sorted(self.missing_by_topic.items(), key=lambda pair: pair[0] not in closable)
         return ({"topic": topic, "records": records, "closable": topic in closable} for topic, records in found)
@@ -67,7 +67,7 @@ class Overview:
 
     @property
     def totals(self) -> dict[str, Any]:
-        """As JSON: how many topics and partitions there are, and their lag."""
+        """A JSON object: how many topics and partitions there are, and their lag."""
         return {"topics": len(self.by_topic), "partitions": len(self.health.partitions), **_shown(self.health.lag)}
 
 

@@ -18,13 +18,13 @@ from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import ReceiptKind, decode_receipt, run_of
 from ferry.ledger.runs_topic import RunOpened, following, follows, read_recent_runs
 
-# Of a run that follows, only what was committed in this time is read: its receipts are too many.
+# For a run that follows, only receipts of this time are read: it has too many.
 FOLLOWED_SECONDS = 60.0
 
 
 @dataclass
 class _Known:
-    """What was read of a run that does not follow. `positions`: where the next look begins, by partition of the ledger."""
+    """The receipts read so far of a run that does not follow. `positions`: where the next look begins, by partition of the ledger."""
 
     run_id: str
     positions: dict[int, int]
@@ -36,7 +36,7 @@ _known: dict[str, _Known] = {}
 
 
 def read_progress(flow: Flow) -> dict[str, Any]:
-    """As of progress_of; nothing of a flow that never ran. A run that follows may go on after a newer one has ended."""
+    """The result of progress_of; nothing for a flow that never ran. A run that follows may go on after a newer one has ended."""
     topic, now = flow.ledger_topic, time.time()
     with kept_clients():
         runs = read_recent_runs(flow)
@@ -62,8 +62,9 @@ def progress_of(
     """How far a run is by records of the ledger, which are added to `committed`. `over`: it has ended. `progress`: a Progress that does not
     say what is left.
 
-    `reached`: (topic, partition, next upstream offset) of what it copied in order. `whole`: it copies all that the source has, of `topics`
-    (empty: all). Of a run that follows, `progress` counts no records, and the newest commits are those of the flow, whatever run made them.
+    `reached`: (topic, partition, next upstream offset) of the partitions that it copied in order. `whole`: it copies all that the source
+    has of `topics` (empty: all). For a run that follows, `progress` counts no records, and the newest commits are those of any run of the
+    flow.
     """
     own = json.dumps(run.run_id).encode()
     for record in records:

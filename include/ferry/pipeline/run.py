@@ -33,10 +33,10 @@ from ferry.syncs.topics import TopicChanges, apply_topics
 if TYPE_CHECKING:
     from ferry.copying.lane_runner import LaneRunner
 
-# A run that is killed loses what it says of the syncs of the last seconds, and the next run does them again. A write of each would cost
-# a round trip.
+# A run that is killed loses the outcomes of the syncs of the last seconds, and the next run does these again. Writing each at once would
+# cost a round trip.
 KEEP_SECONDS = 5.0
-# So long a run that ends by an error waits for a target that may be what failed.
+# A run that ends by an error waits this long for the target, which may be the cause of the error.
 LAST_KEEP_SECONDS = 10.0
 
 
@@ -56,7 +56,7 @@ class Run:
         return plan_run(self.opened, self.request)
 
     def _lagging(self) -> set[TopicPartition] | None:
-        """Where a transaction may be overdue; None: anywhere. Where the plan saw none, one that is open now is still too young."""
+        """Where a transaction may be overdue; None: anywhere. If the plan saw no transaction, one that is open now is still too young."""
         young = self._planned and time.monotonic() - self._planned < self.flow.open_transaction_warn_ms / 1000
         return {entry.held for entry in self.plan.last_stable_lags} if young and not self.plan.failed else None
 
@@ -66,13 +66,13 @@ class Run:
 
     @property
     def lag_is_as_planned(self) -> bool:
-        """Whether its plan tells at its end too how far behind the flow is: it makes no topics, and copies heartbeats at most."""
+        """Whether the plan's lag is still right at the end: the run makes no topics, and copies heartbeats at most."""
         return not (self.plan.needs_copy or self.plan.topics.create or self.plan.topics.grow)
 
     def prepare(self, *, spark_follows: bool) -> TopicChanges:
         """Create and grow remote topics, and Ferry's own.
 
-        Where no Spark job follows, record where new partitions start, and copy heartbeats.
+        If no Spark job follows, record where new partitions start, and copy heartbeats.
         """
         planned = self.plan.topics if "plan" in self.__dict__ else None
         if planned is None or self.plan.internal_topics_missing:  # else the plan has found them as they must be

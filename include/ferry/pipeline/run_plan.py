@@ -55,7 +55,7 @@ class RunPlan:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What people should know before the first write, and what stops nothing."""
+        """Notices for people before the first write, about things that stop nothing."""
         left = [facts.start - facts.log_start for facts in (plan.facts for plan in self.partitions if plan.seed) if facts.head is None]
         out = f"{count_of(sum(left), 'offset')} in {count_of(sum(map(bool, left)), 'partition')}"
         start = (
@@ -73,7 +73,7 @@ class RunPlan:
 
     @property
     def needs_copy(self) -> bool:
-        """Whether there are records to copy beyond heartbeats: else Spark is not started.
+        """Whether there are records to copy beyond heartbeats. If not, Spark is not started.
 
         Every run leaves a heartbeat at the source for the next one; the lanes take such a handful along in the driver's process. A run that
         follows waits for records, and for topics if there are none yet.
@@ -152,8 +152,10 @@ def plan_remote_topics(opened: OpenFlow, seen: FlowSnapshot) -> TopicPlan:
 
 
 def _differences(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin) -> tuple[list[ConfigDifference], str]:
-    """Of remote topics that exist; and what tombstones_lost says of them. A source topic whose config the user may not describe is not
-    compared; the config sync reports it."""
+    """The differences of remote topics that exist, and the text of tombstones_lost.
+
+    A source topic whose config the user may not describe is not compared; the config sync reports it.
+    """
     heartbeats = flow.is_heartbeats
     pairs = [(topic, remote) for topic, remote in seen.selection.selected if remote in seen.configs and not heartbeats(topic)]
     configs, _ = source.visible_configs([topic for topic, _ in pairs], keys=COMPARED) if pairs else ({}, {})

@@ -149,7 +149,10 @@ def prepare_reverse(reverse: OpenFlow | None, keeper: RecoveryKeeper, plan: Reco
 
 
 def count_missing(opened: OpenFlow, options: RecoveryOptions, *, away: bool) -> tuple[tuple[NotCopied, ...], int | None, tuple[str, ...]]:
-    """What the target lacks; if Ferry cannot count it, when (ms) a record was last copied; and problems, which do not stop a failover."""
+    """The records that the target lacks; if Ferry cannot count them, when (ms) a record was last copied; and problems.
+
+    The problems do not stop a failover.
+    """
     if away:
         return (*perhaps_not_copied(opened), ())
     try:
@@ -173,7 +176,7 @@ def _way_back(flow: Flow, reverse: OpenFlow | None, away: str) -> tuple[str, ...
 
 
 def exit_code_of(plan: RecoveryPlan) -> ExitCode:
-    """The exit code of a dry run or rehearsal: 5 where groups cannot be written or read."""
+    """The exit code of a dry run or rehearsal: 5 if groups cannot be written or read."""
     return ExitCode.PARTLY_FAILED if plan.unread or any(move.obstacle for move in plan.moves) else ExitCode.DONE
 
 
@@ -191,7 +194,7 @@ def rehearsed(plan: RecoveryPlan) -> tuple[str, ...]:
 
 
 def end_cut_off_run(opened: OpenFlow) -> None:
-    """End what a run that was cut off from the source left open. Without a state topic no run ever began.
+    """End the open transactions of a run that was cut off from the source. Without a state topic no run ever began.
 
     As at the start of a run, Ferry initialises the transactional ids of the run and of every lane ever used. That aborts open transactions
     and fences their producers. Nothing is written.

@@ -34,8 +34,8 @@ class RecoveryKeeper:
     def begin(self, event: Event, plan: RecoveryPlan, confirmed_by: str, cut: Callable[[str], Iterable[CutEnds]]) -> None:
         """Record that groups begin to move. A recovery that began before goes on under its name.
 
-        `cut`: called with the name, says where the target's topics end. It is called only when a recovery begins, so what producers write
-        from then on comes after these ends, even if a try was killed or a topic is new.
+        `cut`: called with the name, says where the target's topics end. It is called only when a recovery begins. So records that producers
+        write from then on come after these ends, even if a try was killed or a topic is new.
         """
         before, name = stage_of(self.record), f"{plan.options.command} {plan.options.run_id}"
         record = begun(self.state, self.record, event, name, _now())
@@ -90,7 +90,7 @@ def _now() -> int:
 def abandon(opened: OpenFlow, event: Event) -> str:
     """After a false alarm: record that groups stay where they are, and write nothing else. Returns the stage after `event`.
 
-    RecoveryStopped when there is nothing of the kind to abandon. What has just been abandoned stays so.
+    RecoveryStopped when there is no such movement to abandon. A movement that was just abandoned stays abandoned.
     """
     with keep_recovery(opened) as keeper:
         if not has_ended(keeper.record, event, ABANDONED):

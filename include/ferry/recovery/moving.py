@@ -1,8 +1,8 @@
-"""What a failover, failback or cut-over writes for each group, and how it is planned and carried out, with syncs/group_placing.py.
+"""The offsets that a failover, failback or cut-over writes for each group: plans and writes them, with syncs/group_placing.py.
 
-The rules are those of the group sync (syncs/group_decision.py) with one more: a partition where the target's offset is larger than the
-translated one goes back if a person has confirmed it, and only from the offset that this person was shown. A group that has moved since is
-not touched. A group with members is never written.
+The rules are those of the group sync (syncs/group_decision.py) with one more. If the target's offset of a partition is larger than the
+translated one, the partition goes back if a person has confirmed it, and only from the offset that this person was shown. A group that has
+moved since is not touched. A group with members is never written.
 
 The state topic records (keeper.py) that a group is taken before it is written, and that it is done afterwards. So a try that was killed
 leaves nothing in doubt: a group that is done is not touched again; one that may have been written goes back only from its offset of then.
@@ -82,7 +82,7 @@ def described_move(decision: GroupDecision, origin_members: int, ends: Mapping[T
 
 
 def with_consent(decision: GroupDecision, consent: Collection[PlaceShown]) -> GroupDecision:
-    """The same, where the partitions of `consent` go back if they are still at the offset that a person was shown."""
+    """The decision, but the partitions of `consent` go back if they are still at the offset that a person was shown."""
     agreed, partitions = set(consent), []
     for entry in decision.partitions:
         translation, place = entry.position.translation, (decision.group, *entry.remote, entry.present)
@@ -155,7 +155,7 @@ class GroupOutcome:
 
 
 def plan_moves(cluster: OpenCluster, positions: Positions, origin: OpenCluster | None) -> tuple[tuple[GroupMove, ...], tuple[str, ...]]:
-    """What would become of each group on `cluster`, and groups that cannot be read. Reads only. `origin` None: it does not answer."""
+    """The planned moves of groups on `cluster`, and groups that cannot be read. Reads only. `origin` None: it does not answer."""
     members = members_of(origin, positions)[0] if origin is not None else {}
     ends = _ends(cluster, positions)
     moves, unread = [], []

@@ -1,7 +1,7 @@
-"""What is not on the other cluster yet, and copying it after producers have stopped.
+"""Records that are not on the other cluster yet, and their copy after producers have stopped.
 
-Ferry counts what is left in each partition. If the source does not answer, it only knows when records were last copied. That producers have
-stopped, and that nothing is left, is measured.
+Ferry counts the records that are left in each partition. If the source does not answer, it only knows when records were last copied. Ferry
+measures that producers have stopped, and that nothing is left.
 """
 
 import time
@@ -42,7 +42,7 @@ class NotCopied:
 
 
 def not_copied(planned: RunPlan, flow: Flow) -> tuple[NotCopied, ...]:
-    """By the plan of a run of the flow (pure); partitions of which everything is copied are left out."""
+    """The rest of each partition by the plan of a run of the flow (pure). Partitions that are copied completely are left out."""
     # Where names stay as they are, the remote partition has the same name, and its open transactions do not matter here.
     lags = (entry for entry in planned.last_stable_lags if entry.cluster == flow.source.alias)
     open_at = {(entry.topic, entry.partition): entry for entry in lags}

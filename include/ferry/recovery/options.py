@@ -1,6 +1,6 @@
-"""What a person asks for in a failover, failback or cut-over.
+"""The options of a failover, failback or cut-over.
 
-`ferry --help` shows some of it, so this module loads no other one of Ferry but the errors.
+`ferry --help` shows some of them, so this module loads no other module of Ferry than the errors.
 """
 
 import re
@@ -31,7 +31,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class RecoveryOptions:
-    """What a person asked for. `only`: an expression for the names of groups. `backwards`: groups whose offset is larger go back too.
+    """The options of a person. `only`: an expression for the names of groups. `backwards`: groups whose offset is larger go back too.
 
     ArgumentError if `only` is no expression.
     """

@@ -2,12 +2,10 @@
 
 A source is unreachable if it does not answer the first request. Any other problem, such as a refused login, is an error: a wrong password
 is no reason to use inexact positions. Without the source, the newest checkpoints on the target count. A checkpoint holds the group's own
-offset at the source beside its image. So the image is computed again from the ledger of now, and what was copied since the checkpoint
-counts.
+offset at the source beside its image. So the image is computed again from the ledger of now, and records copied since the checkpoint count.
 
-Where names stay as they are, the target's own records may be between the copies. Which of them the group had read is only known from a
-ledger on the source. Then the smaller of the two images is safe: the new one, or that of the checkpoint, which was made when both clusters
-answered.
+If topics keep their names, the target's own records may be between the copies. Only a ledger on the source shows which of them the group
+had read. Without it the smaller of two images is safe: the new one, or that of the checkpoint, which was made when both clusters answered.
 """
 
 from __future__ import annotations
@@ -65,7 +63,7 @@ class GroupReading:
         return not self.positions and not self.unread
 
     def without(self, groups: frozenset[str]) -> GroupReading:
-        """The same without these groups, which are done."""
+        """The reading without these groups, which are done."""
         done = tuple(Skipped(f"group {group}", "it was moved already") for group in sorted(groups & set(self.positions)))
         positions = {group: found for group, found in self.positions.items() if group not in groups}
         return replace(self, positions=positions, left_out=(*self.left_out, *done))

@@ -29,10 +29,10 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class RecoveryPlan:
-    """What would be written. `away`: why the source does not answer; empty when it does.
+    """What would be written. `away`: why the source does not answer; empty if it does.
 
-    `known_until` (ms): when records were last copied, where the source does not answer (None: not known). `problems`: what a person should
-    solve first; they do not stop a failover.
+    `known_until` (ms): when records were last copied, if the source does not answer (None: not known). `problems`: a person should solve
+    them first; they do not stop a failover.
     """
 
     options: RecoveryOptions
@@ -113,7 +113,7 @@ class RecoveryReport:
 
     @property
     def exit_code(self) -> ExitCode:
-        """5 where some groups could not be written or read, or a later step failed. `plan.unread` does not count: it is older."""
+        """5 if some groups could not be written or read, or if a later step failed. `plan.unread` does not count: it is older."""
         return ExitCode.PARTLY_FAILED if self.undone or self.problems else ExitCode.DONE
 
     def document(self) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """The flow in the other direction: where it begins, and whether its target is still the source that was copied from.
 
-Where remote topics have other names, the topics that applications write on the target after a failover may hold older records. Ferry
-records their ends when the failover is confirmed. The reverse flow begins there for topics that it has never copied. A topic that is newer
-than the failover begins at 0, whatever the flow's start policy. Where names stay as they are, no ends are needed: the ledger says which
-records came from the source, and only the others go back.
+If remote topics have other names, the topics that applications write on the target after a failover may hold older records. Ferry records
+their ends when the failover is confirmed. The reverse flow begins there for topics that it has never copied. A topic that is newer than the
+failover begins at 0, for any start policy of the flow. If topics keep their names, no ends are needed: the ledger says which records came
+from the source, and only the others go back.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ def lines_to_add(flow: Flow) -> tuple[str, ...]:
 
 
 def require_reverse(flow: Flow, reverse: OpenFlow | None) -> OpenFlow:
-    """ArgumentError naming the lines to add where there is no flow in the other direction."""
+    """ArgumentError with the lines to add if there is no flow in the other direction."""
     if reverse is None:
         raise ArgumentError(f"there is no enabled flow {flow.reverse_name}, which the way back needs; add: {'; '.join(lines_to_add(flow))}")
     return reverse
@@ -62,7 +62,7 @@ def _back(flow: Flow) -> Flow:
 
 
 def cut_ends(opened: OpenFlow, reverse: OpenFlow | None, recovery: str) -> tuple[CutEnds, ...]:
-    """Last stable offsets, of now, of the target's topics that the reverse flow renames."""
+    """The current last stable offsets of the target's topics that the reverse flow renames."""
     back, target = reverse.flow if reverse else _back(opened.flow), opened.target.admin
     topics = target.topics()
     keys = {name: [TopicPartition(name, number) for number in range(topics[name].partitions)] for name in _renamed(back, topics)}

@@ -1,4 +1,4 @@
-"""What a failover, failback and cut-over do, and in which order (pure).
+"""The stages of a failover, failback and cut-over, in their order (pure).
 
 The commands carry the stages out one after the other, and a dry run prints them. In Airflow, each stage has a task or two. Every stage can
 be repeated. No group is written before a person has confirmed the plan.

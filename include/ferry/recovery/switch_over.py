@@ -51,12 +51,12 @@ def cutover(flow: OpenFlow, reverse: OpenFlow | None) -> SwitchOver:
 
 
 def failback(flow: OpenFlow, reverse: OpenFlow | None) -> SwitchOver:
-    """From the flow's target to its source, by the flow in the other direction. ArgumentError where there is none."""
+    """From the flow's target to its source, by the flow in the other direction. ArgumentError if there is none."""
     return SwitchOver(flow, require_reverse(flow.flow, reverse), reverse, Event.FAILBACK_BEGINS, Event.FAILBACK_ENDS)
 
 
 def report_of_ended(switch: SwitchOver, options: RecoveryOptions) -> RecoveryReport | None:
-    """The report of a movement that ended before and leaves no group to move; None where there is something to do."""
+    """The report of a movement that ended before and leaves no group to move; None: there is something to do."""
     flow = switch.flow.flow
     record = current_record(flow, read_recovery(switch.flow, stable=options.writes))
     if has_ended(record, switch.ends) and (switch.back or groups_to_move(switch.flow, options, back=switch.back).nothing_left):
@@ -82,7 +82,7 @@ def check_switch_over(switch: SwitchOver, options: RecoveryOptions, *, rebuilt: 
 
 
 def settle_start(switch: SwitchOver, options: RecoveryOptions) -> tuple[str, ...]:
-    """Seed the reverse flow where it has never copied; returns what was written. RecoveryStopped when it cannot be written."""
+    """Seed the partitions that the reverse flow has never copied; returns the seeds. RecoveryStopped when they cannot be written."""
     state = read_recovery(switch.flow)
     told, failed = seed_reverse(switch.active, state, current_record(switch.flow.flow, state), options.part("seed"))
     if failed:
@@ -200,5 +200,5 @@ def _why(members: int, switch: SwitchOver) -> str:
 
 
 def tail(opened: OpenFlow, options: RecoveryOptions) -> Iterable[NotCopied]:
-    """What of the source was never copied to the target before the failover."""
+    """The records of the source that were never copied to the target before the failover."""
     return not_copied(plan_run(opened, RunRequest(opened.flow.name, options.run_id)), opened.flow)

@@ -15,16 +15,18 @@ from ferry.permissions.hidden import hidden_topics
 
 @dataclass(frozen=True)
 class SyncScope:
-    """`pairs`: (source topic, remote topic) that this flow writes, whether the remote topic exists or not. `skipped`: what the
-    filters leave out. `claimed`: remote topics that other flows write. `failed`: topics that the flow names and the source hides.
-    """
+    """The topics of both sides, as the syncs see them."""
 
+    # (source topic, remote topic) that this flow writes, whether the remote topic exists or not.
     pairs: tuple[tuple[str, str], ...]
     source_topics: Mapping[str, TopicDescription]
     target_topics: Mapping[str, TopicDescription]
     state: FlowState
+    # Topics that the filters leave out.
     skipped: tuple[Skipped, ...] = ()
+    # Remote topics that other flows write.
     claimed: tuple[Skipped, ...] = ()
+    # Topics that the flow names and the source hides.
     failed: tuple[SyncFailure, ...] = ()
 
 
@@ -48,7 +50,7 @@ def sync_scope(opened: OpenFlow) -> SyncScope:
 
 
 def refuse_same_cluster(opened: OpenFlow) -> str:
-    """ConfigError if nothing shows that the flow's clusters are two. A warning if they are two with one id; else empty."""
+    """ConfigError if nothing shows that the flow's clusters are two. Returns a warning if they are two with one id; otherwise empty."""
     alike = likeness(opened.source.admin, opened.target.admin)
     if alike is not None and alike.same:
         raise ConfigError(f"flow {opened.flow.name}: {alike.why}; {alike.remedy}")

@@ -11,8 +11,8 @@ from ferry.errors import span
 class OpenTransaction:
     """An open transaction in one partition. `last_timestamp`: of the producer's last batch there, as the producer wrote it; ms, -1 unknown.
 
-    What the coordinator says: `transactional_id` and `state` (None: no coordinator that may be asked knows this producer id); `started` and
-    `timeout` in ms where it has the transaction open too (else -1).
+    The coordinator gives `transactional_id` and `state` (None: no coordinator that answers this user knows the producer id). It also gives
+    `started` and `timeout` in ms, if it has the transaction open too (otherwise -1).
     """
 
     producer_id: int

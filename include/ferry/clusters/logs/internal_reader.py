@@ -315,7 +315,7 @@ class _Left:
 
     @property
     def asks_anew(self) -> bool:
-        """Whether nobody has told yet which partitions there are."""
+        """Whether the reader does not know yet which partitions there are."""
         return self._anew is not None
 
     def learn(self, told: Told, end_of: Callable[[Fetched], int]) -> bool:
