@@ -19,7 +19,7 @@ from ferry.clusters.admin.describe import TopicDescription, WantedTopic
 from ferry.clusters.net.connections import RequestClosed, RequestLost, RequestNotSent
 from ferry.clusters.net.failures import REFUSALS
 from ferry.clusters.net.outage import PATIENCE_SECONDS
-from ferry.errors import AuthenticationFailed, ClusterUnreachable
+from ferry.errors import AuthenticationFailed, ClusterUnreachable, NotAuthorized
 
 pytestmark = pytest.mark.unit
 
@@ -56,6 +56,25 @@ def test_a_cluster_that_never_answered_is_unreachable_at_once(admin: tuple[Clust
     with pytest.raises(ClusterUnreachable, match="cluster A does not answer"):
         made.cluster_id()
     assert answers == [ANSWER]
+
+
+@pytest.mark.parametrize(("problem", "left"), [(GONE, 1), (NotAuthorized("no"), 0)], ids=["lost", "refused"])
+def test_a_cluster_that_was_lost_counts_as_one_that_never_answered(
+    admin: tuple[ClusterAdmin, list[Any]], problem: Exception, left: int
+) -> None:
+    """A command that keeps its administration does not wait for a lost cluster with each question."""
+    made, answers = admin
+    answers += [ANSWER, *[problem] * (ATTEMPTS + 2)]
+    assert made.cluster_id() == ID
+    with pytest.raises(ClusterUnreachable):
+        made.cluster_id()
+    answers[:] = [GONE, ANSWER]
+    if left:
+        with pytest.raises(ClusterUnreachable):
+            made.cluster_id()
+    else:
+        assert made.cluster_id() == ID
+    assert len(answers) == left
 
 
 def test_a_request_at_which_brokers_close_the_connection_is_named_soon(admin: tuple[ClusterAdmin, list[Any]]) -> None:
