@@ -12,7 +12,7 @@ from ferry.ledger import losses, recovery_record
 from ferry.ledger.open_flow import open_flow
 from ferry.ledger.state import FlowState
 from ferry.ledger.sync_outcome import SyncOutcome
-from ferry.migration import seeding
+from ferry.migration import exporting, mm2_positions, positions, seeding
 from ferry.monitoring import status
 from ferry.pipeline import report_reading, run_plan, syncs
 from ferry.pipeline.run import open_run
@@ -45,8 +45,12 @@ acknowledge_losses = _opening(losses.acknowledge_losses)
 assemble_report = _opening(report_reading.assemble_report)
 declare_foreign = _opening(seeding.declare_foreign)
 explain_group = _opening(group_explanation.explain_group)
+export_offsets = _opening(exporting.export_offsets)
 open_losses = _opening(losses.open_losses)
 plan_run = _opening(run_plan.plan_run)
+read_connect_offsets = _opening(mm2_positions.read_connect_offsets)
+read_group_positions = _opening(positions.read_group_positions)
+read_mm2_positions = _opening(mm2_positions.read_mm2_positions)
 read_recovery = _opening(recovery_record.read_recovery)
 seed = _opening(seeding.seed)
 source_ends = _opening(not_copied.source_ends)

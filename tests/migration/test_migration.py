@@ -14,7 +14,7 @@ import javaproperties
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from tests.log_ends import until_markers
-from tests.opened import seed
+from tests.opened import export_offsets, read_connect_offsets, read_mm2_positions, seed
 from tests.waiting import NEVER_SECONDS, until
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.jars import tools_jars
@@ -24,8 +24,7 @@ from ferry.config import Flow, load_config
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, ReplicatorActive
 from ferry.ledger.run_report import RunReport
-from ferry.migration.exporting import export_offsets
-from ferry.migration.mm2_positions import default_offsets_topic, last_offsets, read_connect_offsets, read_mm2_positions
+from ferry.migration.mm2_positions import default_offsets_topic, last_offsets
 from ferry.migration.positions import GivenPositions
 from ferry.sandbox.jars import java
 from ferry.sandbox.ports import free_ports

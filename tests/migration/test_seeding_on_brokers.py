@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from tests.opened import declare_foreign, plan_run, seed, state_of
+from tests.opened import declare_foreign, plan_run, read_group_positions, read_mm2_positions, seed, state_of
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
 
@@ -28,8 +28,7 @@ from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import encode_state
 from ferry.ledger.topic_ids import NO_ID
 from ferry.migration import mm2_positions
-from ferry.migration.mm2_positions import read_mm2_positions
-from ferry.migration.positions import GivenPositions, read_group_positions
+from ferry.migration.positions import GivenPositions
 from ferry.migration.seeding import SeedOutcome
 from ferry.monitoring.status import flow_status
 

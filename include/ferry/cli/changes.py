@@ -15,7 +15,7 @@ from ferry.errors import ArgumentError, count_of, offsets_of
 from ferry.pipeline.tables import Table
 
 if TYPE_CHECKING:
-    from ferry.config import Flow
+    from ferry.ledger.open_flow import OpenFlow
     from ferry.migration.positions import GivenPositions
     from ferry.migration.seeding import SeedOutcome
 
@@ -50,19 +50,19 @@ def seed(
         if foreign:
             outcome = declare_foreign(opened, request, dry_run=dry_run)
         else:
-            given = _given(loaded, from_file, from_group, offsets_topic, connector)
+            given = _given(opened, from_file, from_group, offsets_topic, connector)
             outcome = write_seeds(opened, request, given.of_topics(topic) if topic else given, dry_run=dry_run)
     answer(outcome.document(), _seeds(outcome), as_json=as_json)
     raise typer.Exit(outcome.exit_code)
 
 
-def _given(flow: Flow, file: Path | None, group: str | None, offsets_topic: str | None, connector: str | None) -> GivenPositions:
+def _given(opened: OpenFlow, file: Path | None, group: str | None, offsets_topic: str | None, connector: str | None) -> GivenPositions:
     from ferry.migration.mm2_positions import read_mm2_positions
     from ferry.migration.positions import read_group_positions, read_seed_file
 
     if file is not None:
         return read_seed_file(file)
-    return read_mm2_positions(flow, offsets_topic, connector) if group is None else read_group_positions(flow, group)
+    return read_mm2_positions(opened, offsets_topic, connector) if group is None else read_group_positions(opened, group)
 
 
 def _seeds(outcome: SeedOutcome) -> Iterator[Part]:
@@ -89,10 +89,12 @@ def export_offsets(
     as_json: AsJson = False,
 ) -> None:
     """Print records for MirrorMaker 2's offsets topic. With these records MM2 continues where Ferry stopped."""
+    from ferry.ledger.open_flow import open_flow
     from ferry.migration.exporting import export_offsets as export
 
     request = RunRequest(flow, run_id("export"), topics=tuple(topic or ()))
-    exported = export(load_flow(config, flow), request, offsets_topic, connector, write=write)
+    with open_flow(load_flow(config, flow)) as opened:
+        exported = export(opened, request, offsets_topic, connector, write=write)
     parts = [
         *(f"{key.decode()}\t{value.decode()}" for key, value in exported.records),
         *(Aside(f"left out: {skipped.what}: {skipped.reason}") for skipped in exported.left_out),

@@ -9,15 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.logs.internal_producer import append_records
-from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.partition_plan import PartitionFacts, PlanRules, plan_partitions
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import rules_of, take_snapshot
 from ferry.errors import ClusterUnreachable
-from ferry.ledger.open_flow import open_flow
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.reading import refuse_newer_state
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.topics import ensure_internal_topics
@@ -81,39 +79,40 @@ def _why_not(position: int, facts: PartitionFacts, mm2: int | None) -> str:
 
 
 def export_offsets(
-    flow: Flow, request: RunRequest, offsets_topic: str | None = None, connector: str | None = None, *, write: bool = False
+    opened: OpenFlow, request: RunRequest, offsets_topic: str | None = None, connector: str | None = None, *, write: bool = False
 ) -> OffsetExport:
     """Offsets with which MM2 goes on after Ferry; with `write`, Ferry writes them. ArgumentError, ReplicatorActive, ClusterUnreachable."""
-    topic = offsets_topic or mm2_positions.default_offsets_topic(flow)
+    topic = offsets_topic or mm2_positions.default_offsets_topic(opened.flow)
     if not write:
-        return _planned(flow, request, topic, connector, stable=False)
-    refuse_newer_state(flow)
-    mm2_positions.refuse_workers(flow)
-    with ClusterAdmin(flow.target) as target:
-        ensure_internal_topics(flow, target)
-    with RunLease(flow) as lease:
+        return _planned(opened, request, topic, connector, stable=False)
+    refuse_newer_state(opened.flow)
+    mm2_positions.refuse_workers(opened)
+    ensure_internal_topics(opened.flow, opened.target.admin)
+    with RunLease(opened.flow) as lease:
         lease.take_lanes()
-        planned = _planned(flow, request, topic, connector, stable=True)
-        _write(flow, planned)
+        planned = _planned(opened, request, topic, connector, stable=True)
+        _write(opened, planned)
     return replace(planned, written=True)
 
 
-def _planned(flow: Flow, request: RunRequest, topic: str, connector: str | None, *, stable: bool) -> OffsetExport:
-    with open_flow(flow) as opened:
-        seen = take_snapshot(opened, request, stable=stable)
-    last: LastOffsets = mm2_positions.last_offsets(mm2_positions.read_connect_offsets(flow, topic)) if topic in seen.target_topics else {}
+def _planned(opened: OpenFlow, request: RunRequest, topic: str, connector: str | None, *, stable: bool) -> OffsetExport:
+    flow, seen = opened.flow, take_snapshot(opened, request, stable=stable)
+    there = topic in seen.target_topics
+    last: LastOffsets = mm2_positions.last_offsets(mm2_positions.read_connect_offsets(opened, topic)) if there else {}
     known = [where for where in last if where.cluster == flow.source.alias]
     name = connector or (mm2_positions.choose_connector(known, flow.source.alias, topic, None) if known else SOURCE_CONNECTOR)
     offsets, left_out = plan_export(seen.facts, rules_of(flow, request), flow.source.alias, name, last)
     return OffsetExport(flow.name, topic, offsets, left_out)
 
 
-def _write(flow: Flow, planned: OffsetExport) -> None:
-    before = mm2_positions.read_connect_offsets(flow, planned.topic)
-    mm2_positions.refuse_active_mm2(flow, planned.topic, before.ends, {where for where, _ in planned.offsets})
-    append_records(flow.target, {planned.topic: planned.records})
-    found = mm2_positions.last_offsets(mm2_positions.read_connect_offsets(flow, planned.topic))
+def _write(opened: OpenFlow, planned: OffsetExport) -> None:
+    before = mm2_positions.read_connect_offsets(opened, planned.topic)
+    mm2_positions.refuse_active_mm2(opened, planned.topic, before.ends, {where for where, _ in planned.offsets})
+    append_records(opened.flow.target, {planned.topic: planned.records})
+    found = mm2_positions.last_offsets(mm2_positions.read_connect_offsets(opened, planned.topic))
     missing = [where for where, offset in planned.offsets if found.get(where) != (None if offset < 0 else offset)]
     if missing:
         named = ", ".join(f"{where.topic}-{where.partition}" for where in missing)
-        raise ClusterUnreachable(f"cluster {flow.target.alias}: {planned.topic} does not say what was written for {named}: is MM2 at work?")
+        raise ClusterUnreachable(
+            f"cluster {opened.target.alias}: {planned.topic} does not say what was written for {named}: is MM2 at work?"
+        )

@@ -12,13 +12,12 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
-from ferry.clusters.groups.consumer_groups import ConsumerGroups
 from ferry.clusters.groups.group_model import GroupDescription
-from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.errors import ArgumentError, NotAuthorized, ReplicatorActive, UnreadableRecord, count_of
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import Skipped
 from ferry.migration.positions import GivenPositions
 from ferry.wire.connect_offsets import SourcePartition, decode_source_key, latest_source_offsets
@@ -47,15 +46,16 @@ def default_offsets_topic(flow: Flow) -> str:
     return flow.connect_offsets_topic or f"mm2-offsets.{flow.source.alias}.internal"
 
 
-def read_mm2_positions(flow: Flow, offsets_topic: str | None = None, connector: str | None = None) -> GivenPositions:
+def read_mm2_positions(opened: OpenFlow, offsets_topic: str | None = None, connector: str | None = None) -> GivenPositions:
     """Where MM2's source connector would go on. ArgumentError when the connector is not clear, ReplicatorActive while MM2 runs."""
+    flow = opened.flow
     topic = offsets_topic or default_offsets_topic(flow)
-    others = refuse_workers(flow)
-    found = read_connect_offsets(flow, topic)
+    others = refuse_workers(opened)
+    found = read_connect_offsets(opened, topic)
     last = last_offsets(found)
     name = choose_connector(last, flow.source.alias, topic, connector)
     mine = {where: offset for where, offset in last.items() if (where.connector, where.cluster) == (name, flow.source.alias)}
-    refuse_active_mm2(flow, topic, found.ends, mine)
+    refuse_active_mm2(opened, topic, found.ends, mine)
     return GivenPositions(
         origin=f"MirrorMaker 2: connector {name}, {topic}",
         positions={TopicPartition(where.topic, where.partition): offset + 1 for where, offset in mine.items() if offset is not None},
@@ -71,16 +71,16 @@ def read_mm2_positions(flow: Flow, offsets_topic: str | None = None, connector: 
     )
 
 
-def read_connect_offsets(flow: Flow, topic: str) -> ConnectOffsets:
+def read_connect_offsets(opened: OpenFlow, topic: str) -> ConnectOffsets:
     """Everything that is committed in an offsets topic of the target. ArgumentError when there is no such topic."""
-    with InternalTopicReader(flow.target) as reader:
-        if not reader.partitions(topic):
-            raise ArgumentError(
-                f"cluster {flow.target.alias} has no topic {topic}: name the offsets topic of MirrorMaker 2's Connect workers "
-                "(offset.storage.topic) with --offsets-topic"
-            )
-        records = tuple(reader.read(topic))
-        return ConnectOffsets(topic, records, reader.ask_end_offsets(topic).answer())
+    reader = opened.target.reader()
+    if not reader.partitions(topic):
+        raise ArgumentError(
+            f"cluster {opened.target.alias} has no topic {topic}: name the offsets topic of MirrorMaker 2's Connect workers "
+            "(offset.storage.topic) with --offsets-topic"
+        )
+    records = tuple(reader.read(topic))
+    return ConnectOffsets(topic, records, reader.ask_end_offsets(topic).answer())
 
 
 def last_offsets(found: ConnectOffsets) -> dict[SourcePartition, int | None]:
@@ -114,10 +114,11 @@ def in_transactions(found: ConnectOffsets, mine: Collection[SourcePartition]) ->
     return all((partition, offset + 1) not in taken and offset + 1 < found.ends[partition] for partition, offset in newest.items())
 
 
-def refuse_workers(flow: Flow) -> tuple[str, ...]:
+def refuse_workers(opened: OpenFlow) -> tuple[str, ...]:
     """ReplicatorActive when MM2's own worker group has members. Returns the other Connect groups of the target that have members."""
+    flow = opened.flow
     worker_group = f"{flow.source.alias}-mm2"  # of MM2 in dedicated mode (MirrorMakerConfig.workerConfig)
-    with ConsumerGroups(flow.target) as groups:
+    with opened.target.groups() as groups:
         names = [listed.group for listed in groups.list() if listed.protocol_type == CONNECT]
         described = groups.describe([*names, worker_group])
     active = {name: entry for name, entry in described.items() if isinstance(entry, GroupDescription) and entry.active}
@@ -135,20 +136,20 @@ def refuse_workers(flow: Flow) -> tuple[str, ...]:
     return tuple(sorted(active))
 
 
-def refuse_active_mm2(flow: Flow, topic: str, ends: Mapping[int, int], mine: Collection[SourcePartition]) -> None:
+def refuse_active_mm2(opened: OpenFlow, topic: str, ends: Mapping[int, int], mine: Collection[SourcePartition]) -> None:
     """ReplicatorActive when new offsets of `mine` arrive in the offsets topic after `ends`, or their remote topics grow."""
+    flow, target = opened.flow, opened.target.admin
     policy = flow.policy
     # Under the identity policy producers of the target may write to these topics too.
     topics = {policy.format_remote_topic(flow.source.alias, where.topic) for where in mine} if policy.renames else set()
-    with ClusterAdmin(flow.target) as target:
-        known = {name: entry.partitions for name, entry in target.topics().items() if name in topics}
-        keys = [TopicPartition(name, number) for name, width in known.items() for number in range(width)]
-        before, _ = target.end_offsets(keys, committed=False)
-        time.sleep(WATCH_SECONDS)
-        after, _ = target.end_offsets(keys, committed=False)
+    known = {name: entry.partitions for name, entry in target.topics().items() if name in topics}
+    keys = [TopicPartition(name, number) for name, width in known.items() for number in range(width)]
+    before, _ = target.end_offsets(keys, committed=False)
+    time.sleep(WATCH_SECONDS)
+    after, _ = target.end_offsets(keys, committed=False)
     grown = sorted({key.topic for key in before if after.get(key, before[key]) > before[key]})
-    with InternalTopicReader(flow.target) as reader:
-        written = [record for record in reader.read(topic, ends, complete=False) if decode_source_key(record.key) in mine]
+    news = opened.target.reader().read(topic, ends, complete=False)
+    written = [record for record in news if decode_source_key(record.key) in mine]
     if written or grown:
         what = f"{count_of(len(written), 'new offset')} in {topic}" if written else f"new records in {', '.join(grown)}"
         raise ReplicatorActive(

@@ -7,10 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ferry.clusters.groups.consumer_groups import ConsumerGroups
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.config import Flow
 from ferry.errors import ArgumentError, FerryError, ReplicatorActive
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.receipts import BY_OPERATOR
 from ferry.ledger.run_report import Skipped
 
@@ -42,13 +41,13 @@ class GivenPositions:
         return replace(self, positions={key: position for key, position in self.positions.items() if key[0] in topics})
 
 
-def read_group_positions(flow: Flow, group: str) -> GivenPositions:
+def read_group_positions(opened: OpenFlow, group: str) -> GivenPositions:
     """The committed offsets of `group` at the source: of MirrorMaker 1, or of any consumer that copied by itself.
 
     ReplicatorActive while it has members, ArgumentError when it has committed nothing.
     """
-    where = f"group {group} on cluster {flow.source.alias}"
-    with ConsumerGroups(flow.source) as groups:
+    where = f"group {group} on cluster {opened.source.alias}"
+    with opened.source.groups() as groups:
         described, offsets = groups.describe([group])[group], groups.offsets([group])[group]
     if isinstance(described, FerryError):
         raise described

@@ -12,7 +12,17 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from tests.log_ends import log_ends
-from tests.opened import acknowledge_losses, assemble_report, carry_out, copy_run, plan_run, prepare_run, seed, translated_groups
+from tests.opened import (
+    acknowledge_losses,
+    assemble_report,
+    carry_out,
+    copy_run,
+    export_offsets,
+    plan_run,
+    prepare_run,
+    seed,
+    translated_groups,
+)
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
 from tools.kafka.topics import delete_topics
@@ -31,7 +41,6 @@ from ferry.ledger.formats import place_of
 from ferry.ledger.receipts import Receipt, decode_receipt, encode_receipt
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import FlowRecord, encode_state
-from ferry.migration.exporting import export_offsets
 from ferry.migration.positions import read_seed_file
 from ferry.monitoring.status import flow_status
 from ferry.policy.naming import ledger_topic, runs_topic, state_topic
