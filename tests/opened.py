@@ -30,6 +30,7 @@ from ferry.syncs import (
 )
 from ferry.syncs import translated_groups as translating
 from ferry.syncs.names import SyncName
+from ferry.verify import evidence, undeleted, verifying
 
 
 def _opening(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,6 +50,7 @@ export_offsets = _opening(exporting.export_offsets)
 open_losses = _opening(losses.open_losses)
 plan_run = _opening(run_plan.plan_run)
 read_connect_offsets = _opening(mm2_positions.read_connect_offsets)
+read_evidence = _opening(evidence.read_evidence)
 read_group_positions = _opening(positions.read_group_positions)
 read_mm2_positions = _opening(mm2_positions.read_mm2_positions)
 read_recovery = _opening(recovery_record.read_recovery)
@@ -64,6 +66,8 @@ sync_offset_syncs = _opening(offset_syncs.sync_offset_syncs)
 sync_source_group = _opening(source_group.sync_source_group)
 sync_topics = _opening(topics.sync_topics)
 translated_groups = _opening(translating.translated_groups)
+verify = _opening(verifying.verify)
+write_tombstones = _opening(undeleted.write_tombstones)
 
 
 def state_of(flow: Flow, *, stable: bool) -> FlowState:

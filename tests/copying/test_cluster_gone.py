@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.opened import verify
 from tools.kafka import SandboxCluster, compare_topics
 
 from ferry.clusters.admin import cluster_admin as admin
@@ -21,7 +22,6 @@ from ferry.verify import log_reader
 from ferry.verify.comparison import VerifyRange
 from ferry.verify.range_runner import _RangeVerifier, verify_inline
 from ferry.verify.request import VerifyRequest
-from ferry.verify.verifying import verify
 
 pytestmark = [pytest.mark.brokers]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Producer
 from tests.behind_a_proxy import behind_a_proxy, playing
-from tests.opened import sync_groups, translated_groups
+from tests.opened import sync_groups, translated_groups, verify
 from tools.kafka import SandboxCluster, compare_topics, read_all
 from tools.kafka.groups import commit_offsets
 from tools.proxy.broker_proxy import BrokerProxy
@@ -18,7 +18,6 @@ from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.verify.range_runner import verify_inline
 from ferry.verify.request import VerifyRequest
-from ferry.verify.verifying import verify
 from ferry.wire.compression import CODEC_NAMES, GZIP, NONE
 
 pytestmark = pytest.mark.brokers

@@ -28,7 +28,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from tests.opened import carry_out, explain_group, plan_run, seed, translated_groups
+from tests.opened import carry_out, explain_group, plan_run, seed, translated_groups, verify
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
@@ -51,7 +51,6 @@ from ferry.pipeline.run import copied
 from ferry.syncs.names import SyncName
 from ferry.verify.range_runner import verify_inline
 from ferry.verify.request import VerifyRequest
-from ferry.verify.verifying import verify
 
 ADMIN, READER, WRITER = "admin", "reader", "writer"
 USERS = {user: f"{user}-{secrets.token_hex(8)}" for user in (ADMIN, READER, WRITER)}

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from tests.both_clusters import both_clusters
+from tests.opened import verify
 from tools.kafka import SandboxCluster
 
 from ferry.config import Flow, load_config
@@ -22,7 +23,6 @@ from ferry.ledger.run_report import RunReport
 from ferry.verify.range_runner import CompareRanges, verify_inline
 from ferry.verify.request import VerifyRequest
 from ferry.verify.verify_report import VerifyReport
-from ferry.verify.verifying import verify
 
 # Value, key, headers, timestamp in ms (0: now).
 Row = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int]

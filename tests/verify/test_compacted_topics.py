@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from tests.cli.inside import ferry
-from tests.opened import sync_configs
+from tests.opened import read_evidence, sync_configs, write_tombstones
 from tests.verify.conftest import Pair, Row, write
 from tests.waiting import until
 from tools.kafka import SandboxCluster, read_all
@@ -18,9 +18,8 @@ from ferry.config import Flow
 from ferry.errors import ExitCode
 from ferry.translation.offset_map import LogBounds, OffsetMap
 from ferry.translation.translated import Translation
-from ferry.verify.evidence import read_evidence
 from ferry.verify.request import VerifyRequest
-from ferry.verify.undeleted import Written, write_tombstones
+from ferry.verify.undeleted import Written
 
 pytestmark = [pytest.mark.brokers, pytest.mark.long]
 

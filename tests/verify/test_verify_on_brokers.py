@@ -18,8 +18,8 @@ from confluent_kafka.admin import AdminClient
 from tests.verify.conftest import Pair, Row, write
 from tools.kafka import SandboxCluster
 
-from ferry.config import Flow
 from ferry.errors import ExitCode
+from ferry.ledger.open_flow import OpenFlow
 from ferry.verify import range_runner, reasons
 from ferry.verify.comparison import RangeResult, VerifyRange
 from ferry.verify.range_runner import verify_inline
@@ -212,8 +212,8 @@ class Counting:
         self.left = dies_behind
         self.compared = 0
 
-    def __call__(self, flow: Flow, run_id: str, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
-        for result in verify_inline(flow, run_id, ranges):
+    def __call__(self, opened: OpenFlow, run_id: str, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
+        for result in verify_inline(opened, run_id, ranges):
             self.compared += 1
             yield result
             self.left -= 1

@@ -236,7 +236,7 @@ def _copy_told(asked: Asked, checked: Mapping[str, Any]) -> str:
 
 
 def _proven(asked: Asked) -> str:
-    report = read_verify_report(asked.switch.active.flow, asked.options.part("verify"))
+    report = read_verify_report(asked.switch.active, asked.options.part("verify"))
     if report is None:
         raise RecoveryStopped("compare_sides left no report: read its log, then clear it")
     return planned_move.verified(report)

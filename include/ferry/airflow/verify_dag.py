@@ -11,6 +11,7 @@ from ferry.airflow.params import checked_time, checked_topics, given_params, tim
 from ferry.airflow.spark_operators import FerrySparkOperator
 from ferry.airflow.tasks import EarlierTaskFailed, emit, of_flow, say, typed_retries
 from ferry.config import Flow
+from ferry.ledger.open_flow import open_flow
 from ferry.monitoring.measurements import verify_measurements
 from ferry.spark.submit import VERIFY_JOB
 from ferry.verify.request import DigestKind, VerifyRequest
@@ -74,7 +75,8 @@ def report(flow: FlowReference) -> dict[str, Any]:
     with typed_retries(flow):
         request = verify_request_of(flow.name, get_current_context())
         settings = flow_for_running(flow)
-        outcome = read_report(settings, request.run_id)
+        with open_flow(settings) as opened:
+            outcome = read_report(opened, request.run_id)
         if outcome is None:
             raise EarlierTaskFailed("the task compare_copies left no report: its log names the reason")
         for text in outcome.lines(LISTED):

@@ -280,7 +280,7 @@ class PlannedMove:
                     drain(active, self.options, copy, notice)
             case Stage.COMPARE:
                 with watch.step("drain and verify"):
-                    self.proven = steps.compare_sides(active.flow, self.options, notice)
+                    self.proven = steps.compare_sides(active, self.options, notice)
             case Stage.PLAN:
                 if self.options.writes:
                     notice(f"verified: {self.proven}")

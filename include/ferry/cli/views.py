@@ -21,6 +21,7 @@ from ferry.verify.request import DigestKind, VerifyRequest
 
 if TYPE_CHECKING:
     from ferry.config import Cluster, Flow
+    from ferry.ledger.open_flow import OpenFlow
     from ferry.verify.verify_report import VerifyReport
 
 Decode = Callable[[Any, Any], Any]
@@ -164,6 +165,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Compare both sides record by record. The report names every difference, and everything that could not be compared."""
+    from ferry.ledger.open_flow import open_flow
     from ferry.verify.undeleted import Written, check_tombstones, write_tombstones
 
     settings = load_flow(config, flow)
@@ -179,35 +181,36 @@ def verify(
     )
     if tombstones:
         check_tombstones(settings, request)
-    outcome = _carried_out(config, settings, request, master, as_json=as_json)
-    written: list[Written] = []
-    try:
-        if tombstones:
-            write_tombstones(settings, outcome, run_id("tombstones"), written.append)
-    finally:  # also after an error: the differences found, and the tombstones written
-        more = {"tombstones": [asdict(entry) for entry in written]} if tombstones else {}
-        answer(outcome.document() | more, outcome.lines(ROWS_SHOWN), as_json=as_json, report=report)
-        for entry in written:
-            notice(str(entry))
+    with open_flow(settings) as opened:
+        outcome = _carried_out(config, opened, request, master, as_json=as_json)
+        written: list[Written] = []
+        try:
+            if tombstones:
+                write_tombstones(opened, outcome, run_id("tombstones"), written.append)
+        finally:  # also after an error: the differences found, and the tombstones written
+            more = {"tombstones": [asdict(entry) for entry in written]} if tombstones else {}
+            answer(outcome.document() | more, outcome.lines(ROWS_SHOWN), as_json=as_json, report=report)
+            for entry in written:
+                notice(str(entry))
     for problem in outcome.problems():
         notice(complaint(problem.named))
     raise typer.Exit(outcome.exit_code)
 
 
-def _carried_out(config: Path, flow: Flow, request: VerifyRequest, master: str, *, as_json: bool) -> VerifyReport:
+def _carried_out(config: Path, opened: OpenFlow, request: VerifyRequest, master: str, *, as_json: bool) -> VerifyReport:
     from ferry.verify.range_runner import verify_inline
     from ferry.verify.verifying import verify as compare
 
     with drawn("nothing is compared yet", as_json=as_json) as say:
         if master == INLINE:
-            return compare(flow, request, verify_inline, say)
+            return compare(opened, request, verify_inline, say)
         from ferry.spark.submit import VERIFY_JOB, submit_job
         from ferry.verify.results_topic import read_report
 
         code = submit_job(VERIFY_JOB, config, request, master, say)
     if code:
         raise typer.Exit(ExitCode(code))
-    found = read_report(flow, request.run_id)
+    found = read_report(opened, request.run_id)
     if found is None:
         raise PartitionsFailed(f"verify {request.run_id} left no report in the runs topic; continue it with --run-id {request.run_id}")
     return found

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import FerryError, RecoveryStopped, count_of
 from ferry.ledger.open_flow import OpenFlow
@@ -99,9 +98,9 @@ def copy_ahead(opened: OpenFlow, options: RecoveryOptions, copy: Copy, what: str
     return f"{flow.name}: {count_of(report.records, 'record')} in {report.seconds:.1f} s"
 
 
-def compare_sides(flow: Flow, options: RecoveryOptions, say: Callable[[str], None]) -> str:
+def compare_sides(opened: OpenFlow, options: RecoveryOptions, say: Callable[[str], None]) -> str:
     """Compare both clusters in this process; returns and raises as `verified` does."""
-    return verified(verify(flow, VerifyRequest(flow.name, options.part("verify")), verify_inline, say))
+    return verified(verify(opened, VerifyRequest(opened.flow.name, options.part("verify")), verify_inline, say))
 
 
 def verified(outcome: VerifyReport) -> str:

@@ -20,6 +20,7 @@ from ferry.copying.lanes import FEWEST_LANES, MOST_LANES
 from ferry.copying.progress import named_when_slow
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError
+from ferry.ledger.open_flow import open_flow
 from ferry.pipeline.run import open_run
 from ferry.spark.executors import task_slots
 from ferry.spark.installed import without_pandas
@@ -53,7 +54,8 @@ def verify_main(connections: Lookup | None) -> int:
     """
 
     def work(flow: Flow, request: VerifyRequest, context: SparkContext, tasks: int) -> None:
-        write_report(flow, verify(flow, request, SparkRangeRunner(context, tasks, say).run, say))
+        with open_flow(flow) as opened:
+            write_report(opened, verify(opened, request, SparkRangeRunner(context, tasks, say).run, say))
 
     return run_job("verify", connections, VerifyRequest.from_json, work, lanes=FEWEST_LANES)
 

@@ -19,7 +19,6 @@ from typing import TypeVar
 
 from pyspark import SparkContext, TaskContext
 
-from ferry.config import Flow
 from ferry.copying.lane import LOOK_SECONDS as LANE_LOOK_SECONDS
 from ferry.copying.lane_attempts import WORKER_DIED
 from ferry.copying.lane_messages import CopyJob, Failure, LaneResult, LaneTask
@@ -28,6 +27,7 @@ from ferry.copying.lanes import balance, task_groups
 from ferry.copying.progress import FIRST_SECONDS, REPEAT_SECONDS, beside
 from ferry.ending import show_warnings
 from ferry.errors import NoExecutors
+from ferry.ledger.open_flow import OpenFlow
 from ferry.spark.executors import executors, task_slots
 from ferry.verify.comparison import RangeResult, VerifyRange
 from ferry.verify.range_runner import verify_ranges
@@ -136,10 +136,11 @@ def run_group(job: CopyJob, group: Sequence[LaneTask]) -> Iterator[LaneResult]:
 class SparkRangeRunner(_SparkRunner):
     """Spreads ranges over Spark tasks, `tasks` at a time."""
 
-    def run(self, flow: Flow, run_id: str, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
+    def run(self, opened: OpenFlow, run_id: str, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
         """Results as groups finish; ranges of groups that failed have none."""
         groups = balance(ranges, self._tasks * RANGE_GROUPS_A_TASK)
-        for group, results in run_groups(self._context, deque(groups), partial(verify_ranges, flow, run_id), self._say, width=self._tasks):
+        compare = partial(verify_ranges, opened.flow, run_id)
+        for group, results in run_groups(self._context, deque(groups), compare, self._say, width=self._tasks):
             if isinstance(results, str):
                 log.warning("the Spark task of %d ranges failed: %s", len(group), results)
             else:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin, Offsets
+from ferry.clusters.admin.cluster_admin import Offsets
 from ferry.clusters.net.partitions import TopicPartition, grouped
 from ferry.config import Flow
 from ferry.copying.guard_reading import guarded
@@ -17,7 +17,7 @@ from ferry.copying.partition_plan import PartitionFacts, other_remote
 from ferry.copying.request import RunRequest, epoch_milliseconds
 from ferry.copying.snapshot import FlowSnapshot, take_snapshot
 from ferry.errors import ArgumentError, LogChanged, PartitionUnavailable, PositionDisagrees, TargetRecreated
-from ferry.ledger.open_flow import open_flow
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.run_report import PartitionFailure
@@ -43,22 +43,22 @@ class FlowEvidence:
     failed: tuple[PartitionFailure, ...]
 
 
-def read_evidence(flow: Flow, request: VerifyRequest) -> FlowEvidence:
+def read_evidence(opened: OpenFlow, request: VerifyRequest) -> FlowEvidence:
     """The facts of now. ArgumentError for topics and partitions that the flow does not copy; errors of unreachable clusters."""
-    with open_flow(flow) as opened:
-        source, target = opened.source.admin, opened.target.admin
-        seen = take_snapshot(opened, RunRequest(flow.name, request.run_id, topics=request.topics), stable=False)
-        wanted = _asked(seen, request)
-        facts, broken = _unbroken(wanted)
-        there = [entry for entry in facts if entry.has_remote]
-        target_ends, target_problems = target.end_offsets(entry.remote for entry in there)
-        narrow = bool(request.topics or request.partitions)
-        # Receipts of an older source topic count: they explain records that are still in the remote topic.
-        today = {entry.key: entry.topic_ids for entry in there}
-        every = read_receipts(flow, today if narrow else None)
-        receipts = valid_receipts(every, today, any_source=True)
-        broken += _truncated(there, receipts, target.end_offsets((entry.remote for entry in there), committed=False)[0])
-        partitions, problems = _comparable(flow, source, target, there, seen, request, receipts, (target_ends, target_problems))
+    opened.anew()
+    flow, target = opened.flow, opened.target.admin
+    seen = take_snapshot(opened, RunRequest(flow.name, request.run_id, topics=request.topics), stable=False)
+    wanted = _asked(seen, request)
+    facts, broken = _unbroken(wanted)
+    there = [entry for entry in facts if entry.has_remote]
+    target_bounds = target.end_offsets(entry.remote for entry in there)
+    narrow = bool(request.topics or request.partitions)
+    # Receipts of an older source topic count: they explain records that are still in the remote topic.
+    today = {entry.key: entry.topic_ids for entry in there}
+    every = read_receipts(flow, today if narrow else None)
+    receipts = valid_receipts(every, today, any_source=True)
+    broken += _truncated(there, receipts, target.end_offsets((entry.remote for entry in there), committed=False)[0])
+    partitions, problems = _comparable(opened, there, seen, request, receipts, target_bounds=target_bounds)
     left = [] if narrow else _left(every, {entry.key for entry in wanted})
     absent = [
         NotCovered(*entry.key, entry.log_start, entry.stable_end, reasons.NO_REMOTE_TOPIC)
@@ -118,17 +118,17 @@ def _truncated(
     return found
 
 
-def _comparable(  # noqa: PLR0917 - everything that was asked
-    flow: Flow,
-    source: ClusterAdmin,
-    target: ClusterAdmin,
+def _comparable(
+    opened: OpenFlow,
     facts: Sequence[PartitionFacts],
     seen: FlowSnapshot,
     request: VerifyRequest,
     receipts: Mapping[TopicPartition, list[Receipt]],
+    *,
     target_bounds: Offsets,
 ) -> tuple[tuple[PartitionEvidence, ...], dict[TopicPartition, str]]:
     """The evidence of partitions, and why others cannot be compared. `target_bounds`: ends of the remote logs, and problems with them."""
+    flow, source, target = opened.flow, opened.source.admin, opened.target.admin
     keys = {entry.key: entry.remote for entry in facts}
     source_ends, end_problems = source.end_offsets(keys)
     source_starts, start_problems = source.earliest_offsets(keys)

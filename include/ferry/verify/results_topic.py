@@ -18,11 +18,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from ferry.clusters.logs.internal_producer import append_records, ask_identity
-from ferry.clusters.logs.internal_reader import InternalTopicReader
-from ferry.clusters.net.client_cache import kept_clients
 from ferry.config import Flow
 from ferry.errors import FerryError, NewerFormat, UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.runs_topic import VERIFY_PREFIX
 from ferry.verify.comparison import RangeResult
 from ferry.verify.verify_report import REPORT_VERSION, VerifyReport
@@ -77,11 +76,11 @@ class ResultWriter:
         self._written = time.monotonic()
 
 
-def read_finished(flow: Flow, run_id: str) -> dict[str, RangeResult]:
+def read_finished(opened: OpenFlow, run_id: str) -> dict[str, RangeResult]:
     """Results of earlier tries on the last day, by range key."""
     now = time.time_ns() // 1_000_000
-    current = (value for moment, value in _values(flow, run_id) if counts(moment, now))
-    return fold_results(current, place_of(flow.target, flow.runs_topic))
+    current = (value for moment, value in _values(opened, run_id) if counts(moment, now))
+    return fold_results(current, place_of(opened.flow.target, opened.flow.runs_topic))
 
 
 def counts(moment: int, now: int) -> bool:
@@ -89,9 +88,9 @@ def counts(moment: int, now: int) -> bool:
     return now - RESULT_MILLISECONDS < moment <= now
 
 
-def read_report(flow: Flow, run_id: str) -> VerifyReport | None:
+def read_report(opened: OpenFlow, run_id: str) -> VerifyReport | None:
     """The last complete report; None: there is none. NewerFormat."""
-    return fold_report((value for _, value in _values(flow, run_id)), place_of(flow.target, flow.runs_topic))
+    return fold_report((value for _, value in _values(opened, run_id)), place_of(opened.flow.target, opened.flow.runs_topic))
 
 
 def fold_results(values: Iterable[bytes], where: str) -> dict[str, RangeResult]:
@@ -135,10 +134,10 @@ def fold_report(values: Iterable[bytes], where: str) -> VerifyReport | None:
     return found
 
 
-def write_report(flow: Flow, report: VerifyReport) -> None:
+def write_report(opened: OpenFlow, report: VerifyReport) -> None:
     records = [(_key(report.run_id), value) for value in report_records(report)]
-    with kept_clients():
-        append_records(flow.target, {flow.runs_topic: records}, identity=ask_identity(flow.target))
+    target = opened.flow.target
+    append_records(target, {opened.flow.runs_topic: records}, identity=ask_identity(target))
 
 
 def report_records(report: VerifyReport) -> list[bytes]:
@@ -161,12 +160,11 @@ def _inflated(packed: str) -> Any:
     return read_document(data)
 
 
-def _values(flow: Flow, run_id: str) -> list[tuple[int, bytes]]:
+def _values(opened: OpenFlow, run_id: str) -> list[tuple[int, bytes]]:
     """Time (ms) and value of each record of the verify."""
     key = _key(run_id)
-    with InternalTopicReader(flow.target) as reader:
-        records = reader.read(flow.runs_topic)
-        return [(record.timestamp, record.value) for record in records if record.key == key and record.value is not None]
+    records = opened.target.reader().read(opened.flow.runs_topic)
+    return [(record.timestamp, record.value) for record in records if record.key == key and record.value is not None]
 
 
 def _key(run_id: str) -> bytes:

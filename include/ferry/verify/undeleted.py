@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.logs.internal_batches import KeyValue
-from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.driver import CopyDriver
@@ -28,6 +27,7 @@ from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, FerryError, LogChanged, count_of
 from ferry.ledger.counters import ZERO
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.receipts import BY_OPERATOR, ReceiptKind, encode_receipt
 from ferry.ledger.topic_ids import id_of
 from ferry.verify.comparison import Difference, DifferenceKind, PartitionEvidence, RangeResult
@@ -47,7 +47,7 @@ LOCAL = "applications may write there too: delete the keys at the source, and le
 TOMBSTONES = f"{BY_OPERATOR}: tombstones of keys that the source deleted"
 
 
-def undeleted_keys(flow: Flow, entry: PartitionEvidence) -> dict[int, int]:
+def undeleted_keys(opened: OpenFlow, entry: PartitionEvidence) -> dict[int, int]:
     """The target's newest records of keys that the source has deleted: upstream offsets by downstream offset, in order.
 
     Errors of unreadable clusters.
@@ -55,24 +55,24 @@ def undeleted_keys(flow: Flow, entry: PartitionEvidence) -> dict[int, int]:
     if any(receipt.counters.by_handler for receipt in entry.own):
         return {}
     runs = once((run for receipt in entry.own for run in receipt.runs), DOWNSTREAM)
-    return dict(sorted(_of_share(flow, entry, runs, (0, 1)).items()))
+    return dict(sorted(_of_share(opened, entry, runs, (0, 1)).items()))
 
 
-def verified_keys(flow: Flow, entry: PartitionEvidence) -> RangeResult | None:
+def verified_keys(opened: OpenFlow, entry: PartitionEvidence) -> RangeResult | None:
     """The result of a verify about such keys, with the first ones by name. None: there are none."""
     name = f"keys of {entry.remote}"
     try:
-        found = undeleted_keys(flow, entry)
-        told = _told(flow, entry, found) if found else ()
+        found = undeleted_keys(opened, entry)
+        told = _told(opened, entry, found) if found else ()
     except FerryError as problem:
         return RangeResult.of_problem(name, entry, problem)
     return RangeResult(name, *entry.key, counts={DifferenceKind.UNDELETED.value: len(found)}, differences=told) if found else None
 
 
-def _told(flow: Flow, entry: PartitionEvidence, found: Mapping[int, int]) -> tuple[Difference, ...]:
+def _told(opened: OpenFlow, entry: PartitionEvidence, found: Mapping[int, int]) -> tuple[Difference, ...]:
     places = list(found)[:KEYS_NAMED]
-    with InternalTopicReader(flow.target) as reader:
-        keys = {record.offset: record.key for record in reader.records_at(entry.remote_topic, {entry.partition: places})}
+    records = opened.target.reader().records_at(entry.remote_topic, {entry.partition: places})
+    keys = {record.offset: record.key for record in records}
     pair = (entry.topic, entry.partition, entry.remote_topic)
     why = "the source dropped its tombstone before it was copied, so the target keeps the key"
     return tuple(Difference(*pair, found[place], place, DifferenceKind.UNDELETED, f"key {shown(keys[place])}: {why}") for place in keys)
@@ -99,7 +99,7 @@ class Written:
         return f"{self.remote_topic}-{self.partition}: {self.problem or count_of(self.tombstones, 'tombstone') + ' written'}"
 
 
-def write_tombstones(flow: Flow, report: VerifyReport, run_id: str, tell: Callable[[Written], None]) -> None:
+def write_tombstones(opened: OpenFlow, report: VerifyReport, run_id: str, tell: Callable[[Written], None]) -> None:
     """Write the tombstones that are due now where a verify has found such keys, and `tell` each partition. ArgumentError, Superseded.
 
     It is a run of its own, `run_id`, for the topics with such keys. So a run that follows gives way, and comes back.
@@ -108,22 +108,22 @@ def write_tombstones(flow: Flow, report: VerifyReport, run_id: str, tell: Callab
         return
     # The report lists only the first differences, but every partition with a compacted source.
     partitions = {TopicPartition(entry.topic, entry.partition) for entry in report.not_covered if entry.reason.startswith(COMPACTION)}
+    flow, reader = opened.flow, opened.target.reader()
     request = RunRequest(flow.name, run_id, topics=tuple(sorted({key.topic for key in partitions})))
 
     def write(lease: RunLease) -> None:
         lease.take_lanes()
-        evidence = read_evidence(flow, VerifyRequest(flow.name, run_id, topics=request.topics))
-        with InternalTopicReader(flow.target) as reader:
-            ledgers = len(reader.partitions(flow.ledger_topic))
-            for entry in (found for found in evidence.partitions if found.key in partitions):
-                due = list(undeleted_keys(flow, entry))
-                local = entry.topic == entry.remote_topic
-                for places in (due[at : at + KEYS_TOGETHER] for at in range(0, 0 if local else len(due), KEYS_TOGETHER)):
-                    keys = [record.key for record in reader.records_at(entry.remote_topic, {entry.partition: places})]
-                    place = TopicPartition(flow.ledger_topic, entry.key.share(ledgers))
-                    lease.write({entry.remote: [(key, None) for key in keys]}, partial(_explained, entry, run_id, place))
-                if due:
-                    tell(Written(*entry.remote, 0 if local else len(due), LOCAL if local else ""))
+        evidence = read_evidence(opened, VerifyRequest(flow.name, run_id, topics=request.topics))
+        ledgers = len(reader.partitions(flow.ledger_topic))
+        for entry in (found for found in evidence.partitions if found.key in partitions):
+            due = list(undeleted_keys(opened, entry))
+            local = entry.topic == entry.remote_topic
+            for places in (due[at : at + KEYS_TOGETHER] for at in range(0, 0 if local else len(due), KEYS_TOGETHER)):
+                keys = [record.key for record in reader.records_at(entry.remote_topic, {entry.partition: places})]
+                place = TopicPartition(flow.ledger_topic, entry.key.share(ledgers))
+                lease.write({entry.remote: [(key, None) for key in keys]}, partial(_explained, entry, run_id, place))
+            if due:
+                tell(Written(*entry.remote, 0 if local else len(due), LOCAL if local else ""))
 
     CopyDriver(flow, request, InlineLaneRunner(), lambda _: None).under_the_fence(write)
 
@@ -142,22 +142,20 @@ def shown(key: bytes) -> str:
     return repr(key[:KEY_SHOWN])[1:] + ("…" if len(key) > KEY_SHOWN else "")
 
 
-def _of_share(flow: Flow, entry: PartitionEvidence, runs: Sequence[OffsetRun], share: Range) -> dict[int, int]:
+def _of_share(opened: OpenFlow, entry: PartitionEvidence, runs: Sequence[OffsetRun], share: Range) -> dict[int, int]:
     """`undeleted_keys` for the keys of one share; by halves if there are too many."""
-    with InternalTopicReader(flow.source) as reader:
-        newest = newest_offsets(reader.read(entry.topic, only={entry.partition}, complete=False), share, flow.memory_bytes // KEY_BYTES)
+    source, most = opened.source.admin, opened.flow.memory_bytes // KEY_BYTES
+    newest = newest_offsets(opened.source.reader().read(entry.topic, only={entry.partition}, complete=False), share, most)
     if newest is None:
         place, shares = share
-        halves = (_of_share(flow, entry, runs, (half, 2 * shares)) for half in (place, place + shares))
+        halves = (_of_share(opened, entry, runs, (half, 2 * shares)) for half in (place, place + shares))
         return {key: origin for found in halves for key, origin in found.items()}
-    with ClusterAdmin(flow.source) as source:
-        starts, ends = (told[0].get(entry.key) for told in (source.earliest_offsets([entry.key]), source.end_offsets([entry.key])))
-        today = id_of(source.topics([entry.topic]).get(entry.topic))
+    starts, ends = (told[0].get(entry.key) for told in (source.earliest_offsets([entry.key]), source.end_offsets([entry.key])))
+    today = id_of(source.topics([entry.topic]).get(entry.topic))
     if starts is None or ends is None or ends < entry.source_end or today != entry.topic_ids.source:
-        raise LogChanged(*entry.key, f"cluster {flow.source.alias}: the log changed while its keys were compared")
-    with InternalTopicReader(flow.target) as reader:
-        records = reader.read(entry.remote_topic, only={entry.partition})
-        return kept_without_source(records, newest, runs, (starts, entry.source_end), share)
+        raise LogChanged(*entry.key, f"cluster {source.alias}: the log changed while its keys were compared")
+    records = opened.target.reader().read(entry.remote_topic, only={entry.partition})
+    return kept_without_source(records, newest, runs, (starts, entry.source_end), share)
 
 
 def newest_offsets(records: Iterable[InternalRecord], share: Range, most: int) -> dict[int, int] | None:

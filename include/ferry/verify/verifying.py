@@ -8,10 +8,10 @@ from dataclasses import replace
 from functools import partial
 
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.config import Flow
 from ferry.copying.committed import Committed
 from ferry.copying.progress import INTERVAL_SECONDS
 from ferry.errors import PartitionUnavailable, count_of
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import time_now
 from ferry.verify.comparison import PartitionEvidence, RangeResult, VerifyRange
 from ferry.verify.evidence import read_evidence
@@ -27,14 +27,14 @@ TRIES = 3
 WORKER_LOST = f"the worker that compared a part of it died {TRIES} times"
 
 
-def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Callable[[str], None]) -> VerifyReport:
+def verify(opened: OpenFlow, request: VerifyRequest, compare: CompareRanges, say: Callable[[str], None]) -> VerifyReport:
     """Compare both sides. FerryError if nothing could be compared at all; other problems are in the report."""
     started, clock, cpu = time_now(), time.monotonic(), sum(os.times()[:2])
-    evidence = read_evidence(flow, request)
+    flow, evidence = opened.flow, read_evidence(opened, request)
     planned = [plan_partition(entry) for entry in evidence.partitions]
     not_covered = (*evidence.not_covered, *(entry for plan in planned for entry in plan.not_covered))
     ranges = [replace(wanted, digest=request.digest) for plan in planned for wanted in plan.ranges]
-    finished = read_finished(flow, request.run_id) if ranges else {}
+    finished = read_finished(opened, request.run_id) if ranges else {}
     results = {wanted.identity: finished[wanted.identity] for wanted in ranges if wanted.identity in finished}
     resumed = len(results)
     weight = sum(wanted.weight for wanted in ranges)
@@ -43,8 +43,8 @@ def verify(flow: Flow, request: VerifyRequest, compare: CompareRanges, say: Call
     say(f"{flow.name}: verify {request.run_id} compares {what}, about {weight / 1e6:,.0f} MB")
     if resumed:
         say(f"an earlier try of {request.run_id} has compared {resumed} of them")
-    elsewhere = _compare_rest(ranges, results, partial(compare, flow, request.run_id), say)
-    keys = _keys_of_undeleted(flow, evidence.partitions, results.values())
+    elsewhere = _compare_rest(ranges, results, partial(compare, opened, request.run_id), say)
+    keys = _keys_of_undeleted(opened, evidence.partitions, results.values())
     left = [wanted for wanted in ranges if wanted.identity not in results]
     lost = [RangeResult.of_problem(wanted.identity, wanted, PartitionUnavailable(*wanted.key, WORKER_LOST)) for wanted in left]
     here = sum(os.times()[:2]) - cpu
@@ -80,10 +80,10 @@ def _compare_rest(
     return elsewhere
 
 
-def _keys_of_undeleted(flow: Flow, partitions: Iterable[PartitionEvidence], results: Iterable[RangeResult]) -> list[RangeResult]:
+def _keys_of_undeleted(opened: OpenFlow, partitions: Iterable[PartitionEvidence], results: Iterable[RangeResult]) -> list[RangeResult]:
     """What the keys say of compacted partitions that have more records on the target: the source may have deleted them."""
     with_more = {(result.topic, result.partition) for result in results if result.only_target}
-    found = (verified_keys(flow, entry) for entry in partitions if entry.key in with_more and not entry.narrowed)
+    found = (verified_keys(opened, entry) for entry in partitions if entry.key in with_more and not entry.narrowed)
     return [result for result in found if result is not None]
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from tests.opened import translated_groups
+from tests.opened import translated_groups, verify
 from tests.proxied import proxied_cluster
 from tools.kafka import SandboxCluster, read_all
 from tools.proxy.broker_proxy import BrokerProxy
@@ -23,7 +23,6 @@ from ferry.ledger.receipts import Receipt
 from ferry.verify import reasons
 from ferry.verify.range_runner import verify_inline
 from ferry.verify.request import VerifyRequest
-from ferry.verify.verifying import verify
 from ferry.wire.ranges import NO_END, Ranges, end_of_range_at, union, within
 
 REFUSING = Service(transactions=CODES["TRANSACTIONAL_ID_AUTHORIZATION_FAILED"])

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.copying.fencing.scripted import Scripted, never_ran
 from tests.copying.plain.conftest import PARTITIONS, REFUSING, Copy, Target
 from tests.copying.plain.killed import MOMENTS, killed_at
-from tests.opened import state_of
+from tests.opened import state_of, verify
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.proxy.rules import Action
@@ -23,7 +23,6 @@ from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.verify.range_runner import verify_inline
 from ferry.verify.request import VerifyRequest
-from ferry.verify.verifying import verify
 
 pytestmark = pytest.mark.brokers
 

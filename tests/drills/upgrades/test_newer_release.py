@@ -22,6 +22,7 @@ from tests.opened import (
     prepare_run,
     seed,
     translated_groups,
+    verify,
 )
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
@@ -47,7 +48,6 @@ from ferry.policy.naming import ledger_topic, runs_topic, state_topic
 from ferry.syncs.names import SyncName
 from ferry.verify.range_runner import verify_inline
 from ferry.verify.request import VerifyRequest
-from ferry.verify.verifying import verify
 
 pytestmark = pytest.mark.brokers
 
