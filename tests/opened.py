@@ -8,6 +8,7 @@ from typing import Any
 
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
+from ferry.doctor import flow_facts
 from ferry.ledger import losses, recovery_record
 from ferry.ledger.open_flow import open_flow
 from ferry.ledger.state import FlowState
@@ -51,6 +52,7 @@ open_losses = _opening(losses.open_losses)
 plan_run = _opening(run_plan.plan_run)
 read_connect_offsets = _opening(mm2_positions.read_connect_offsets)
 read_evidence = _opening(evidence.read_evidence)
+read_flow_facts = _opening(flow_facts.read_flow_facts)
 read_group_positions = _opening(positions.read_group_positions)
 read_mm2_positions = _opening(mm2_positions.read_mm2_positions)
 read_recovery = _opening(recovery_record.read_recovery)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from ferry.clusters.admin.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.clusters.admin.service_profiles import MSK_SERVERLESS
-from ferry.config import Cluster, Flow, load_config
+from ferry.clusters.open_cluster import OpenCluster
+from ferry.config import Flow, load_config
 from ferry.doctor import flow_facts
 from ferry.doctor.cluster_facts import RightsFacts, names_certificates
 from ferry.doctor.finding import Verdict
@@ -24,14 +27,7 @@ BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalB
 
 
 class Names:
-    """A cluster with topics."""
-
-    def __init__(self, _: Cluster) -> None: ...
-
-    def __enter__(self) -> Names:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
+    """The administration of a cluster with topics."""
 
     def topic_names(self) -> list[str]:
         return NAMES
@@ -53,15 +49,15 @@ def flow(tmp_path: Path) -> Flow:
 def told(flow: Flow, acls: list[AclBinding], monkeypatch: pytest.MonkeyPatch) -> tuple[set[str], list[tuple[Verdict, str]]]:
     asked: set[str] = set()
 
-    def gather(_: Cluster, existing: Iterable[str], __: Iterable[str]) -> RightsFacts:
+    def gather(_: OpenCluster, existing: Iterable[str], __: Iterable[str]) -> RightsFacts:
         asked.update(existing)
         held = {name: frozenset({"READ", "DESCRIBE", "DESCRIBE_CONFIGS"}) for name in asked}
         return RightsFacts(True, frozenset(acls), frozenset(), held)
 
-    monkeypatch.setattr(flow_facts, "ClusterAdmin", Names)
+    opened: Any = SimpleNamespace(flow=flow, source=SimpleNamespace(admin=Names()))
     monkeypatch.setattr(flow_facts, "read_rights_facts", gather)
     needed = required_rights(flow).source
-    found = rights_findings("rights", flow, flow.source, needed, flow_facts.source_rights(flow, needed))
+    found = rights_findings("rights", flow, flow.source, needed, flow_facts.source_rights(opened, needed))
     return asked, [(entry.verdict, entry.found) for entry in found]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import MagicMock
@@ -71,10 +72,9 @@ def test_heartbeats_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.Monkey
     servers = "\n".join(f"{alias}.bootstrap.servers = {alias}:1" for alias in "ABC")
     config.write_text(f"clusters = A, B, C\n{servers}\nA->B.enabled = true\n")
     source = MagicMock()
-    source.__enter__.return_value = source
     source.topics.return_value = {name: SimpleNamespace(partitions=1) for name in ("heartbeats", "orders", "B.orders", "C.heartbeats")}
     source.end_offsets.side_effect = lambda places: (dict.fromkeys(places, 4), {})
-    monkeypatch.setattr(module, "ClusterAdmin", lambda _: source)
+    monkeypatch.setattr(module, "open_flow", lambda flow: nullcontext(SimpleNamespace(flow=flow, source=SimpleNamespace(admin=source))))
     monkeypatch.setattr(module, "ask_positions", lambda *_, **__: SimpleNamespace(answer=lambda: {PLACES[ORDERS]: 1}))
     looking = Arrivals(lambda: load_config(config).flow("A->B"))
     assert looking.look() == {ORDERS: (1, 4)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,11 +20,11 @@ pytestmark = pytest.mark.unit
 
 @pytest.mark.parametrize(("obstacle", "told"), [("", "Ferry could not find its times: no answer from A"), ("compacted", "compacted")])
 def test_why_a_range_has_no_times(monkeypatch: pytest.MonkeyPatch, obstacle: str, told: str) -> None:
-    key, flow = TopicPartition("t", 2), cast(Any, None)
-    source: Any = SimpleNamespace(offsets_for_time=lambda *_: ({}, {key: "no answer from A"}))
+    key = TopicPartition("t", 2)
+    source: Any = SimpleNamespace(admin=SimpleNamespace(offsets_for_time=lambda *_: ({}, {key: "no answer from A"})))
     gap = key, (2, 8)
     monkeypatch.setattr(coverage_reading, "first_records", lambda *_: {gap: (3, 1_000)})
-    assert coverage_reading._missing_ranges(flow, source, [gap], obstacle) == [MissingRange(2, 3, 8, obstacle=told)]
+    assert coverage_reading._missing_ranges(source, [gap], obstacle) == [MissingRange(2, 3, 8, obstacle=told)]
 
 
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=40), st.data())

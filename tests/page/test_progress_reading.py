@@ -12,6 +12,7 @@ import pytest
 from tests.page import made_up_reads as made_up
 
 from ferry.clusters.logs.internal_reader import InternalRecord
+from ferry.clusters.open_cluster import OpenCluster
 from ferry.ledger.receipts import encode_receipt
 from ferry.ledger.runs_topic import RunOpened, RunRecords, RunResult
 from ferry.monitoring.runs import DagRunFacts
@@ -165,13 +166,6 @@ def ledger_with(monkeypatch: pytest.MonkeyPatch, *parts: list[InternalRecord]) -
     reads, left = list[object](), iter(parts)
 
     class Ledger:
-        def __init__(self, _: object) -> None: ...
-
-        def __enter__(self) -> Ledger:
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
-
         def offsets_at(self, *_: object) -> str:
             return "the last minute"
 
@@ -180,12 +174,12 @@ def ledger_with(monkeypatch: pytest.MonkeyPatch, *parts: list[InternalRecord]) -
             reads.append(since if isinstance(since, str) else {**since})
             return next(left, [])
 
-    monkeypatch.setattr(progress_reading, "InternalTopicReader", Ledger)
+    monkeypatch.setattr(OpenCluster, "reader", lambda _: Ledger())
     monkeypatch.setattr(progress_reading, "_known", {})
     return reads
 
 
-A_TO_B: Any = SimpleNamespace(name="A->B", ledger_topic="ledger", target=SimpleNamespace(alias="B"))
+A_TO_B: Any = SimpleNamespace(name="A->B", ledger_topic="ledger", source=None, target=SimpleNamespace(alias="B"))
 
 
 def named(run_id: str, run: RunOpened, **more: Any) -> RunOpened:

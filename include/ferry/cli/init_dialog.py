@@ -11,8 +11,8 @@ from pathlib import Path
 from ferry.cli.new_file import write_new_file
 from ferry.cli.output import notice
 from ferry.cli.prompts import Asker, anything, one_of
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.likeness import likeness
+from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Flow, load_config
 from ferry.config.first_file import PASSWORD_MECHANISMS, ClusterAnswers, FirstFile, first_file
 from ferry.config.providers import has_reference
@@ -25,6 +25,7 @@ from ferry.doctor.flow_checks import rights_findings
 from ferry.doctor.flow_facts import rights_of, source_rights
 from ferry.ending import temporary_directory
 from ferry.errors import ConfigError, FerryError, count_of, some_of
+from ferry.ledger.open_flow import open_flow
 from ferry.permissions.required import required_rights
 from ferry.policy.naming import ALIAS, ALIAS_WANTS
 
@@ -82,12 +83,12 @@ class InitDialog:
         """Say which rights are missing on both sides, as far as the clusters show them. Missing rights are no error."""
         if not self.tests:
             return
-        with self._flow(answers) as flow:
+        with self._flow(answers) as flow, open_flow(flow) as opened:
             needed = required_rights(flow)
-            for check, cluster, rights in (("source", flow.source, needed.source), ("target", flow.target, needed.target)):
+            for check, side, rights in (("source", opened.source, needed.source), ("target", opened.target, needed.target)):
                 try:
-                    facts = source_rights(flow, rights) if check == "source" else rights_of(cluster, rights)
-                    found = list(rights_findings(f"rights at the {check}", flow, cluster, rights, facts))
+                    facts = source_rights(opened, rights) if check == "source" else rights_of(side, rights)
+                    found = list(rights_findings(f"rights at the {check}", flow, side.cluster, rights, facts))
                 except FerryError as problem:
                     notice(f"  rights at the {check}: {self._own(problem)}")
                 else:
@@ -106,8 +107,8 @@ class InitDialog:
 
     def _same(self, answers: FirstFile) -> str:
         """Why both sides count as one cluster; empty: they are two."""
-        with self._flow(answers) as flow, ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-            alike = likeness(source, target)
+        with self._flow(answers) as flow, open_flow(flow) as opened:
+            alike = likeness(opened.source.admin, opened.target.admin)
         if alike is not None and not alike.same:
             notice(f"  warning: {alike.why}")
         return f"{alike.why}; {alike.remedy}" if alike is not None and alike.same else ""
@@ -166,8 +167,8 @@ class InitDialog:
 
     def _offer_topics(self, flow: Flow) -> tuple[str, ...]:
         try:
-            with ClusterAdmin(flow.source) as admin:
-                names = tuple(name for name in admin.topic_names() if flow.topic_rules.why_not(name) is None)
+            with OpenCluster(flow.source) as source:
+                names = tuple(name for name in source.admin.topic_names() if flow.topic_rules.why_not(name) is None)
         except FerryError:
             return ()
         notice(f"  {flow.source.alias} has {count_of(len(names), 'topic')} to copy: {some_of(names, TOPICS_SHOWN)}")

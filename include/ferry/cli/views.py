@@ -114,11 +114,12 @@ def format_records(
 
 
 def _decoded(kind: RecordKind, flow: Flow) -> Iterator[dict[str, Any]]:
-    from ferry.clusters.logs.internal_reader import InternalTopicReader
+    from ferry.clusters.open_cluster import OpenCluster
 
     cluster, topic, decode = _decoder(kind, flow)
     own = kind in {RecordKind.LEDGER, RecordKind.STATE}
-    with InternalTopicReader(cluster) as reader:
+    with OpenCluster(cluster) as opened:
+        reader = opened.reader()
         if not reader.partitions(topic):
             raise ArgumentError(f"cluster {cluster.alias} has no topic {topic}")
         for record in reader.read(topic, complete=False):

@@ -12,9 +12,8 @@ import logging
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
-from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.clusters.net.partitions import TopicPartition
+from ferry.clusters.open_cluster import OpenCluster
 from ferry.errors import ArgumentError
 from ferry.policy.java_patterns import java_pattern
 from ferry.policy.naming import origins
@@ -44,10 +43,9 @@ class MirrorClient:
     replication_policy: ReplicationPolicy
 
     def __init__(self, cluster: Cluster, policy: ReplicationPolicy) -> None:
-        self._cluster = cluster
         self.replication_policy = policy
-        self._admin = ClusterAdmin(cluster)
-        self._admin.__enter__()
+        self._cluster = OpenCluster(cluster)
+        self._cluster.__enter__()
 
     def __enter__(self) -> MirrorClient:
         return self
@@ -56,15 +54,15 @@ class MirrorClient:
         self.close()
 
     def close(self) -> None:
-        self._admin.__exit__(None, None, None)
+        self._cluster.__exit__(None, None, None)
 
     def heartbeat_topics(self) -> set[str]:
         """Every topic with heartbeats: the cluster's own and the copies of others. ClusterUnreachable, as all methods."""
-        return {topic for topic in self._admin.topic_names() if self.replication_policy.is_heartbeats_topic(topic)}
+        return {topic for topic in self._cluster.admin.topic_names() if self.replication_policy.is_heartbeats_topic(topic)}
 
     def checkpoint_topics(self) -> set[str]:
         """Every topic with checkpoints."""
-        return {topic for topic in self._admin.topic_names() if self.replication_policy.is_checkpoints_topic(topic)}
+        return {topic for topic in self._cluster.admin.topic_names() if self.replication_policy.is_checkpoints_topic(topic)}
 
     def upstream_clusters(self) -> set[str]:
         """Aliases of all clusters whose heartbeats arrive here, over any number of hops."""
@@ -77,7 +75,7 @@ class MirrorClient:
 
     def remote_topics(self, source: str | None = None) -> set[str]:
         """Topics that are copies (of `source`, the cluster one hop away), including copies of heartbeats, without internal topics."""
-        topics = {topic for topic in self._admin.topic_names() if not self.replication_policy.is_internal_topic(topic)}
+        topics = {topic for topic in self._cluster.admin.topic_names() if not self.replication_policy.is_internal_topic(topic)}
         found = {topic: self.replication_policy.topic_source(topic) for topic in topics}
         return {topic for topic, origin in found.items() if origin is not None and source in {None, origin}}
 
@@ -101,10 +99,10 @@ class MirrorClient:
         # Checkpoints are not copied, so the alias alone gives the name of their topic.
         topic = self.replication_policy.checkpoints_topic(upstream)
         where = f"cluster {self._cluster.alias}: topic {topic}"
-        with InternalTopicReader(self._cluster, committed=False) as reader:
-            if not reader.partitions(topic):
-                raise ArgumentError(f"cluster {self._cluster.alias} has no topic {topic}: no checkpoints of {upstream} were written here")
-            contents = decoded(reader.read(topic, only={PARTITION}, seconds=timeout), Checkpoint.decode, where)
+        reader = self._cluster.reader(committed=False)
+        if not reader.partitions(topic):
+            raise ArgumentError(f"cluster {self._cluster.alias} has no topic {topic}: no checkpoints of {upstream} were written here")
+        contents = decoded(reader.read(topic, only={PARTITION}, seconds=timeout), Checkpoint.decode, where)
         for line in contents.notices():
             _log.warning(line)
         found: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}

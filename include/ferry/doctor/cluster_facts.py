@@ -9,6 +9,7 @@ from ferry.clusters.admin.api_versions import Capabilities, ask_capabilities
 from ferry.clusters.admin.cluster_admin import HIDDEN, ClusterAdmin
 from ferry.clusters.admin.describe import ConfigOrigin
 from ferry.clusters.net.shared_connection import first_contact
+from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import ClientRole, Cluster
 from ferry.errors import FerryError, NotAuthorized
 
@@ -72,7 +73,8 @@ def read_cluster_facts(cluster: Cluster) -> ClusterFacts:
     """Ask the cluster. An error is a fact too."""
     alias, bootstrap, login = cluster.alias, cluster.bootstrap, cluster.login_of(ClientRole.ADMIN)
     try:
-        with ClusterAdmin(cluster) as admin:
+        with OpenCluster(cluster) as opened:
+            admin = opened.admin
             first_contact(cluster)
             cluster_id, topics = admin.cluster_id(), admin.topics()
             brokers, segments = admin.brokers(topics), admin.visible_configs(topics, keys=(SEGMENT,))[0]
@@ -81,7 +83,7 @@ def read_cluster_facts(cluster: Cluster) -> ClusterFacts:
                 no_configs = ""
             except FerryError as problem:
                 configs, no_configs = {}, str(problem)
-        capabilities = ask_capabilities(cluster)
+            capabilities = ask_capabilities(cluster)
     except FerryError as problem:
         return ClusterFacts(alias, bootstrap, login, problem)
     no_ids = any(topic.topic_id is None for topic in topics.values())
@@ -91,18 +93,18 @@ def read_cluster_facts(cluster: Cluster) -> ClusterFacts:
     return ClusterFacts(alias, bootstrap, login, None, cluster_id, up, known, capabilities, configs, no_configs, no_ids, small)
 
 
-def read_rights_facts(cluster: Cluster, existing: Iterable[str], named: Iterable[str]) -> RightsFacts:
+def read_rights_facts(opened: OpenCluster, existing: Iterable[str], named: Iterable[str]) -> RightsFacts:
     """What the user may do to `existing` topics, and which of `named` the user may not describe. FerryError if the cluster is away."""
     try:
-        acls = read_acls(cluster)
+        acls = read_acls(opened.cluster)
         enforced = acls is not None
     except NotAuthorized:
         acls, enforced = None, True
-    with ClusterAdmin(cluster) as admin:
-        operations = admin.cluster_operations()
-        topics = admin.topic_operations(existing) if enforced else {}
-        hidden = frozenset(admin.topics_that(HIDDEN, named)) if enforced else frozenset[str]()
-        renamed = enforced and cluster.by_certificate and _may_rename(admin)
+    admin = opened.admin
+    operations = admin.cluster_operations()
+    topics = admin.topic_operations(existing) if enforced else {}
+    hidden = frozenset(admin.topics_that(HIDDEN, named)) if enforced else frozenset[str]()
+    renamed = enforced and opened.cluster.by_certificate and _may_rename(admin)
     return RightsFacts(enforced, acls, operations, topics, hidden, renamed)
 
 

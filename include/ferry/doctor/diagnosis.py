@@ -14,6 +14,7 @@ from ferry.doctor.flow_facts import read_flow_facts
 from ferry.doctor.machine import MachineFacts, read_machine_facts
 from ferry.doctor.machine_checks import machine_findings
 from ferry.errors import ConfigError, FerryError
+from ferry.ledger.open_flow import open_flow
 from ferry.monitoring.schedule import longest_pause
 
 
@@ -49,7 +50,9 @@ def _of_flow(flow: Flow, source: ClusterFacts, target: ClusterFacts, machine: Ma
     longest = longest_pause(flow.schedule)
     pause = None if longest is None else max(0.0, longest - flow.follow_seconds)
     try:
-        yield from flow_findings(flow, read_flow_facts(flow, source, target), machine, pause)
+        with open_flow(flow) as opened:
+            facts = read_flow_facts(opened, source, target)
+        yield from flow_findings(flow, facts, machine, pause)
     except FerryError as problem:
         yield failure(where, "asked", str(problem), problem.next_step, problem.exit_code)
 

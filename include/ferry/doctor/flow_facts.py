@@ -6,15 +6,17 @@ from dataclasses import dataclass, field, replace
 from ferry.clusters.admin.acl_binding import AclBinding, AclPattern, AclResource
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.likeness import Likeness, likeness
+from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Cluster, Flow
 from ferry.doctor.cluster_checks import services_of
 from ferry.doctor.cluster_facts import ClusterFacts, RightsFacts, read_rights_facts
 from ferry.doctor.service_checks import policy_is_fixed
 from ferry.errors import FerryError
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.runs_topic import since_last_run
 from ferry.ledger.topics import POLICY, OwnTopic
 from ferry.monitoring.health import FlowHealth
-from ferry.monitoring.status import flow_status
+from ferry.monitoring.status import whole_status
 from ferry.permissions.required import required_rights, source_topics
 from ferry.permissions.rights import Resource, Right
 from ferry.pipeline.few_replicas import FewReplicas, few_replicas, wanted_on_target
@@ -56,36 +58,36 @@ class FlowFacts:
     since_last_run: Mapping[str, float] = field(default_factory=dict)
 
 
-def read_flow_facts(flow: Flow, source_facts: ClusterFacts, target_facts: ClusterFacts) -> FlowFacts:
+def read_flow_facts(opened: OpenFlow, source_facts: ClusterFacts, target_facts: ClusterFacts) -> FlowFacts:
     """Read the facts that need both clusters, or the flow. FerryError when a cluster stops answering."""
-    needed = required_rights(flow)
-    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
-        alike = likeness(source, target)
-        source_names, target_names = source.topic_names(), frozenset(target.topic_names())
-        selected = dict(flow.topic_rules.select(source_names).selected) if flow.copies else {}
-        existing = {remote: topic for topic, remote in selected.items() if remote in target_names}
-        here, _ = source.visible_configs(existing.values(), keys=COMPARED)
-        there, _ = target.visible_configs(existing, keys=COMPARED)
-        pairs = [(topic, remote) for remote, topic in existing.items() if topic in here and remote in there]
-        found = [entry for topic, remote in pairs for entry in config_differences(flow, topic, remote, here[topic], there[remote])]
-        kept = tombstones_kept(flow, {topic: here[topic] for topic, _ in pairs})
-        wanted = wanted_on_target(flow, existing)
-        brokers = target.brokers()
-        topics = target.topics(wanted.keys() & target_names)
-        few = few_replicas(wanted, topics, brokers, target_facts.config("default.replication.factor") or 1)
-        fixed = policy_is_fixed(services_of(target_facts))
-        compacted = _compacted(source, {topic: remote for topic, remote in selected.items() if fixed and remote not in existing})
-        wrong = (*_wrong_topics(flow, flow.source, source, source_names), *_wrong_topics(flow, flow.target, target, target_names))
+    flow, needed = opened.flow, required_rights(opened.flow)
+    source, target = opened.source.admin, opened.target.admin
+    alike = likeness(source, target)
+    source_names, target_names = source.topic_names(), frozenset(target.topic_names())
+    selected = dict(flow.topic_rules.select(source_names).selected) if flow.copies else {}
+    existing = {remote: topic for topic, remote in selected.items() if remote in target_names}
+    here, _ = source.visible_configs(existing.values(), keys=COMPARED)
+    there, _ = target.visible_configs(existing, keys=COMPARED)
+    pairs = [(topic, remote) for remote, topic in existing.items() if topic in here and remote in there]
+    found = [entry for topic, remote in pairs for entry in config_differences(flow, topic, remote, here[topic], there[remote])]
+    kept = tombstones_kept(flow, {topic: here[topic] for topic, _ in pairs})
+    wanted = wanted_on_target(flow, existing)
+    brokers = target.brokers()
+    topics = target.topics(wanted.keys() & target_names)
+    few = few_replicas(wanted, topics, brokers, target_facts.config("default.replication.factor") or 1)
+    fixed = policy_is_fixed(services_of(target_facts))
+    compacted = _compacted(source, {topic: remote for topic, remote in selected.items() if fixed and remote not in existing})
+    wrong = (*_wrong_topics(flow, flow.source, source, source_names), *_wrong_topics(flow, flow.target, target, target_names))
     status, problem = None, None
     try:
-        status = flow_status(flow)
+        status = whole_status(opened)
     except FerryError as refusal:
         problem = refusal
     return FlowFacts(
         source_facts,
         target_facts,
-        source_rights(flow, needed.source),
-        rights_of(flow.target, needed.target),
+        source_rights(opened, needed.source),
+        rights_of(opened.target, needed.target),
         status,
         problem,
         len(selected),
@@ -115,28 +117,27 @@ def _wrong_topics(flow: Flow, cluster: Cluster, admin: ClusterAdmin, visible: It
     return wrong_topics(flow, cluster, topics, admin.visible_configs(topics, keys=(POLICY,))[0])
 
 
-def source_rights(flow: Flow, needed: tuple[Right, ...]) -> RightsFacts:
+def source_rights(opened: OpenFlow, needed: tuple[Right, ...]) -> RightsFacts:
     """What the source says about the user's `needed` rights. ACLs of topics that the flow does not copy do not count.
 
     They do not count even if a right covers the names of such topics. Errors as of `rights_of`.
     """
-    rules, copied = flow.topic_rules, frozenset(source_topics(flow))
+    rules, copied = opened.flow.topic_rules, frozenset(source_topics(opened.flow))
     others = [right.resource for right in needed if right.resource.kind is AclResource.TOPIC and right.resource not in copied]
 
     def counts(name: str) -> bool:
         return rules.why_not(name) is None or any(resource.covers(Resource(AclResource.TOPIC, name)) for resource in others)
 
-    return rights_of(flow.source, needed, counts)
+    return rights_of(opened.source, needed, counts)
 
 
-def rights_of(cluster: Cluster, needed: tuple[Right, ...], counts: Callable[[str], bool] = bool) -> RightsFacts:
+def rights_of(opened: OpenCluster, needed: tuple[Right, ...], counts: Callable[[str], bool] = bool) -> RightsFacts:
     """What the cluster says about the user's `needed` rights, without topics that `counts` refuses. FerryError when it does not answer."""
-    with ClusterAdmin(cluster) as admin:
-        names = admin.topic_names()
+    names = opened.admin.topic_names()
     topics = [right.resource for right in needed if right.resource.kind is AclResource.TOPIC]
     existing = [name for name in names if counts(name) and any(resource.covers(Resource(AclResource.TOPIC, name)) for resource in topics)]
     literal = {found.name for found in topics if found.pattern is AclPattern.LITERAL and not found.is_everything}
-    facts = read_rights_facts(cluster, existing, literal - set(existing))
+    facts = read_rights_facts(opened, existing, literal - set(existing))
     return facts if facts.acls is None else replace(facts, acls=frozenset(entry for entry in facts.acls if not _idle(entry, counts)))
 
 

@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.groups.coordination import ask_positions
-from ferry.clusters.net.client_cache import kept_clients
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
+from ferry.ledger.open_flow import OpenFlow, open_flow
 
 # After a run that has changed no position, the next one starts after this many seconds. Each such run doubles the pause.
 FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
@@ -65,15 +64,15 @@ class Arrivals:
         self._places: Mapping[TopicPartition, TopicPartition] = {}
         self._topics_due = -math.inf
         self._starts = Starts()
-        self._flow: Flow
+        self._opened: OpenFlow
 
     def look(self) -> Behind:
         """Partitions for which a run should start; empty: none should. Errors as of config and clusters; the next look connects anew."""
         if time.monotonic() >= self._topics_due:
             self._look_at_topics()
-        asked = ask_positions(self._flow.target, self._flow.position_group, stable=False)
-        with ClusterAdmin(self._flow.source) as source:
-            ends, _ = source.end_offsets(self._places)  # a partition without an answer has one at a later look
+        flow = self._opened.flow
+        asked = ask_positions(flow.target, flow.position_group, stable=False)
+        ends, _ = self._opened.source.admin.end_offsets(self._places)  # a partition without an answer has one at a later look
         found = behind(self._places, asked.answer(), ends)
         return found if self._starts.due(found, time.monotonic()) else {}
 
@@ -90,10 +89,9 @@ class Arrivals:
 
     def _look_at_topics(self) -> None:
         self._scope.close()  # the clients are those of an earlier config
-        self._scope.enter_context(kept_clients())
-        self._flow = flow = self._load()
-        with ClusterAdmin(flow.source) as source:
-            topics = source.topics()
+        flow = self._load()
+        self._opened = self._scope.enter_context(open_flow(flow))
+        topics = self._opened.source.admin.topics()
         is_heartbeats = flow.is_heartbeats
         # Every run writes a heartbeat to the source, for which no other run should start.
         pairs = [(topic, remote) for topic, remote in flow.topic_rules.select(topics).selected if not is_heartbeats(topic)]

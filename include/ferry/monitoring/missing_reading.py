@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
 
-from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.clusters.net.partitions import TopicPartition, grouped
-from ferry.config import Flow
+from ferry.clusters.open_cluster import OpenCluster
 from ferry.copying.partition_plan import PartitionFacts
 from ferry.errors import ClusterUnreachable, FerryError
 from ferry.ledger.gaps import CopiedPair, Gaps
+from ferry.ledger.open_flow import OpenFlow
 from ferry.monitoring.missing import COMPACTED, LAST_MOMENT, NO_TIME, Missing
 from ferry.wire.ranges import Range, outside, within
 
@@ -28,16 +28,16 @@ First = tuple[int, int]
 
 
 def read_missing(
-    flow: Flow, facts: Iterable[PartitionFacts], gaps: Gaps, kept: Mapping[TopicPartition, float | None]
+    opened: OpenFlow, facts: Iterable[PartitionFacts], gaps: Gaps, kept: Mapping[TopicPartition, float | None]
 ) -> tuple[Missing, ...]:
     """What is missing by the ledger's `gaps`, in order. Asks the source only if there are gaps. `kept`: as Missing's `kept_seconds`."""
-    is_heartbeats = flow.is_heartbeats
+    is_heartbeats = opened.flow.is_heartbeats
     known = {entry.key: entry for entry in facts if not is_heartbeats(entry.topic)} if gaps else {}
     found = [(key, gap) for key, entry in known.items() for gap in gaps_of(entry, gaps)]
     if not found:
         return ()
     try:
-        firsts = first_records(flow, found[:GAPS_LOOKED_AT], time.monotonic() + LOOK_SECONDS)
+        firsts = first_records(opened.source, found[:GAPS_LOOKED_AT], time.monotonic() + LOOK_SECONDS)
     except ClusterUnreachable:  # a right is missing
         firsts = {}
     missing = _missing(found, firsts, {key for key, entry in known.items() if entry.compacted})
@@ -51,18 +51,18 @@ def gaps_of(facts: PartitionFacts, gaps: Gaps) -> Iterator[Range]:
         yield from outside(facts.guard.excluded, start, end)
 
 
-def first_records(flow: Flow, gaps: Iterable[Gap], deadline: float) -> Mapping[Gap, First | None]:
+def first_records(source: OpenCluster, gaps: Iterable[Gap], deadline: float) -> Mapping[Gap, First | None]:
     """The first committed record of each gap, None for a gap without records. Gaps that were not read in time are absent."""
     found: dict[Gap, First | None] = {}
-    with InternalTopicReader(flow.source) as reader:
-        for together in zip_longest(*grouped((gap[0], gap) for gap in gaps).values()):  # one gap of every partition at once
-            if time.monotonic() > deadline:
-                break
-            spans = dict(filter(None, together))
-            for key, first in reader.first_records(spans, deadline - time.monotonic()).items():
-                if isinstance(first, FerryError):
-                    raise first
-                found[key, spans[key]] = (first.offset, first.timestamp) if first else None
+    reader = source.reader()
+    for together in zip_longest(*grouped((gap[0], gap) for gap in gaps).values()):  # one gap of every partition at once
+        if time.monotonic() > deadline:
+            break
+        spans = dict(filter(None, together))
+        for key, first in reader.first_records(spans, deadline - time.monotonic()).items():
+            if isinstance(first, FerryError):
+                raise first
+            found[key, spans[key]] = (first.offset, first.timestamp) if first else None
     return found
 
 

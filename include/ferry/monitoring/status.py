@@ -52,13 +52,14 @@ READ_SECONDS = 15.0
 
 
 def flow_status(flow: Flow) -> FlowHealth:
-    """The status by both clusters, by the ledger and by the runs topic. A missed schedule counts as a broken limit."""
+    """As of whole_status, for a flow that nobody has opened."""
     with open_flow(flow) as opened:
         first_contact(flow.source, flow.target)
-        return _whole_status(opened)
+        return whole_status(opened)
 
 
-def _whole_status(opened: OpenFlow) -> FlowHealth:
+def whole_status(opened: OpenFlow) -> FlowHealth:
+    """The status by both clusters, by the ledger and by the runs topic. A missed schedule counts as a broken limit."""
     flow = opened.flow
     recent = read_recent(flow)
     run = recent.following
@@ -109,7 +110,7 @@ def read_flow(opened: OpenFlow) -> tuple[FlowHealth, FlowSnapshot, tuple[Receipt
     found = read_losses(flow, seen.state.flow.losses if seen.state.flow else None)
     losses = tuple(loss_report(loss) for loss in unacknowledged(found.losses, seen.state))
     kept = {TopicPartition(entry.topic, entry.partition): entry.retention_seconds for entry in status.partitions}
-    return replace(status, losses=losses, missing=read_missing(flow, seen.facts, found.gaps, kept)), seen, found.losses
+    return replace(status, losses=losses, missing=read_missing(opened, seen.facts, found.gaps, kept)), seen, found.losses
 
 
 def status_after_run(opened: OpenFlow, report: RunReport | None = None, idle: RunPlan | None = None) -> FlowHealth:

@@ -20,6 +20,7 @@ from typing import Any
 
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.net.partitions import TopicPartition
+from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, take_snapshot
@@ -58,7 +59,7 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
         found = [(facts.key, gap) for facts in copied for gap in gaps(facts, receipts.get(facts.key, ()))]
         obstacle = COMPACTED if any(facts.compacted for facts in seen.facts) else ""
         # A backfill leaves heartbeats out.
-        missing = [] if flow.is_heartbeats(topic) else _missing_ranges(flow, opened.source.admin, found, obstacle)
+        missing = [] if flow.is_heartbeats(topic) else _missing_ranges(opened.source, found, obstacle)
     return {
         "remote_topic": dict(seen.selection.selected).get(topic, ""),
         "partitions": timeline(seen.facts, chain.from_iterable(receipts.values()), missing),
@@ -67,17 +68,17 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
     }
 
 
-def _missing_ranges(flow: Flow, source: ClusterAdmin, gaps: Sequence[Gap], obstacle: str) -> list[MissingRange]:
+def _missing_ranges(source: OpenCluster, gaps: Sequence[Gap], obstacle: str) -> list[MissingRange]:
     """The `gaps` that hold records, each with the interval of a backfill that fills it. `obstacle`: of MissingRange."""
     deadline = time.monotonic() + LOOK_SECONDS
-    firsts = first_records(flow, gaps[:GAPS_LOOKED_AT], deadline) if gaps else {}
+    firsts = first_records(source, gaps[:GAPS_LOOKED_AT], deadline) if gaps else {}
     found = []
     for gap in gaps:
         key, (start, end) = gap
         if gap not in firsts:
             found.append(MissingRange(key.partition, start, end, obstacle=obstacle or NOT_LOOKED_AT))
         elif (first := firsts[gap]) is not None:
-            since, until, why_not = _interval(source, key, first[1], end, deadline)
+            since, until, why_not = _interval(source.admin, key, first[1], end, deadline)
             found.append(MissingRange(key.partition, first[0], end, since, until, obstacle or why_not))
     return found
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.net.client_cache import kept_clients
+from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.config import Flow
 from ferry.copying.committed import Committed
 from ferry.copying.request import LATEST
 from ferry.ledger.formats import place_of
+from ferry.ledger.open_flow import open_flow
 from ferry.ledger.receipts import ReceiptKind, decode_receipt, run_of
 from ferry.ledger.runs_topic import RunOpened, following, follows, read_recent_runs
 
@@ -38,7 +38,7 @@ _known: dict[str, _Known] = {}
 def read_progress(flow: Flow) -> dict[str, Any]:
     """The result of progress_of; nothing for a flow that never ran. A run that follows may go on after a newer one has ended."""
     topic, now = flow.ledger_topic, time.time()
-    with kept_clients():
+    with open_flow(flow) as opened:
         runs = read_recent_runs(flow)
         newest = next(reversed(runs.values()), None)
         run = None if newest is None else newest.opened if newest.result is None else following(runs, now) or newest.opened
@@ -47,9 +47,9 @@ def read_progress(flow: Flow) -> dict[str, Any]:
         known = _known.get(flow.name)
         if known is None or known.run_id != run.run_id or follows(run, now):
             known = _known[flow.name] = _Known(run.run_id, {**run.ledger_ends}, Committed(follows=follows(run, now)))
-        with InternalTopicReader(flow.target) as reader:
-            since = reader.offsets_at(topic, round((now - FOLLOWED_SECONDS) * 1000)) if known.committed.follows else known.positions
-            read = list(reader.read(topic, since, complete=False))
+        reader = opened.target.reader()
+        since = reader.offsets_at(topic, round((now - FOLLOWED_SECONDS) * 1000)) if known.committed.follows else known.positions
+        read = list(reader.read(topic, since, complete=False))
     known.positions |= {record.partition: record.offset + 1 for record in read}
     found = {(record.key, run_of(record.value)): record for record in read if record.value}
     over = runs[run.run_id].result is not None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from tests.opened import plan_run
+from tests.opened import plan_run, read_flow_facts
 from tests.proxied import proxied_cluster
 from tools.kafka import SandboxCluster, read_all
 from tools.proxy.broker_proxy import BrokerProxy
@@ -18,7 +18,6 @@ from ferry.clusters.admin.likeness import Likeness, likeness
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.doctor.cluster_facts import read_cluster_facts
-from ferry.doctor.flow_facts import read_flow_facts
 from ferry.errors import ConfigError
 from ferry.ledger.run_report import RunReport
 from ferry.sandbox.server_properties import new_cluster_id

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.opened import plan_run
+from tests.opened import plan_run, read_flow_facts
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.brokers import SandboxBrokers
@@ -20,7 +20,6 @@ from ferry.config import Flow
 from ferry.config.settings import REMOTE_TOPICS, WantedReplicas
 from ferry.copying.request import RunRequest
 from ferry.doctor.cluster_facts import read_cluster_facts
-from ferry.doctor.flow_facts import read_flow_facts
 from ferry.errors import ExitCode, TooFewBrokers
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.topics import ensure_internal_topics, own_topics
