@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from typing import Any
 
+from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Flow
+from ferry.copying import fencing, ledger_compaction
+from ferry.copying.fencing import FencedWriter, RunLease
 from ferry.copying.request import RunRequest
 from ferry.doctor import flow_facts
 from ferry.ledger import losses, recovery_record
-from ferry.ledger.open_flow import open_flow
+from ferry.ledger.open_flow import OpenFlow, open_flow
 from ferry.ledger.state import FlowState
 from ferry.ledger.sync_outcome import SyncOutcome
 from ferry.migration import exporting, mm2_positions, positions, seeding
@@ -45,6 +49,7 @@ def _opening(function: Callable[..., Any]) -> Callable[..., Any]:
 
 acknowledge_losses = _opening(losses.acknowledge_losses)
 assemble_report = _opening(report_reading.assemble_report)
+compact_ledger = _opening(ledger_compaction.compact_ledger)
 declare_foreign = _opening(seeding.declare_foreign)
 explain_group = _opening(group_explanation.explain_group)
 export_offsets = _opening(exporting.export_offsets)
@@ -56,6 +61,7 @@ read_flow_facts = _opening(flow_facts.read_flow_facts)
 read_group_positions = _opening(positions.read_group_positions)
 read_mm2_positions = _opening(mm2_positions.read_mm2_positions)
 read_recovery = _opening(recovery_record.read_recovery)
+read_writers = _opening(fencing.read_writers)
 seed = _opening(seeding.seed)
 source_ends = _opening(not_copied.source_ends)
 status_after_run = _opening(status.status_after_run)
@@ -70,6 +76,24 @@ sync_topics = _opening(topics.sync_topics)
 translated_groups = _opening(translating.translated_groups)
 verify = _opening(verifying.verify)
 write_tombstones = _opening(undeleted.write_tombstones)
+
+
+def not_opened(flow: Flow) -> OpenFlow:
+    """For tests that ask no cluster."""
+    return OpenFlow(flow, OpenCluster(flow.source), OpenCluster(flow.target), ExitStack())
+
+
+@contextmanager
+def fenced_writer(flow: Flow, name: str) -> Iterator[FencedWriter]:
+    """Holds a transactional id, with connections of its own."""
+    with open_flow(flow) as opened, FencedWriter(opened, name) as writer:
+        yield writer
+
+
+@contextmanager
+def run_lease(flow: Flow) -> Iterator[RunLease]:
+    with open_flow(flow) as opened, RunLease(opened) as lease:
+        yield lease
 
 
 def state_of(flow: Flow, *, stable: bool) -> FlowState:

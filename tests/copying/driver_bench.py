@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
 from uuid import UUID
+
+from tests.opened import not_opened
 
 from ferry.clusters.groups.coordination import ProducerIdentity
 from ferry.clusters.net.partitions import TopicPartition
@@ -108,12 +109,13 @@ class Bench:
         self.runner: Any = SimpleNamespace(width=width, has_room=lambda _: self.room, interrupt=self.interrupted.append)
         until = datetime.fromtimestamp(1_000, UTC) + timedelta(days=1)
         request = RunRequest("A->B", "run", topics=("t",), follow_until=until)
-        self.driver = FollowingDriver(self.flow, request, self.runner, self.said.append, until=until.timestamp(), meanwhile=lambda _: None)
+        self.driver = FollowingDriver(
+            not_opened(self.flow), request, self.runner, self.said.append, until=until.timestamp(), meanwhile=lambda _: None
+        )
         self.driver._looked = self.driver._refreshed = self.clock.now
         for module in (driver, following_driver):
             patch(module, "time", self.clock)
         patch(fenced_plans, "take_snapshot", self._snapshot)
-        patch(fenced_plans, "open_flow", nullcontext)
 
     def _snapshot(self, *_: object, concerns: Callable[[str, int], bool] = lambda *_: True, **__: object) -> Any:
         if self.problem:

@@ -42,11 +42,8 @@ class Topic:
         patch(attempt_records, "write_run_record", lambda _, record, **__: self.written.append(record))
         patch(attempt_records, "ask_syncs_done", lambda _: Asked(dict))
         self.ledger_ends = dict[int, int]()
-        patch(
-            attempt_records,
-            "InternalTopicReader",
-            lambda _: SimpleNamespace(ask_end_offsets=lambda _: Asked(lambda: dict(self.ledger_ends))),
-        )
+        reader = SimpleNamespace(ask_end_offsets=lambda _: Asked(lambda: dict(self.ledger_ends)))
+        self.opened: Any = SimpleNamespace(flow=FLOW, target=SimpleNamespace(reader=lambda: reader), anew=lambda: None)
         patch(attempt_records, "read_recovery", lambda *_, **__: None)
         patch(attempt_records, "current_record", lambda *_: SimpleNamespace(stage=self.stage.value))
 
@@ -67,8 +64,8 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
     return Topic(monkeypatch.setattr)
 
 
-def a_try() -> TryRecords:
-    return TryRecords(FLOW, RunRequest("A->B", "run", follow_until=FOLLOWS), 0.0)
+def a_try(topic: Topic) -> TryRecords:
+    return TryRecords(topic.opened, RunRequest("A->B", "run", follow_until=FOLLOWS), 0.0)
 
 
 @pytest.mark.parametrize("proven", [True, False])
@@ -77,7 +74,7 @@ def test_another_try_ends_only_if_the_newer_run_goes_on(topic: Topic, proven: bo
     topic.proven = proven
     topic.begins("run", follows=True)
     topic.begins("newer", follows=True)
-    found = a_try().begin()
+    found = a_try(topic).begin()
     assert (None if found is None else found.run_id) == ("newer" if proven else None)
     assert [record.run_id for record in topic.written] == ([] if proven else ["run"])
 
@@ -88,7 +85,7 @@ def test_another_try_ends_only_if_the_newer_run_goes_on(topic: Topic, proven: bo
     ids=["does not follow", "follows one topic", "follows"],
 )
 def test_a_run_gives_way_to_one_that_does_not_follow_all_topics(topic: Topic, taker: dict[str, Any], comes_back: bool) -> None:
-    made = a_try()
+    made = a_try(topic)
     made.begin()
     topic.begins("run", follows=True)
     topic.begins("other", **taker)
@@ -102,7 +99,7 @@ def test_who_takes_the_flow_without_being_a_run_ends_it_although_it_gave_way_bef
     topic.begins("run", follows=True)
     topic.begins("other")
     topic.ends("other")
-    again = a_try()
+    again = a_try(topic)
     again.begin()
     assert again.taker() is None
     again.give_way(None)
@@ -137,7 +134,7 @@ def test_a_run_that_gave_way_waits_for_the_result_of_the_other(topic: Topic, sta
     topic.begins("other")
     topic.then = [lambda: None, fails, fails, lambda: topic.ends("other")]
     request = RunRequest("A->B", "run", follow_until=FOLLOWS)
-    assert waited_for(FLOW, request, "other", said.append) == (stage is Stage.REPLICATING)
+    assert waited_for(topic.opened, request, "other", said.append) == (stage is Stage.REPLICATING)
     assert (len(topic.clock.slept), len(said)) == (4, 2), "what is wrong is said once"
 
 
@@ -147,7 +144,7 @@ def test_a_run_that_writes_nothing_any_more_was_killed(topic: Topic) -> None:
     commits = 30
     topic.then = [lambda: topic.ledger_ends.update({0: len(topic.clock.slept)})] * commits
     said: list[str] = []
-    assert waited_for(FLOW, RunRequest("A->B", "run", follow_until=FOLLOWS), "other", said.append)
+    assert waited_for(topic.opened, RunRequest("A->B", "run", follow_until=FOLLOWS), "other", said.append)
     assert sum(topic.clock.slept[commits:]) == pytest.approx(SILENT_SECONDS, abs=2 * FOLLOW_LOOK_SECONDS)
     assert "takes the flow back" in said[-1]
 
@@ -160,7 +157,7 @@ def test_a_run_that_gave_way_ends_only_for_one_that_took_the_flow(topic: Topic, 
     topic.begins("other")
     topic.begins("newer", follows=True)
     topic.then = [lambda: None, lambda: topic.ends("other")]
-    assert waited_for(FLOW, RunRequest("A->B", "run", follow_until=FOLLOWS), "other", lambda _: None) == (not proven)
+    assert waited_for(topic.opened, RunRequest("A->B", "run", follow_until=FOLLOWS), "other", lambda _: None) == (not proven)
     assert len(topic.clock.slept) == (1 if proven else 2)
 
 
@@ -168,5 +165,5 @@ def test_a_run_that_gave_way_waits_as_long_as_it_follows(topic: Topic) -> None:
     topic.begins("run", follows=True)
     topic.begins("other")
     topic.then = [lambda: topic.ledger_ends.update({0: len(topic.clock.slept)})] * 10_000
-    assert not waited_for(FLOW, RunRequest("A->B", "run", follow_until=FOLLOWS), "other", lambda _: None)
+    assert not waited_for(topic.opened, RunRequest("A->B", "run", follow_until=FOLLOWS), "other", lambda _: None)
     assert topic.clock.now >= UNTIL

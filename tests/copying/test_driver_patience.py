@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.opened import not_opened
 
 from ferry.clusters.groups.coordination import COORDINATION_SECONDS, ProducerIdentity
 from ferry.config import Flow
@@ -50,7 +51,7 @@ def asked(flow_factory: Callable[..., Flow], monkeypatch: pytest.MonkeyPatch) ->
     def ask(cluster: Cluster) -> object:
         flow = flow_factory()
         monkeypatch.setattr(driver, "time", cluster)
-        copy = CopyDriver(flow, RunRequest(flow.name, "run"), InlineLaneRunner(), cluster.said.append)
+        copy = CopyDriver(not_opened(flow), RunRequest(flow.name, "run"), InlineLaneRunner(), cluster.said.append)
         monkeypatch.setattr(copy._plans, "plan", cluster.plan)
         monkeypatch.setattr(copy, "_give_again", lambda *_: "answer")
         lease: Any = cluster

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.opened import assemble_report, copy_run, declare_foreign, seed, translated_groups
+from tests.opened import assemble_report, compact_ledger, copy_run, declare_foreign, seed, translated_groups
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.topics import delete_topics
 
@@ -24,10 +24,10 @@ from ferry.copying import ledger_compaction as upkeep
 from ferry.copying.guard_reading import guarded
 from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask
 from ferry.copying.lane_runner import InlineLaneRunner, More
-from ferry.copying.ledger_compaction import compact_ledger
 from ferry.copying.request import RunRequest
 from ferry.copying.segment_end import TransactionEnd
 from ferry.errors import ConfigError, ExitCode
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import FlowRecord, encode_state
 from ferry.migration.positions import GivenPositions
@@ -220,10 +220,10 @@ def test_a_run_that_follows_knows_what_was_written_between_its_end_and_its_look_
     pair.b.write(30)
     written: list[int] = []
 
-    def overtaken(flow: Flow, *arguments: Any, **options: Any) -> Any:
-        if flow is pair.there and not written:
+    def overtaken(opened: OpenFlow, *arguments: Any, **options: Any) -> Any:
+        if opened.flow is pair.there and not written:
             written.append(copy(pair.back).records)
-        return guarded(flow, *arguments, **options)
+        return guarded(opened, *arguments, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr("ferry.copying.snapshot.guarded", overtaken)
@@ -240,9 +240,9 @@ def test_what_the_other_flow_writes_behind_the_bound_waits_for_the_next_run(
     both_done(pair, run_flow)
     pair.b.write(30)
 
-    def overtaken(flow: Flow, *arguments: Any, **options: Any) -> Any:
-        found = guarded(flow, *arguments, **options)
-        if flow is pair.there:
+    def overtaken(opened: OpenFlow, *arguments: Any, **options: Any) -> Any:
+        found = guarded(opened, *arguments, **options)
+        if opened.flow is pair.there:
             assert copy(pair.back).records == 30
         return found
 

@@ -42,6 +42,9 @@ class Ledger:
     def __enter__(self) -> Self:
         return self
 
+    def reader(self) -> Self:
+        return self
+
     def __exit__(self, *_: object) -> None:
         self.closed.set()
 
@@ -62,7 +65,7 @@ FLOW: Any = SimpleNamespace(ledger_topic="mm2-ferry-ledger.A.internal", target=S
 def observed(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, *, follow_until: datetime | None = None, watched: bool = False
 ) -> tuple[ProgressObserver, list[str]]:
-    monkeypatch.setattr("ferry.copying.progress.InternalTopicReader", ledger)
+    monkeypatch.setattr("ferry.copying.progress.OpenCluster", ledger)
     monkeypatch.setattr("ferry.copying.progress.INTERVAL_SECONDS", 0.001)
     said: list[str] = []
     request = RunRequest("A->B", "run-1", follow_until=follow_until, watched=watched)

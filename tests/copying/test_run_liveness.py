@@ -4,6 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.opened import not_opened
 
 from ferry.clusters.groups.coordination import ProducerIdentity
 from ferry.config import load_config
@@ -33,5 +34,5 @@ def test_who_proves_the_run_id_lives_and_so_does_who_is_not_known(
     slept: list[float] = []
     monkeypatch.setattr(run_liveness, "ask_cluster", lambda *_, **__: told.pop(0))
     monkeypatch.setattr(run_liveness, "time", SimpleNamespace(sleep=slept.append, monotonic=lambda: sum(slept)))
-    assert RunProof(load_config(config).flow("A->B")).comes(2.5) == proven
+    assert RunProof(not_opened(load_config(config).flow("A->B"))).comes(2.5) == proven
     assert (told, sum(slept)) == ([], seconds)

@@ -19,7 +19,7 @@ from ferry.ledger.state import FlowRecord
 pytestmark = pytest.mark.unit
 
 DONE: Any = SimpleNamespace(replaced=[1, 2], merged=[3], left=40)
-FLOW: Any = SimpleNamespace()
+FLOW: Any = SimpleNamespace(source=None, target=None)
 
 
 class Lease:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from tests.opened import declare_foreign, plan_run, read_group_positions, read_mm2_positions, seed, state_of
+from tests.opened import declare_foreign, plan_run, read_group_positions, read_mm2_positions, run_lease, seed, state_of
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
 
@@ -19,7 +19,6 @@ from ferry.cli.changes import seed as seed_command
 from ferry.clusters.logs.internal_producer import append_records
 from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.config import Flow
-from ferry.copying.fencing import RunLease
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, ExitCode, ReplicatorActive, Superseded
 from ferry.ledger.reading import read_receipts
@@ -300,7 +299,7 @@ def test_bad_positions_change_nothing_and_good_ones_supersede(
 ) -> None:
     fill(source_cluster, topic, 0, 10)
     run_flow(flow)
-    with RunLease(flow) as hold:
+    with run_lease(flow) as hold:
         with pytest.raises(ArgumentError, match=rf"{topic}-1: position 11 is outside"):
             seed(flow, request(flow), GivenPositions("somebody", {(topic, 0): 10, (topic, 1): 11}))
         hold.confirm()

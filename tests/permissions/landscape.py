@@ -28,7 +28,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from tests.opened import carry_out, explain_group, plan_run, seed, translated_groups, verify
+from tests.opened import carry_out, compact_ledger, explain_group, plan_run, seed, translated_groups, verify
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
@@ -38,7 +38,6 @@ from ferry.client import remote_cluster
 from ferry.clusters.admin.acl_binding import AclPattern, AclResource
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
-from ferry.copying.ledger_compaction import compact_ledger
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError, worst_exit_code
 from ferry.ledger.reading import read_receipts

@@ -10,12 +10,10 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 
-from ferry.clusters.logs.internal_reader import InternalTopicReader
-from ferry.config import Flow
 from ferry.copying.request import SILENT_SECONDS, RunRequest
 from ferry.copying.run_liveness import FOLLOW_LOOK_SECONDS, RunProof
 from ferry.errors import FerryError
-from ferry.ledger.open_flow import open_flow
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.reading import ask_syncs_done
 from ferry.ledger.recovery_record import Stage, current_record, read_recovery, stage_of
 from ferry.ledger.run_report import PartitionFailure, Skipped, time_now
@@ -36,9 +34,9 @@ class TryRecords:
     """`ledger_ends`: where the ledger ended when the run began; `ends_of_try`: when this try did. `gave_way_to`: the run that has the flow
     now, if this one may come back."""
 
-    def __init__(self, flow: Flow, request: RunRequest, cpu_told: float) -> None:
+    def __init__(self, opened: OpenFlow, request: RunRequest, cpu_told: float) -> None:
         """`cpu_told`: the CPU seconds of this process that the results of earlier tries have."""
-        self._flow, self._request, self._cpu_told = flow, request, cpu_told
+        self._opened, self._flow, self._request, self._cpu_told = opened, opened.flow, request, cpu_told
         self.ledger_ends: Mapping[int, int] = {}
         self.ends_of_try: Mapping[int, int] = {}
         self.gave_way_to = ""
@@ -52,13 +50,13 @@ class TryRecords:
         is slow, Ferry may take it for ended: then the two runs take over from each other once more.
         """
         run_id, moment = self._request.run_id, self._request.follow_until
-        newer_format, asked = ask_syncs_done(self._flow), InternalTopicReader(self._flow.target).ask_end_offsets(self._flow.ledger_topic)
+        newer_format, asked = ask_syncs_done(self._flow), self._opened.target.reader().ask_end_offsets(self._flow.ledger_topic)
         opened, ends = read_run_records(self._flow, run_id).opened, asked.answer()
         newer_format.answer()
         newer = self._newer_runs() if opened is not None and moment is not None else {}
         self._known = newer.keys()
         found = following(newer, time.time())
-        if found is not None and RunProof(self._flow).comes():  # it may have been killed, or not have begun to copy
+        if found is not None and RunProof(self._opened).comes():  # it may have been killed, or not have begun to copy
             return found
         until = None if moment is None else moment.isoformat(timespec="seconds")
         now = RunOpened(run_id, time_now(), self._request.bound, ends, until, self._request.topics)
@@ -112,13 +110,14 @@ def cpu_of_process() -> float:
     return sum(os.times()[:2])
 
 
-def waited_for(flow: Flow, request: RunRequest, other: str, say: Callable[[str], None]) -> bool:
+def waited_for(opened: OpenFlow, request: RunRequest, other: str, say: Callable[[str], None]) -> bool:
     """Wait for the result of the run to which a run that follows gave way. Whether the flow is free then.
 
     It is not free if the time of the run is over, if another run follows meanwhile, or if the flow was failed over. A run that has written
     nothing into the ledger for SILENT_SECONDS counts as ended. If it still runs, the next run fences it, and it says so.
     """
     say(f"run {other} has the flow; this run follows again when that one has ended")
+    flow = opened.flow
     free: bool | None = None
     problem = ""
     ends, moved = dict[int, int](), time.monotonic()
@@ -127,17 +126,17 @@ def waited_for(flow: Flow, request: RunRequest, other: str, say: Callable[[str],
         try:
             runs = read_recent_runs(flow)
             free = is_free(runs, other, time.time())
-            if free is False and not RunProof(flow).comes():  # the run that follows has not taken the flow, and perhaps never will
+            if free is False and not RunProof(opened).comes():  # the run that follows has not taken the flow, and perhaps never will
                 free = is_free({name: run for name, run in runs.items() if not _follows_all(run, time.time())}, other, time.time())
             if free is None:
-                before, ends = ends, InternalTopicReader(flow.target).ask_end_offsets(flow.ledger_topic).answer()
+                before, ends = ends, opened.target.reader().ask_end_offsets(flow.ledger_topic).answer()
                 moved = time.monotonic() if ends != before else moved
                 free = True if time.monotonic() - moved > SILENT_SECONDS else None
                 if free:
                     say(f"run {other} has written nothing for {SILENT_SECONDS:.0f} s and has no result: this run takes the flow back")
             if free:
-                with open_flow(flow) as opened:
-                    free = stage_of(current_record(flow, read_recovery(opened, stable=False))) is Stage.REPLICATING
+                opened.anew()
+                free = stage_of(current_record(flow, read_recovery(opened, stable=False))) is Stage.REPLICATING
         except FerryError as failure:
             free = None
             if str(failure) != problem:

@@ -13,10 +13,9 @@ from typing import Any
 
 from ferry.clusters.admin.cluster_admin import require_contact
 from ferry.clusters.groups.coordination import COORDINATION_SECONDS, ProducerIdentity
-from ferry.clusters.net.client_cache import kept_clients
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.clusters.net.shared_connection import connected
-from ferry.config import ClientRole, Flow
+from ferry.config import ClientRole
 from ferry.copying.attempt_records import TryRecords
 from ferry.copying.committed import Committed
 from ferry.copying.fenced_plans import Decide, FencedPlans
@@ -33,6 +32,7 @@ from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot
 from ferry.copying.upkeep import ask_held_ever, keep_up
 from ferry.errors import ClusterUnreachable, FerryError, PartitionUnavailable, RetryRule, Superseded, count_of
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.runs_topic import RunOpened
 from ferry.ledger.state import Claim, encode_state
 
@@ -49,7 +49,7 @@ class CopyDriver:
 
     def __init__(
         self,
-        flow: Flow,
+        opened: OpenFlow,
         request: RunRequest,
         runner: LaneRunner,
         say: Log,
@@ -58,13 +58,14 @@ class CopyDriver:
         cpu_told: float = 0.0,
     ) -> None:
         """`lagging`: in which partitions a transaction may be overdue after the copy (None: in all). `cpu_told`: as of TryRecords."""
-        self._flow, self._request, self._runner, self._say, self._lagging = flow, request, runner, say, lagging
-        self._plans, self.records = FencedPlans(flow, request), TryRecords(flow, request, cpu_told)
+        self._opened, self._flow, self._request = opened, opened.flow, request
+        self._runner, self._say, self._lagging = runner, say, lagging
+        self._plans, self.records = FencedPlans(opened, request), TryRecords(opened, request, cpu_told)
         self._ends: Mapping[TopicPartition, int] = {}  # of the first plan: lost lanes copy to them too
         self._stopped_lanes: set[int] = set()
         self._unreachable = ""  # the problem of a lane that waited for a whole cluster in vain
         self._cpu_seconds = 0.0
-        self._assignment = LaneAssignment(flow)
+        self._assignment = LaneAssignment(opened.flow)
         self._said = ""  # the last problem that passes
         self._silent_since = 0.0  # since when a cluster does not answer the plan of lost lanes; 0: none
 
@@ -76,10 +77,9 @@ class CopyDriver:
         """Instead of copying, write the seeds that `decide` plans from a snapshot after fencing. Outcome and errors as in `run`."""
         self.under_the_fence(lambda lease: self._seed(lease, decide))
 
-    @kept_clients()
     def under_the_fence(self, act: Callable[[RunLease], None]) -> None:
         """Take the flow like another run, and call `act`, which takes the lanes. A run that follows may come back. Errors as in `run`."""
-        lease = RunLease(self._flow)
+        lease = RunLease(self._opened)
         with named_when_slow(self._say, "reading what earlier runs left on the target"):
             lease.look_up()
             newer = self.records.begin()
@@ -173,10 +173,10 @@ class CopyDriver:
 
     def _tidy(self, lease: RunLease, job: CopyJob, seen: FlowSnapshot) -> None:
         """After the lanes: look for transactions of producers that hang, and do the upkeep for later runs."""
-        held_ever = ask_held_ever(self._flow)
-        for failure in hanging(self._flow, seen, self._lagging()):  # no transaction of this flow is open any more
+        held_ever = ask_held_ever(self._opened)
+        for failure in hanging(self._opened, seen, self._lagging()):  # no transaction of this flow is open any more
             self._plans.failures.setdefault((failure.topic, failure.partition), failure)
-        keep_up(self._flow, lease, job.ledger_topic_id, held_ever.answer(), self._say)
+        keep_up(self._opened, lease, job.ledger_topic_id, held_ever.answer(), self._say)
 
     def _taken_back(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut) -> list[LaneTask]:
         """Take lost lanes back and plan them again, while others may still run. Lanes that were lost too often are given up."""

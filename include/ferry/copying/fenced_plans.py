@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ferry.clusters.net.partitions import TopicPartition, grouped
-from ferry.config import Flow
 from ferry.copying.fencing import RunLease
 from ferry.copying.partition_plan import PartitionFacts, PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import SourceMissing
-from ferry.ledger.open_flow import OpenFlow, open_flow
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.state import Start, encode_state
 from ferry.syncs.topics import lasting, plan_topics, without_refused
@@ -26,8 +25,8 @@ Decide = Callable[[FlowSnapshot], Iterable[PartitionPlan]]
 class FencedPlans:
     """`failures`: by source partition (-1: of a whole topic; without a topic: of the run). `skipped`: what the newest plan leaves out."""
 
-    def __init__(self, flow: Flow, request: RunRequest) -> None:
-        self._flow, self._request = flow, request
+    def __init__(self, opened: OpenFlow, request: RunRequest) -> None:
+        self._opened, self._flow, self._request = opened, opened.flow, request
         self.failures: dict[tuple[str, int], PartitionFailure] = {}
         self.skipped: tuple[Skipped, ...] = ()
         self._stopped: set[TopicPartition] = set()
@@ -40,9 +39,8 @@ class FencedPlans:
 
         Superseded if there are some and a newer run has taken over: it may have changed what looks like a failure here.
         """
-        with open_flow(self._flow) as opened:
-            seen = take_snapshot(opened, self._request, stable=True, **look)
-            plans = self._without_topic(decide(seen), seen, opened)
+        seen = take_snapshot(self._opened, self._request, stable=True, **look)
+        plans = self._without_topic(decide(seen), seen)
         self.skipped = seen.skipped
         if seen.begins:
             starts = starts_of(seen.facts, seen.state.starts)[: -1 if self._request.topics else None]
@@ -57,7 +55,7 @@ class FencedPlans:
         self.failures.update(((failure.topic, failure.partition), failure) for failure in (*planned, *seen.unavailable, *seen.denied))
         return seen, plans
 
-    def _without_topic(self, plans: Iterable[PartitionPlan], seen: FlowSnapshot, opened: OpenFlow) -> list[PartitionPlan]:
+    def _without_topic(self, plans: Iterable[PartitionPlan], seen: FlowSnapshot) -> list[PartitionPlan]:
         """The plans, where partitions fail whose remote topic was not created. The target is asked for the reason."""
         found = list(plans)
         missing = {
@@ -65,9 +63,9 @@ class FencedPlans:
         }
         if not missing:
             return found
-        topics = plan_topics(opened, sorted(missing), seen.source_topics, seen.target_topics)
+        topics = plan_topics(self._opened, sorted(missing), seen.source_topics, seen.target_topics)
         nothing = dict.fromkeys((topic for topic, _ in missing), "it was not created in time; run again")
-        return stopped_without_topic(found, nothing | lasting(without_refused(opened, topics)[1]))
+        return stopped_without_topic(found, nothing | lasting(without_refused(self._opened, topics)[1]))
 
     def name_missing(self, keys: Iterable[TopicPartition], plans: Iterable[PartitionPlan]) -> None:
         """Fail those of these partitions that the clusters no longer show: the report would not name them otherwise.

@@ -29,18 +29,18 @@ from typing import Any, Self, TypeVar
 
 from ferry.clusters.groups.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
 from ferry.clusters.logs.internal_batches import KeyValue
-from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.net.event_loop import EventLoop, Wakeup, ended, together
 from ferry.clusters.net.leaders import Leaders
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.clusters.net.shared_connection import Asked, begin_asking, connected
-from ferry.config import ClientRole, Flow
+from ferry.config import ClientRole
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.lanes import number_of_lanes
 from ferry.copying.plain_coordinator import PlainCoordinator, coordinator_of
 from ferry.errors import ClusterUnreachable, NotAuthorized, Superseded, UnreadableRecord
 from ferry.ledger.formats import place_of
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.state import FLOW_KEY, WRITER_KEY, FlowRecord, Writer, decode_state, encode_state
 from ferry.wire.ranges import Ranges
 
@@ -59,9 +59,9 @@ FENCE_ROUNDS = 10
 class FencedWriter:
     """One transactional id on the target, held by this process. Its calls block: not for use inside a lane."""
 
-    def __init__(self, flow: Flow, name: str, beside: Sequence[str] = ()) -> None:
+    def __init__(self, opened: OpenFlow, name: str, beside: Sequence[str] = ()) -> None:
         """`beside`: other ids that are taken soon."""
-        self._flow, self._name, self._beside = flow, name, beside
+        self._opened, self._flow, self._name, self._beside = opened, opened.flow, name, beside
         self._scope = ExitStack()
         self._loop: EventLoop
         self._connection: ClusterConnection
@@ -72,7 +72,7 @@ class FencedWriter:
         self._unused = False  # the identity is new: sequences begin at 0
 
     def look_up(self) -> None:
-        """Begin to look for the coordinators, if the caller asks other things before it takes the id. In a scope of kept clients."""
+        """Begin to look for the coordinators, if the caller asks other things before it takes the id."""
 
         async def ask(connection: ClusterConnection) -> None:
             await coordinator_of(connection.loop, connection, self._flow, self._name, self._beside).look_up()
@@ -122,7 +122,7 @@ class FencedWriter:
         for _ in range(FENCE_ROUNDS):
             others = [
                 writer
-                for writer in read_writers(self._flow)
+                for writer in read_writers(self._opened)
                 if held is None or (writer.writer in held and writer.producer_id != held[writer.writer].producer_id)
             ]
             if not others:
@@ -200,9 +200,10 @@ class FencedWriter:
 class RunLease(FencedWriter):
     """A flow that this process holds: its run id and every lane id. `record`: the newest flow record, with the most lanes ever."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, opened: OpenFlow) -> None:
+        flow = opened.flow
         lanes = [flow.transactional_id(lane) for lane in range(number_of_lanes(0, flow.lanes))]
-        super().__init__(flow, flow.transactional_id("run"), lanes)
+        super().__init__(opened, flow.transactional_id("run"), lanes)
         self.record = FlowRecord(flow.name, 0)
         self._has_writers = False  # the state topic names other writers than this one, fenced or not
 
@@ -254,22 +255,20 @@ class RunLease(FencedWriter):
         """The newest flow record, with the most lanes of all of them. Uncommitted ones count: their lanes may have open transactions."""
         state, most = self._flow.state_topic, FlowRecord(self._flow.name, 0, tells_start=self._flow.start != "earliest")
         own, _ = encode_state(Writer(self._name, self.identity.producer_id))
-        with InternalTopicReader(self._flow.target, committed=False) as reader:
-            for record in reader.read(state):
-                self._has_writers = self._has_writers or (record.key.startswith(WRITER_KEY) and record.key != own)
-                if record.value is not None and record.key.startswith(FLOW_KEY):
-                    entry = decode_state(record.key, record.value, place_of(self._flow.target, state))
-                    if not isinstance(entry, FlowRecord):
-                        raise UnreadableRecord(f"{state}: {record.key!r} is not a flow record")
-                    most = replace(entry, lanes=max(most.lanes, entry.lanes))
+        for record in self._opened.target.reader(committed=False).read(state):
+            self._has_writers = self._has_writers or (record.key.startswith(WRITER_KEY) and record.key != own)
+            if record.value is not None and record.key.startswith(FLOW_KEY):
+                entry = decode_state(record.key, record.value, place_of(self._flow.target, state))
+                if not isinstance(entry, FlowRecord):
+                    raise UnreadableRecord(f"{state}: {record.key!r} is not a flow record")
+                most = replace(entry, lanes=max(most.lanes, entry.lanes))
         return most
 
 
-def read_writers(flow: Flow) -> dict[Writer, int]:
+def read_writers(opened: OpenFlow) -> dict[Writer, int]:
     """The writers without transactions that were not fenced, each with the offset of its newest proof."""
-    newest: dict[bytes, InternalRecord] = {}
-    with InternalTopicReader(flow.target, committed=False) as reader:
-        newest.update((record.key, record) for record in reader.read(flow.state_topic) if record.key.startswith(WRITER_KEY))
-    where = place_of(flow.target, flow.state_topic)
+    topic, where = opened.flow.state_topic, place_of(opened.flow.target, opened.flow.state_topic)
+    records = opened.target.reader(committed=False).read(topic)
+    newest = {record.key: record for record in records if record.key.startswith(WRITER_KEY)}
     there = ((record, decode_state(record.key, record.value, where)) for record in newest.values() if record.value is not None)
     return {entry: record.offset for record, entry in there if isinstance(entry, Writer)}

@@ -26,7 +26,6 @@ from ferry.copying.run_liveness import FOLLOW_LOOK_SECONDS
 from ferry.copying.snapshot import FlowSnapshot
 from ferry.copying.upkeep import UpkeepBeside
 from ferry.errors import FerryError, NoExecutors, Superseded, count_of
-from ferry.ledger.open_flow import open_flow
 from ferry.syncs.topics import sync_topics
 
 
@@ -147,8 +146,8 @@ class FollowingDriver(CopyDriver):
 
     def _new_lane(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut, *, refresh: bool) -> list[LaneTask]:
         if refresh and not self._request.topics:
-            with open_flow(self._flow) as opened:
-                sync_topics(opened)
+            self._opened.anew()
+            sync_topics(self._opened)
         left = set(self._assignment.left)
 
         def has_none(topic: str, partition: int) -> bool:

@@ -23,6 +23,7 @@ from ferry.copying.loop_guard import DECLARED, GuardDraft, LedgerRead, Partition
 from ferry.copying.partition_plan import PartitionFacts
 from ferry.errors import ConfigError
 from ferry.ledger.formats import place_of
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.receipts import Receipt, decode_receipt, glance
 from ferry.ledger.state import HEAD_KEY, FlowState, Head, decode_state, fold_state
 from ferry.ledger.topic_ids import PartitionPair
@@ -31,31 +32,31 @@ from ferry.wire.ranges import within
 
 
 def guarded(
-    flow: Flow, facts: Iterable[PartitionFacts], source_topics: Mapping[str, TopicDescription], *, stable: bool
+    opened: OpenFlow, facts: Iterable[PartitionFacts], source_topics: Mapping[str, TopicDescription], *, stable: bool
 ) -> tuple[PartitionFacts, ...]:
     """The facts, with the guard. `stable`: wait for declarations whose transaction is open.
 
     ConfigError if both flows must not run together. If no remote topic has its source topic's name, no guard is needed.
     """
-    found = tuple(facts)
+    flow, found = opened.flow, tuple(facts)
     if not found or (flow.policy.renames and all(entry.topic != entry.remote_topic for entry in found)):
         return found
     pairs = {entry.topic: entry for entry in found}
     drafts = {entry.key: GuardDraft(_lowest(entry)) for entry in found}
     ledger = _Ledger(flow, pairs, drafts)
-    with InternalTopicReader(flow.source, committed=False) as reader:
-        _refuse_other_alias(flow, reader, pairs, source_topics)
-        other = _state(flow, reader)
-        two_way = both_ways(other.heads.values(), pairs)
-        if two_way:
-            _refuse_two_ways(flow, other, min(two_way))
-        ledger.read(reader)
+    reader = opened.source.reader(committed=False)
+    _refuse_other_alias(flow, reader, pairs, source_topics)
+    other = _state(flow, reader)
+    two_way = both_ways(other.heads.values(), pairs)
+    if two_way:
+        _refuse_two_ways(flow, other, min(two_way))
+    ledger.read(reader)
     broken: frozenset[tuple[str, int]] = frozenset()
     if other.heads or ledger.declaring:
-        with InternalTopicReader(flow.source) as reader:
-            heads = _state(flow, reader).heads.values()
-            broken = unexplained_partitions(heads, pairs, _ledger_id(flow, reader, source_topics, heads))
-            ledger.read_declarations(reader, complete=stable)
+        reader = opened.source.reader()
+        heads = _state(flow, reader).heads.values()
+        broken = unexplained_partitions(heads, pairs, _ledger_id(flow, reader, source_topics, heads))
+        ledger.read_declarations(reader, complete=stable)
     ledger_id = (source_topics[ledger.topic].topic_id or "") if ledger.topic in source_topics else ""
     ends = epoch_ends(flow.source, {key: draft.epochs for key, draft in drafts.items() if draft.epochs})
 

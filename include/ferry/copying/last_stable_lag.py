@@ -19,7 +19,7 @@ from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Flow
 from ferry.copying.snapshot import FlowSnapshot
 from ferry.errors import TransactionHangs
-from ferry.ledger.open_flow import OpenFlow, open_flow
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import PartitionFailure
 
 # A broker answers a commit before it writes the markers, and copied records may be old: so Ferry waits this long for a transaction to end.
@@ -53,12 +53,11 @@ def _own_partitions(flow: Flow, seen: FlowSnapshot) -> Iterator[TopicPartition]:
             yield from (TopicPartition(topic, number) for number in range(seen.target_topics[topic].partitions))
 
 
-def hanging(flow: Flow, seen: FlowSnapshot, among: Collection[TopicPartition] | None) -> list[PartitionFailure]:
+def hanging(opened: OpenFlow, seen: FlowSnapshot, among: Collection[TopicPartition] | None) -> list[PartitionFailure]:
     """One failure for each partition whose transaction has been open for too long. `among`: as of `last_stable_lags`."""
     if among is not None and not among:
         return []
-    with open_flow(flow) as opened:
-        return overdue(last_stable_lags(opened, seen, among))
+    return overdue(last_stable_lags(opened, seen, among))
 
 
 def overdue(found: Iterable[LastStableLag]) -> list[PartitionFailure]:

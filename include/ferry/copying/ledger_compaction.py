@@ -10,14 +10,13 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.logs.internal_batches import KeyValue
 from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.clusters.net.partitions import TopicPartition, grouped
-from ferry.config import Flow
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.joined_receipts import joined
 from ferry.ledger.formats import place_of
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.receipts import RUNS_PER_RECEIPT, Receipt, ReceiptKind, decode_receipt, encode_receipt, holds_more, is_loss
 from ferry.ledger.state import FlowRecord
 
@@ -119,22 +118,19 @@ def records_of(done: LedgerCompaction) -> list[KeyValue]:
     return [*(encode_receipt(receipt) for receipt in done.merged), *((encode_receipt(receipt)[0], None) for receipt in done.replaced)]
 
 
-def compact_ledger(flow: Flow) -> LedgerCompaction:
+def compact_ledger(opened: OpenFlow) -> LedgerCompaction:
     """Fence, then read, merge and write one partition of the ledger at a time, to save memory. Returns what was written."""
+    flow, reader = opened.flow, opened.target.reader()
     topic = flow.ledger_topic
     merged: list[Receipt] = []
     replaced: list[Receipt] = []
     left = 0
-    with (
-        FencedWriter(flow, flow.transactional_id("upkeep")) as writer,
-        InternalTopicReader(flow.target) as reader,
-        ClusterAdmin(flow.target) as target,
-    ):
+    with FencedWriter(opened, flow.transactional_id("upkeep")) as writer:
         for share in reader.partitions(topic):
             found = _receipts(reader, share, topic, place_of(flow.target, topic))
             old = mergeable(found, time.time_ns() // 1_000_000)
             keys = {TopicPartition(receipt.remote_topic, receipt.partition) for receipt in old}
-            log_starts, _ = target.earliest_offsets(sorted(keys))
+            log_starts, _ = opened.target.admin.earliest_offsets(sorted(keys))
             done = merge_receipts(old, {(key.topic, key.partition): offset for key, offset in log_starts.items()})
             if done.merged or done.replaced:
                 writer.write({TopicPartition(topic, share): records_of(done)})

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
 from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
+from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Flow
 from ferry.copying.committed import Committed
 from ferry.copying.request import RunRequest
@@ -70,8 +71,8 @@ class ProgressObserver:
     def watch(self, over: threading.Event) -> None:
         while not over.is_set():
             try:
-                with InternalTopicReader(self._flow.target) as reader:
-                    self._poll(reader, over)
+                with OpenCluster(self._flow.target) as target:
+                    self._poll(target.reader(), over)
             except FerryError as problem:
                 if self._readable:
                     self._say(f"cannot read the progress now; the copy goes on, and Ferry tries again: {problem}")

@@ -10,8 +10,9 @@ from collections.abc import Hashable
 from ferry.clusters.groups.coordination import Coordinator, ProducerIdentity
 from ferry.clusters.net.connections import ClusterConnection
 from ferry.clusters.net.shared_connection import ask_cluster
-from ferry.config import ClientRole, Flow
+from ferry.config import ClientRole
 from ferry.copying.fencing import read_writers
+from ferry.ledger.open_flow import OpenFlow
 
 # How often a run that follows proves that it still holds the flow.
 FOLLOW_LOOK_SECONDS = 5.0
@@ -24,8 +25,9 @@ STEP_SECONDS = 1.0
 class RunProof:
     """Begins to look when it is made. Make it before this process takes the flow."""
 
-    def __init__(self, flow: Flow) -> None:
-        self._flow, self._name, self._began = flow, flow.transactional_id("run"), time.monotonic()
+    def __init__(self, opened: OpenFlow) -> None:
+        self._opened, self._flow, self._began = opened, opened.flow, time.monotonic()
+        self._name = opened.flow.transactional_id("run")
         self._first = self._seen()
 
     def comes(self, seconds: float = FOLLOW_ALIVE_SECONDS) -> bool:
@@ -38,7 +40,7 @@ class RunProof:
 
     def _seen(self) -> Hashable | None:
         if not self._flow.exactly_once:
-            return frozenset(offset for writer, offset in read_writers(self._flow).items() if writer.writer == self._name)
+            return frozenset(offset for writer, offset in read_writers(self._opened).items() if writer.writer == self._name)
 
         async def current(connection: ClusterConnection) -> ProducerIdentity | None:
             return await Coordinator(connection.loop, connection, self._name, self._flow.position_group).current()

@@ -112,7 +112,7 @@ def take_snapshot(
     rest = for_a_run and request.since is None and request.follow_until is None
     offsets = read_source_offsets(flow, request, source, asked.first, state.heads.keys(), asked.head_positions, rest=rest)
     found = _read_partitions(flow, request, target, target_topics, asked, offsets, beside)
-    checked = guarded(flow, found.facts(ends or {}), source_topics, stable=stable)
+    checked = guarded(opened, found.facts(ends or {}), source_topics, stable=stable)
     unavailable = tuple(PartitionFailure(*key, PartitionUnavailable.__name__, why) for key, why in offsets.problems.items())
     denied += [_denied(topic, found.unread[name]) for topic, name in selection.selected if name in found.unread]
     begins = _begins(flow, request, asked, for_a_run=for_a_run, everything=concerns is None)

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from threading import Thread
 from typing import Any
 
-from ferry.clusters.logs.internal_reader import InternalTopicReader
-from ferry.clusters.net.client_cache import kept_clients
 from ferry.clusters.net.shared_connection import Asked
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
@@ -17,42 +15,43 @@ from ferry.copying.ledger_compaction import compact_ledger, is_due
 from ferry.errors import FerryError, Superseded, count_of
 from ferry.ledger import loss_index
 from ferry.ledger.losses import index_losses
+from ferry.ledger.open_flow import OpenFlow, open_flow
 from ferry.ledger.state import FlowRecord
 from ferry.ledger.topic_ids import NO_ID
 
 log = logging.getLogger(__name__)
 
 
-def ask_held_ever(flow: Flow) -> Asked[int]:
+def ask_held_ever(opened: OpenFlow) -> Asked[int]:
     """How many records the ledger has ever held."""
-    return InternalTopicReader(flow.target).ask_end_offsets(flow.ledger_topic).then(lambda ends: sum(ends.values()))
+    return opened.target.reader().ask_end_offsets(opened.flow.ledger_topic).then(lambda ends: sum(ends.values()))
 
 
-def keep_up(flow: Flow, lease: RunLease, ledger_topic_id: str, held_ever: int, say: Callable[[str], None]) -> None:
+def keep_up(opened: OpenFlow, lease: RunLease, ledger_topic_id: str, held_ever: int, say: Callable[[str], None]) -> None:
     """Compact the ledger and index losses, each if it is due. `held_ever`: as of ask_held_ever. Superseded if a newer run took over."""
-    for changes in _carried_out(flow, lease.record, ledger_topic_id, held_ever, say, confirm=lease.confirm):
+    for changes in _carried_out(opened, lease.record, ledger_topic_id, held_ever, say, confirm=lease.confirm):
         lease.write_record(**changes)
 
 
 def _carried_out(
-    flow: Flow, record: FlowRecord, ledger_topic_id: str, held_ever: int, say: Callable[[str], None], *, confirm: Callable[[], None]
+    opened: OpenFlow, record: FlowRecord, ledger_topic_id: str, held_ever: int, say: Callable[[str], None], *, confirm: Callable[[], None]
 ) -> Iterator[dict[str, Any]]:
     """Does the work that is due, and returns the changes of the flow record. `confirm` raises if a newer run took over."""
     if is_due(held_ever, record):
         confirm()  # an older run must not take the compaction's transactional id from a newer one
         try:
-            done = compact_ledger(flow)
+            done = compact_ledger(opened)
         except Superseded as problem:
             confirm()  # if no newer run has taken over, another process compacts, and the next run may do it
             log.warning("another process compacts the ledger: %s", problem)
         else:
             # The next compaction is due by the records that are written after this one.
-            held_ever = ask_held_ever(flow).answer()
+            held_ever = ask_held_ever(opened).answer()
             yield {"tidied": held_ever, "receipts": done.left}
             say(f"ledger: {count_of(len(done.replaced) + len(done.merged), 'receipt')} became {len(done.merged)}")
     # Without topic ids Ferry cannot see whether the ledger was deleted and created again.
     if ledger_topic_id not in {"", NO_ID} and loss_index.is_due(held_ever, record.losses):
-        yield {"losses": index_losses(flow, record.losses, ledger_topic_id, held_ever)}
+        yield {"losses": index_losses(opened.flow, record.losses, ledger_topic_id, held_ever)}
 
 
 class UpkeepBeside:
@@ -77,9 +76,9 @@ class UpkeepBeside:
 
     def _work(self, record: FlowRecord) -> None:
         try:
-            with kept_clients():
-                held_ever = ask_held_ever(self._flow).answer()
-                for changes in _carried_out(self._flow, record, self._ledger_topic_id, held_ever, self._say, confirm=lambda: None):
+            with open_flow(self._flow) as opened:
+                held_ever = ask_held_ever(opened).answer()
+                for changes in _carried_out(opened, record, self._ledger_topic_id, held_ever, self._say, confirm=lambda: None):
                     self._changes |= changes
         except FerryError as problem:
             self._say(f"could not merge receipts or index losses; Ferry tries again at the end of the run: {problem}")

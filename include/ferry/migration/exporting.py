@@ -88,7 +88,7 @@ def export_offsets(
     refuse_newer_state(opened.flow)
     mm2_positions.refuse_workers(opened)
     ensure_internal_topics(opened.flow, opened.target.admin)
-    with RunLease(opened.flow) as lease:
+    with RunLease(opened) as lease:
         lease.take_lanes()
         planned = _planned(opened, request, topic, connector, stable=True)
         _write(opened, planned)

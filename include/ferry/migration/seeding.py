@@ -339,7 +339,7 @@ def _write(opened: OpenFlow, request: RunRequest, decide: DecideSeeds, topics: t
         decided.append(decide(seen, topics))
         return decided[-1].partitions
 
-    CopyDriver(opened.flow, request, InlineLaneRunner(), lambda _: None).seed(under_the_lease)
+    CopyDriver(opened, request, InlineLaneRunner(), lambda _: None).seed(under_the_lease)
     opened.anew()
     return decided[-1], assemble_report(opened, request)
 

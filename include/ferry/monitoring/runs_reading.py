@@ -15,6 +15,7 @@ from ferry.config import Flow
 from ferry.copying.run_liveness import RunProof
 from ferry.errors import FerryError, UnreadableRecord
 from ferry.ledger.formats import place_of
+from ferry.ledger.open_flow import open_flow
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.run_summary import DAYS_KEPT, KEY_PREFIX, LAG_PREFIX, RunLag, RunState, RunSummary, decode_run_part, state_of, sync_counts
 from ferry.ledger.runs_topic import RUN_DAYS, VERIFY_PREFIX, RunOpened, RunRecords, fold_run_record, following, follows, recent_records
@@ -56,9 +57,10 @@ def read_runs(flow: Flow) -> dict[str, Any]:
     """`runs` (as of runs.empty_run) and `verifies`, both newest first; `unreadable`: how many records were left out; `held`: the groups
     that the last sync could not write (as of runs.held_groups).
     """
-    found = read_recent(flow, DAYS_KEPT)
-    if any(run["state"] == RunState.FOLLOWING for run in found.document["runs"]) and not RunProof(flow).comes():
-        found = found.without_proof()
+    with open_flow(flow) as opened:
+        found = read_recent(flow, DAYS_KEPT)
+        if any(run["state"] == RunState.FOLLOWING for run in found.document["runs"]) and not RunProof(opened).comes():
+            found = found.without_proof()
     return found.document
 
 

@@ -64,7 +64,7 @@ def whole_status(opened: OpenFlow) -> FlowHealth:
     recent = read_recent(flow)
     run = recent.following
     follows = None if run is None else {"run_id": run.run_id, "since": run.started, "until": run.follow_until}
-    proof = None if run is None else RunProof(flow)
+    proof = None if run is None else RunProof(opened)
     status, _, _ = read_flow(opened)
     if proof is not None and not proof.comes():
         recent, status = recent.without_proof(), replace(status, gone=follows)

@@ -102,13 +102,13 @@ class Run:
             make = partial(FollowingDriver, until=self.request.follow_until.timestamp(), meanwhile=syncs)
         cpu_told, goes_on = 0.0, True
         while goes_on:
-            driver = make(self.flow, self.request, runner, log, self._lagging, cpu_told=cpu_told)
+            driver = make(self.opened, self.request, runner, log, self._lagging, cpu_told=cpu_told)
             try:
                 driver.run()
             finally:
                 self.opened.anew()
             self._ledger_ends, cpu_told, other = driver.records.ledger_ends, cpu_of_process(), driver.records.gave_way_to
-            goes_on = bool(other) and waited_for(self.flow, self.request, other, log)
+            goes_on = bool(other) and waited_for(self.opened, self.request, other, log)
 
     def move_records(self, copy: Callable[[], object], prepared: Callable[[TopicChanges], object]) -> None:
         """Prepare what the plan says and hand the changes to `prepared`; then call `copy`, if the plan has records to copy."""

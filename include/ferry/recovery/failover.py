@@ -203,6 +203,6 @@ def end_cut_off_run(opened: OpenFlow) -> None:
     if flow.state_topic not in opened.target.admin.topics():
         return
     refuse_newer_state(flow)
-    with RunLease(flow) as lease:
+    with RunLease(opened) as lease:
         lease.take_lanes()
     opened.anew()

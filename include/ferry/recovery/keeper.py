@@ -79,7 +79,7 @@ def keep_recovery(opened: OpenFlow) -> Iterator[RecoveryKeeper]:
     flow = opened.flow
     refuse_newer_state(flow)
     ensure_internal_topics(flow, opened.target.admin)
-    with FencedWriter(flow, flow.transactional_id("recovery")) as writer:
+    with FencedWriter(opened, flow.transactional_id("recovery")) as writer:
         yield RecoveryKeeper(opened, writer)
 
 

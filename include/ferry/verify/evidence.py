@@ -11,7 +11,6 @@ from datetime import datetime
 
 from ferry.clusters.admin.cluster_admin import Offsets
 from ferry.clusters.net.partitions import TopicPartition, grouped
-from ferry.config import Flow
 from ferry.copying.guard_reading import guarded
 from ferry.copying.partition_plan import PartitionFacts, other_remote
 from ferry.copying.request import RunRequest, epoch_milliseconds
@@ -146,7 +145,7 @@ def _comparable(
     remote_problems |= target_problems
     problems |= {entry.key: remote_problems[entry.remote] for entry in facts if entry.remote in remote_problems}
     since, until = at_time(request.since), at_time(request.until)
-    excluded = _excluded(flow, facts, receipts, seen)
+    excluded = _excluded(opened, facts, receipts, seen)
     return tuple(
         PartitionEvidence(
             *entry.existing,
@@ -168,7 +167,7 @@ def _comparable(
 
 
 def _excluded(
-    flow: Flow, facts: Iterable[PartitionFacts], receipts: Mapping[TopicPartition, list[Receipt]], seen: FlowSnapshot
+    opened: OpenFlow, facts: Iterable[PartitionFacts], receipts: Mapping[TopicPartition, list[Receipt]], seen: FlowSnapshot
 ) -> dict[TopicPartition, Ranges]:
     """Offsets that the flow in the other direction wrote to the source, for partitions whose receipts left such records out."""
     touched = [
@@ -176,7 +175,7 @@ def _excluded(
         for entry in facts
         if any(receipt.counters.from_target for receipt in receipts.get(entry.key, ()))
     ]
-    found = guarded(flow, touched, seen.source_topics, stable=False) if touched else ()
+    found = guarded(opened, touched, seen.source_topics, stable=False) if touched else ()
     return {entry.key: entry.guard.excluded for entry in found}
 
 

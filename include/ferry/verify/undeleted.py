@@ -125,7 +125,7 @@ def write_tombstones(opened: OpenFlow, report: VerifyReport, run_id: str, tell: 
             if due:
                 tell(Written(*entry.remote, 0 if local else len(due), LOCAL if local else ""))
 
-    CopyDriver(flow, request, InlineLaneRunner(), lambda _: None).under_the_fence(write)
+    CopyDriver(opened, request, InlineLaneRunner(), lambda _: None).under_the_fence(write)
 
 
 def _explained(

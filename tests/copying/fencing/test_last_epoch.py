@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.opened import fenced_writer
 from tests.proxied import proxied_cluster
 from tests.waiting import NEVER_SECONDS
 from tools.kafka import SandboxCluster, read_all
@@ -18,7 +19,6 @@ from ferry.clusters.net.connections import ClusterConnection
 from ferry.clusters.net.event_loop import EventLoop, Wakeup, together
 from ferry.clusters.net.leaders import Leaders
 from ferry.config import ClientRole, Flow
-from ferry.copying.fencing import FencedWriter
 from ferry.copying.internal_writer import InternalWriter
 
 pytestmark = [pytest.mark.brokers, pytest.mark.long]
@@ -93,7 +93,7 @@ def test_the_lost_answer_to_a_commit_at_the_last_epoch(
     through = flow_factory("A->B.topics = x", target=proxy)
     broker = Broker(flow, topic)
     try:
-        with FencedWriter(through, OWN) as writer:
+        with fenced_writer(through, OWN) as writer:
             held = broker.raised([OWN, TAKEN_AFTER, TAKEN_BEFORE])
             writer.identity = held[OWN]
             answer = broker.write(TAKEN_AFTER, held[TAKEN_AFTER], commit=True)

@@ -7,13 +7,14 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from tests.copying.fencing.scripted import Scripted, never_ran
+from tests.opened import fenced_writer
 from tools.kafka import SandboxCluster
 
 from ferry.config import Flow
 from ferry.copying import ledger_compaction, upkeep
-from ferry.copying.fencing import FencedWriter
 from ferry.copying.lane_runner import run_lanes
 from ferry.errors import ExitCode, Superseded
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import RunReport
 
 pytestmark = pytest.mark.brokers
@@ -35,7 +36,7 @@ def test_a_broker_that_forgets_the_last_pair_supersedes_nobody(
 ) -> None:
     """The answer to a commit is lost, and the coordinator restarts: it then knows the current pair only."""
     topic, name = topic_factory(target_cluster, partitions=1), f"ferry-{flow.name}-x"
-    with FencedWriter(flow, name) as writer:
+    with fenced_writer(flow, name) as writer:
         writer.write({(topic, 0): [(b"k", b"v")]})
         answered = writer.identity
         writer.identity = answered._replace(epoch=answered.epoch - 1)
@@ -44,7 +45,7 @@ def test_a_broker_that_forgets_the_last_pair_supersedes_nobody(
         writer.write({(topic, 0): [(b"k", b"w")]})
         writer.identity = writer.identity._replace(epoch=writer.identity.epoch - 1)
         target_cluster.restart()
-        with FencedWriter(flow, name), pytest.raises(Superseded):
+        with fenced_writer(flow, name), pytest.raises(Superseded):
             writer.confirm()
 
 
@@ -53,9 +54,9 @@ def test_a_newer_holder_whose_pair_is_the_next_one_keeps_it(
 ) -> None:
     """Its epoch is the one that the older holder's commit would have led to."""
     topic, name = topic_factory(target_cluster, partitions=1), f"ferry-{flow.name}-x"
-    with FencedWriter(flow, name) as older:
+    with fenced_writer(flow, name) as older:
         older.write({(topic, 0): [(b"k", b"v")]})
-        with FencedWriter(flow, name) as newer:
+        with fenced_writer(flow, name) as newer:
             assert newer.identity == older.identity._replace(epoch=older.identity.epoch + 1)
             with pytest.raises(Superseded):
                 older.confirm()
@@ -72,9 +73,9 @@ def test_somebody_who_tidies_the_ledger_too_supersedes_no_run(
     """An older run, at its end when this one took over, or a command: it holds the upkeep's id, and nothing else."""
     tidied = []
 
-    def contested(flow: Flow) -> object:
-        holder = (flow, flow.transactional_id("upkeep"))
-        with FencedWriter(*holder) as first, FencedWriter(*holder):
+    def contested(opened: OpenFlow) -> object:
+        holder = (opened.flow, flow.transactional_id("upkeep"))
+        with fenced_writer(*holder) as first, fenced_writer(*holder):
             tidied.append(flow.name)
             first.confirm()
         raise AssertionError("the second one holds it")

@@ -28,8 +28,8 @@ class Lease(RunLease):
 
 
 def test_all_lanes_are_taken_back_at_once_between_two_proofs() -> None:
-    flow: Any = SimpleNamespace(name="A->B", lanes=8, transactional_id=str)
-    lease = Lease(flow)
+    opened: Any = SimpleNamespace(flow=SimpleNamespace(name="A->B", lanes=8, transactional_id=str))
+    lease = Lease(opened)
     lease.asked = []
     assert lease.retake({5: "its worker died", 3: "it was fenced"}) == {5: ProducerIdentity(5, 0), 3: ProducerIdentity(3, 0)}
     assert lease.asked == ["confirm", ("5", "3"), "confirm"]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.copying.feed_bench import task
+from tests.opened import not_opened
 
 from ferry.clusters.groups.coordination import Coordinator, ProducerIdentity
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
@@ -44,7 +45,7 @@ def unopened(directory: Path) -> Any:
     config = directory / "mm2.properties"
     config.write_text(CONFIG)
     flow = load_config(config).flow("A->B")
-    writer: Any = FencedWriter(flow, "ferry-A->B-run")
+    writer: Any = FencedWriter(not_opened(flow), "ferry-A->B-run")
     writer.identity = ProducerIdentity(1, 0)
     writer._loop = EventLoop()
     writer._client = SimpleNamespace(run=writer._loop.run)
@@ -108,7 +109,7 @@ def test_a_run_that_ends_names_what_a_lane_waited_for_and_what_does_not_answer_n
     """They may be two clusters. If both answer, the run goes on, and its next lanes do not count what the last ones have waited."""
     config = tmp_path / "mm2.properties"
     config.write_text(CONFIG)
-    made = CopyDriver(load_config(config).flow("A->B"), RunRequest("A->B", "run"), InlineLaneRunner(), lambda _: None)
+    made = CopyDriver(not_opened(load_config(config).flow("A->B")), RunRequest("A->B", "run"), InlineLaneRunner(), lambda _: None)
     waited = Failure("ClusterUnreachable", "cluster A: no broker has answered for 75 s", passing=True, unreachable=True)
     answers: list[ClusterUnreachable | None] = [ClusterUnreachable("cluster B: no answer in 10 s"), None]
     given: list[float] = []
@@ -143,7 +144,7 @@ def test_a_partition_that_drops_out_of_its_lane_is_named_once_with_the_true_reas
     """A right that is missing when the lane is planned again is told of the whole topic."""
     config = tmp_path / "mm2.properties"
     config.write_text(CONFIG)
-    made = CopyDriver(load_config(config).flow("A->B"), RunRequest("A->B", "run"), InlineLaneRunner(), lambda _: None)
+    made = CopyDriver(not_opened(load_config(config).flow("A->B")), RunRequest("A->B", "run"), InlineLaneRunner(), lambda _: None)
     lost = LaneTask(0, "id", ProducerIdentity(1, 0), (task(0), replace(task(1), topic="gone")))
     made._plans.fail("t", -1, "NotAuthorized", "grant DescribeConfigs on topic A.t")
     made._plans.name_missing([part.key for part in lost.partitions], [])

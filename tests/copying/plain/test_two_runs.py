@@ -11,12 +11,12 @@ import pytest
 from tests.copying.fencing.scripted import Scripted, never_ran
 from tests.copying.plain.conftest import Copy, Target
 from tests.copying.plain.killed import MOMENTS, held_at, running
+from tests.opened import fenced_writer
 from tests.waiting import until
 from tools.proxy.rules import Action
 
 from ferry.config import Flow
 from ferry.copying import plain_coordinator
-from ferry.copying.fencing import FencedWriter
 from ferry.copying.lane_runner import run_lanes
 from ferry.errors import ExitCode, Superseded
 from ferry.ledger.run_report import RunReport
@@ -56,10 +56,10 @@ def test_a_newer_holder_fences_and_nobody_comes_back(flow: Flow, fill: Callable[
     fill(3)
     run_flow(flow)
     name, place = flow.transactional_id("run"), {(flow.state_topic, 0): [(b'{"sync":"x"}', None)]}
-    with FencedWriter(flow, name) as older:
+    with fenced_writer(flow, name) as older:
         older.confirm()
         older.write(place)
-        with FencedWriter(flow, name) as newer:
+        with fenced_writer(flow, name) as newer:
             for _ in range(2):
                 with pytest.raises(Superseded):
                     older.confirm()
@@ -89,11 +89,11 @@ def test_when_the_epochs_are_used_up_a_run_goes_on_with_another_producer_id(
     for _ in range(2):
         fill(3_000)
         assert run_flow(flow).exit_code is ExitCode.DONE
-    with FencedWriter(flow, flow.transactional_id("run")) as older:
+    with fenced_writer(flow, flow.transactional_id("run")) as older:
         before = older.identity
         for _ in range(3):
             older.confirm()
         assert older.identity.producer_id != before.producer_id
-        with FencedWriter(flow, flow.transactional_id("run")), pytest.raises(Superseded):
+        with fenced_writer(flow, flow.transactional_id("run")), pytest.raises(Superseded):
             older.confirm()
     assert copy.assert_bounded() == 0

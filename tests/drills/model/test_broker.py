@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.drills.model.broker import Contents, Id, add, commit, init, settle
+from tests.opened import fenced_writer
 from tests.waiting import until
 from tools.kafka import SandboxCluster, read_all
 
@@ -15,7 +16,6 @@ from ferry.clusters.net.connections import ClusterConnection
 from ferry.clusters.net.event_loop import EventLoop, Wakeup
 from ferry.clusters.net.leaders import Leaders
 from ferry.config import ClientRole, Flow
-from ferry.copying.fencing import FencedWriter
 from ferry.copying.internal_writer import InternalWriter
 
 pytestmark = pytest.mark.brokers
@@ -168,9 +168,9 @@ def test_the_proof_of_an_older_run_does_not_disturb_the_write_of_a_newer_one(
     target: tuple[SandboxCluster, bool], flow: Flow, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append, disturbed = InternalWriter.append, []
-    with FencedWriter(flow, f"{topic}-run") as older:
+    with fenced_writer(flow, f"{topic}-run") as older:
         stale = older.identity
-        with FencedWriter(flow, f"{topic}-run") as newer:
+        with fenced_writer(flow, f"{topic}-run") as newer:
 
             async def meets(writer: InternalWriter, records: Any) -> None:
                 await append(writer, records)

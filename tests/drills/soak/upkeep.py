@@ -10,13 +10,15 @@ from pathlib import Path
 
 from ferry.config import load_config
 from ferry.copying import ledger_compaction as upkeep
+from ferry.ledger.open_flow import open_flow
 
 YOUNG_MILLISECONDS = 5_000
 
 
 def main() -> int:
     upkeep.YOUNG_MILLISECONDS = YOUNG_MILLISECONDS
-    done = upkeep.compact_ledger(load_config(Path(sys.argv[1])).flows[0])
+    with open_flow(load_config(Path(sys.argv[1])).flows[0]) as opened:
+        done = upkeep.compact_ledger(opened)
     print(f"{len(done.merged)} receipts merged, {len(done.replaced)} gone")  # noqa: T201 - its answer
     return 0
 

@@ -16,10 +16,12 @@ from tests.opened import (
     acknowledge_losses,
     assemble_report,
     carry_out,
+    compact_ledger,
     copy_run,
     export_offsets,
     plan_run,
     prepare_run,
+    run_lease,
     seed,
     translated_groups,
     verify,
@@ -34,7 +36,6 @@ from ferry.clusters.logs.internal_producer import append_records
 from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.config import Flow, load_config
 from ferry.copying import ledger_compaction as upkeep
-from ferry.copying.fencing import RunLease
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import NewerFormat
@@ -143,8 +144,7 @@ def of_everything(both: Both, directory: Path) -> dict[str, Callable[[], object]
 def test_a_newer_state(both: Both, tmp_path: Path) -> None:
     topic = both.flow.state_topic
     said = f"cluster {both.flow.target.alias}: topic {topic} holds format version 2, .* up to 1"
-    hold = RunLease(both.flow)  # the newer release's run, which is under way
-    with hold:
+    with run_lease(both.flow) as hold:  # the newer release's run, which is under way
         hold.take_lanes()
         hold.write({(topic, 0): [newer(encode_state(FlowRecord(both.flow.name, 8)))]})
         with both.untouched():
@@ -201,7 +201,7 @@ def test_compaction_of_the_ledger_leaves_records_with_more_fields_alone(both: Bo
         name, what = encode_receipt(Receipt(**{**known, **place}))
         added = json.dumps({**json.loads(what), "new": 1}).encode() if start == 1_002 else what
         both.append(topic, name, added, partition=partition, at=old)
-    done = upkeep.compact_ledger(both.flow)
+    done = compact_ledger(both.flow)
     assert [(one.upstream_start, one.upstream_end) for one in done.merged] == [(1_000, 1_002)]
     left = {json.loads(name)["start"]: what for _, name, what in receipts(both.flow) if what}
     assert json.loads(left[1_002])["new"] == 1
