@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from typing import Any
@@ -13,9 +13,9 @@ from ferry.copying import fencing, ledger_compaction
 from ferry.copying.fencing import FencedWriter, RunLease
 from ferry.copying.request import RunRequest
 from ferry.doctor import flow_facts
-from ferry.ledger import losses, recovery_record
+from ferry.ledger import losses, reading, recovery_record, runs_topic
 from ferry.ledger.open_flow import OpenFlow, open_flow
-from ferry.ledger.state import FlowState
+from ferry.ledger.state import FlowState, SyncDone
 from ferry.ledger.sync_outcome import SyncOutcome
 from ferry.migration import exporting, mm2_positions, positions, seeding
 from ferry.monitoring import status
@@ -53,14 +53,18 @@ compact_ledger = _opening(ledger_compaction.compact_ledger)
 declare_foreign = _opening(seeding.declare_foreign)
 explain_group = _opening(group_explanation.explain_group)
 export_offsets = _opening(exporting.export_offsets)
+index_losses = _opening(losses.index_losses)
 open_losses = _opening(losses.open_losses)
 plan_run = _opening(run_plan.plan_run)
 read_connect_offsets = _opening(mm2_positions.read_connect_offsets)
 read_evidence = _opening(evidence.read_evidence)
 read_flow_facts = _opening(flow_facts.read_flow_facts)
 read_group_positions = _opening(positions.read_group_positions)
+read_losses = _opening(losses.read_losses)
 read_mm2_positions = _opening(mm2_positions.read_mm2_positions)
+read_receipts = _opening(reading.read_receipts)
 read_recovery = _opening(recovery_record.read_recovery)
+read_run_records = _opening(runs_topic.read_run_records)
 read_writers = _opening(fencing.read_writers)
 seed = _opening(seeding.seed)
 source_ends = _opening(not_copied.source_ends)
@@ -99,6 +103,11 @@ def run_lease(flow: Flow) -> Iterator[RunLease]:
 def state_of(flow: Flow, *, stable: bool) -> FlowState:
     with open_flow(flow) as opened:
         return opened.ask_anew(stable=stable).answer().state
+
+
+def read_syncs_done(flow: Flow) -> Mapping[str, SyncDone]:
+    with open_flow(flow) as opened:
+        return reading.ask_syncs_done(opened).answer()
 
 
 def carry_out(flow: Flow, sync: SyncName, *, run_id: str = "", dry_run: bool = False, **options: Any) -> SyncOutcome:

@@ -74,7 +74,8 @@ def _day(cluster: SandboxCluster, directory: Path, partitions: int, length: int,
     wait_for_compaction(cluster, flow.ledger_topic)
     wait_for_compaction(cluster, flow.state_topic)
     began = time.perf_counter()
-    found = read_receipts(flow)
+    with open_flow(flow) as opened:
+        found = read_receipts(opened)
     read = time.perf_counter() - began
     if sorted(found, key=repr) != sorted(live.values(), key=repr):
         raise SystemExit("the broker holds other receipts than were written")

@@ -145,7 +145,8 @@ def _year(cluster: SandboxCluster, directory: Path, partitions: int, runs: int) 
             producer.flush()
             wait_for_compaction(cluster, ledger)
             began = time.perf_counter()
-            found = read_receipts(flow)
+            with open_flow(flow) as opened:
+                found = read_receipts(opened)
             seconds = time.perf_counter() - began
             if sorted(found, key=repr) != sorted(made.receipts(), key=repr):
                 raise SystemExit(f"after {number + 1} runs the broker holds other receipts than were written")

@@ -8,11 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.opened import read_receipts
 from tests.waiting import until
 
 from ferry.config import Flow
 from ferry.errors import ClusterUnreachable
-from ferry.ledger.reading import read_receipts
 
 
 def run_killed_twice(config: Path, flow: Flow, modules: Path) -> None:

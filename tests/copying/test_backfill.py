@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.opened import seed
+from tests.opened import read_receipts, seed
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.topics import delete_topics
 
@@ -18,7 +18,6 @@ from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask
 from ferry.copying.lane_runner import More, run_lanes
 from ferry.copying.request import RunRequest
 from ferry.errors import Superseded
-from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
 from ferry.migration.positions import read_seed_file
 

@@ -8,13 +8,12 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer
 from tests.log_ends import until_markers
-from tests.opened import plan_run
+from tests.opened import plan_run, read_receipts
 from tools.kafka import SandboxCluster, compare_topics, read_all
 
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ConfigError, ExitCode
-from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
 
 pytestmark = pytest.mark.brokers

@@ -17,7 +17,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-from tests.opened import copy_run, write_tombstones
+from tests.opened import copy_run, read_receipts, write_tombstones
 from tests.waiting import until
 from tools.kafka import SandboxCluster, compare_topics, read_all
 from tools.kafka.reading import NotReadable, partition_bounds
@@ -27,7 +27,6 @@ from ferry.config import load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
-from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import ReceiptKind
 from ferry.monitoring.runs_reading import read_runs
 from ferry.monitoring.status import flow_status

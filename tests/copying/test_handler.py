@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from tests.copying.killed_twice import run_killed_twice
 from tests.copying.raw_batches import append_raw
 from tests.log_ends import until_markers
-from tests.opened import acknowledge_losses, open_losses
+from tests.opened import acknowledge_losses, open_losses, read_receipts
 from tests.wire.conftest import Row, build
 from tools.kafka import SandboxCluster, read_all
 
@@ -23,7 +23,6 @@ from ferry.config import Flow
 from ferry.copying import lane
 from ferry.errors import ExitCode
 from ferry.ledger.counters import ZERO
-from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import ReceiptKind
 from ferry.ledger.run_report import RunReport
 

@@ -19,6 +19,7 @@ import pytest
 from confluent_kafka import Producer
 from kafka.future import Future
 from tests.log_ends import until_markers
+from tests.opened import read_receipts
 from tools.kafka import RecordSeen, SandboxCluster, read_all
 
 from ferry.clusters.admin import cluster_admin as admin
@@ -29,7 +30,6 @@ from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask
 from ferry.copying.lane_runner import InlineLaneRunner, More
 from ferry.copying.transaction import TransactionState
 from ferry.errors import ClusterUnreachable, ExitCode
-from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
 from ferry.wire.ranges import end_of_range_at, union
 

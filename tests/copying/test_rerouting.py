@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Producer
 from tests.copying.killed_twice import run_killed_twice
 from tests.copying.test_interrupted import BadNetwork
-from tests.opened import plan_run, translated_groups
+from tests.opened import plan_run, read_receipts, translated_groups
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
 
@@ -24,7 +24,6 @@ from ferry.copying.request import RunRequest
 from ferry.copying.rerouting import rerouted_topics
 from ferry.errors import ConfigError, ExitCode
 from ferry.ledger.counters import ZERO
-from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
 from ferry.permissions.required import required_rights
 from ferry.policy.selection import Selection

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.opened import acknowledge_losses, open_losses
+from tests.opened import acknowledge_losses, index_losses, open_losses, read_losses
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
@@ -22,7 +22,6 @@ from ferry.errors import NewerFormat
 from ferry.ledger import loss_index
 from ferry.ledger import losses as ledger_losses
 from ferry.ledger.counters import Counters
-from ferry.ledger.losses import index_losses, read_losses
 from ferry.ledger.receipts import REFUSED, Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.monitoring.status import flow_status

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.opened import state_of
+from tests.opened import read_receipts, read_syncs_done, state_of
 from tools.kafka import SandboxCluster
 from tools.kafka.topics import delete_topics
 
@@ -20,7 +20,6 @@ from ferry.config import Flow
 from ferry.errors import NewerFormat
 from ferry.ledger import reading
 from ferry.ledger.open_flow import open_flow
-from ferry.ledger.reading import read_receipts, read_syncs_done
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.ledger.state import FLOW_KEY, Claim, FlowState, SyncDone, encode_state
 from ferry.policy.naming import state_topic

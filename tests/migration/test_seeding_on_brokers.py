@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from tests.opened import declare_foreign, plan_run, read_group_positions, read_mm2_positions, run_lease, seed, state_of
+from tests.opened import declare_foreign, plan_run, read_group_positions, read_mm2_positions, read_receipts, run_lease, seed, state_of
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
 
@@ -21,7 +21,6 @@ from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, ExitCode, ReplicatorActive, Superseded
-from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import BY_OPERATOR, ReceiptKind, encode_receipt
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import encode_state

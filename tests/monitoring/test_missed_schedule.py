@@ -9,9 +9,11 @@ from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
+from tests.opened import not_opened
 from tools.kafka import SandboxCluster
 
 from ferry.config import Flow
+from ferry.ledger.open_flow import open_flow
 from ferry.ledger.run_report import RunReport
 from ferry.monitoring import status
 from ferry.monitoring.limits import BrokenLimit
@@ -54,7 +56,8 @@ def test_a_run_that_ended_after_it_was_due_is_not_missed(
             patch.setattr(status, "datetime", SimpleNamespace(now=lambda zone: datetime.now(zone) + timedelta(minutes=minutes)))
             now = time.time
             patch.setattr(time, "time", lambda: now() + 60 * minutes)
-            return overdue_run(flow, read_recent(flow).ended)
+            with open_flow(flow) as opened:
+                return overdue_run(opened, read_recent(opened).ended)
 
     topic = topic_factory(source_cluster)
     produce(source_cluster, topic, [(0, None, b"x")])
@@ -69,4 +72,4 @@ def test_a_run_that_ended_after_it_was_due_is_not_missed(
     later = overdue_after(20)
     assert later is not None
     assert (later.key, later.topic, later.limit) == ("ferry.alert.deadline.seconds", "", 300)
-    assert overdue_run(replace(flow, schedule=None), -1) is None
+    assert overdue_run(not_opened(replace(flow, schedule=None)), -1) is None

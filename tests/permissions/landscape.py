@@ -28,7 +28,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from tests.opened import carry_out, compact_ledger, explain_group, plan_run, seed, translated_groups, verify
+from tests.opened import carry_out, compact_ledger, explain_group, plan_run, read_receipts, seed, translated_groups, verify
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
@@ -40,7 +40,6 @@ from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError, worst_exit_code
-from ferry.ledger.reading import read_receipts
 from ferry.ledger.run_report import RunReport
 from ferry.migration.positions import GivenPositions
 from ferry.monitoring.ledger_ranges import covered_ranges

@@ -87,8 +87,9 @@ def test_of_a_receipt_that_has_grown_only_the_last_of_each_run_is_decoded(monkey
         return decode_receipt(key, value, where)
 
     monkeypatch.setattr(refreshed, "decode_receipt", counting)
-    monkeypatch.setattr(refreshed, "InternalTopicReader", lambda _: SimpleNamespace(read=lambda *_: iter(read)))
-    flow: Any = SimpleNamespace(ledger_topic="ledger", target=SimpleNamespace(alias="B"))
-    found = refreshed.ask_receipts_since(flow, {}).answer()
+    flow = SimpleNamespace(ledger_topic="ledger", target=SimpleNamespace(alias="B"))
+    reader = SimpleNamespace(read=lambda *_: iter(read))
+    opened: Any = SimpleNamespace(flow=flow, target=SimpleNamespace(reader=lambda: reader))
+    found = refreshed.ask_receipts_since(opened, {}).answer()
     assert [(entry.run_id, entry.upstream_end) for entry in found] == [("r", 15), ('a "run":"r"', 15)]
     assert decoded == [ledger[2][1], ledger[5][1]]

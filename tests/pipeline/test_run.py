@@ -10,6 +10,7 @@ import pytest
 
 from ferry.clusters.logs.internal_batches import KeyValue
 from ferry.clusters.net.partitions import TopicPartition
+from ferry.clusters.net.shared_connection import Asked
 from ferry.copying.request import RunRequest
 from ferry.errors import ClusterUnreachable
 from ferry.ledger.sync_outcome import SyncOutcome
@@ -30,7 +31,7 @@ class Target:
         self.away, self.taken, self.waits = False, list[tuple[str, int]](), list[float | None]()
         self.act: Callable[[], None] = lambda: None
         monkeypatch.setattr(syncs, "append_records", self._append)
-        monkeypatch.setattr(syncs, "read_syncs_done", lambda _: {})
+        monkeypatch.setattr(syncs, "ask_syncs_done", lambda _: Asked(dict))
         monkeypatch.setattr(syncs, "FUNCTIONS", dict.fromkeys(SyncName, self._sync))
         flow: Any = SimpleNamespace(runs_topic="runs", state_topic="state", target="B", setting=lambda *_: 1)
         opened: Any = SimpleNamespace(flow=flow)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
-from tests.opened import carry_out
+from tests.opened import carry_out, read_run_records
 
 from ferry.clusters.logs.internal_producer import append_records
 from ferry.clusters.logs.internal_reader import InternalTopicReader
@@ -17,7 +17,6 @@ from ferry.config import Cluster, Flow
 from ferry.config.settings import MirroringSettings
 from ferry.errors import ClusterUnreachable, ExitCode
 from ferry.ledger.open_flow import OpenFlow
-from ferry.ledger.runs_topic import read_run_records
 from ferry.ledger.state import SyncDone, encode_state
 from ferry.ledger.sync_outcome import LISTED, Change, SyncOutcome, WholeSyncFailure
 from ferry.pipeline import syncs

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ferry.clusters.net.shared_connection import Asked
 from ferry.errors import ClusterUnreachable
 from ferry.ledger.runs_topic import RunSync
 from ferry.ledger.sync_outcome import SyncFailure, SyncOutcome
@@ -55,7 +56,7 @@ class Played:
 
         monkeypatch.setattr(syncs_beside, "Syncs", Syncs)
         monkeypatch.setattr(syncs_beside, "not_enabled", lambda _, name: "" if name in ENABLED else "off")
-        monkeypatch.setattr(syncs_beside, "read_syncs_done", lambda _: {})
+        monkeypatch.setattr(syncs_beside, "ask_syncs_done", lambda _: Asked(dict))
         monkeypatch.setattr(syncs_beside, "write_run_record", lambda _, record: self.told.append(record))
         monkeypatch.setattr(syncs_beside, "FAILED_SECONDS", 0.01)
         monkeypatch.setattr(syncs_beside, "USUAL_SECONDS", 0.01)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ferry.clusters.net.shared_connection import Asked
 from ferry.ledger.sync_outcome import SyncOutcome
 from ferry.pipeline import syncs
 from ferry.pipeline.syncs import Syncs
@@ -25,7 +26,7 @@ def test_what_a_sync_did_is_written_seldom_and_when_it_was_done_more_often(monke
     clock = SimpleNamespace(monotonic=lambda: now[0], time=lambda: now[0], time_ns=lambda: int(now[0] * 1e9))
     monkeypatch.setattr(syncs, "time", clock)
     monkeypatch.setattr(syncs, "append_records", append)
-    monkeypatch.setattr(syncs, "read_syncs_done", lambda _: {})
+    monkeypatch.setattr(syncs, "ask_syncs_done", lambda _: Asked(dict))
     monkeypatch.setattr(syncs, "not_enabled", lambda *_: "")
     monkeypatch.setattr(syncs, "FUNCTIONS", dict.fromkeys(SyncName, lambda _, **_options: SyncOutcome()))
     flow: Any = SimpleNamespace(target=None, state_topic="state", runs_topic="runs")

@@ -76,10 +76,12 @@ def status(config: Config, flow: AnyFlow = None, every: Every = False, as_json: 
 def ledger(config: Config, flow: FlowName, topic: OneTopic = None, as_json: AsJson = False) -> None:
     """Show which ranges of the source were copied, backfilled, lost, skipped or seeded."""
     from ferry.config.keys import nearest_name
+    from ferry.ledger.open_flow import open_flow
     from ferry.ledger.reading import read_receipts
     from ferry.monitoring.ledger_ranges import covered_ranges
 
-    known = read_receipts(load_flow(config, flow))
+    with open_flow(load_flow(config, flow)) as opened:
+        known = read_receipts(opened)
     receipts = [receipt for receipt in known if topic is None or receipt.topic == topic]
     if topic is not None and not receipts:
         notice(f"the ledger of {flow} has nothing about topic {topic}{nearest_name(topic, {receipt.topic for receipt in known})}")

@@ -50,8 +50,8 @@ class TryRecords:
         is slow, Ferry may take it for ended: then the two runs take over from each other once more.
         """
         run_id, moment = self._request.run_id, self._request.follow_until
-        newer_format, asked = ask_syncs_done(self._flow), self._opened.target.reader().ask_end_offsets(self._flow.ledger_topic)
-        opened, ends = read_run_records(self._flow, run_id).opened, asked.answer()
+        newer_format, asked = ask_syncs_done(self._opened), self._opened.target.reader().ask_end_offsets(self._flow.ledger_topic)
+        opened, ends = read_run_records(self._opened, run_id).opened, asked.answer()
         newer_format.answer()
         newer = self._newer_runs() if opened is not None and moment is not None else {}
         self._known = newer.keys()
@@ -60,7 +60,7 @@ class TryRecords:
             return found
         until = None if moment is None else moment.isoformat(timespec="seconds")
         now = RunOpened(run_id, time_now(), self._request.bound, ends, until, self._request.topics)
-        write_run_record(self._flow, now)  # in each try: it says that the run goes on
+        write_run_record(self._opened, now)  # in each try: it says that the run goes on
         self._began = now.started
         self.ledger_ends, self.ends_of_try = (opened or now).ledger_ends, ends
         return None
@@ -77,7 +77,7 @@ class TryRecords:
     def _newer_runs(self) -> dict[str, RunRecords]:
         """Empty if the runs topic cannot be read: it only names what happened."""
         with suppress(FerryError):
-            return runs_after(read_recent_runs(self._flow), self._request.run_id)
+            return runs_after(read_recent_runs(self._opened), self._request.run_id)
         return {}
 
     def end(
@@ -102,7 +102,7 @@ class TryRecords:
             taken_over=taken_over,
             began=self._began,
         )
-        write_run_record(self._flow, result, seconds=seconds)
+        write_run_record(self._opened, result, seconds=seconds)
 
 
 def cpu_of_process() -> float:
@@ -124,7 +124,7 @@ def waited_for(opened: OpenFlow, request: RunRequest, other: str, say: Callable[
     while free is None and request.follow_until is not None and time.time() < request.follow_until.timestamp():
         time.sleep(FOLLOW_LOOK_SECONDS)
         try:
-            runs = read_recent_runs(flow)
+            runs = read_recent_runs(opened)
             free = is_free(runs, other, time.time())
             if free is False and not RunProof(opened).comes():  # the run that follows has not taken the flow, and perhaps never will
                 free = is_free({name: run for name, run in runs.items() if not _follows_all(run, time.time())}, other, time.time())

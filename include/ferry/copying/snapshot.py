@@ -111,7 +111,7 @@ def take_snapshot(
     # A run that follows may copy into every topic, and must know the limits of each.
     rest = for_a_run and request.since is None and request.follow_until is None
     offsets = read_source_offsets(flow, request, source, asked.first, state.heads.keys(), asked.head_positions, rest=rest)
-    found = _read_partitions(flow, request, target, target_topics, asked, offsets, beside)
+    found = _read_partitions(opened, request, target_topics, asked, offsets, beside)
     checked = guarded(opened, found.facts(ends or {}), source_topics, stable=stable)
     unavailable = tuple(PartitionFailure(*key, PartitionUnavailable.__name__, why) for key, why in offsets.problems.items())
     denied += [_denied(topic, found.unread[name]) for topic, name in selection.selected if name in found.unread]
@@ -257,21 +257,21 @@ class _Findings:
         )
 
 
-def _read_partitions(  # noqa: PLR0917 - the request, the target, and the partitions
-    flow: Flow,
+def _read_partitions(  # noqa: PLR0917 - the request, and the partitions
+    opened: OpenFlow,
     request: RunRequest,
-    target: ClusterAdmin,
     target_topics: Mapping[str, TopicDescription],
     asked: _Partitions,
     offsets: SourceOffsets,
     beside: Set[str],
 ) -> _Findings:
     """Ask the target and the ledger, and the source where its log seems to be truncated. `beside`: as of take_snapshot."""
+    flow, target = opened.flow, opened.target.admin
     remote_ends = _unexplained_remote_ends(flow, target, target_topics, asked)
-    coverage = read_coverage(flow, {key: asked.ids[key.topic] for key in asked.places}) if request.since is not None else {}
+    coverage = read_coverage(opened, {key: asked.ids[key.topic] for key in asked.places}) if request.since is not None else {}
     moving = {key.topic: place.topic for key, place in asked.places.items() if key not in offsets.at_rest}
-    truncations = _truncations(flow, asked.heads.values(), offsets.stable_ends)
-    explained_ends = _explained_ends(flow, asked, remote_ends, moving)
+    truncations = _truncations(opened, asked.heads.values(), offsets.stable_ends)
+    explained_ends = _explained_ends(opened, asked, remote_ends, moving)
     configs, unread = target.visible_configs(
         (beside | {remote for remote in moving.values() if not is_ferry_topic(remote)}) & target_topics.keys(),
         to_alter=flow.mirroring.sync_topic_configs_enabled,
@@ -331,7 +331,7 @@ def disagreements(state: FlowState, positions: Mapping[TopicPartition, int]) -> 
     return {key: (heads.get(key), position) for key, position in positions.items() if position != heads.get(key)}
 
 
-def _truncations(flow: Flow, heads: Iterable[Head], ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, Truncation]:
+def _truncations(opened: OpenFlow, heads: Iterable[Head], ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, Truncation]:
     """Source partitions whose log holds other records before the head's position than were copied; the ledger says what was copied.
 
     `ends`: last stable offsets. If a log ends at the position, Ferry asks for nothing more. If the head has no epoch, only a log that ends
@@ -343,7 +343,7 @@ def _truncations(flow: Flow, heads: Iterable[Head], ends: Mapping[TopicPartition
         for key, head in placed.items()
         if (head.source_epoch >= 0 and ends.get(key) != head.position) or ends.get(key, head.position) < head.position
     }
-    diverged = diverged_logs(flow.source, {key: ReadTo(head.position, head.source_epoch) for key, head in asked.items()})
+    diverged = diverged_logs(opened.flow.source, {key: ReadTo(head.position, head.source_epoch) for key, head in asked.items()})
     found = {
         key: told if told.proven else told._replace(end=min(told.end, ends.get(key, told.end)))
         for key, told in diverged.items()
@@ -351,12 +351,12 @@ def _truncations(flow: Flow, heads: Iterable[Head], ends: Mapping[TopicPartition
     }
     if not found:
         return {}
-    of_today = valid_receipts(read_receipts(flow, found), {key: asked[key].topic_ids for key in found})
+    of_today = valid_receipts(read_receipts(opened, found), {key: asked[key].topic_ids for key in found})
     return {key: truncation_of(asked[key], divergence, of_today.get(key, ())) for key, divergence in found.items()}
 
 
 def _explained_ends(
-    flow: Flow, asked: _Partitions, remote_ends: Mapping[TopicPartition, int], moving: Collection[str]
+    opened: OpenFlow, asked: _Partitions, remote_ends: Mapping[TopicPartition, int], moving: Collection[str]
 ) -> dict[TopicPartition, int]:
     """Where the remote records end that receipts explain, of partitions where others may follow: those of a flush that was not recorded.
 
@@ -366,17 +366,17 @@ def _explained_ends(
     heads, ids = asked.state.heads, asked.ids
     of_today = {key: heads[key] for key in asked.places if key in heads and heads[key].remote_topic_id == ids[key.topic].remote}
     found = {key: head.remote_end for key, head in of_today.items() if head.remote_end >= 0}
-    if flow.exactly_once:
+    if opened.flow.exactly_once:
         return found
     for key, place in asked.places.items():
         if key not in of_today:  # what is there before the flow has claimed the topic is not its own
             found[key] = 0 if place.topic in asked.state.claims else remote_ends.get(place, 0)
-    return found | _ends_in_ledger(flow, {key: ids[key.topic] for key in of_today if key not in found and key.topic in moving})
+    return found | _ends_in_ledger(opened, {key: ids[key.topic] for key in of_today if key not in found and key.topic in moving})
 
 
-def _ends_in_ledger(flow: Flow, asked: Mapping[TopicPartition, TopicIds]) -> dict[TopicPartition, int]:
+def _ends_in_ledger(opened: OpenFlow, asked: Mapping[TopicPartition, TopicIds]) -> dict[TopicPartition, int]:
     """Where the remote records end that receipts of these partitions explain; 0: there is no receipt."""
-    receipts = valid_receipts(read_receipts(flow, asked), asked, any_source=True) if asked else {}
+    receipts = valid_receipts(read_receipts(opened, asked), asked, any_source=True) if asked else {}
     # Behind the last records of a transaction there is its marker.
     ends = {
         key: [max(declared_ends(told)), *(entry.downstream_end + bool(entry.counters.transactions) for entry in told)]

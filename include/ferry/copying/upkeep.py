@@ -51,7 +51,7 @@ def _carried_out(
             say(f"ledger: {count_of(len(done.replaced) + len(done.merged), 'receipt')} became {len(done.merged)}")
     # Without topic ids Ferry cannot see whether the ledger was deleted and created again.
     if ledger_topic_id not in {"", NO_ID} and loss_index.is_due(held_ever, record.losses):
-        yield {"losses": index_losses(opened.flow, record.losses, ledger_topic_id, held_ever)}
+        yield {"losses": index_losses(opened, record.losses, ledger_topic_id, held_ever)}
 
 
 class UpkeepBeside:

@@ -100,7 +100,7 @@ def read_flow_facts(opened: OpenFlow, source_facts: ClusterFacts, target_facts: 
         compacted,
         alike,
         kept,
-        since_last_run(flow, kept) if kept else {},
+        since_last_run(opened, kept) if kept else {},
     )
 
 

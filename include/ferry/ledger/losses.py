@@ -8,10 +8,8 @@ from dataclasses import replace
 from uuid import UUID
 
 from ferry.clusters.logs.internal_producer import append_records
-from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.clusters.logs.leader_epochs import ReadTo, same_logs
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.config import Flow
 from ferry.ledger.formats import place_of
 from ferry.ledger.loss_index import IndexedShare, LossFold, LossIndex
 from ferry.ledger.open_flow import OpenFlow
@@ -20,49 +18,48 @@ from ferry.ledger.state import FlowState, LossAcknowledged, encode_state
 from ferry.ledger.topic_ids import NO_ID
 
 
-def read_losses(flow: Flow, index: LossIndex | None, *, complete: bool = True) -> LossFold:
+def read_losses(opened: OpenFlow, index: LossIndex | None, *, complete: bool = True) -> LossFold:
     """Every loss and gap in the ledger now. `complete`: as in InternalTopicReader.read. `index`: of the flow record.
 
     After a seed, it reads the ledger from its beginning until the next index is made. Errors as in InternalTopicReader.read and
     decode_receipt.
     """
-    topic = flow.ledger_topic
-    fold = LossFold(_standing(flow, index), place_of(flow.target, topic))
-    with InternalTopicReader(flow.target) as reader:
-        for record in reader.records_at(topic, fold.listed):
-            fold.add(record)
-        for record in reader.read(topic, fold.starts, complete=complete):
-            fold.add(record)
-    return read_losses(flow, None, complete=complete) if fold.unsure else fold
+    topic, reader = opened.flow.ledger_topic, opened.target.reader()
+    fold = LossFold(_standing(opened, index), place_of(opened.flow.target, topic))
+    for record in reader.records_at(topic, fold.listed):
+        fold.add(record)
+    for record in reader.read(topic, fold.starts, complete=complete):
+        fold.add(record)
+    return read_losses(opened, None, complete=complete) if fold.unsure else fold
 
 
-def index_losses(flow: Flow, index: LossIndex | None, ledger_topic_id: str, held_ever: int) -> LossIndex:
+def index_losses(opened: OpenFlow, index: LossIndex | None, ledger_topic_id: str, held_ever: int) -> LossIndex:
     """The updated index, up to the first open transaction.
 
     `ledger_topic_id`: read before. If the ledger is replaced meanwhile, the index has the old id, and so nobody uses it.
     """
-    read = read_losses(flow, index, complete=False)
+    read = read_losses(opened, index, complete=False)
     made = read.index(ledger_topic_id, held_ever)
     # Since the check, an unclean election may have truncated a log below `index`. Then new records there were not read.
-    cut_off = read.starts.keys() - {share.partition for share in _standing(flow, index)}
-    return replace(made, shares=tuple(share for share in _standing(flow, made) if share.partition not in cut_off))
+    cut_off = read.starts.keys() - {share.partition for share in _standing(opened, index)}
+    return replace(made, shares=tuple(share for share in _standing(opened, made) if share.partition not in cut_off))
 
 
-def _standing(flow: Flow, index: LossIndex | None) -> tuple[IndexedShare, ...]:
+def _standing(opened: OpenFlow, index: LossIndex | None) -> tuple[IndexedShare, ...]:
     """The valid part of the index: of the same topic, and of logs that no unclean election has truncated below the indexed offsets."""
     if index is None:
         return ()
-    topic = flow.ledger_topic
+    topic = opened.flow.ledger_topic
     places = {TopicPartition(topic, share.partition): share for share in index.shares}
     read = {key: ReadTo(share.read_to, share.epoch) for key, share in places.items()}
-    same = same_logs(flow.target, read, {topic: UUID(index.ledger_topic_id)})
+    same = same_logs(opened.flow.target, read, {topic: UUID(index.ledger_topic_id)})
     return tuple(share for key, share in places.items() if key in same)
 
 
 def open_losses(opened: OpenFlow) -> list[Receipt]:
     """Losses of the ledger that nobody has acknowledged; records that the target refused count too."""
     state = opened.state
-    return unacknowledged(read_losses(opened.flow, state.flow.losses if state.flow else None).losses, state)
+    return unacknowledged(read_losses(opened, state.flow.losses if state.flow else None).losses, state)
 
 
 def unacknowledged(losses: Iterable[Receipt], state: FlowState) -> list[Receipt]:

@@ -6,7 +6,7 @@ readings are forgotten. If a reading fails, nothing is kept, so the next use rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, Self, TypeVar
@@ -15,11 +15,12 @@ from ferry.clusters.net.shared_connection import Asked
 from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Cluster, Flow
 from ferry.ledger.formats import place_of
-from ferry.ledger.reading import StateRecords, ask_claims, ask_state_records
-from ferry.ledger.state import LOSS_KEY, RECOVERY_KEYS, Claim, FlowState, fold_state
+from ferry.ledger.state import CLAIM_KEY, LOSS_KEY, RECOVERY_KEYS, Claim, FlowState, fold_state
 from ferry.policy.naming import is_state_topic
 
 T = TypeVar("T")
+# Keys and values in log order. A value is None where the key was removed.
+StateRecords = Sequence[tuple[bytes, bytes | None]]
 
 
 class OpenFlow:
@@ -68,7 +69,7 @@ class OpenFlow:
         `stable`: wait for open transactions, because the newest record decides.
         """
         self._forget_state()
-        return ask_state_records(self.flow, self.flow.state_topic, complete=stable).then(self._keep)
+        return ask_state_records(self.target, self.flow.state_topic, complete=stable).then(self._keep)
 
     def once(self, read: Callable[[OpenFlow], T]) -> T:
         """The result of `read` for this flow. It reads only if no result is kept."""
@@ -100,7 +101,7 @@ class OpenFlow:
         others: Iterable[Mapping[str, Claim]] = ()
         if not own.keys() >= set(remote_topics):
             names = [name for name in target_topics if is_state_topic(name) and name != self.flow.state_topic]
-            asked = {name: ask_claims(self.flow, name) for name in names if name not in self._claims}
+            asked = {name: _ask_claims(self.target, name) for name in names if name not in self._claims}
             self._claims.update((name, records.answer()) for name, records in asked.items())
             others = (self._claims[name] for name in names)
         return {topic: claim.flow for claims in (*others, own) for topic, claim in claims.items()}
@@ -117,6 +118,22 @@ class OpenFlow:
             chosen = ((key, value) for key, value in (self._records or {}).items() if key.startswith(keys))
             self._folded[keys] = fold_state(chosen, where)
         return self._folded[keys]
+
+
+def ask_state_records(target: OpenCluster, topic: str, *, complete: bool, committed: bool = True) -> Asked[StateRecords]:
+    """A state topic of the target, from its start; empty if it is missing. Options as of InternalTopicReader."""
+    read = target.reader(committed=committed).read(topic, complete=complete)
+    return Asked(lambda: [(record.key, record.value) for record in read])
+
+
+def _ask_claims(target: OpenCluster, topic: str) -> Asked[Mapping[str, Claim]]:
+    """By remote topic, what another flow has claimed in its state `topic`, up to where an open transaction begins."""
+
+    def claims(records: StateRecords) -> Mapping[str, Claim]:
+        chosen = ((key, value) for key, value in records if key.startswith(CLAIM_KEY))
+        return fold_state(chosen, place_of(target.cluster, topic)).claims
+
+    return ask_state_records(target, topic, complete=False).then(claims)
 
 
 @contextmanager

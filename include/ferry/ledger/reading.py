@@ -6,44 +6,24 @@ keeps the state that a command has read. The fence itself reads the topic too, b
 Of the state of other flows only claims count, and only if the flow has not claimed all its remote topics itself.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from ferry.clusters.logs.internal_reader import InternalTopicReader
-from ferry.clusters.net.client_cache import kept_clients
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.clusters.net.shared_connection import Asked
-from ferry.config import Flow
 from ferry.ledger.formats import place_of
+from ferry.ledger.open_flow import OpenFlow, StateRecords, ask_state_records
 from ferry.ledger.receipts import Receipt, covered, decode_receipt, glance
-from ferry.ledger.state import CLAIM_KEY, FLOW_KEY, SYNC_KEY, Claim, SyncDone, decode_state, fold_state
+from ferry.ledger.state import FLOW_KEY, SYNC_KEY, SyncDone, decode_state, fold_state
 from ferry.ledger.topic_ids import TopicIds, valid_receipts
 from ferry.wire.ranges import Ranges
 
-# Keys and values in log order. A value is None where the key was removed.
-StateRecords = Sequence[tuple[bytes, bytes | None]]
 
-
-def ask_state_records(flow: Flow, topic: str, *, complete: bool, committed: bool = True) -> Asked[StateRecords]:
-    """A state topic of the target, from its start; empty if it is missing. Options as of InternalTopicReader."""
-    read = InternalTopicReader(flow.target, committed=committed).read(topic, complete=complete)
-    return Asked(lambda: [(record.key, record.value) for record in read])
-
-
-def ask_claims(flow: Flow, topic: str) -> Asked[Mapping[str, Claim]]:
-    """By remote topic, what another flow has claimed in its state `topic`, up to where an open transaction begins."""
-
-    def claims(records: StateRecords) -> Mapping[str, Claim]:
-        return fold_state(((key, value) for key, value in records if key.startswith(CLAIM_KEY)), place_of(flow.target, topic)).claims
-
-    return ask_state_records(flow, topic, complete=False).then(claims)
-
-
-def ask_syncs_done(flow: Flow) -> Asked[Mapping[str, SyncDone]]:
+def ask_syncs_done(opened: OpenFlow) -> Asked[Mapping[str, SyncDone]]:
     """When each sync of the flow was last done. NewerFormat when a newer Ferry has had the flow.
 
     Asked before anything is written or fenced. Flow records of open transactions count too: a run of the newer Ferry may be under way.
     """
-    where = place_of(flow.target, flow.state_topic)
+    topic, where = opened.flow.state_topic, place_of(opened.flow.target, opened.flow.state_topic)
 
     def done(records: StateRecords) -> Mapping[str, SyncDone]:
         for key, value in records:
@@ -51,41 +31,34 @@ def ask_syncs_done(flow: Flow) -> Asked[Mapping[str, SyncDone]]:
                 decode_state(key, value, where)
         return fold_state(((key, value) for key, value in records if key.startswith(SYNC_KEY)), where).syncs
 
-    return ask_state_records(flow, flow.state_topic, committed=False, complete=False).then(done)
+    return ask_state_records(opened.target, topic, committed=False, complete=False).then(done)
 
 
-def read_syncs_done(flow: Flow) -> Mapping[str, SyncDone]:
-    """When each sync of the flow was last done. Errors and open transactions as in `ask_syncs_done`."""
-    with kept_clients():
-        return ask_syncs_done(flow).answer()
-
-
-def refuse_newer_state(flow: Flow) -> None:
+def refuse_newer_state(opened: OpenFlow) -> None:
     """NewerFormat as of `ask_syncs_done`."""
-    read_syncs_done(flow)
+    ask_syncs_done(opened).answer()
 
 
-def read_receipts(flow: Flow, wanted: Iterable[tuple[str, int]] | None = None) -> list[Receipt]:
+def read_receipts(opened: OpenFlow, wanted: Iterable[tuple[str, int]] | None = None) -> list[Receipt]:
     """Every receipt of the flow's ledger (of the partitions `wanted`), read to the bound of now; newest per key."""
-    topic = flow.ledger_topic
-    where = place_of(flow.target, topic)
+    topic, reader = opened.flow.ledger_topic, opened.target.reader()
+    where = place_of(opened.flow.target, topic)
     newest: dict[bytes, bytes] = {}  # decoded at the end: until compaction, the ledger holds a receipt as often as it has grown
     only = None if wanted is None else set(wanted)
-    with InternalTopicReader(flow.target) as reader:
-        width = len(reader.partitions(topic))
-        shares = None if only is None else {TopicPartition(*key).share(width) for key in only} if width else set()
-        for record in reader.read(topic, only=shares):
-            if record.value is None:
-                newest.pop(record.key, None)
-                continue
-            seen = None if only is None else glance(record.key, record.value)
-            if only is not None and seen is not None and (seen.topic, seen.partition) not in only:
-                continue
-            newest[record.key] = record.value
+    width = len(reader.partitions(topic))
+    shares = None if only is None else {TopicPartition(*key).share(width) for key in only} if width else set()
+    for record in reader.read(topic, only=shares):
+        if record.value is None:
+            newest.pop(record.key, None)
+            continue
+        seen = None if only is None else glance(record.key, record.value)
+        if only is not None and seen is not None and (seen.topic, seen.partition) not in only:
+            continue
+        newest[record.key] = record.value
     receipts = [decode_receipt(key, value, where) for key, value in newest.items()]
     return receipts if only is None else [receipt for receipt in receipts if receipt.key in only]
 
 
-def read_coverage(flow: Flow, today: Mapping[TopicPartition, TopicIds]) -> dict[TopicPartition, Ranges]:
+def read_coverage(opened: OpenFlow, today: Mapping[TopicPartition, TopicIds]) -> dict[TopicPartition, Ranges]:
     """What the ledger covers of the source partitions that `today` names. Receipts of recreated topics are void (topic_ids.py)."""
-    return {key: covered(receipts) for key, receipts in valid_receipts(read_receipts(flow, today), today).items()}
+    return {key: covered(receipts) for key, receipts in valid_receipts(read_receipts(opened, today), today).items()}

@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ferry.clusters.logs.internal_producer import append_records
-from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
-from ferry.config import Flow
+from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.errors import UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.run_summary import KEY_PREFIX, RunState
 from ferry.wire.strict_json import parse_time, read_as, read_document
@@ -96,24 +96,24 @@ def encode_run_record(record: RunOpened | RunResult | RunSync) -> tuple[bytes, b
     return record.run_id.encode(), value.encode()
 
 
-def write_run_record(flow: Flow, record: RunOpened | RunResult | RunSync, *, seconds: float | None = None) -> None:
+def write_run_record(opened: OpenFlow, record: RunOpened | RunResult | RunSync, *, seconds: float | None = None) -> None:
     """Append to the runs topic; returns when all replicas have the record. `seconds`: as of append_records."""
-    append_records(flow.target, {flow.runs_topic: [encode_run_record(record)]}, seconds=seconds)
+    append_records(opened.flow.target, {opened.flow.runs_topic: [encode_run_record(record)]}, seconds=seconds)
 
 
-def read_run_records(flow: Flow, run_id: str) -> RunRecords:
+def read_run_records(opened: OpenFlow, run_id: str) -> RunRecords:
     """Everything that the runs topic says about `run_id`, if the run is not older than RUN_DAYS: later tries count as a new run."""
     found = RunRecords()
-    for record in recent_records(flow, complete=True):
+    for record in recent_records(opened, complete=True):
         if record.key == run_id.encode() and record.value is not None:
-            found = fold_run_record(found, record.value, place_of(flow.target, flow.runs_topic))
+            found = fold_run_record(found, record.value, place_of(opened.flow.target, opened.flow.runs_topic))
     return found
 
 
-def read_recent_runs(flow: Flow) -> dict[str, RunRecords]:
+def read_recent_runs(opened: OpenFlow) -> dict[str, RunRecords]:
     """Every run that is not older than RUN_DAYS, in the order in which they began. Records that cannot be read are left out."""
     found = dict[str, RunRecords]()
-    for record in recent_records(flow):
+    for record in recent_records(opened):
         run_id = record.key.decode(errors="replace")
         with suppress(UnreadableRecord):  # also those with summaries
             if record.value is not None and not record.key.startswith(VERIFY_PREFIX):
@@ -121,38 +121,38 @@ def read_recent_runs(flow: Flow) -> dict[str, RunRecords]:
     return {run_id: run for run_id, run in found.items() if run.opened is not None}
 
 
-def recent_records(flow: Flow, days: int = RUN_DAYS, *, complete: bool = False) -> Iterator[InternalRecord]:
+def recent_records(opened: OpenFlow, days: int = RUN_DAYS, *, complete: bool = False) -> Iterator[InternalRecord]:
     """Records of the runs topic of the last `days`. `complete`: as of InternalTopicReader."""
-    with InternalTopicReader(flow.target) as reader:
-        since = reader.offsets_at(flow.runs_topic, time.time_ns() // 1_000_000 - days * 24 * 3600 * 1000)
-        yield from reader.read(flow.runs_topic, since, complete=complete)
+    topic, reader = opened.flow.runs_topic, opened.target.reader()
+    since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - days * 24 * 3600 * 1000)
+    return reader.read(topic, since, complete=complete)
 
 
-def last_end(flow: Flow, days: int) -> int:
+def last_end(opened: OpenFlow, days: int) -> int:
     """When the last run of these days ended, in ms; -1: none did. The clock of another machine may be ahead: then it is in the future."""
     now = time.time() * 1000
-    ends = (record.timestamp for record in recent_records(flow, days) if record.key.startswith(KEY_PREFIX))
+    ends = (record.timestamp for record in recent_records(opened, days) if record.key.startswith(KEY_PREFIX))
     return max((ended for ended in ends if ended <= now), default=-1)
 
 
-def since_last_run(flow: Flow, topics: Iterable[str]) -> dict[str, float]:
+def since_last_run(opened: OpenFlow, topics: Iterable[str]) -> dict[str, float]:
     """By topic: how many seconds ago a run last ended that copied the topic; the seconds of RUN_DAYS if none has.
 
     A run that failed as a whole has copied nothing, and does not count. For a run that follows, each outcome of a sync counts as an end.
     Records that cannot be read are left out.
     """
-    now, opened = time.time(), dict[bytes, RunOpened]()
+    now, began = time.time(), dict[bytes, RunOpened]()
     last = dict.fromkeys(topics, now - RUN_DAYS * 24 * 3600)
-    for record in recent_records(flow):
+    for record in recent_records(opened):
         run_id = record.key.removeprefix(KEY_PREFIX)
         try:
             document = _of_run(record)
             if document.get("kind") == "opened":
-                opened[run_id] = read_as(RunOpened, document, optional=_OPTIONAL)
+                began[run_id] = read_as(RunOpened, document, optional=_OPTIONAL)
             ended = record.key.startswith(KEY_PREFIX) and document["state"] != RunState.FAILED
         except (ValueError, KeyError, TypeError, AttributeError):
             continue  # damaged, or not written by Ferry
-        run = opened.get(run_id)
+        run = began.get(run_id)
         goes_on = document.get("kind") == "sync" and run is not None and run.follow_until is not None
         if (goes_on or ended) and record.timestamp <= now * 1000:
             last |= {topic: record.timestamp / 1000 for topic in last if run is None or topic in (run.topics or last)}

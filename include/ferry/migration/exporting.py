@@ -85,7 +85,7 @@ def export_offsets(
     topic = offsets_topic or mm2_positions.default_offsets_topic(opened.flow)
     if not write:
         return _planned(opened, request, topic, connector, stable=False)
-    refuse_newer_state(opened.flow)
+    refuse_newer_state(opened)
     mm2_positions.refuse_workers(opened)
     ensure_internal_topics(opened.flow, opened.target.admin)
     with RunLease(opened) as lease:

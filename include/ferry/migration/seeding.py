@@ -263,7 +263,7 @@ def _without_local(flow: Flow, seen: FlowSnapshot, remote: TargetRecords) -> Tar
 
 
 def _remote(opened: OpenFlow, seen: FlowSnapshot, stable: bool) -> TargetRecords:
-    known = explained_by_ledger(seen.facts, read_receipts(opened.flow, [facts.key for facts in seen.facts]))
+    known = explained_by_ledger(seen.facts, read_receipts(opened, [facts.key for facts in seen.facts]))
     return TargetRecords(known, _external(opened, seen.facts, known, stable=stable))
 
 

@@ -15,7 +15,7 @@ from ferry.config import Flow
 from ferry.copying.run_liveness import RunProof
 from ferry.errors import FerryError, UnreadableRecord
 from ferry.ledger.formats import place_of
-from ferry.ledger.open_flow import open_flow
+from ferry.ledger.open_flow import OpenFlow, open_flow
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.run_summary import DAYS_KEPT, KEY_PREFIX, LAG_PREFIX, RunLag, RunState, RunSummary, decode_run_part, state_of, sync_counts
 from ferry.ledger.runs_topic import RUN_DAYS, VERIFY_PREFIX, RunOpened, RunRecords, fold_run_record, following, follows, recent_records
@@ -58,16 +58,17 @@ def read_runs(flow: Flow) -> dict[str, Any]:
     that the last sync could not write (as of runs.held_groups).
     """
     with open_flow(flow) as opened:
-        found = read_recent(flow, DAYS_KEPT)
+        found = read_recent(opened, DAYS_KEPT)
         if any(run["state"] == RunState.FOLLOWING for run in found.document["runs"]) and not RunProof(opened).comes():
             found = found.without_proof()
     return found.document
 
 
-def read_recent(flow: Flow, days: int = RUN_DAYS) -> RecentRuns:
+def read_recent(opened: OpenFlow, days: int = RUN_DAYS) -> RecentRuns:
     """Every run of the last `days`. Does not look whether a run that should follow proves it."""
     # A verify may have thousands of results of single ranges, and the page does not show them.
-    records = (record for record in recent_records(flow, days) if not results_topic.is_range_result(record.value or b""))
+    records = (record for record in recent_records(opened, days) if not results_topic.is_range_result(record.value or b""))
+    flow = opened.flow
     found = recent_runs(records, place_of(flow.target, flow.runs_topic), time.time())
     held = None if not_enabled(flow, SyncName.GROUPS) else held_groups(found.document["runs"])
     return replace(found, document={**found.document, "held": held})

@@ -61,7 +61,7 @@ def flow_status(flow: Flow) -> FlowHealth:
 def whole_status(opened: OpenFlow) -> FlowHealth:
     """The status by both clusters, by the ledger and by the runs topic. A missed schedule counts as a broken limit."""
     flow = opened.flow
-    recent = read_recent(flow)
+    recent = read_recent(opened)
     run = recent.following
     follows = None if run is None else {"run_id": run.run_id, "since": run.started, "until": run.follow_until}
     proof = None if run is None else RunProof(opened)
@@ -80,11 +80,11 @@ def whole_status(opened: OpenFlow) -> FlowHealth:
         records_per_second=copy_speed(recent.document["runs"]),
         interval_seconds=longest_pause(flow.schedule),
     )
-    missed = overdue_run(flow, recent.ended)
+    missed = overdue_run(opened, recent.ended)
     return status if missed is None else replace(status, broken=(missed, *status.broken))
 
 
-def overdue_run(flow: Flow, last_ended: int) -> BrokenLimit | None:
+def overdue_run(opened: OpenFlow, last_ended: int) -> BrokenLimit | None:
     """The deadline as a broken limit if no run has ended since one was due. None without a schedule or a deadline.
 
     `last_ended`: when the last run of RUN_DAYS ended, in ms; -1: none did.
@@ -92,12 +92,13 @@ def overdue_run(flow: Flow, last_ended: int) -> BrokenLimit | None:
     Airflow itself cannot say so while its scheduler is down or the DAG is paused. Every run counts whose summary is younger, also one that
     a person started.
     """
+    flow = opened.flow
     deadline = flow.alerts.deadline_seconds
     if deadline is None or flow.schedule is None:
         return None
     moment = datetime.now(UTC)
     due = last_due(flow.schedule, deadline, moment)
-    newest = last_ended if last_ended >= 0 else last_end(flow, DAYS_KEPT)
+    newest = last_ended if last_ended >= 0 else last_end(opened, DAYS_KEPT)
     if newest >= round(due.timestamp() * 1000):
         return None
     return BrokenLimit(DEADLINE_SECONDS, "", round((moment - due).total_seconds(), 3), deadline)
@@ -105,9 +106,8 @@ def overdue_run(flow: Flow, last_ended: int) -> BrokenLimit | None:
 
 def read_flow(opened: OpenFlow) -> tuple[FlowHealth, FlowSnapshot, tuple[Receipt, ...]]:
     """The status without the runs, with what it was made from: the snapshot, and every loss in the ledger."""
-    flow = opened.flow
     seen, status = _seen(opened, for_a_run=False)
-    found = read_losses(flow, seen.state.flow.losses if seen.state.flow else None)
+    found = read_losses(opened, seen.state.flow.losses if seen.state.flow else None)
     losses = tuple(loss_report(loss) for loss in unacknowledged(found.losses, seen.state))
     kept = {TopicPartition(entry.topic, entry.partition): entry.retention_seconds for entry in status.partitions}
     return replace(status, losses=losses, missing=read_missing(opened, seen.facts, found.gaps, kept)), seen, found.losses

@@ -48,12 +48,12 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
         except ArgumentError as problem:
             seen, why = None, str(problem)
         if seen is None:
-            known = [receipt for receipt in read_receipts(flow) if receipt.topic == topic]
+            known = [receipt for receipt in read_receipts(opened) if receipt.topic == topic]
             if not known:
                 raise ArgumentError(why)
             return {"remote_topic": known[-1].remote_topic, "partitions": timeline((), known, ()), "missing": [], "note": why}
         today = {facts.key: facts.topic_ids for facts in seen.facts}
-        receipts = valid_receipts(read_receipts(flow, today), today)
+        receipts = valid_receipts(read_receipts(opened, today), today)
         # Where no run has copied yet, all records are ahead of the position, so none is missing.
         copied = [facts for facts in seen.facts if facts.head is not None]
         found = [(facts.key, gap) for facts in copied for gap in gaps(facts, receipts.get(facts.key, ()))]

@@ -39,7 +39,7 @@ def read_progress(flow: Flow) -> dict[str, Any]:
     """The result of progress_of; nothing for a flow that never ran. A run that follows may go on after a newer one has ended."""
     topic, now = flow.ledger_topic, time.time()
     with open_flow(flow) as opened:
-        runs = read_recent_runs(flow)
+        runs = read_recent_runs(opened)
         newest = next(reversed(runs.values()), None)
         run = None if newest is None else newest.opened if newest.result is None else following(runs, now) or newest.opened
         if run is None:

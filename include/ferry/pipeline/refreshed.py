@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from ferry.clusters.logs.internal_reader import InternalTopicReader
-from ferry.clusters.net.client_cache import kept_clients
 from ferry.clusters.net.shared_connection import Asked
 from ferry.config import Flow
 from ferry.ledger.formats import place_of
+from ferry.ledger.open_flow import OpenFlow, open_flow
 from ferry.ledger.receipts import COPIES, Receipt, decode_receipt, run_of
 from ferry.ledger.runs_topic import read_run_records
 
@@ -76,17 +75,15 @@ class RefreshedTopic:
 
 def read_refreshed(flow: Flow, run_id: str) -> tuple[RefreshedTopic, ...]:
     """The topics to which the run appended records so far, over all its tries; none for a run that never began."""
-    opened = read_run_records(flow, run_id).opened
-    if opened is None:
-        return ()
-    with kept_clients():
-        return refreshed_topics(ask_receipts_since(flow, opened.ledger_ends).answer(), run_id)
+    with open_flow(flow) as opened:
+        run = read_run_records(opened, run_id).opened
+        return () if run is None else refreshed_topics(ask_receipts_since(opened, run.ledger_ends).answer(), run_id)
 
 
-def ask_receipts_since(flow: Flow, since: Mapping[int, int]) -> Asked[list[Receipt]]:
+def ask_receipts_since(opened: OpenFlow, since: Mapping[int, int]) -> Asked[list[Receipt]]:
     """The receipts of all runs, from the ledger's offsets `since` (as a run was opened) on."""
-    topic = flow.ledger_topic
-    where, read = place_of(flow.target, topic), InternalTopicReader(flow.target).read(topic, since)
+    topic = opened.flow.ledger_topic
+    where, read = place_of(opened.flow.target, topic), opened.target.reader().read(topic, since)
 
     def newest() -> list[Receipt]:
         # Receipts of runs that follow grow in place. A long run may merge its own old receipts at its end: then those count that it wrote.

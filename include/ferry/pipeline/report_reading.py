@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ferry.clusters.logs.internal_producer import append_records
-from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.clusters.net.partitions import TopicPartition
+from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import FerryError
@@ -34,11 +34,11 @@ def assemble_report(opened: OpenFlow, request: RunRequest, ledger_ends: Mapping[
     """
     flow = opened.flow
     state = opened.ask_anew(stable=False)
-    asked = None if ledger_ends is None else ask_receipts_since(flow, ledger_ends)
-    records = read_run_records(flow, request.run_id)
+    asked = None if ledger_ends is None else ask_receipts_since(opened, ledger_ends)
+    records = read_run_records(opened, request.run_id)
     if records.opened is None:
         return report_without_copy(flow, request, records, failed=(UNFINISHED,))
-    since = (asked or ask_receipts_since(flow, records.opened.ledger_ends)).answer()
+    since = (asked or ask_receipts_since(opened, records.opened.ledger_ends)).answer()
     receipts = [receipt for receipt in since if receipt.run_id == request.run_id]
     return report_of(flow.name, request, records, receipts, state.answer().acknowledged)
 
@@ -109,10 +109,9 @@ def keep_lag(flow: Flow, run_id: str, lag: RunLag) -> str:
 def _kept(flow: Flow, record: tuple[bytes, bytes]) -> str:
     topic = flow.runs_topic
     try:
-        with InternalTopicReader(flow.target) as reader:
-            if not reader.partitions(topic):
-                return ""  # a flow that has never copied: writing could create the topic with the broker's settings
-        append_records(flow.target, {topic: [record]})
+        with OpenCluster(flow.target) as target:
+            if target.reader().partitions(topic):  # else the flow has never copied: writing could create it with the broker's settings
+                append_records(flow.target, {topic: [record]})
     except FerryError as problem:
         return f"this run, or its lag, is not in the page's history, because it could not be written: {problem}"
     return ""

@@ -134,7 +134,7 @@ class Run:
         """If the run followed, and ended because another has taken the flow over: that run, which does the syncs; empty: a command."""
         if self.request.follow_until is None:
             return None
-        result = read_run_records(self.flow, self.request.run_id).result
+        result = read_run_records(self.opened, self.request.run_id).result
         return None if result is None else result.taken_over
 
     def report(self, *, idle: bool | None = None, notices: Sequence[str] = ()) -> RunReport:
@@ -145,7 +145,7 @@ class Run:
         if not (self.is_idle if idle is None else idle):
             found = assemble_report(self.opened, self.request, self._ledger_ends)
         else:
-            records = read_run_records(self.flow, self.request.run_id)
+            records = read_run_records(self.opened, self.request.run_id)
             found = report_without_copy(self.flow, self.request, records, self.plan.failed, self.plan.skipped)
         return replace(found, notices=self.plan.notices if "plan" in self.__dict__ else tuple(notices))
 

@@ -117,7 +117,7 @@ def plan_run(opened: OpenFlow, request: RunRequest) -> RunPlan:
     topics, failures = without_refused(opened, topics) if topics.create or topics.unread else (topics, ())
     behind = last_stable_lags(opened, seen)
     few, wrong = _few_replicas(flow, seen, opened.target.admin), _wrong_topics(flow, seen)
-    differences, tombstones = _differences(flow, seen, opened.source.admin)
+    differences, tombstones = _differences(opened, seen)
     grown = {growth.remote_topic: growth.partitions for growth in topics.grow}
     facts = [replace(entry, remote_partitions=grown.get(entry.remote_topic, entry.remote_partitions)) for entry in seen.facts]
     plans = stopped_without_topic(plan_partitions(facts, rules_of(flow, request)), lasting(failures))
@@ -151,19 +151,19 @@ def plan_remote_topics(opened: OpenFlow, seen: FlowSnapshot) -> TopicPlan:
     return plan_topics(opened, selected, seen.source_topics, seen.target_topics)
 
 
-def _differences(flow: Flow, seen: FlowSnapshot, source: ClusterAdmin) -> tuple[list[ConfigDifference], str]:
+def _differences(opened: OpenFlow, seen: FlowSnapshot) -> tuple[list[ConfigDifference], str]:
     """The differences of remote topics that exist, and the text of tombstones_lost.
 
     A source topic whose config the user may not describe is not compared; the config sync reports it.
     """
-    heartbeats = flow.is_heartbeats
+    flow, heartbeats = opened.flow, opened.flow.is_heartbeats
     pairs = [(topic, remote) for topic, remote in seen.selection.selected if remote in seen.configs and not heartbeats(topic)]
-    configs, _ = source.visible_configs([topic for topic, _ in pairs], keys=COMPARED) if pairs else ({}, {})
+    configs, _ = opened.source.admin.visible_configs([topic for topic, _ in pairs], keys=COMPARED) if pairs else ({}, {})
     compared = ((topic, remote, configs[topic], seen.configs[remote]) for topic, remote in pairs if topic in configs)
     begun = {facts.topic for facts in seen.facts if facts.head is not None}
     kept = tombstones_kept(flow, {topic: entries for topic, entries in configs.items() if topic in begun})
     found = [difference for entry in compared for difference in config_differences(flow, *entry)]
-    return found, tombstones_lost(kept, since_last_run(flow, kept)) if kept else ""
+    return found, tombstones_lost(kept, since_last_run(opened, kept)) if kept else ""
 
 
 def _without_keys(source: OpenCluster, topics: TopicPlan, plans: Iterable[PartitionPlan]) -> tuple[str, ...]:

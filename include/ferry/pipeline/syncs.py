@@ -15,7 +15,7 @@ from ferry.clusters.logs.internal_batches import KeyValue
 from ferry.clusters.logs.internal_producer import append_records
 from ferry.errors import FerryError, NewerFormat
 from ferry.ledger.open_flow import OpenFlow
-from ferry.ledger.reading import read_syncs_done
+from ferry.ledger.reading import ask_syncs_done
 from ferry.ledger.runs_topic import RunSync, encode_run_record
 from ferry.ledger.state import SyncDone, encode_state
 from ferry.ledger.sync_outcome import LISTED, NOT_DUE, SyncOutcome, WholeSyncFailure
@@ -105,7 +105,7 @@ class Syncs:
 
     @cached_property
     def _done(self) -> Mapping[str, SyncDone]:
-        return read_syncs_done(self._flow)
+        return ask_syncs_done(self._opened).answer()
 
     def _not_due(self, name: SyncName) -> str:
         """Why a run leaves this sync out: it was done too short a time ago; empty if it is due.

@@ -14,8 +14,8 @@ from threading import Event, Thread
 
 from ferry.config import Flow
 from ferry.errors import FerryError
-from ferry.ledger.open_flow import open_flow
-from ferry.ledger.reading import read_syncs_done
+from ferry.ledger.open_flow import OpenFlow, open_flow
+from ferry.ledger.reading import ask_syncs_done
 from ferry.ledger.runs_topic import RunSync, write_run_record
 from ferry.ledger.sync_outcome import SyncOutcome, WholeSyncFailure
 from ferry.pipeline.syncs import Syncs
@@ -57,7 +57,9 @@ def _tell_that_it_hangs(flow: Flow, run_id: str, say: Callable[[str], None], nam
     say(f"sync {name.value}: {problem}")
     failure = WholeSyncFailure(f"sync {name.value}", "RunUnfinished", problem)
     try:
-        write_run_record(flow, RunSync(run_id, name.value, SyncOutcome(sync=name.value, failed=(failure,), seconds=seconds).document()))
+        with open_flow(flow) as opened:
+            outcome = SyncOutcome(sync=name.value, failed=(failure,), seconds=seconds)
+            write_run_record(opened, RunSync(run_id, name.value, outcome.document()))
     except FerryError as error:
         say(f"that sync {name.value} hangs is not in the run's report: {error}")
 
@@ -68,7 +70,7 @@ def _sync_on(flow: Flow, run_id: str, say: Callable[[str], None], name: SyncName
     failing = False
     with open_flow(flow) as opened:
         syncs = Syncs(opened, run_id=run_id, topics_made=True, keep_seconds=KEEP_SECONDS, report_seconds=REPORT_SECONDS)
-        pause = _until_due(flow, name, interval)
+        pause = _until_due(opened, name, interval)
         while not over.wait(pause):
             syncs.look_again()
             busy[name] = time.monotonic()
@@ -88,10 +90,10 @@ def _sync_on(flow: Flow, run_id: str, say: Callable[[str], None], name: SyncName
             say(f"what sync {name.value} did last is not in the run's report: {error}")
 
 
-def _until_due(flow: Flow, name: SyncName, interval: float) -> float:
+def _until_due(opened: OpenFlow, name: SyncName, interval: float) -> float:
     """Seconds until an earlier run's sync is as old as the interval."""
     try:
-        done = read_syncs_done(flow).get(name.value)
+        done = ask_syncs_done(opened).answer().get(name.value)
     except FerryError:
         return 0.0
     age = interval if done is None else time.time() - done.finished / 1000

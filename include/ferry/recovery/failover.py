@@ -202,7 +202,7 @@ def end_cut_off_run(opened: OpenFlow) -> None:
     flow = opened.flow
     if flow.state_topic not in opened.target.admin.topics():
         return
-    refuse_newer_state(flow)
+    refuse_newer_state(opened)
     with RunLease(opened) as lease:
         lease.take_lanes()
     opened.anew()

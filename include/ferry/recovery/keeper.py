@@ -77,7 +77,7 @@ class RecoveryKeeper:
 def keep_recovery(opened: OpenFlow) -> Iterator[RecoveryKeeper]:
     """Take the lease of the flow's recovery, and hold it."""
     flow = opened.flow
-    refuse_newer_state(flow)
+    refuse_newer_state(opened)
     ensure_internal_topics(flow, opened.target.admin)
     with FencedWriter(opened, flow.transactional_id("recovery")) as writer:
         yield RecoveryKeeper(opened, writer)

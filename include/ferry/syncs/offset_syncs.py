@@ -41,7 +41,7 @@ def sync_offset_syncs(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome
     # Nothing is new where the position follows the last sync, so most runs do not read the ledger here.
     behind = {key: head for key, head in heads.items() if key not in last or head.position != last[key].upstream_offset + 1}
     identity = ask_identity(topic.cluster) if behind and not dry_run else None
-    copied = copied_runs(read_receipts(flow, behind), behind, last) if behind else {}
+    copied = copied_runs(read_receipts(opened, behind), behind, last) if behind else {}
     spacing = flow.mirroring.offset_lag_max
     new = [sync for key, runs in sorted(copied.items()) for sync in new_syncs(key, runs, last.get(key), spacing)]
     if new and identity is not None:

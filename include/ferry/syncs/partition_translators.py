@@ -77,7 +77,7 @@ def read_offset_maps(
         return OffsetMaps({}, problems)
     ends, end_problems = target.end_offsets(wanted.values())
     today = {key: TopicIds(ids[key], id_of(target_topics[remote[key]])) for key in wanted}
-    receipts = valid_receipts(read_receipts(flow, wanted), today)
+    receipts = valid_receipts(read_receipts(opened, wanted), today)
     starts, start_problems = target.earliest_offsets(wanted.values())
     begins, source_problems = dict.fromkeys(wanted, 0), dict[TopicPartition, str]()
     if ask_source:

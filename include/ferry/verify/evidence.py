@@ -54,7 +54,7 @@ def read_evidence(opened: OpenFlow, request: VerifyRequest) -> FlowEvidence:
     narrow = bool(request.topics or request.partitions)
     # Receipts of an older source topic count: they explain records that are still in the remote topic.
     today = {entry.key: entry.topic_ids for entry in there}
-    every = read_receipts(flow, today if narrow else None)
+    every = read_receipts(opened, today if narrow else None)
     receipts = valid_receipts(every, today, any_source=True)
     broken += _truncated(there, receipts, target.end_offsets((entry.remote for entry in there), committed=False)[0])
     partitions, problems = _comparable(opened, there, seen, request, receipts, target_bounds=target_bounds)

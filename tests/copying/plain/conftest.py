@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from tests.opened import translated_groups, verify
+from tests.opened import read_receipts, translated_groups, verify
 from tests.proxied import proxied_cluster
 from tools.kafka import SandboxCluster, read_all
 from tools.proxy.broker_proxy import BrokerProxy
@@ -18,7 +18,6 @@ from tools.proxy.service import Service
 
 from ferry.clusters.net.error_codes import CODES
 from ferry.config import Flow
-from ferry.ledger.reading import read_receipts
 from ferry.ledger.receipts import Receipt
 from ferry.verify import reasons
 from ferry.verify.range_runner import verify_inline

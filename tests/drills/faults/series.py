@@ -31,10 +31,10 @@ from tests.drills.faults.hanging import settle_hanging
 from tests.drills.faults.processes import jvms_of, send, tree_of, workers_of
 from tests.drills.faults.producing import Trickle, numbers, produce_batch
 from tests.drills.faults.watching import OpenTransactions, Watcher, number_of
+from tests.opened import read_receipts
 from tools.kafka import RecordSeen, compare_topics, read_all
 
 from ferry.config import load_config
-from ferry.ledger.reading import read_receipts
 
 TOPICS = {"plain": "none", "packed": "lz4", "settled": "zstd"}
 TRANSACTIONAL = "settled"
