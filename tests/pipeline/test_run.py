@@ -66,6 +66,18 @@ def test_syncs_are_kept_when_the_caller_stops(target: Target) -> None:
     assert target.taken == [("runs", 2), ("state", 2)]
 
 
+def test_after_a_copy_by_another_process_the_state_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    did: list[str] = []
+    opened: Any = SimpleNamespace(flow=SimpleNamespace(), anew=lambda: did.append("forgot"))
+    planned = SimpleNamespace(needs_preparation=False, needs_copy=True)
+    monkeypatch.setattr(module, "plan_run", lambda *_: planned)
+    run = Run(opened, RunRequest("A->B", "one"))
+    run.move_records(lambda: did.append("copied"), lambda _: None)
+    planned.needs_copy = False
+    run.move_records(lambda: did.append("copied"), lambda _: None)
+    assert did == ["copied", "forgot"]
+
+
 def test_syncs_are_kept_when_a_later_one_ends_the_run(target: Target) -> None:
     done = target.run.sync(NAMES)
     next(done)

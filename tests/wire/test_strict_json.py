@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -73,6 +73,14 @@ class Part:
     kind: Kind = Kind.ONE
 
 
+class Sum(NamedTuple):
+    number: int
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any]) -> Sum:
+        return cls(document["sum"])
+
+
 @dataclass(frozen=True)
 class Whole:
     name: str
@@ -80,6 +88,7 @@ class Whole:
     parts: tuple[Part, ...]
     place: tuple[str, int]
     ends: Mapping[int, int]
+    total: Sum
     done: bool = False
     note: str | None = None
     anything: Any = None
@@ -91,11 +100,12 @@ DOCUMENT: dict[str, Any] = {
     "parts": [{"number": 1, "kind": "one", "of_tomorrow": 1}],
     "place": ["t", 0],
     "ends": {"7": 9},
+    "total": {"sum": 5},
     "done": True,
     "note": "x",
     "anything": [1],
 }
-READ = Whole("n", 3.0, (Part(1),), ("t", 0), {7: 9}, done=True, note="x", anything=[1])
+READ = Whole("n", 3.0, (Part(1),), ("t", 0), {7: 9}, Sum(5), done=True, note="x", anything=[1])
 
 
 def without(name: str) -> dict[str, Any]:

@@ -171,7 +171,7 @@ def failover(
     from ferry.recovery import failover as steps
 
     call = Call("failover", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
-    order = stages(call.command, without=() if last_copy else (Stage.COPY_ONCE_MORE,))
+    order = stages(call.command, without=() if last_copy and not without_source else (Stage.COPY_ONCE_MORE,))
     with call.begin() as (options, opened, reverse):
 
         def does(stage: Stage, plan: RecoveryPlan) -> RecoveryPlan:

@@ -5,7 +5,7 @@ It connects at the first question. The code that has opened it closes it, with a
 
 from contextlib import ExitStack
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 from ferry.clusters.admin.acls import AclAdmin
 from ferry.clusters.admin.cluster_admin import CONTACT_MILLISECONDS, require_contact
@@ -37,9 +37,9 @@ class OpenCluster:
         self._scope.enter_context(kept_clients())
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *failure: Any) -> None:
         self.__dict__.pop("admin", None)
-        self._scope.close()
+        self._scope.__exit__(*failure)
 
     @property
     def alias(self) -> str:

@@ -314,6 +314,8 @@ def _read_positions(
     flow = opened.flow
     disagreed: dict[TopicPartition, tuple[int | None, int]] = {}
     for _ in range(LOOKS):
+        if disagreed:
+            opened.anew()
         asked, first = first or ask_positions(flow.target, flow.position_group, partitions, stable=asked_state is not None), None
         state = (opened if asked_state is None else asked_state.answer()).state_among(target_topics)
         positions = asked.answer()
@@ -321,7 +323,6 @@ def _read_positions(
         moving = {key for key, pair in disagreed.items() if before.get(key) != pair}
         if asked_state is not None or not moving:
             return state, positions
-        opened.anew()
     return state, {key: position for key, position in positions.items() if key not in moving}
 
 

@@ -107,6 +107,7 @@ class OpenFlow:
         return {topic: claim.flow for claims in (*others, own) for topic, claim in claims.items()}
 
     def _keep(self, records: StateRecords) -> Self:
+        self._forget_state()
         self._records = dict(records)  # the newest of each key
         return self
 

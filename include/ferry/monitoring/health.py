@@ -32,7 +32,7 @@ class Problem(Protocol):
 
 @dataclass(frozen=True)
 class FlowHealth:
-    """What is known of a flow's health. Lists may be cut: `…_cut` says how much is beyond them, and the totals count everything."""
+    """What is known of a flow's health. Lists may be cut. Where `…_cut` says how much is beyond a list, the totals count that too."""
 
     flow: str
     partitions: tuple[PartitionStatus, ...] = ()

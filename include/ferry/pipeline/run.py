@@ -115,7 +115,10 @@ class Run:
         if self.plan.needs_preparation:
             prepared(self.prepare(spark_follows=self.plan.needs_copy))
         if self.plan.needs_copy:
-            copy()
+            try:
+                copy()
+            finally:
+                self.opened.anew()  # the copy may have been another process's
 
     def sync(self, names: Iterable[SyncName] = AFTER_THE_COPY, *, dry_run: bool = False) -> Iterator[SyncOutcome]:
         """Carry out those of these syncs that are enabled and due, each when the caller asks for its outcome."""

@@ -28,8 +28,8 @@ def sync_source_group(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome
     group = flow.mirroring.publish_source_group
     if not group:
         return SyncOutcome(left_out=not_enabled(flow, SyncName.SOURCE_GROUP))
-    state = opened.state_among(opened.target.admin.topics())
-    wanted, skipped = published(state.heads, opened.source.admin.topics())
+    topics = opened.source.admin.topics()
+    wanted, skipped = published(opened.state_among(opened.target.admin.topics()).heads, topics)
     with opened.source.groups(to_write=True) as groups:
         found = groups.offsets([group], stable=False)[group]
         if isinstance(found, FerryError):

@@ -34,8 +34,9 @@ def sync_scope(opened: OpenFlow) -> SyncScope:
     """Ask both clusters. ConfigError when they are the same one."""
     flow, source = opened.flow, opened.source.admin
     refuse_same_cluster(opened)
-    source_topics, target_topics = source.topics(), opened.target.admin.topics()
+    target_topics = opened.target.admin.topics()
     state = opened.state_among(target_topics)
+    source_topics = source.topics()  # after the state: what was copied was there
     selection = flow.topic_rules.select(source_topics)
     claims = opened.claims(target_topics, [remote for _, remote in selection.selected])
     skipped = [Skipped(f"topic {topic}", reason) for topic, reason, _ in selection.skipped]

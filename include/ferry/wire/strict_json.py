@@ -70,6 +70,9 @@ def _fields(kind: Any) -> Mapping[str, Read]:
 
 
 def _reader(kind: Any) -> Read:
+    if hasattr(kind, "of_document"):
+        reading: Read = kind.of_document
+        return reading
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is tuple and arguments[-1] is Ellipsis:
         each = _reader(arguments[0])
@@ -83,9 +86,6 @@ def _reader(kind: Any) -> Read:
     if origin is UnionType:
         some = _reader(arguments[0])
         return lambda value: None if value is None else some(value)
-    if hasattr(kind, "of_document"):
-        reading: Read = kind.of_document
-        return reading
     if isinstance(kind, type) and is_dataclass(kind):
         return partial(read_as, kind)
     plain: Mapping[Any, Read] = {str: text, int: number, float: real, bool: _truth, datetime: parse_time, Any: lambda value: value}
