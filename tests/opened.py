@@ -7,8 +7,9 @@ from contextlib import ExitStack, contextmanager
 from functools import wraps
 from typing import Any
 
-from ferry.clusters.open_cluster import OpenCluster
-from ferry.config import Flow
+from ferry.clusters.logs.internal_reader import InternalTopicReader
+from ferry.clusters.open_cluster import Administration, OpenCluster
+from ferry.config import Cluster, Flow
 from ferry.copying import fencing, ledger_compaction
 from ferry.copying.fencing import FencedWriter, RunLease
 from ferry.copying.request import RunRequest
@@ -85,6 +86,18 @@ write_tombstones = _opening(undeleted.write_tombstones)
 def not_opened(flow: Flow) -> OpenFlow:
     """For tests that ask no cluster."""
     return OpenFlow(flow, OpenCluster(flow.source), OpenCluster(flow.target), ExitStack())
+
+
+@contextmanager
+def administration(cluster: Cluster) -> Iterator[Administration]:
+    with OpenCluster(cluster) as opened:
+        yield opened.admin
+
+
+@contextmanager
+def topic_reader(cluster: Cluster) -> Iterator[InternalTopicReader]:
+    with OpenCluster(cluster) as opened:
+        yield opened.reader()
 
 
 @contextmanager

@@ -17,12 +17,12 @@ from confluent_kafka import IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, OffsetSpec, ResourcePatternType, ResourceType
 from tests.conftest import ClusterFactory, ConfigFile, FlowFactory, RunFlow, TopicFactory
 from tests.copying.unended import append_unended
+from tests.opened import administration
 from tools.kafka import SandboxCluster
 from tools.kafka.jars import tools_jars
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.logs.held_back import LastStableLag, OpenTransaction
 from ferry.clusters.logs.open_transactions import open_transactions
 from ferry.clusters.net.partitions import TopicPartition as Key
@@ -295,7 +295,7 @@ def test_a_transaction_that_its_coordinator_forgot_is_ended_by_the_command_that_
 
     hidden = LastStableLag(topic, 0, blind.source.alias, blind.source.bootstrap, Key(topic, 0), 1, 3, hidden="hidden")
     now = round(time.time() * 1000)
-    with ClusterAdmin(blind.source) as admin:
+    with administration(blind.source) as admin:
         verdicts = [aged_by_records([hidden], admin, now, warn_ms)[0].overdue for warn_ms in (1, 3_600_000)]
     assert verdicts == [True, False]
 
@@ -327,7 +327,7 @@ def test_a_transaction_that_cannot_be_seen_is_as_young_as_its_records(
     hides = begun(source_cluster, topic, f"payments-{topic}")
     source = flow_factory().source
     hidden = LastStableLag(topic, 0, source.alias, source.bootstrap, Key(topic, 0), 1, 2, hidden="hidden")
-    with ClusterAdmin(source) as admin:
+    with administration(source) as admin:
         verdicts = [aged_by_records([hidden], admin, now + 60_000, warn_ms)[0].overdue for warn_ms in (1, 3_600_000)]
     assert verdicts == [True, False]
     hides.abort_transaction(30)  # whoever looks at the ends of all logs waits for it

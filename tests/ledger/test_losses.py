@@ -8,10 +8,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.opened import acknowledge_losses, index_losses, open_losses, read_losses
+from tests.opened import acknowledge_losses, administration, index_losses, open_losses, read_losses
 from tools.kafka import SandboxCluster
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.logs import internal_reader
 from ferry.clusters.logs.internal_producer import append_records
 from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
@@ -68,7 +67,7 @@ def copies(start: int, number: int) -> list[tuple[bytes, bytes]]:
 def test_losses_of_a_ledger(flow_factory: Callable[..., Flow], monkeypatch: pytest.MonkeyPatch) -> None:
     flow = flow_factory()
     topic = flow.ledger_topic
-    with ClusterAdmin(flow.target) as target:
+    with administration(flow.target) as target:
         ensure_internal_topics(flow, target)
     gone = replace(REFUSAL, upstream_start=8, reason="gone when the backfill came")
     written = [*copies(100, 100), *(encode_receipt(receipt) for receipt in (gone, LOST, REFUSAL, TAKEN_BACK))]
@@ -98,7 +97,7 @@ def test_by_an_index_only_losses_and_what_is_new_are_read(
     topic = flow.ledger_topic
     losses = [replace(LOST, upstream_start=start) for start in (7, 8, 9)]
     first, second, third = (encode_receipt(loss) for loss in losses)
-    with ClusterAdmin(flow.target) as target:
+    with administration(flow.target) as target:
         ensure_internal_topics(flow, target)
         ledger = target.topics()[topic]
     append_records(flow.target, {topic: [first, *copies(0, 50), second, *copies(500, 50), third, *copies(1_000, 50)]}, partition=0)
@@ -124,7 +123,7 @@ def test_a_log_that_is_cut_off_while_it_is_indexed_is_not_indexed(
     """The brokers are real ones; only what leader epochs say of the end of the older index changes behind the first look."""
     flow = flow_factory()
     topic = flow.ledger_topic
-    with ClusterAdmin(flow.target) as target:
+    with administration(flow.target) as target:
         ensure_internal_topics(flow, target)
         ledger = target.topics()[topic].topic_id or ""
     for partition in (0, 1):

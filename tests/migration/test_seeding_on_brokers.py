@@ -11,13 +11,22 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from tests.opened import declare_foreign, plan_run, read_group_positions, read_mm2_positions, read_receipts, run_lease, seed, state_of
+from tests.opened import (
+    declare_foreign,
+    plan_run,
+    read_group_positions,
+    read_mm2_positions,
+    read_receipts,
+    run_lease,
+    seed,
+    state_of,
+    topic_reader,
+)
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
 
 from ferry.cli.changes import seed as seed_command
 from ferry.clusters.logs.internal_producer import append_records
-from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, ExitCode, ReplicatorActive, Superseded
@@ -320,7 +329,7 @@ def test_a_source_topic_that_gets_its_first_id(
     """By an upgrade of its cluster to 2.8: what the seed passes over is not missing, and a backfill does not copy it again."""
     fill(source_cluster, topic, 0, 50)
     assert run_flow(flow).records == 100
-    with InternalTopicReader(flow.target) as reader:
+    with topic_reader(flow.target) as reader:
         width = len(reader.partitions(flow.ledger_topic))
     for receipt in read_receipts(flow):
         ledger = {flow.ledger_topic: [encode_receipt(replace(receipt, source_topic_id=NO_ID)), (encode_receipt(receipt)[0], None)]}

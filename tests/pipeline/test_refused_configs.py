@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from tests.both_clusters import FOREVER
-from tests.opened import plan_run, sync_configs
+from tests.opened import administration, plan_run, sync_configs
 from tools.kafka import SandboxCluster, compare_topics
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.describe import ConfigOrigin
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
@@ -97,7 +96,7 @@ def test_a_number_of_replicas_that_a_policy_wants(
 
 def own_configs(flow: Flow, *topics: str) -> dict[str, dict[str, str | None]]:
     """What each topic of the target itself sets."""
-    with ClusterAdmin(flow.target) as target:
+    with administration(flow.target) as target:
         found = target.topic_configs(topics)
     return {
         topic: {name: entry.value for name, entry in entries.items() if entry.origin is ConfigOrigin.TOPIC}

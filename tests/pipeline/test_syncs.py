@@ -9,10 +9,9 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
-from tests.opened import carry_out, read_run_records
+from tests.opened import carry_out, read_run_records, topic_reader
 
 from ferry.clusters.logs.internal_producer import append_records
-from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.config import Cluster, Flow
 from ferry.config.settings import MirroringSettings
 from ferry.errors import ClusterUnreachable, ExitCode
@@ -75,7 +74,7 @@ def test_a_dry_run_leaves_nothing_behind(flow_factory: FlowFactory, calls: list[
     flow = flow_factory()
     assert carry_out(flow, SyncName.CONFIGS, run_id="one", dry_run=True).dry_run
     assert calls == [True]
-    with InternalTopicReader(flow.target) as reader:
+    with topic_reader(flow.target) as reader:
         assert reader.partitions(flow.state_topic) == ()
 
 

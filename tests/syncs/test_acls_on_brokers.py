@@ -23,13 +23,13 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.both_clusters import both_clusters
-from tests.opened import carry_out, sync_acls, sync_configs, sync_topics
+from tests.opened import administration, carry_out, sync_acls, sync_configs, sync_topics
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.jars import tools_jars
 
 from ferry.clusters.admin.acl_binding import AclResource
-from ferry.clusters.admin.acls import AclAdmin, read_acls
+from ferry.clusters.admin.acls import read_acls
 from ferry.config import Flow, load_config
 from ferry.errors import NotAuthorized
 from ferry.ledger.sync_outcome import SyncOutcome
@@ -185,7 +185,7 @@ def test_a_user_who_may_not_create_acls(flow_of: FlowFactory, guarded: Pair) -> 
     (failure,) = outcome.failed
     assert (failure.what, failure.error) == (f"ACL {line('User:alice', f'{flow.source.alias}.{topic}')}", "NotAuthorized")
     assert "grant Alter on the cluster" in failure.problem
-    with AclAdmin(flow.target) as target:
+    with administration(flow.target) as target:
         # An ACL of a topic, because Ferry's client writes only some kinds.
         topics = [acl for acl in read_acls(flow.source) or () if acl.resource is AclResource.TOPIC]
         (problem,) = target.delete_acls(topics[:1]).values()

@@ -281,19 +281,18 @@ def _external(
     ends, more = target.end_offsets(present, committed=False)
     for (topic, partition), problem in {**problems, **more}.items():
         raise ClusterUnreachable(f"cluster {opened.target.alias}: {topic}-{partition}: {problem}")
-    found = {}
-    with opened.target.reader() as reader:
-        for key, entry in present.items():
-            written = known[entry.key].written
-            unexplained = outside(written, starts[key], ends[key])
-            # Without a claim, Ferry never wrote here, not even in an aborted transaction: every offset of the log is external.
-            untouched = not written and entry.claimed_by is None and bool(unexplained)
-            if untouched or any(
-                record.offset < end
-                for start, end in unexplained
-                for record in reader.read(key.topic, {key.partition: start}, {key.partition}, complete=stable)
-            ):
-                found[entry.key] = ends[key]
+    found, reader = {}, opened.target.reader()
+    for key, entry in present.items():
+        written = known[entry.key].written
+        unexplained = outside(written, starts[key], ends[key])
+        # Without a claim, Ferry never wrote here, not even in an aborted transaction: every offset of the log is external.
+        untouched = not written and entry.claimed_by is None and bool(unexplained)
+        if untouched or any(
+            record.offset < end
+            for start, end in unexplained
+            for record in reader.read(key.topic, {key.partition: start}, {key.partition}, complete=stable)
+        ):
+            found[entry.key] = ends[key]
     return found
 
 

@@ -186,8 +186,7 @@ def first_ages(source: OpenCluster, wanted: Mapping[TopicPartition, int]) -> dic
     """
     ages = dict.fromkeys(wanted, -1.0)
     try:
-        with source.reader() as reader:
-            firsts = reader.first_records({key: (offset, NO_END) for key, offset in wanted.items()}, READ_SECONDS)
+        firsts = source.reader().first_records({key: (offset, NO_END) for key, offset in wanted.items()}, READ_SECONDS)
     except (AuthenticationFailed, ClusterUnreachable):
         return ages
     times = {key: first.timestamp for key, first in firsts.items() if isinstance(first, InternalRecord) and first.timestamp >= 0}

@@ -173,8 +173,8 @@ def _without_keys(source: OpenCluster, topics: TopicPlan, plans: Iterable[Partit
     spans = {plan.facts.key: (plan.segments[0].start, plan.segments[0].end) for plan in begun}
     firsts: dict[TopicPartition, InternalRecord | FerryError | None] = {}
     if spans:
-        with suppress(FerryError), source.reader() as reader:
-            firsts = reader.first_records(spans, LOOK_SECONDS)
+        with suppress(FerryError):
+            firsts = source.reader().first_records(spans, LOOK_SECONDS)
     return tuple(sorted({key.topic for key, first in firsts.items() if isinstance(first, InternalRecord) and not first.key}))
 
 

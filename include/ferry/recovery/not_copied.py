@@ -64,8 +64,7 @@ def not_copied(planned: RunPlan, flow: Flow) -> tuple[NotCopied, ...]:
 def perhaps_not_copied(opened: OpenFlow) -> tuple[tuple[NotCopied, ...], int | None]:
     """The position of each partition, and when (ms) records were last copied; None: not known. For a source that does not answer."""
     flow = opened.flow
-    with opened.target.reader() as reader:
-        records = list(reader.read(flow.state_topic))
+    records = opened.target.reader().read(flow.state_topic)
     heads = fold_state(((record.key, record.value) for record in records), place_of(flow.target, flow.state_topic)).heads
     is_heartbeats = flow.is_heartbeats
     rest = tuple(

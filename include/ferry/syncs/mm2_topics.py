@@ -65,8 +65,8 @@ def ensure_mm2_topic(opened: OpenFlow, topic: Mm2Topic, *, dry_run: bool) -> tup
 
 def read_mm2_topic(opened: OpenFlow, topic: Mm2Topic, decode: Decode[T]) -> TopicRecords[T]:
     """Everything that the topic holds now; nothing when it is missing."""
-    with opened.side(topic.cluster).reader() as reader:
-        return decoded(reader.read(topic.name, only={PARTITION}), decode, place_of(topic.cluster, topic.name))
+    records = opened.side(topic.cluster).reader().read(topic.name, only={PARTITION})
+    return decoded(records, decode, place_of(topic.cluster, topic.name))
 
 
 def decoded(records: Iterable[InternalRecord], decode: Decode[T], where: str) -> TopicRecords[T]:

@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, ResourceType
 from tests.behind_a_proxy import behind_a_proxy, playing
-from tests.opened import plan_run
+from tests.opened import administration, plan_run
 from tools.kafka import SandboxCluster
 from tools.proxy.broker_proxy import BrokerProxy
 from tools.proxy.rules import CREATE_TOPICS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, Action, Rule
 from tools.proxy.service import NOT_OFFERED
 
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
-from ferry.clusters.admin.config_changes import ConfigAdmin
 from ferry.clusters.admin.creation import create_topics
 from ferry.clusters.admin.describe import WantedTopic
 from ferry.clusters.admin.replication import replicas_for, wait_for_leaders, with_key
@@ -49,7 +48,7 @@ def refusing(
     """A flow to the service, and its target's administration."""
     _, proxy = proxied
     flow = flow_factory("A->B.topics = none", target=proxy)
-    with playing(proxy, **service), ClusterAdmin(flow.target) as target:
+    with playing(proxy, **service), administration(flow.target) as target:
         yield flow, target
 
 
@@ -218,7 +217,7 @@ def test_entries_are_changed_and_the_others_stay(
     """A cluster without IncrementalAlterConfigs replaces the whole config of a topic."""
     topic, other = (f"t-{secrets.token_hex(4)}" for _ in range(2))
     before = {"retention.ms": "99000", "flush.ms": "77", "segment.bytes": "5242880"}
-    with refusing(proxied, flow_factory, newest=newest) as (flow, target), ConfigAdmin(flow.target) as changing:
+    with refusing(proxied, flow_factory, newest=newest) as (flow, target), administration(flow.target) as changing:
         target.create_topics([WantedTopic(name, 1, 1, before) for name in (topic, other)])
         changes = {topic: {"retention.ms": "98000", "flush.ms": None, "flush.messages": "5"}, other: {"segment.bytes": "no number"}}
         problems = changing.alter_topic_configs(changes)

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from tests.opened import plan_run, read_flow_facts
+from tests.opened import administration, plan_run, read_flow_facts
 from tests.proxied import proxied_cluster
 from tools.kafka import SandboxCluster, read_all
 from tools.proxy.broker_proxy import BrokerProxy
 from tools.proxy.service import WITHOUT_TOPIC_IDS, Service
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.likeness import Likeness, likeness
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
@@ -48,7 +47,7 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SandboxC
 
 
 def of(flow: Flow) -> Likeness | None:
-    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+    with administration(flow.source) as source, administration(flow.target) as target:
         return likeness(source, target)
 
 
@@ -89,7 +88,7 @@ def test_one_cluster_with_two_listeners(
     """It advertises another address on each."""
     cluster, proxy = proxied
     flow = flow_factory(f"B.bootstrap.servers = {proxy.bootstrap}", source=cluster, target=cluster)
-    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+    with administration(flow.source) as source, administration(flow.target) as target:
         assert source.addresses().isdisjoint(target.addresses())
     topic = topic_factory(cluster)
     with pytest.raises(ConfigError, match=rf"are the same cluster: topic {topic} has the same id on both; correct bootstrap.servers"):

@@ -10,12 +10,11 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.opened import plan_run, read_flow_facts
+from tests.opened import administration, plan_run, read_flow_facts
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.brokers import SandboxBrokers
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.config import Flow
 from ferry.config.settings import REMOTE_TOPICS, WantedReplicas
 from ferry.copying.request import RunRequest
@@ -84,7 +83,7 @@ def test_brokers_that_are_down_count(
     flow = flow_factory(*lines, target=lame.nodes[1])
     assert run_flow(flow).exit_code is ExitCode.DONE
     remote = f"{flow.source.alias}.{topic}"
-    with ClusterAdmin(flow.target) as target:
+    with administration(flow.target) as target:
         assert {name: found.replication_factor for name, found in target.topics([*own_topics(flow), remote]).items()} == dict.fromkeys(
             [*own_topics(flow), remote], 3
         )
@@ -107,7 +106,7 @@ def test_more_replicas_than_brokers_are_refused_by_key_and_count(
         f"A->B.topics = {topic}", "A->B.replication.factor = 4", "A->B.ferry.internal.topics.replication.factor = 5", target=lame
     )
     told = "ferry.internal.topics.replication.factor=5, and 1 of 3 known brokers"
-    with ClusterAdmin(flow.target) as target, pytest.raises(TooFewBrokers, match=told):
+    with administration(flow.target) as target, pytest.raises(TooFewBrokers, match=told):
         ensure_internal_topics(flow, target)
     (failure,) = plan_run(flow, RunRequest(flow.name, "plan")).failed
     assert (failure.topic, failure.error) == (topic, "TargetMissing")
@@ -118,6 +117,6 @@ def test_more_replicas_than_brokers_are_refused_by_key_and_count(
 def test_a_small_cluster_lowers_the_default(flow_factory: Callable[..., Flow], target_cluster: SandboxCluster) -> None:
     flow = flow_factory(f"A->B.topics = {secrets.token_hex(4)}")
     flow = replace(flow, replicas_given=frozenset(), internal_topics_replication_factor=3)
-    with ClusterAdmin(flow.target) as target:
+    with administration(flow.target) as target:
         created = ensure_internal_topics(flow, target)
         assert {found.replication_factor for found in target.topics(created).values()} == {1}

@@ -8,10 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import Producer
+from tests.opened import topic_reader
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.logs import internal_reader
-from ferry.clusters.logs.internal_reader import CONTACT_MILLISECONDS, InternalRecord, InternalTopicReader
+from ferry.clusters.logs.internal_reader import CONTACT_MILLISECONDS, InternalRecord
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.errors import ClusterUnreachable, FerryError
@@ -40,7 +41,7 @@ def test_the_callers_own_time_does_not_count(
     monkeypatch.setattr(internal_reader, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + passed))
     monkeypatch.setattr(internal_reader, "PARTITION_BYTES", at_once)
     found = set()
-    with InternalTopicReader(flow_factory().target) as reader:
+    with topic_reader(flow_factory().target) as reader:
         for record in reader.read(topic):
             found.add(record.key)
             passed += 1_000  # decoding it took the caller that long
@@ -58,7 +59,7 @@ def test_an_open_transaction_that_holds_the_end_back_is_named(
     producer.produce(topic, b"open", partition=1)
     producer.flush(30)
     found = []
-    with InternalTopicReader(flow_factory().target) as reader:
+    with topic_reader(flow_factory().target) as reader:
         assert len(list(reader.read(topic, complete=False))) == RECORDS
         monkeypatch.setattr(internal_reader, "STALLED_SECONDS", 0.5)  # now that it is connected
         with pytest.raises(ClusterUnreachable, match=f"{topic}-1 could not be read to the end: nothing came for"):
@@ -83,7 +84,7 @@ def test_first_records_are_found_behind_batches_of_any_size(
     monkeypatch.setattr(internal_reader, "FIRST_BYTES", 1_000)
     monkeypatch.setattr(internal_reader, "FIRSTS_A_ROUND", 2)
     spans = {TopicPartition(topic, number): (number, 100) for number in range(4)} | {TopicPartition(topic, 4): (0, 0)}
-    with InternalTopicReader(flow_factory().target) as reader:
+    with topic_reader(flow_factory().target) as reader:
         found = reader.first_records(spans, 30)
         assert reader.first_records(spans, 0) == {}
     producer.abort_transaction(30)
@@ -96,7 +97,7 @@ def test_the_look_for_first_records_ends_in_time_when_the_cluster_hangs(
 ) -> None:
     topic = topic_factory(target_cluster)
     spans = {TopicPartition(topic, 0): (0, 9)}
-    with InternalTopicReader(flow_factory().target) as reader:
+    with topic_reader(flow_factory().target) as reader:
         assert reader.first_records(spans, 30) == {TopicPartition(topic, 0): None}
         target_cluster.pause()
         try:
@@ -112,7 +113,7 @@ def test_a_topic_that_is_gone_is_an_error_and_not_a_topic_without_records(
     flow_factory: FlowFactory, target_cluster: SandboxCluster
 ) -> None:
     missing = TopicPartition("never-made", 0)
-    with InternalTopicReader(flow_factory(target=target_cluster).target) as reader:
+    with topic_reader(flow_factory(target=target_cluster).target) as reader:
         (found,) = reader.first_records({missing: (0, 9)}, 30).values()
     assert isinstance(found, FerryError)
     assert missing.topic in str(found)

@@ -9,11 +9,10 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from tests.opened import plan_run
+from tests.opened import administration, plan_run
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.logs.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import ClientRole, Flow
@@ -100,7 +99,7 @@ def test_a_leader_that_overlooks_records_past_an_empty_batch_is_not_believed(
     moment = datetime.fromtimestamp(FIRST / 1000, UTC)
     flow = flow_factory(f"A->B.topics = {topic}", f"A->B.ferry.start = {moment.isoformat()}", *copy_only)
     key = TopicPartition(topic, 0)
-    with ClusterAdmin(flow.source) as source:
+    with administration(flow.source) as source:
         found, problems = source.offsets_for_time([key], FIRST)
         assert (found, list(problems), str(FIRST) in problems[key]) == ({}, [key], True)
         assert source.offsets_for_time([key], FIRST + HOUR + 1) == ({key: 1}, {}), "the marker of the aborted transaction"
@@ -120,11 +119,11 @@ def test_a_deleted_or_new_record_is_not_an_overlooked_record(
     producer.flush(30)
     client = AdminClient(source_cluster.client_settings())
     client.delete_records([Place(topic, 0, 1)])[Place(topic, 0)].result(30)
-    with ClusterAdmin(flow_factory().source) as source:
+    with administration(flow_factory().source) as source:
         assert source.offsets_for_time([key], FIRST) == ({key: None}, {})
     producer.produce(topic, b"just come", timestamp=FIRST + HOUR)
     producer.flush(30)
-    with ClusterAdmin(flow_factory().source) as source:
+    with administration(flow_factory().source) as source:
         assert [source.offsets_for_time([key], moment) for moment in (-1, -3, -5_000_000_000_000)] == [({key: 1}, {})] * 3, "before 1970"
     listing = OffsetListing(flow_factory().source, ClientRole.ADMIN)
     assert listing.overlooked([key], FIRST, committed=True) == {}, "the first question was asked before"

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from tests.opened import administration, topic_reader
 from tools.kafka import SandboxBrokers
 
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.describe import WantedTopic
 from ferry.clusters.logs import internal_reader
 from ferry.clusters.logs.internal_producer import append_records
-from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 
@@ -40,7 +40,7 @@ def test_the_broker_that_an_admin_client_takes_for_the_controller(
     hangs: bool, three: SandboxBrokers, flow_factory: Callable[..., Flow], target_cluster: object
 ) -> None:
     cluster = flow_factory(source=three, target=target_cluster).source
-    with ClusterAdmin(cluster) as admin, InternalTopicReader(cluster) as reader:
+    with administration(cluster) as admin, topic_reader(cluster) as reader:
         identity = admin.cluster_id()
         assert admin.create_topics([WantedTopic("t", len(PARTITIONS), 3)]) == {}
         three.wait_until_in_sync()
@@ -60,7 +60,7 @@ def test_the_broker_that_an_admin_client_takes_for_the_controller(
                 assert admin.create_topics([WantedTopic("made", 1, 2)]) == {}
         finally:
             (node.resume if hangs else node.run)()
-        with ClusterAdmin(cluster) as another:
+        with administration(cluster) as another:
             assert another.cluster_id() == identity
         three.wait_until_in_sync()
 
@@ -74,7 +74,7 @@ def test_a_leader_dies_in_the_middle_of_a_read(
     less = list[int]()
     monkeypatch.setattr(internal_reader, "smaller", lambda size: less.append(size) or size)
     cluster = flow_factory(source=three, target=target_cluster).source
-    with ClusterAdmin(cluster) as admin, InternalTopicReader(cluster) as reader:
+    with administration(cluster) as admin, topic_reader(cluster) as reader:
         assert admin.create_topics([WantedTopic("read", 3, 3)]) == {}
         three.wait_until_in_sync()
         producer = Producer({**three.client_settings(), "batch.num.messages": 5})  # a whole batch always comes

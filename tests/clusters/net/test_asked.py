@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer
 from kafka.protocol.metadata import MetadataRequest
+from tests.opened import topic_reader
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.groups.consumer_groups import ConsumerGroups
-from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.clusters.net.client_cache import kept_clients
 from ferry.clusters.net.connections import ClusterConnection, RequestLost
 from ferry.clusters.net.shared_connection import IDLE_SECONDS, ask_cluster, begin_asking
@@ -94,7 +94,7 @@ def test_a_read_that_was_begun_tells_what_was_there_then(
     for topic in topics:
         producer.produce(topic, b"v", topic.encode())
     assert producer.flush(30) == 0
-    with InternalTopicReader(flow_factory().target) as reader:
+    with topic_reader(flow_factory().target) as reader:
         first, second = (reader.read(topic) for topic in topics)
         assert [record.key for record in second] == [topics[1].encode()]
         producer.produce(topics[0], b"v", b"later")

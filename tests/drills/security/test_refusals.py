@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 import pytest
 from tests.drills.security.conftest import SNIPPETS, Grounds
 from tests.drills.security.guarded import CLIENT_ID, USER
+from tests.opened import administration, topic_reader
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
-from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.clusters.net.connections import ClusterConnection
 from ferry.clusters.net.event_loop import EventLoop
 from ferry.config import ClientRole, Cluster, Flow
@@ -74,12 +73,12 @@ READ = ("SCRAM, wrong password", "expired certificate", "client credentials, wro
 
 
 def administer(cluster: Cluster) -> None:
-    with ClusterAdmin(cluster) as admin:
+    with administration(cluster) as admin:
         admin.cluster_id()
 
 
 def read(cluster: Cluster) -> None:
-    with InternalTopicReader(cluster) as reader:
+    with topic_reader(cluster) as reader:
         reader.partitions("any")
 
 

@@ -15,9 +15,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.drills.security.conftest import SNIPPETS, Grounds
 from tests.drills.security.guarded import AWS_ROLE, BRIEF_SECONDS
 from tests.drills.security.test_connections import unencrypted
+from tests.opened import administration
 from tools.kafka import compare_topics
 
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.config import Flow
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
@@ -139,7 +139,7 @@ def test_administration_outlives_its_logins(grounds: Grounds, guarded_flow: Call
     addresses = (grounds.source.address("BRIEF"), grounds.target.address("BRIEF"))
     flow = guarded_flow(*addresses, *grounds.login(SCRAM, "A"), *grounds.login(OAUTH, "B"))
     deadline = time.monotonic() + TOKEN_SECONDS
-    with ClusterAdmin(flow.source) as source, ClusterAdmin(flow.target) as target:
+    with administration(flow.source) as source, administration(flow.target) as target:
         identities = source.cluster_id(), target.cluster_id()
         while time.monotonic() < deadline:
             assert (source.cluster_id(), target.cluster_id()) == identities

@@ -23,6 +23,7 @@ from tests.opened import (
     prepare_run,
     run_lease,
     seed,
+    topic_reader,
     translated_groups,
     verify,
 )
@@ -33,7 +34,6 @@ from typer.testing import CliRunner
 
 from ferry.cli.main import app
 from ferry.clusters.logs.internal_producer import append_records
-from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.config import Flow, load_config
 from ferry.copying import ledger_compaction as upkeep
 from ferry.copying.lane_runner import InlineLaneRunner
@@ -113,13 +113,13 @@ def refused(act: Callable[[], object], said: str) -> bool:
 
 
 def _read_for_upkeep(flow: Flow, topic: str) -> None:
-    with InternalTopicReader(flow.target) as reader:
+    with topic_reader(flow.target) as reader:
         for share in reader.partitions(topic):
             upkeep._receipts(reader, share, topic, place_of(flow.target, topic))
 
 
 def receipts(flow: Flow) -> list[tuple[int, bytes, bytes]]:
-    with InternalTopicReader(flow.target) as reader:
+    with topic_reader(flow.target) as reader:
         return [(record.partition, record.key, record.value or b"") for record in reader.read(flow.ledger_topic)]
 
 

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, Self, TypeVar
 
@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from ferry.clusters.admin import metadata
 from ferry.clusters.admin.describe import Brokers, ConfigValue, Rights, TopicDescription, WantedTopic
 from ferry.clusters.logs.offset_listing import EARLIEST, LATEST, OffsetListing
-from ferry.clusters.net.client_cache import clients_hidden, kept_clients, lost, shared
+from ferry.clusters.net.client_cache import clients_hidden, lost
 from ferry.clusters.net.connections import ClusterConnection, RequestClosed, RequestLost, RequestNotSent
 from ferry.clusters.net.failures import ERRORS_KEPT, explained, is_passing, made, most_telling, refusal, refused_login
 from ferry.clusters.net.openssl_start import openssl_limited
@@ -107,22 +107,16 @@ class _Clients:
 
 
 class ClusterAdmin:
-    """One cluster's administration; a context manager."""
+    """One cluster's administration; a context manager around its AdminClient."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._scope = ExitStack()
-        self._clients: _Clients
+        self._cluster, self._clients = cluster, _Clients(cluster)
 
     def __enter__(self) -> Self:
-        with ExitStack() as scope:
-            scope.enter_context(kept_clients())
-            self._clients = scope.enter_context(shared("admin", lambda: _Clients(self._cluster), self._cluster))
-            self._scope = scope.pop_all()
         return self
 
-    def __exit__(self, *details: Any) -> None:
-        self._scope.__exit__(*details)
+    def __exit__(self, *_: object) -> None:
+        self._clients.close()
 
     @property
     def alias(self) -> str:

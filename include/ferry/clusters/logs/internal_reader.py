@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError
 
@@ -26,7 +26,6 @@ from ferry.clusters.logs.offset_listing import (
     Found,
     OffsetListing,
 )
-from ferry.clusters.net.client_cache import kept_clients
 from ferry.clusters.net.error_policy import FETCH, Action
 from ferry.clusters.net.failures import explained
 from ferry.clusters.net.partitions import TopicPartition
@@ -74,7 +73,7 @@ class InternalRecord(NamedTuple):
 
 
 class InternalTopicReader:
-    """Reads internal topics of one cluster; a context manager.
+    """Reads internal topics of one cluster.
 
     With `committed=False` it also reads records of open and aborted transactions: only for upper bounds.
     """
@@ -82,14 +81,6 @@ class InternalTopicReader:
     def __init__(self, cluster: Cluster, *, committed: bool = True) -> None:
         self._cluster, self._committed = cluster, committed
         self._offsets = OffsetListing(cluster, ClientRole.CONSUMER, CONTACT_MILLISECONDS)
-        self._scope = kept_clients()
-
-    def __enter__(self) -> Self:
-        self._scope.__enter__()
-        return self
-
-    def __exit__(self, *details: Any) -> None:
-        self._scope.__exit__(*details)
 
     def partitions(self, topic: str) -> tuple[int, ...]:
         """Partition numbers of `topic`; empty when it does not exist. NotAuthorized when the user may not see it."""
