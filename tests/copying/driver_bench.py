@@ -117,7 +117,8 @@ class Bench:
             patch(module, "time", self.clock)
         patch(fenced_plans, "take_snapshot", self._snapshot)
 
-    def _snapshot(self, *_: object, concerns: Callable[[str, int], bool] = lambda *_: True, **__: object) -> Any:
+    def _snapshot(self, *_: object, stable: bool, concerns: Callable[[str, int], bool] = lambda *_: True, **__: object) -> Any:
+        assert stable, "a run that holds the flow reads the state anew"
         if self.problem:
             raise self.problem.pop(0)
         facts = [replace(FACTS, partition=number) for number in sorted(self.partitions) if concerns("t", number)]

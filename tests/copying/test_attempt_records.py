@@ -43,9 +43,13 @@ class Topic:
         patch(attempt_records, "ask_syncs_done", lambda _: Asked(dict))
         self.ledger_ends = dict[int, int]()
         reader = SimpleNamespace(ask_end_offsets=lambda _: Asked(lambda: dict(self.ledger_ends)))
-        self.opened: Any = SimpleNamespace(flow=FLOW, target=SimpleNamespace(reader=lambda: reader), anew=lambda: None)
-        patch(attempt_records, "read_recovery", lambda *_, **__: None)
-        patch(attempt_records, "current_record", lambda *_: SimpleNamespace(stage=self.stage.value))
+        self.opened: Any = SimpleNamespace(flow=FLOW, target=SimpleNamespace(reader=lambda: reader), anew=self._forget)
+        self.kept: Stage | None = None  # what the open flow has read
+        patch(attempt_records, "read_recovery", lambda *_, **__: self.kept or self.stage)
+        patch(attempt_records, "current_record", lambda _, stage: SimpleNamespace(stage=stage.value))
+
+    def _forget(self) -> None:
+        self.kept = None
 
     def _read(self, _: object) -> dict[str, RunRecords]:
         if self.then:
@@ -120,6 +124,15 @@ def test_whether_the_flow_is_free(topic: Topic) -> None:
     topic.ends("newer")
     topic.ends("one more")
     assert is_free(topic.runs, "other", 0.0) is True
+
+
+def test_a_failover_while_a_run_waits_ends_it(topic: Topic) -> None:
+    """The run has read the state before it gave way."""
+    topic.kept, topic.stage = Stage.REPLICATING, Stage.FAILED_OVER
+    topic.begins("run", follows=True)
+    topic.begins("other")
+    topic.ends("other")
+    assert not waited_for(topic.opened, RunRequest("A->B", "run", follow_until=FOLLOWS), "other", lambda _: None)
 
 
 @pytest.mark.parametrize("stage", [Stage.REPLICATING, Stage.FAILED_OVER])

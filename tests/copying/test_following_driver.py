@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from tests.copying.driver_bench import REFRESH_SECONDS, Bench, Lease, keys
 
 from ferry.clusters.groups.coordination import COORDINATION_SECONDS
-from ferry.copying import driver
+from ferry.copying import driver, following_driver
 from ferry.copying.driver import LOOK_SECONDS
 from ferry.copying.lane_messages import LaneTask
 from ferry.copying.lanes import FEWEST_LANES
@@ -129,6 +130,18 @@ def test_a_lane_with_an_assignment_listener_may_end_by_itself_before_it_gets_mor
     made.clock.now += 2 * LOOK_SECONDS
     made.look()
     assert set(made.interrupted) == {lane}
+
+
+def test_what_the_last_plan_has_read_does_not_count_when_new_topics_are_looked_for(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, kept = bench(), list[object]()
+    made.begin()
+    made.driver._request = replace(made.driver._request, topics=())
+    made.driver._opened._records = {}
+    monkeypatch.setattr(following_driver, "sync_topics", lambda opened: kept.append(opened._records))
+    made.refresh()
+    assert kept == [None]
 
 
 def test_the_transaction_of_a_lane_that_has_failed_is_aborted_at_once(bench: Callable[..., Bench]) -> None:
