@@ -20,7 +20,7 @@ from fastapi.routing import APIRoute
 from sqlalchemy import delete, update
 from starlette.routing import Mount
 from tests.both_clusters import both_clusters
-from tests.opened import assemble_report, copy_run, plan_run, prepare_run, status_after_run
+from tests.opened import assemble_report, copy_run, keep_lag, keep_run, plan_run, prepare_run, status_after_run
 from tests.waiting import NEVER_SECONDS, until
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
@@ -34,7 +34,6 @@ from ferry.ledger.run_summary import RunLag
 from ferry.monitoring.runs_reading import read_runs
 from ferry.page.documents import RIGHTS
 from ferry.page.problem import problem_of
-from ferry.pipeline.report_reading import keep_lag, keep_run
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # as in conftest.py: Airflow and its dependencies warn about each other

@@ -121,6 +121,8 @@ def test_the_report_of_a_run_that_never_began_names_what_stopped_the_copy(
     monkeypatch: pytest.MonkeyPatch, left: dict[str, str] | None
 ) -> None:
     class Never:
+        opened = None
+
         def __init__(self, *_: object) -> None:
             self.report = lambda **_: RunReport("A->B", "manual__1", time_now(), time_now(), "latest", failed=(UNFINISHED,))
 

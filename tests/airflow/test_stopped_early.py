@@ -40,7 +40,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[RunReport]:
     context = {"ti": task("plan_run"), "dag_run": SimpleNamespace(run_id="manual__1")}
     for module in (steps, tasks):
         monkeypatch.setattr(module, "get_current_context", lambda: context)
-    monkeypatch.setattr(steps, "flow_for_running", lambda _: SimpleNamespace(name="A->B"))
+    monkeypatch.setattr(steps, "flow_for_running", lambda _: SimpleNamespace(name="A->B", source=None, target=None))
     monkeypatch.setattr(steps, "keep_run", lambda _, report: reports.append(report) or "")
     with pytest.raises(AirflowFailException), typed_retries(FLOW):
         raise ArgumentError(WRONG)

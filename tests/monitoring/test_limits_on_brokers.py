@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.opened import status_after_run
+from tests.opened import keep_lag, status_after_run
 from tools.kafka import SandboxCluster
 
 from ferry.config import load_config
@@ -18,7 +18,6 @@ from ferry.errors import ExitCode
 from ferry.ledger.run_summary import RunLag
 from ferry.monitoring.runs_reading import read_runs
 from ferry.monitoring.status import flow_status
-from ferry.pipeline.report_reading import keep_lag
 
 pytestmark = pytest.mark.brokers
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
-from tests.opened import not_opened
+from tests.opened import keep_run, not_opened
 from tools.kafka import SandboxCluster
 
 from ferry.config import Flow
@@ -20,7 +20,6 @@ from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.runs_reading import read_recent
 from ferry.monitoring.schedule import last_due
 from ferry.monitoring.status import overdue_run
-from ferry.pipeline.report_reading import keep_run
 
 
 def at(text: str) -> datetime:

@@ -15,7 +15,7 @@ import pytest
 from demo.airflow_api import AirflowApi
 from demo.airflow_services import DemoAirflow
 from playwright.sync_api import Locator, Page, expect
-from tests.opened import assemble_report, copy_run, plan_run, prepare_run, status_after_run
+from tests.opened import assemble_report, copy_run, keep_run, plan_run, prepare_run, status_after_run
 from tests.page.browsing import LOOK_MS, Visit
 from tests.page.views import drawn
 from tools.kafka import SandboxCluster, read_all
@@ -24,7 +24,6 @@ from ferry.airflow.flows import dag_id
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
-from ferry.pipeline.report_reading import keep_run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

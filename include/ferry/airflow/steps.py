@@ -17,6 +17,7 @@ from ferry.airflow.tasks import NOT_PLANNED, EarlierTaskFailed, emit, first_fail
 from ferry.airflow.versions import AirflowFailException, AirflowSkipException
 from ferry.copying.request import RunRequest
 from ferry.errors import FerryError, count_of
+from ferry.ledger.open_flow import open_flow
 from ferry.ledger.run_report import PartitionFailure, RunReport, time_now
 from ferry.ledger.sync_outcome import LISTED
 from ferry.monitoring.limits import limits_broken
@@ -125,16 +126,16 @@ def report(flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Map
         settings = flow_for_running(flow)
         with open_run(settings, request_of(flow, context)) as run:
             found = run.report(idle=not (planned["needs_copy"] or planned["needs_preparation"]), notices=planned.get("notices", ()))
-        if UNFINISHED in found.failed and (left := first_failure([COPY_TASK])):
-            found = replace(found, failed=(_failure_of_the_run(left),))
-        if found.taken_over is None:
-            found = with_unended_syncs(found, sync_tasks(settings))
-        _show(report_parts(found))
-        done = [sync_line(outcome) for outcome in found.syncs.values() if not outcome["left_out"]]
-        for text in (*done, *(problem.named for problem in found.problems())):
-            say(text)
-        if trouble := keep_run(settings, found):
-            say(trouble)
+            if UNFINISHED in found.failed and (left := first_failure([COPY_TASK])):
+                found = replace(found, failed=(_failure_of_the_run(left),))
+            if found.taken_over is None:
+                found = with_unended_syncs(found, sync_tasks(settings))
+            _show(report_parts(found))
+            done = [sync_line(outcome) for outcome in found.syncs.values() if not outcome["left_out"]]
+            for text in (*done, *(problem.named for problem in found.problems())):
+                say(text)
+            if trouble := keep_run(run.opened, found):
+                say(trouble)
         emit(run_measurements(found, settings.source.alias, settings.target.alias))
         found.raise_for_outcome()
     context["outlet_events"][flow_asset(settings)].extra = {"records": found.records, "bytes": found.bytes, "run_id": found.run_id}
@@ -162,7 +163,9 @@ def _stopped_early(flow: FlowReference) -> EarlierTaskFailed:
     failure = _failure_of_the_run(found)
     if not (get_current_context().get("params") or {}).get("dry_run"):
         with contextlib.suppress(FerryError):  # the problem that stopped the earlier task may stop this too; the error below names it
-            if trouble := keep_run(flow_for_running(flow), RunReport(flow.name, run_id, now, now, "", failed=(failure,))):
+            with open_flow(flow_for_running(flow)) as opened:
+                trouble = keep_run(opened, RunReport(flow.name, run_id, now, now, "", failed=(failure,)))
+            if trouble:
                 say(trouble)
     return EarlierTaskFailed(
         f"{found['task']} failed: {found['error']}: {found['problem']} (next: {found['next_step']}; log: {found['url']})"
@@ -192,8 +195,8 @@ def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict
                 raise AirflowSkipException("a command has taken the flow over")
             report = run.report(idle=False) if planned["needs_copy"] else None
             status = status_after_run(run.opened, report)
-        if trouble := keep_lag(settings, request.run_id, status.lag.of_run):
-            say(trouble)
+            if trouble := keep_lag(run.opened, request.run_id, status.lag.of_run):
+                say(trouble)
         emit(status_measurements(status, settings.source.alias, settings.target.alias))
         verdict = verdict_of(status, time.time()).after_run
         leave(VERDICT, lambda _: verdict)

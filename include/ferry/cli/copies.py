@@ -211,7 +211,7 @@ def _look_back(run: Run, outcome: RunReport, measured: list[Measurement], *, jud
     except FerryError as problem:
         notice(f"warning: the lag of {flow.name} could not be measured: {problem}; next: {problem.next_step}")
         code = problem.exit_code if judge else code
-    if trouble := keep_run(flow, outcome, lag):
+    if trouble := keep_run(run.opened, outcome, lag):
         notice(trouble)
     return code
 

@@ -18,7 +18,6 @@ from typing import Protocol
 
 from kafka.future import Future
 
-from ferry.clusters.net.client_cache import kept_clients
 from ferry.clusters.net.connections import ClusterConnection
 from ferry.clusters.net.event_loop import EventLoop, Wakeup, ended, together
 from ferry.clusters.net.frames import Meter
@@ -32,6 +31,7 @@ from ferry.errors import ClusterUnreachable, FerryError, ListenerFailed, RetryRu
 from ferry.handling.calling import described
 from ferry.handling.interface import Assignment, AssignmentListener
 from ferry.handling.loading import Handle, make_handler, make_listener
+from ferry.ledger.open_flow import open_flow
 
 More = Callable[[], Sequence[LaneTask]]
 
@@ -103,7 +103,7 @@ def run_lanes(job: CopyJob, tasks: Sequence[LaneTask], more: More = list) -> Gen
             listener = (
                 make_listener(handling.assignment_listener, handling.assignment_listener_args) if handling.assignment_listener else None
             )
-            scope.enter_context(kept_clients())
+            scope.enter_context(open_flow(job.flow))
             source = scope.enter_context(connected(job.flow.source, ClientRole.CONSUMER))
             target = scope.enter_context(connected(job.flow.target, ClientRole.PRODUCER))
         except FerryError as problem:

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from ferry.clusters.logs.internal_producer import append_records
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import FerryError
@@ -96,22 +95,21 @@ def _added(report: PartitionReport | None, receipt: Receipt) -> PartitionReport:
     )
 
 
-def keep_run(flow: Flow, report: RunReport, lag: RunLag = NOT_KNOWN) -> str:
+def keep_run(opened: OpenFlow, report: RunReport, lag: RunLag = NOT_KNOWN) -> str:
     """Write the run's summary. Returns why Ferry could not write it, for people; empty if it did."""
-    return _kept(flow, encode_run_part(report.run_id, summary_of(report, lag)))
+    return _kept(opened, encode_run_part(report.run_id, summary_of(report, lag)))
 
 
-def keep_lag(flow: Flow, run_id: str, lag: RunLag) -> str:
+def keep_lag(opened: OpenFlow, run_id: str, lag: RunLag) -> str:
     """Write the lag at the run's end, where another task writes the summary. Returns the same as `keep_run`."""
-    return _kept(flow, encode_run_part(run_id, lag))
+    return _kept(opened, encode_run_part(run_id, lag))
 
 
-def _kept(flow: Flow, record: tuple[bytes, bytes]) -> str:
-    topic = flow.runs_topic
+def _kept(opened: OpenFlow, record: tuple[bytes, bytes]) -> str:
+    topic = opened.flow.runs_topic
     try:
-        with OpenCluster(flow.target) as target:
-            if target.reader().partitions(topic):  # else the flow has never copied: writing could create it with the broker's settings
-                append_records(flow.target, {topic: [record]})
+        if opened.target.reader().partitions(topic):  # else the flow has never copied: writing could create it with the broker's settings
+            append_records(opened.flow.target, {topic: [record]})
     except FerryError as problem:
         return f"this run, or its lag, is not in the page's history, because it could not be written: {problem}"
     return ""
