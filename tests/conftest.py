@@ -27,6 +27,7 @@ from tools.kafka import SandboxCluster
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
+from ferry.ledger.open_flow import open_flow
 from ferry.ledger.run_report import RunReport
 from ferry.pipeline.run import copied
 
@@ -261,6 +262,7 @@ def run_flow() -> RunFlow:
 
     def run(flow: Flow, *, since: datetime | None = None, runner: object = None, **options: Any) -> RunReport:
         request = RunRequest(flow.name, f"run-{next(numbers)}-{secrets.token_hex(3)}", since=since, backfill=since is not None, **options)
-        return copied(flow, request, lambda run: run.copy(runner or InlineLaneRunner(), lambda _: None))
+        with open_flow(flow) as opened:
+            return copied(opened, request, lambda run: run.copy(runner or InlineLaneRunner(), lambda _: None))
 
     return run

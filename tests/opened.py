@@ -20,8 +20,7 @@ from ferry.ledger.state import FlowState, SyncDone
 from ferry.ledger.sync_outcome import SyncOutcome
 from ferry.migration import exporting, mm2_positions, positions, seeding
 from ferry.monitoring import status
-from ferry.pipeline import report_reading, run_plan, syncs
-from ferry.pipeline.run import open_run
+from ferry.pipeline import report_reading, run, run_plan, syncs
 from ferry.recovery import not_copied
 from ferry.syncs import (
     acls,
@@ -51,6 +50,7 @@ def _opening(function: Callable[..., Any]) -> Callable[..., Any]:
 acknowledge_losses = _opening(losses.acknowledge_losses)
 assemble_report = _opening(report_reading.assemble_report)
 compact_ledger = _opening(ledger_compaction.compact_ledger)
+copied = _opening(run.copied)
 declare_foreign = _opening(seeding.declare_foreign)
 explain_group = _opening(group_explanation.explain_group)
 export_offsets = _opening(exporting.export_offsets)
@@ -132,10 +132,10 @@ def carry_out(flow: Flow, sync: SyncName, *, run_id: str = "", dry_run: bool = F
 
 
 def prepare_run(flow: Flow, request: RunRequest, **options: Any) -> Any:
-    with open_run(flow, request) as run:
-        return run.prepare(**options)
+    with run.open_run(flow, request) as made:
+        return made.prepare(**options)
 
 
 def copy_run(flow: Flow, request: RunRequest, *how: Any) -> None:
-    with open_run(flow, request) as run:
-        run.copy(*how)
+    with run.open_run(flow, request) as made:
+        made.copy(*how)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.both_clusters import both_clusters
 from tests.documents.code_blocks import blocks_of
-from tests.opened import plan_run
+from tests.opened import copied, plan_run
 from tests.permissions.landscape import ADMIN, USERS, WRITER, Side
 from tests.permissions.variants import MODULE
 from tools.kafka import compare_topics
@@ -22,7 +22,7 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.permissions.required import required_rights
 from ferry.permissions.rights import Operation, Right
-from ferry.pipeline.run import copied, open_run
+from ferry.pipeline.run import open_run
 from ferry.sandbox.jars import java
 
 pytestmark = [pytest.mark.brokers, pytest.mark.long]

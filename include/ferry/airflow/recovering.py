@@ -242,8 +242,8 @@ def _proven(asked: Asked) -> str:
     return planned_move.verified(report)
 
 
-def _copy(flow: Flow, request: RunRequest) -> RunReport:
-    return copied(flow, request, lambda run: run.copy(InlineLaneRunner(), say))
+def _copy(opened: OpenFlow, request: RunRequest) -> RunReport:
+    return copied(opened, request, lambda run: run.copy(InlineLaneRunner(), say))
 
 
 def _table(table: Table) -> list[str]:

@@ -23,7 +23,6 @@ from ferry.recovery.options import QUIET_SECONDS, Tail, check_quiet
 from ferry.recovery.stages import Stage, stages
 
 if TYPE_CHECKING:
-    from ferry.config import Flow
     from ferry.copying.request import RunRequest
     from ferry.ledger.open_flow import OpenFlow
     from ferry.ledger.run_report import RunReport
@@ -91,11 +90,11 @@ class Call:
             reverse = find_reverse(loaded, flow)
             yield options, opened, opened.back(reverse) if reverse else None
 
-    def copy(self, flow: Flow, request: RunRequest) -> RunReport:
+    def copy(self, opened: OpenFlow, request: RunRequest) -> RunReport:
         """The report of one copy without syncs."""
         from ferry.pipeline.run import copied
 
-        return copied(flow, request, lambda run: copy_records(self.config, run, self.master, as_json=self.as_json), show_changes)
+        return copied(opened, request, lambda run: copy_records(self.config, run, self.master, as_json=self.as_json), show_changes)
 
     def carry_out(
         self,

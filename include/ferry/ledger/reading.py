@@ -1,9 +1,7 @@
-"""Reads what Ferry keeps on the target: the state topic and the ledger.
+"""Reads the ledger and, of the state topic, when syncs were done.
 
-State and receipts are read up to the end that the topic has when the reading begins; the newest record of each key counts. open_flow.py
-keeps the state that a command has read. The fence itself reads the topic too, because for it aborted records count (copying/fencing.py).
-
-Of the state of other flows only claims count, and only if the flow has not claimed all its remote topics itself.
+Both are read up to the end that the topic has when the reading begins; the newest record of each key counts. open_flow.py reads the state
+as a whole, and keeps it. The fence itself reads the topic too, because for it aborted records count (copying/fencing.py).
 """
 
 from collections.abc import Iterable, Mapping

@@ -108,7 +108,8 @@ def keep_lag(opened: OpenFlow, run_id: str, lag: RunLag) -> str:
 def _kept(opened: OpenFlow, record: tuple[bytes, bytes]) -> str:
     topic = opened.flow.runs_topic
     try:
-        if opened.target.reader().partitions(topic):  # else the flow has never copied: writing could create it with the broker's settings
+        # A flow that has never copied has no such topic: writing could create it with the broker's settings.
+        if opened.target.reader().partitions(topic):
             append_records(opened.flow.target, {topic: [record]})
     except FerryError as problem:
         return f"this run, or its lag, is not in the page's history, because it could not be written: {problem}"

@@ -161,9 +161,10 @@ def open_run(flow: Flow, request: RunRequest) -> Iterator[Run]:
 
 
 def copied(
-    flow: Flow, request: RunRequest, copy: Callable[[Run], object], prepared: Callable[[TopicChanges], object] = lambda _: None
+    opened: OpenFlow, request: RunRequest, copy: Callable[[Run], object], prepared: Callable[[TopicChanges], object] = lambda _: None
 ) -> RunReport:
     """A run without syncs; its report. `copy` and `prepared`: as of `Run.move_records`."""
-    with open_run(flow, request) as run:
-        run.move_records(lambda: copy(run), prepared)
-        return run.report()
+    opened.anew()
+    run = Run(opened, request)
+    run.move_records(lambda: copy(run), prepared)
+    return run.report()

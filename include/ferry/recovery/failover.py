@@ -71,7 +71,7 @@ def last_copy(opened: OpenFlow, checked: RecoveryPlan, copy: Copy) -> RecoveryPl
         return checked
     with watch.step("last copy"):
         try:
-            report = copy(flow, RunRequest(flow.name, options.part("copy")))
+            report = copy(opened, RunRequest(flow.name, options.part("copy")))
             told, problems = f"{count_of(report.records, 'record')} in {report.seconds:.1f} s", report.problems()
         except FerryError as problem:
             told, problems = "failed", [problem]

@@ -20,7 +20,7 @@ from ferry.pipeline.run_plan import RunPlan, plan_run
 from ferry.recovery.options import RecoveryOptions
 
 # One run of a flow; its report.
-Copy = Callable[["Flow", RunRequest], RunReport]
+Copy = Callable[[OpenFlow, RunRequest], RunReport]
 # The second run copies what arrived during the first. If records still arrive then, a producer has not stopped.
 DRAIN_RUNS = 3
 
@@ -112,7 +112,7 @@ def drain(opened: OpenFlow, options: RecoveryOptions, copy: Copy, say: Callable[
     failed."""
     flow, records = opened.flow, 0
     for number in range(DRAIN_RUNS):
-        report = copy(flow, RunRequest(flow.name, options.part(f"drain{number}")))
+        report = copy(opened, RunRequest(flow.name, options.part(f"drain{number}")))
         opened.anew()
         records += report.records
         problems = report.problems()

@@ -92,7 +92,7 @@ def settle_start(switch: SwitchOver, options: RecoveryOptions) -> tuple[str, ...
 def copy_ahead(opened: OpenFlow, options: RecoveryOptions, copy: Copy, what: str) -> str:
     """Copy while producers still write, so that little is left when they stop; returns what the run did, in words."""
     flow = opened.flow
-    report = copy(flow, RunRequest(flow.name, options.part(what)))
+    report = copy(opened, RunRequest(flow.name, options.part(what)))
     opened.anew()
     report.raise_for_outcome()
     return f"{flow.name}: {count_of(report.records, 'record')} in {report.seconds:.1f} s"

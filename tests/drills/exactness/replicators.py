@@ -10,13 +10,12 @@ from datetime import datetime
 from pathlib import Path
 
 from tests.drills.exactness.following import Reader
-from tests.opened import carry_out
+from tests.opened import carry_out, copied
 from tools.kafka import SandboxCluster
 
 from ferry.config import Flow, load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
-from ferry.pipeline.run import copied
 from ferry.sandbox.ports import free_ports
 from ferry.syncs.names import SyncName
 from ferry.wire.internal_records import Checkpoint

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from landscape import differences, look
-from tests.opened import carry_out
+from tests.opened import carry_out, copied
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.properties_file import write_properties
@@ -31,7 +31,6 @@ from tools.kafka.properties_file import write_properties
 from ferry.config import load_config
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
-from ferry.pipeline.run import copied
 from ferry.syncs.names import AFTER_THE_COPY
 
 SECONDS = 30.0
