@@ -100,3 +100,13 @@ def test_a_run_with_nothing_to_copy(config: Path, opened: Opened) -> None:
     once = Counter({flow.source.alias: 1, flow.target.alias: 1})
     assert (opened.admins, opened.connections) == (once, once)
     assert opened.states == Counter({flow.state_topic: 3})
+
+
+@pytest.mark.parametrize("command", ["plan", "status", "verify", "export-offsets"])
+def test_what_only_reads(command: str, config: Path, opened: Opened) -> None:
+    flow = load_config(config).flows[0]
+    done = ferry(command, config, "--flow", flow.name)
+    assert done.returncode == 0, done.stderr
+    once = Counter({flow.source.alias: 1, flow.target.alias: 1})
+    assert (opened.admins, opened.connections) == (once, once)
+    assert opened.states == Counter({flow.state_topic: 1})
