@@ -3,8 +3,8 @@
 #
 # One would guess: a transaction that wrote to a topic which is gone fails at its commit, or ends without that topic; the topic of the same name
 # that was made afterwards knows nothing of it, and is empty: its log begins and ends at 0.
-# What happens: the commit succeeds, as if its record were there, and the coordinator, which knows partitions by name, writes its commit
-# marker into the new topic, as its first entry. The new topic begins at 0 and ends at 1, and has no record.
+# What happens: the commit succeeds, as if its record were there, and a commit marker
+# is written into the new topic, as its first entry. The new topic begins at 0 and ends at 1, and has no record.
 # With: brokers 3.9.1 and 4.4.0, confluent-kafka 2.16.1.
 # Hurt: whoever takes "end minus begin" of a new topic for its number of records, waits until a position reaches the first record, or takes a
 # successful commit as proof that its records are somewhere.

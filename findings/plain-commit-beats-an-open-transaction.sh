@@ -3,9 +3,8 @@
 #
 # One would guess: positions of a transaction are written at its commit, so whoever commits last wins; or the plain commit is refused while
 # another one is pending.
-# What happens: the coordinator goes by the order in which commits were sent. A plain commit (of a tool that resets offsets, or a replicator
-# that syncs them) between the transaction's and its end is accepted and stays; the transaction commits without an error, its records are
-# visible, and its position is gone.
+# What happens: a plain commit (of a tool that resets offsets, or a replicator that syncs them) between the transaction's and its end is
+# accepted and stays; the transaction commits without an error, and its position is gone.
 # With: brokers 3.9.1 and 4.4.0, confluent-kafka 2.16.1.
 # Hurt: exactly-once applications whose groups have no members (those that assign partitions themselves), or none at this moment: they read
 # again what the transaction has processed. Whoever writes offsets of "inactive" groups must read them with require_stable first.

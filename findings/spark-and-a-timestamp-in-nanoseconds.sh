@@ -2,13 +2,11 @@
 # A record of Kafka whose timestamp is in nanoseconds instead of milliseconds, in a topic that Spark reads.
 #
 # One would guess: Spark gives such a record a time far in the future, or null, and all other columns and records can be read.
-# What happens (PySpark 4.2.0 with spark-sql-kafka-0-10_2.13 4.2.0, kafka_2.13 4.3.1): the source turns ms into its own microseconds before
-# anything else, and that overflows. Every query of the topic fails with "long overflow", also a count, and one that selects only values; no
-# option leaves the record out, so a stream stands still behind it. A timestamp in microseconds (the year 57868) can be counted, filtered
-# and written, and only collect() in Python fails: "year 57868 is out of range".
-# Kafka stores both where message.timestamp.after.max.ms allows it, which was the default before 4.0.
+# What happens (PySpark 4.2.0 with spark-sql-kafka-0-10_2.13 4.2.0, kafka_2.13 4.3.1): each of the batch queries here fails with "long
+# overflow", also a count, and one that selects only values. With a timestamp in microseconds (the year 57868) these two work, and only
+# collect() of whole records in Python fails: "year 57868 is out of range". The topic allows both by message.timestamp.after.max.ms.
 #
-# Who is hurt: who reads topics that anybody writes to. One wrong clock of one producer ends all jobs that begin before its record.
+# Who is hurt: who reads topics that anybody writes to. One wrong unit in one producer ends all jobs that read its record.
 #
 # Needs bash, Python 3.11 with venv, Java 17, Maven. Exits 0 while this is so, 1 once it has changed.
 set -euo pipefail

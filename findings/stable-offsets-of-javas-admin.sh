@@ -4,7 +4,7 @@
 # One would guess: it waits until the transaction has ended, as a consumer does that asks for its own offsets (KIP-447); or it gives what was
 # committed before, as without requireStable; or it fails.
 # What happens: the call succeeds at once, and the partition has no offset (null by name, missing in the whole list), as if the group had
-# never committed. The broker's error UNSTABLE_OFFSET_COMMIT only becomes a warning in the log. Without requireStable the same call gives 3.
+# never committed. Without requireStable the same call gives 3.
 # With: brokers and Java clients 3.9.1 and 4.4.0.
 # Hurt: whoever uses the safer option before copying or resetting positions: a group in the middle of a transaction looks new, and gets a
 # position that it did not have.

@@ -3,10 +3,9 @@
 # be taken.
 #
 # One would guess: the next task gets the same moment, as with UTC or a named zone; or the task that returns it fails.
-# What happens: the first task succeeds. What is stored holds the moment and an empty zone, and the task that reads it fails with
-# "ZoneInfo keys must be normalized relative paths, got: ". The offset is stored nowhere.
+# What happens: the first task succeeds. The task that reads it fails with "ZoneInfo keys must be normalized relative paths, got: ".
 # With: apache-airflow 3.3.2 on Python 3.11.
-# Hurt: whoever returns times that were parsed from JSON, logs or databases. A retry of the reader does not help; convert to UTC first.
+# Hurt: whoever returns times that were parsed from JSON, logs or databases. Convert to UTC first.
 set -euo pipefail
 
 directory=$(mktemp -d)
