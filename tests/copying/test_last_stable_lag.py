@@ -172,6 +172,40 @@ def test_what_ends_at_once_only_waited_for_its_markers(monkeypatch: pytest.Monke
 
 
 @pytest.mark.brokers
+def test_a_log_that_begins_behind_its_last_stable_offset(
+    source_cluster: SandboxCluster,
+    topic_factory: TopicFactory,
+    flow_factory: FlowFactory,
+    config_file: ConfigFile,
+    copy_only: tuple[str, ...],
+    run_flow: RunFlow,
+    produce: Callable[..., None],
+) -> None:
+    """DeleteRecords removes the first records of an open transaction. Since Kafka 4.0 the log begins behind its committed end then."""
+    copied, new = topic_factory(source_cluster, partitions=1), topic_factory(source_cluster, partitions=1)
+    produce(source_cluster, copied, [(0, None, b"before")] * 5)
+    run_flow(flow_factory(f"A->B.topics = {copied}", *copy_only))
+    produce(source_cluster, new, [(0, None, b"before")] * 5)
+    producers = [begun(source_cluster, topic, f"payments-{topic}") for topic in (copied, new)]
+    lines = (f"A->B.topics = {copied},{new}", *copy_only)
+    flow, admin = flow_factory(*lines), AdminClient(source_cluster.client_settings())
+    for topic in (copied, new):
+        produce(source_cluster, topic, [(0, None, b"behind")] * 4)
+        admin.delete_records([TopicPartition(topic, 0, 7)])[TopicPartition(topic, 0, 7)].result(30)
+        assert stable_end(source_cluster, topic) == 5
+    for _ in range(2):
+        report = run_flow(flow)
+        assert (report.records, report.failed) == (0, ())
+        code, found, _ = shown(config_file(*lines), "plan", flow.name)
+        assert (code, found["failed"], len(found["open_transactions"])) == (ExitCode.DONE, [], 2)
+    for producer in producers:
+        producer.commit_transaction(30)
+    report = run_flow(flow)
+    assert (report.records, report.failed) == (10, ())
+    assert [(loss.topic, loss.upstream_start, loss.upstream_end) for loss in report.losses] == [(copied, 5, 7)]
+
+
+@pytest.mark.brokers
 def test_an_open_transaction_at_the_source_is_shown_and_fails_the_partition_when_it_is_old(
     source_cluster: SandboxCluster,
     topic_factory: TopicFactory,
