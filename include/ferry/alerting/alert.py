@@ -27,8 +27,6 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Alert:
-    """One alert."""
-
     flow: str
     kind: AlertKind
     severity: Severity

@@ -52,23 +52,18 @@ class KeytabMechanism(SaslMechanismGSSAPI):  # type: ignore[misc]
     def _step(self, told: bytes | None) -> bytes | None:
         try:
             if self._client_ctx is None:
+                # The tickets that this process keeps, if they live long enough. Otherwise libgssapi gets new ones from the KDC.
+                store = {"client_keytab": f"FILE:{self._login.keytab}", "ccache": f"MEMORY:ferry-{self._login.principal}"}
+                own, kerberos = gssapi.Name(self._login.principal, gssapi.NameType.kerberos_principal), gssapi.MechType.kerberos
+                tickets = gssapi.Credentials(name=own, usage="initiate", mechs=[kerberos], store=store)
                 name = gssapi.Name(self.auth_id, gssapi.NameType.hostbased_service)
-                self._client_ctx = gssapi.SecurityContext(
-                    name=name, creds=_tickets(self._login), mech=gssapi.MechType.kerberos, usage="initiate"
-                )
+                self._client_ctx = gssapi.SecurityContext(name=name, creds=tickets, mech=kerberos, usage="initiate")
             token: bytes | None = self._client_ctx.step(told)
         except gssapi.exceptions.GSSError as problem:
             kind = ClusterUnreachable if problem.min_code in _NO_KDC else AuthenticationFailed
             what = f"no Kerberos ticket of {self._login.principal} for {self.auth_id}: {problem.gen_message()}"
             raise kind(f"{what}; check sasl.jaas.config and krb5.conf") from None
         return token
-
-
-def _tickets(login: Kerberos) -> gssapi.Credentials:
-    """The tickets that this process keeps, if they live long enough. Otherwise libgssapi gets new ones from the KDC."""
-    store = {"client_keytab": f"FILE:{login.keytab}", "ccache": f"MEMORY:ferry-{login.principal}"}
-    name = gssapi.Name(login.principal, gssapi.NameType.kerberos_principal)
-    return gssapi.Credentials(name=name, usage="initiate", mechs=[gssapi.MechType.kerberos], store=store)
 
 
 @cache

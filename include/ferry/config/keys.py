@@ -113,10 +113,8 @@ def flow_key(pair: Pair, rest: str) -> Recognised | None:
         return Recognised(_TRANSFORMS)
     if rest.startswith("topic.creation."):
         return Recognised(_TOPIC_CREATION)
-    return Recognised(WORKER_PROPERTIES[rest]) if rest in WORKER_PROPERTIES else _flow_client_key(pair, rest)
-
-
-def _flow_client_key(pair: Pair, rest: str) -> Recognised | None:
+    if rest in WORKER_PROPERTIES:
+        return Recognised(WORKER_PROPERTIES[rest])
     known = CLIENT_PROPERTIES.get(rest)
     if known is not None:
         role = _a_role(known)

@@ -24,7 +24,7 @@ from ferry.config.login import read_login
 from ferry.config.loops import find_loops
 from ferry.config.oauth_login import CLIENT_ID, ENDPOINT_URL, JAAS
 from ferry.config.older_names import with_successors
-from ferry.config.problems import NO_LINE, Problems, PropertyError
+from ferry.config.problems import Problems, PropertyError
 from ferry.config.properties import GOES_ON, PEM_BEGIN, PropertiesFile, read_properties
 from ferry.config.providers import Providers, UnresolvedReference, read_providers
 from ferry.config.registry import kinds
@@ -38,8 +38,6 @@ from ferry.policy.naming import ALIAS, ALIAS_WANTS
 
 @dataclass(frozen=True)
 class FerryConfig:
-    """A whole file."""
-
     path: Path
     clusters: Mapping[str, Cluster] = field(hash=False)
     # The enabled ones.
@@ -109,10 +107,10 @@ class _Loader:
             winner = next((found for found in self._file.entries.values() if found.key == entry.key), None)
             if winner is not None:
                 self.problems.warn(f"is given again in line {winner.line}, which wins", entry)
-        for line, key, what in self._file.notes:
-            self.problems.warn(what, key=key, line=line)
+        for entry, what in self._file.notes:
+            self.problems.warn(what, entry)
         for entry in self._file.begun:
-            self.problems.add(GOES_ON, key="" if PEM_BEGIN in entry.key else entry.key, line=entry.line)
+            self.problems.add(GOES_ON, replace(entry, key="") if PEM_BEGIN in entry.key else entry)
         providers = read_providers(self._file.entries, self.problems)
         aliases = self._aliases(providers)
         # Without clusters no other key can be judged.
@@ -272,5 +270,5 @@ class _Loader:
     def _check_loops(self, sources: Sources, flows: tuple[Flow, ...]) -> None:
         for flow, key, what in find_loops(flows):
             entry = sources.of_flow(Pair(flow.source.alias, flow.target.alias), key)
-            self.problems.add(what, key=f"{flow.name}.{key}", line=entry.line if entry else NO_LINE)
+            self.problems.add(what, entry, key=f"{flow.name}.{key}")
         self.problems.raise_if_any()

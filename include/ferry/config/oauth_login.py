@@ -33,8 +33,6 @@ CLIENT_ID = f"{_OAUTH}client.credentials.client.id"
 ENDPOINT_URL = f"{_OAUTH}token.endpoint.url"
 ASSERTION = f"{_OAUTH}assertion."
 RETRIEVER = f"{_OAUTH}jwt.retriever.class"
-# The one method of a class that gives tokens.
-METHOD = "token"
 _EXTENSION = "extension_"
 _UNSECURED = "unsecuredLogin"
 # As in the host names of MSK: b-1.name.abc123.c2.kafka.eu-west-1.amazonaws.com.
@@ -52,22 +50,18 @@ def read_tokens(settings: ClientSettings, module: LoginModule) -> Tokens:
     handler = settings.value(HANDLER) if settings.given(HANDLER) else ""
     if handler == AWS_HANDLER.rpartition(".")[2]:
         return read_aws(settings, module)
-    if is_custom(handler):
-        return _own(settings, module, handler)
-    return _of_endpoint(settings, module)
+    if not is_custom(handler):
+        return _of_endpoint(settings, module)
+    try:
+        class_with(handler, ("token",))
+    except ConfigError as problem:
+        raise settings.problem(HANDLER, str(problem)) from problem
+    options = tuple((name, Secret(value)) for name, value in module.options.items() if not name.startswith(_EXTENSION))
+    return OwnTokens(handler, options, _extensions(module.options))
 
 
 def _extensions(options: Mapping[str, str], prefix: str = _EXTENSION) -> dict[str, str]:
     return {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}
-
-
-def _own(settings: ClientSettings, module: LoginModule, path: str) -> OwnTokens:
-    try:
-        class_with(path, (METHOD,))
-    except ConfigError as problem:
-        raise settings.problem(HANDLER, str(problem)) from problem
-    options = tuple((name, Secret(value)) for name, value in module.options.items() if not name.startswith(_EXTENSION))
-    return OwnTokens(path, options, _extensions(module.options))
 
 
 def read_aws(settings: ClientSettings, module: LoginModule) -> AwsIam:

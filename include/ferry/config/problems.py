@@ -28,14 +28,12 @@ class Told(NamedTuple):
         return "has no effect" in self.what
 
 
-NO_LINE = 0
 # After a backslash at the end of a line, the next line is part of the value too: a message could then quote a password.
 _SECRET = re.compile(r"""((?:password|secret)\S*\s*[=:]\s*)(?:\\?"(?:[^"\\]|\\.)*"?|'[^']*'?|\S+)""", re.IGNORECASE)
 
 
 def located(path: Path | str, line: int, key: str, what: str) -> str:
-    """`<file>:<line>: <key>: what`, without unknown parts and without secrets. A line that knows its file (LineOf) wins over `path`."""
-    path = getattr(line, "path", path)
+    """`<file>:<line>: <key>: what`, without unknown parts and without secrets."""
     place = f"{path}:{line}" if line else f"{path}"
     return f"{place}: {without_pem(key)}: {without_secrets(what)}" if key else f"{place}: {without_secrets(what)}"
 
@@ -50,9 +48,7 @@ class PropertyError(ConfigError):
 
     def __init__(self, path: Path, line: int, key: str, what: str) -> None:
         super().__init__(path, line, key, what)
-        self.line = line
-        self.key = key
-        self.what = what
+        self.path, self.line, self.key, self.what = path, line, key, what
 
     def __str__(self) -> str:
         return located(*self.args)
@@ -70,21 +66,20 @@ class Problems:
     _problems: set[Told] = field(default_factory=set)
     _warnings: set[Told] = field(default_factory=set)
 
-    def add(self, what: str, at: Place | None = None, *, key: str = "", line: int = NO_LINE, nearest: str | None = None) -> None:
-        """Add what a person must correct, `at` an entry or at `key` and `line`. `nearest`: the key that this person may have meant."""
-        text = f"{what}; did you mean {nearest}?" if nearest else what
-        self._problems.add(self._place(at, key, line, text))
+    def add(self, what: str, at: Place | None = None, *, key: str = "", nearest: str | None = None) -> None:
+        """Add what a person must correct. `key`: instead of that of the entry. `nearest`: the key that this person may have meant."""
+        self._problems.add(self._told(f"{what}; did you mean {nearest}?" if nearest else what, at, key))
 
     def add_error(self, problem: PropertyError) -> None:
-        self.add(problem.what, key=problem.key if problem.line else self.words(problem.key), line=problem.line)
+        key = problem.key if problem.line else self.words(problem.key)
+        self._problems.add(Told(str(problem.path), problem.line, key, problem.what))
 
-    def warn(self, what: str, at: Place | None = None, *, key: str = "", line: int = NO_LINE) -> None:
+    def warn(self, what: str, at: Place) -> None:
         """Add a warning about something that Ferry ignores, or reads not as a person expects."""
-        self._warnings.add(self._place(at, key, line, what))
+        self._warnings.add(self._told(what, at, ""))
 
-    def _place(self, at: Place | None, key: str, line: int, what: str) -> Told:
-        key, line = (at.key, at.line) if at is not None else (key, line)
-        return Told(str(getattr(line, "path", self.path)), int(line), key, what)
+    def _told(self, what: str, at: Place | None, key: str) -> Told:
+        return Told(str(self.path), 0, key, what) if at is None else Told(str(at.path or self.path), at.line, key or at.key, what)
 
     @property
     def found(self) -> tuple[Told, ...]:

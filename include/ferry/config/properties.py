@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import javaproperties
 
@@ -31,27 +30,14 @@ _ESCAPE = re.compile(r"\\([\\:=#!]|(?<=.\\) )")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
-class LineOf(int):
-    """A line number that knows its file, for entries from another file than the one that is loaded."""
-
-    path: Path
-
-    def __new__(cls, line: int, path: Path) -> Self:
-        made = super().__new__(cls, line)
-        made.path = path
-        return made
-
-    def __reduce__(self) -> tuple[type[LineOf], tuple[int, Path]]:
-        return LineOf, (int(self), self.path)
-
-
 @dataclass(frozen=True)
 class Entry:
-    """One property as written; `line` is the line of the key, from 1."""
+    """One property as written; `line` is the line of the key, from 1. Without a line (0) and `path`, no file has it."""
 
     key: str
     value: str
     line: int
+    path: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -63,8 +49,8 @@ class PropertiesFile:
     entries: Mapping[str, Entry]
     # Earlier entries of repeated keys.
     overridden: tuple[Entry, ...] = ()
-    # Warnings: line, key, what.
-    notes: tuple[tuple[int, str, str], ...] = ()
+    # Warnings.
+    notes: tuple[tuple[Entry, str], ...] = ()
     # Whether the file's flow copies records.
     copies: bool = True
     # The `….enabled` of the other parts that the file's flow does not do.
@@ -93,13 +79,13 @@ def read_bytes(path: Path) -> bytes:
 
 
 def parse_properties(path: Path, data: bytes) -> PropertiesFile:
-    """The entries of `data`; `path` is for messages only."""
+    """The entries of `data`. `path`: where they come from, for messages only."""
     written: list[Entry] = []
     line = 1
     try:
         for element in javaproperties.parse(data):
             if isinstance(element, javaproperties.KeyValue):
-                written.append(Entry(element.key, element.value, line))
+                written.append(Entry(element.key, element.value, line, path))
             line += len(_LINE_END.findall(element.source))
     except javaproperties.InvalidUEscapeError as problem:
         raise ConfigError(

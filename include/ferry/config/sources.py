@@ -12,6 +12,7 @@ cluster's `A.consumer.x` wins over the flow's `A->B.consumer.x`. For the target'
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
 from ferry.config.properties import Entry
 from ferry.config.registry import CLIENT_PROPERTIES, FLOW_PROPERTIES
@@ -35,6 +36,7 @@ class Setting:
     key: str
     line: int
     value: Secret
+    path: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Sources:
                     return setting
             elif key in self.entries:
                 entry = self.entries[key]
-                return Setting(known.name, entry.key, entry.line, Secret(entry.value))
+                return Setting(known.name, entry.key, entry.line, Secret(entry.value), entry.path)
         return None
 
     @staticmethod

@@ -248,7 +248,14 @@ def tls_context(settings: ClientSettings) -> ssl.SSLContext:
     identity = client_identity(settings)
     if identity is not None:
         with _named(settings, "ssl.keystore.location", "ssl.keystore.key"):
-            _load_identity(context, identity)
+            # Python's ssl reads keys from files only: the file lives for this call, and the key in it is encrypted with a passing password.
+            passphrase = secrets.token_hex(32)
+            key = load_pem_private_key(identity.key.reveal().encode(), None)
+            encrypted = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passphrase.encode()))
+            with temporary_directory("ferry-") as directory:
+                path = directory / "identity.pem"
+                path.write_bytes(encrypted + identity.certificates.encode())
+                context.load_cert_chain(path, password=passphrase)
     return context
 
 
@@ -261,14 +268,3 @@ def _named(settings: ClientSettings, *names: str) -> Iterator[None]:
         name = next(name for name in names if settings.given(name))
         reason = (problem.reason or str(problem)).lower().replace("_", " ")
         raise settings.problem(name, f"OpenSSL refuses its content: {reason}") from None
-
-
-def _load_identity(context: ssl.SSLContext, identity: Identity) -> None:
-    """Python's ssl reads keys from files only: the file lives for this call, and the key in it is encrypted with a passing password."""
-    passphrase = secrets.token_hex(32)
-    key = load_pem_private_key(identity.key.reveal().encode(), None)
-    encrypted = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passphrase.encode()))
-    with temporary_directory("ferry-") as directory:
-        path = directory / "identity.pem"
-        path.write_bytes(encrypted + identity.certificates.encode())
-        context.load_cert_chain(path, password=passphrase)

@@ -41,7 +41,9 @@ def request_token(credentials: ClientCredentials | JwtAssertion, context: ssl.SS
         reason = code or getattr(problem, "reason", None) or type(problem).__name__
         what = f"token endpoint {credentials.url} gives client {credentials.user} no token: {reason}"
         # An endpoint that is down or busy may grant the token later. Any other answer stays the same if Ferry asks again.
-        kind = ClusterUnreachable if _passing(problem, code) else AuthenticationFailed
+        cause = getattr(problem, "reason", problem)
+        down = isinstance(cause, OSError) and not isinstance(cause, ssl.SSLCertVerificationError)
+        kind = ClusterUnreachable if (down if code is None else code >= 500 or code == 429) else AuthenticationFailed
         raise kind(f"{what}; check sasl.oauthbearer.* and sasl.jaas.config") from None
 
 
@@ -55,10 +57,3 @@ def _asked(credentials: ClientCredentials | JwtAssertion) -> tuple[Mapping[str, 
         return {"grant_type": _JWT, "assertion": text}, {}
     fields = {"grant_type": _CREDENTIALS, "client_assertion_type": _CLIENT_JWT, "client_assertion": text}
     return {**fields, "client_id": credentials.client_id} if credentials.client_id else fields, {}
-
-
-def _passing(problem: Exception, code: int | None) -> bool:
-    if code is not None:
-        return code >= 500 or code == 429
-    cause = getattr(problem, "reason", problem)
-    return isinstance(cause, OSError) and not isinstance(cause, ssl.SSLCertVerificationError)

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from ferry.config.connector_file import CLASS, PARTS, SOURCE_ALIAS, TARGET_ALIAS
 from ferry.config.jaas import MODULES, LoginModule
 from ferry.config.problems import located
-from ferry.config.properties import PropertiesFile
+from ferry.config.properties import Entry, PropertiesFile
 from ferry.errors import ConfigError
 from ferry.imports.connectors import connector
 from ferry.imports.lined_documents import Fields, Node, Text, line_of
@@ -45,13 +45,11 @@ _STOPPED = frozenset({"paused", "stopped"})
 
 @dataclass
 class Resource:
-    """One resource."""
-
     path: Path
     # The directory into which Secrets will be mounted.
     secrets: PurePosixPath
-    # Why a field (line, name) is left out.
-    lost: dict[tuple[int, str], str] = field(default_factory=dict)
+    # Why a field is left out.
+    lost: dict[Entry, str] = field(default_factory=dict)
     # The topic where the workers keep the offsets of connectors.
     offsets_topic: Text | None = None
 
@@ -91,7 +89,6 @@ class Resource:
                 yield connector(self.path, {**ends, **own, **chosen, Text(CLASS, key.line): Text(java_class, key.line)})
 
     def _connector(self, fields: Fields) -> dict[Text, Node]:
-        """The properties of one connector."""
         self._lose(fields, {"tasksMax", "config", "class", *_OF_CONNECTORS}, "a flow has no such setting")
         found = dict(self._mapping(fields, "config")) if "config" in fields else {}
         for key, value in fields.items():
@@ -132,7 +129,7 @@ class Resource:
         line = line_of(first)
         if others or first.get("pattern", "*.crt") != "*.crt":
             why = "Ferry reads one file of certificates: put them into one, and change ssl.truststore.certificates"
-            self.lost[line, "trustedCertificates"] = why
+            self.lost[Entry("trustedCertificates", "", line, self.path)] = why
         name = first.get("certificate", "ca.crt")  # the name in the Secrets of Strimzi's own clusters, which `pattern: "*.crt"` finds
         trusted = self._secret(self._needed(first, "secretName"), Text(name, line))
         return {Text("ssl.truststore.type", line): Text("PEM", line), Text("ssl.truststore.certificates", line): trusted}
@@ -179,7 +176,7 @@ class Resource:
         return Text(f"${{directory:{self.secrets / name}:{key}}}", name.line)
 
     def _lose(self, fields: Fields, known: set[str], why: str) -> None:
-        self.lost |= {(key.line, str(key)): why for key in fields if key not in known}
+        self.lost |= {Entry(str(key), "", key.line, self.path): why for key in fields if key not in known}
 
     def _cluster(self, clusters: dict[str, Fields], name: Text) -> Fields:
         if name not in clusters:

@@ -22,7 +22,11 @@ def is_custom(name: str) -> bool:
 
 def class_with(path: str, methods: tuple[str, ...]) -> type:
     """The class at `path`; ConfigError if it cannot be imported, is not a class, or lacks one of `methods`."""
-    found = _imported(path)
+    try:
+        found = pkgutil.resolve_name(path)
+    except Exception as problem:  # a custom module may raise anything
+        where = "it must be importable here and on Spark's executors: see PYTHONPATH"
+        raise ConfigError(f"{path} cannot be imported ({_told(problem)}); {where}") from problem
     if not isinstance(found, type):
         raise ConfigError(f"{path} is no class")
     abstract = getattr(found, "__abstractmethods__", ())
@@ -69,14 +73,6 @@ def configured(found: type, properties: Mapping[str, str]) -> Any:
     if hasattr(made, "configure"):
         made.configure(dict(properties))
     return made
-
-
-def _imported(path: str) -> Any:
-    try:
-        return pkgutil.resolve_name(path)
-    except Exception as problem:  # a custom module may raise anything
-        where = "it must be importable here and on Spark's executors: see PYTHONPATH"
-        raise ConfigError(f"{path} cannot be imported ({_told(problem)}); {where}") from problem
 
 
 def _told(problem: Exception) -> str:

@@ -33,8 +33,6 @@ _LOOKING = ("?=", "?!", "?<=", "?<!")
 
 @dataclass(frozen=True, slots=True)
 class _Atom:
-    """A part of the result."""
-
     text: str
     # Exactly one character.
     single: bool = False
@@ -137,7 +135,9 @@ class _Translation:
             case "Z":
                 return _place(_UNIX_END if self._flags.unix_lines else _END)
             case "b" | "B":
-                return self._boundary(letter)
+                if not self._flags.ascii_names:
+                    raise UnsupportedExpression(f"\\{letter}, which depends on Java's version where names are not ASCII")
+                return _place(_BOUNDARY if letter == "b" else _NO_BOUNDARY)
             case "R":
                 return _Atom(_LINE_BREAK, referring=True)
             case "k" if self._tokens.take("<"):
@@ -149,11 +149,6 @@ class _Translation:
             return _Atom(python_class(found), single=True)
         literal = self._literal(escaped_character(letter, self._tokens))
         return replace(literal, names=UNKNOWN) if letter.isalnum() else literal
-
-    def _boundary(self, letter: str) -> _Atom:
-        if not self._flags.ascii_names:
-            raise UnsupportedExpression(f"\\{letter}, which depends on Java's version where names are not ASCII")
-        return _place(_BOUNDARY if letter == "b" else _NO_BOUNDARY)
 
     def _numbered(self, digits: str) -> _Atom:
         while any(self._tokens.sees(digit) and int(digits + digit) <= self._groups for digit in "0123456789"):
@@ -173,7 +168,10 @@ class _Translation:
         number = 0
         if prefix == "capturing":
             number = self._groups = self._groups + 1
-            self._name(opening, number)
+            if opening and (not _GROUP_NAME.fullmatch(opening) or opening in self._names):
+                raise UnsupportedExpression(f"the group name {opening}, not of letters and digits or given twice")
+            if opening:
+                self._names[opening] = number
             opening = f"(?P<g{number}>"
         self._depth += 1
         inside = self._alternatives()
@@ -207,12 +205,6 @@ class _Translation:
             flags += self._tokens.syntax()
         self._set_flags(flags)
         return ("plain", "(?:") if self._tokens.syntax() == ":" else ("flags", "")
-
-    def _name(self, name: str, number: int) -> None:
-        if name and (not _GROUP_NAME.fullmatch(name) or name in self._names):
-            raise UnsupportedExpression(f"the group name {name}, not of letters and digits or given twice")
-        if name:
-            self._names[name] = number
 
     def _set_flags(self, letters: str) -> None:
         found = _FLAGS.fullmatch(letters)

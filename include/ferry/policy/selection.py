@@ -57,7 +57,9 @@ class TopicRules:
             return "Ferry's own topic"
         if is_never_copied(name, self.separator) or self.policy.is_internal_topic(name):
             return "internal topic"
-        if is_cycle(name, self.source, self.target, self.policy):
+        # Would a copy send records back to where they came from (MirrorSourceConnector.isCycle)?
+        over = list(origins(self.policy, name))
+        if self.target in over or (self.policy.renames and self.source in over) or len(over) == MOST_HOPS:
             return f"cycle: its name says that it came from {self.target} or {self.source}"
         if self.heartbeats and self.policy.is_heartbeats_topic(name):
             return None
@@ -92,9 +94,3 @@ class TopicRules:
                 )
             selected[remote] = name
         return Selection(tuple((name, remote) for remote, name in selected.items()), tuple(skipped))
-
-
-def is_cycle(name: str, source: str, target: str, policy: ReplicationPolicy) -> bool:
-    """Whether copying `name` would send records back to where they came from (MirrorSourceConnector.isCycle)."""
-    found = list(origins(policy, name))
-    return target in found or (policy.renames and source in found) or len(found) == MOST_HOPS

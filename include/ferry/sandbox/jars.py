@@ -54,7 +54,11 @@ def resolve_jars(name: str, coordinates: Sequence[Coordinate]) -> Path:
         ) from None
     with locked(directory.parent / "resolve.lock", os.O_WRONLY | os.O_CREAT):
         if not directory.is_dir():
-            _resolve(directory, coordinates)
+            with tempfile.TemporaryDirectory(dir=directory.parent, prefix="resolving-") as scratch:
+                jars = Path(scratch) / "jars"
+                for coordinate in coordinates:
+                    _retrieve(coordinate, jars)
+                jars.rename(directory)
     return directory
 
 
@@ -67,14 +71,6 @@ def java() -> str:
     if not os.access(found, os.X_OK):
         raise ArgumentError(f"JAVA_HOME={home} has no bin/java: set it to a Java 17 or newer, or unset it")
     return found
-
-
-def _resolve(directory: Path, coordinates: Sequence[Coordinate]) -> None:
-    with tempfile.TemporaryDirectory(dir=directory.parent, prefix="resolving-") as scratch:
-        jars = Path(scratch) / "jars"
-        for coordinate in coordinates:
-            _retrieve(coordinate, jars)
-        jars.rename(directory)
 
 
 def _retrieve(coordinate: Coordinate, jars: Path) -> None:

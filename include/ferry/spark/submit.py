@@ -113,11 +113,9 @@ def job_file(job: str) -> Path:
 
 
 def _answers(host: str, port: int) -> bool:
-    try:
-        with socket.create_connection((host, port), CONNECT_SECONDS):
-            return True
-    except OSError:
-        return False
+    with contextlib.suppress(OSError), socket.create_connection((host, port), CONNECT_SECONDS):
+        return True
+    return False
 
 
 @contextlib.contextmanager

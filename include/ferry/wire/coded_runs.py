@@ -128,6 +128,4 @@ def joined_coded(parts: Sequence[Sequence[OffsetRun]]) -> bytes:
 
 def tight(runs: Sequence[OffsetRun]) -> bool:
     """Whether at most one offset of the target is between two neighbouring runs."""
-    if isinstance(runs, CodedRuns):
-        return runs.tight
-    return all(later[1] - (run[1] + run[2]) <= 1 for run, later in pairwise(runs))
+    return runs.tight if isinstance(runs, CodedRuns) else all(later[1] - (run[1] + run[2]) <= 1 for run, later in pairwise(runs))

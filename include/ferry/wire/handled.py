@@ -2,8 +2,7 @@
 
 All outputs of one source record stay in one batch. A batch is divided only between source records. So a position never lies inside the
 outputs of a record. A batch goes to one partition: where the handler chooses another one, the next batch begins. Neighbours with the same
-codec are merged, and the timestamp of a LogAppendTime batch becomes the timestamp of each of
-its records, as in reframing.
+codec are merged, and the timestamp of a LogAppendTime batch becomes the timestamp of each of its records, as in reframing.
 """
 
 from collections.abc import Iterable
@@ -119,10 +118,11 @@ class HandlingBuilder(BatchBuilder):
 
     def _flush(self) -> None:
         done, self._records = self._records, Reframer()
-        payload, runs, places = memoryview(assemble(done, self._codec)), tuple(done.runs), tuple(self._places)
+        places, payload = tuple(self._places), memoryview(assemble(done, self._codec))
         origin = self._handling.topic, self._handling.partition
         rerouted = None if self._chosen is None else Rerouted(origin, self._chosen)
-        self._keep("handled", payload, done.count, runs, self._earliest, done.max_timestamp, places, self._dropped, rerouted)
+        own = {"min_timestamp": self._earliest, "places": places, "dropped": self._dropped, "rerouted": rerouted}
+        self._keep("handled", payload, tuple(done.runs), count=done.count, max_timestamp=done.max_timestamp, **own)
         self._earliest, self._places, self._dropped = -1, [], 0
 
 

@@ -50,7 +50,8 @@ def convert(header: BatchHeader, view: memoryview, limit: int = LARGEST_BYTES) -
     first = messages[0]
     body = bytearray()
     for message in messages:
-        record = _record(message, first)
+        deltas = varint.encode(message.timestamp - first.timestamp) + varint.encode(message.offset - first.offset)
+        record = b"\0" + deltas + _field(message.key) + _field(message.value) + b"\0"  # no headers
         body += varint.encode(len(record)) + record
     converted = header._replace(
         base_offset=first.offset,
@@ -106,17 +107,6 @@ def _nullable(view: memoryview, at: int) -> tuple[memoryview | None, int]:
     if not 0 <= length <= len(view) - at:
         raise MalformedBatch(f"a key or value of {length} bytes in a message with {len(view) - at} left")
     return view[at : at + length], at + length
-
-
-def _record(message: Message, first: Message) -> bytes:
-    return (
-        b"\0"
-        + varint.encode(message.timestamp - first.timestamp)
-        + varint.encode(message.offset - first.offset)
-        + _field(message.key)
-        + _field(message.value)
-        + b"\0"  # no headers
-    )
 
 
 def _field(data: memoryview | None) -> bytes:

@@ -171,7 +171,8 @@ class _MergingBuilder(BatchBuilder):
         if not whole and header.count >= 0 and not self._wanted(header):
             return  # mostly so, and then the batch is not decompressed
         forwardable = whole and self._can_forward(header, view)
-        if forwardable and not self._is_small(header):
+        weight = header.size * COMPRESSION_PENALTY[header.codec]
+        if forwardable and (weight >= FORWARD_BYTES or header.count >= FORWARD_RECORDS):
             self._flush()
             self._forward(header, view)
             return
@@ -214,13 +215,9 @@ class _MergingBuilder(BatchBuilder):
             and (header.codec != compression.LZ4 or compression.all_read_lz4(view[HEADER_SIZE:]))
         )
 
-    def _is_small(self, header: BatchHeader) -> bool:
-        weight = header.size * COMPRESSION_PENALTY[header.codec]
-        return weight < FORWARD_BYTES and header.count < FORWARD_RECORDS
-
     def _forward(self, header: BatchHeader, view: memoryview) -> None:
         runs = ((header.base_offset, header.count),)
-        self._keep("forwarded", view, header.count, runs, header.base_timestamp, header.max_timestamp)
+        self._keep("forwarded", view, runs, count=header.count, min_timestamp=header.base_timestamp, max_timestamp=header.max_timestamp)
 
     def _flush(self) -> None:
         """End the open group. A batch that found nothing to be merged with is forwarded after all, if it can be."""
@@ -228,8 +225,8 @@ class _MergingBuilder(BatchBuilder):
             self._forward(*self._forwardable)
         elif self._group.count:
             done = self._group
-            payload = memoryview(assemble(done, self._codec))
-            self._keep("reframed", payload, done.count, tuple(done.runs), done.base_timestamp, done.max_timestamp)
+            times = {"min_timestamp": done.base_timestamp, "max_timestamp": done.max_timestamp}
+            self._keep("reframed", memoryview(assemble(done, self._codec)), tuple(done.runs), count=done.count, **times)
         # Without records there is nothing to produce: all of the group lay in holes or outside the bounds.
         self._group = Reframer()
         self._forwardable = None

@@ -103,10 +103,6 @@ def _start(text: str) -> str | datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _is_arguments(found: Any) -> bool:
-    return isinstance(found, dict) and all(isinstance(given, dict) for given in found.values())
-
-
 def _servers(text: str) -> tuple[str, ...]:
     """Without protocols, and without empty elements: Kafka's ClientUtils leaves both out."""
     return tuple(dict.fromkeys(_PROTOCOL.sub("", server) for server in _LIST_SEPARATOR.split(text.strip()) if server))
@@ -163,7 +159,7 @@ CALLABLES = Kind(
 ARGUMENTS = Kind(
     "json",
     'a JSON object of objects such as {"package.module:name": {"argument": "value"}}',
-    _only(json.loads, _is_arguments),
+    _only(json.loads, lambda found: isinstance(found, dict) and all(isinstance(given, dict) for given in found.values())),
     secret=True,
 )
 SERVERS = Kind("list", "host:port pairs separated by commas", _only(_servers, lambda servers: servers and all(map(_is_server, servers))))

@@ -26,8 +26,6 @@ class Scope(Enum):
 
 @dataclass(frozen=True)
 class Property:
-    """One property."""
-
     name: str
     kind: Kind
     default: str | None
