@@ -85,10 +85,15 @@ def _librdkafka_login(settings: ClientSettings, login: Login) -> dict[str, objec
 
             return {"sasl.mechanism": login.mechanism, **librdkafka_kerberos(login.credentials)}
         case UnsecuredToken():
-            own: dict[str, object] = {
-                "enable.sasl.oauthbearer.unsecure.jwt": True,
-                "sasl.oauthbearer.config": _unsecured(login.credentials),
+            options = {
+                "principalClaimName": login.credentials.principal_claim,
+                "principal": login.credentials.principal,
+                "lifeSeconds": login.credentials.lifetime_seconds,
+                **({"scope": ",".join(login.credentials.scopes)} if login.credentials.scopes else {}),
+                **{f"extension_{name}": value for name, value in login.credentials.extensions.items()},
             }
+            config = " ".join(f"{name}={value}" for name, value in options.items())
+            own: dict[str, object] = {"enable.sasl.oauthbearer.unsecure.jwt": True, "sasl.oauthbearer.config": config}
         case ClientCredentials():
             oidc = {
                 "method": "oidc",
@@ -112,17 +117,6 @@ def _token_provider(settings: ClientSettings, credentials: Tokens) -> "TokenProv
 
     # Java checks the token endpoint against the client's trust store, even if the brokers use no TLS.
     return TokenProvider(credentials, tls_context(settings))
-
-
-def _unsecured(credentials: UnsecuredToken) -> str:
-    options = {
-        "principalClaimName": credentials.principal_claim,
-        "principal": credentials.principal,
-        "lifeSeconds": credentials.lifetime_seconds,
-        **({"scope": ",".join(credentials.scopes)} if credentials.scopes else {}),
-        **{f"extension_{name}": value for name, value in credentials.extensions.items()},
-    }
-    return " ".join(f"{name}={value}" for name, value in options.items())
 
 
 def kafka_python_settings(settings: ClientSettings) -> dict[str, object]:

@@ -124,8 +124,7 @@ class OwnTokens:
 class AwsIam:
     """Tokens that AWS's signer makes for a listener of Amazon MSK. Without profile and role: by the credentials that AWS's SDK finds."""
 
-    # The cluster's region; None: the SDK's.
-    region: str | None = None
+    region: str | None = None  # The cluster's region; None: the SDK's.
     profile: str | None = None
     role: str | None = None
     session_name: str = "aws-msk-iam-auth"

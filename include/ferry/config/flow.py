@@ -13,15 +13,7 @@ from shlex import quote
 from typing import Any, Literal
 
 from ferry.config.cluster import Cluster
-from ferry.config.settings import (
-    AclSettings,
-    AlertSettings,
-    HandlingSettings,
-    MirroringSettings,
-    WantedReplicas,
-    properties_of,
-    read_from,
-)
+from ferry.config.settings import AclSettings, AlertSettings, HandlingSettings, MirroringSettings, WantedReplicas, properties_of, read_from
 from ferry.errors import ConfigError
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.filters import ConfigPropertyRule, CustomFilter, DefaultConfigPropertyFilter, IncludeExclude, NameRule
@@ -54,10 +46,7 @@ def with_commands(text: str, flow: str, config: Path | str) -> str:
 
 @dataclass(frozen=True)
 class Flow:
-    """A flow `A->B`. Sizes are in bytes, and times in seconds where no other unit is named.
-
-    A replication factor may be -1, the broker's default.
-    """
+    """A flow `A->B`. Sizes in bytes, times in seconds if no other unit is named. A replication factor may be -1, the broker's default."""
 
     name: str
     source: Cluster
@@ -203,10 +192,7 @@ class Flow:
         return position_group(self.source.alias)
 
     def transactional_id(self, holder: int | str) -> str:
-        """The stable transactional id of a lane (`holder`: its number), of the whole run, of a recovery, or of the ledger's compaction.
-
-        With an empty `holder`: the beginning that they all share.
-        """
+        """The stable transactional id of a lane (its number), a run, a recovery or the ledger's compaction. Empty: what all begin with."""
         return f"ferry-{self.name}-{holder}"
 
     def setting(self, key: str, default: Any = None) -> Any:

@@ -78,10 +78,7 @@ def _has_gssapi() -> bool:
 
 
 def _require_both() -> None:
-    """ConfigError if librdkafka was built without Kerberos.
-
-    The settings of both clients check this. Otherwise a run could begin with one client, and stop where it first needs the other.
-    """
+    """ConfigError if librdkafka was built without Kerberos. Both clients ask: a run must not stop where it first needs the other one."""
     if not _has_gssapi():
         what = "a login by Kerberos needs a librdkafka that was built for it, and the one in confluent-kafka's wheels was not"
         raise ConfigError(f"{what}: build both, here and on Spark's executors, as docs/security.md says")

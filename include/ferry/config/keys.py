@@ -45,10 +45,7 @@ class Recognised:
 
 @dataclass(frozen=True)
 class Keys:
-    """The keys that a file with these clusters and config providers may hold.
-
-    `custom_classes`: those of CLASS_KEYS that name a custom class in this file. Such a class may have properties that only it knows.
-    """
+    """The keys that a file may hold. `custom_classes`: those of CLASS_KEYS that name a custom class, which may have own properties."""
 
     aliases: tuple[str, ...]
     providers: tuple[str, ...] = ()

@@ -22,11 +22,6 @@ class Told(NamedTuple):
     key: str
     what: str
 
-    @property
-    def is_about_no_effect(self) -> bool:
-        """Every warning that an entry has no effect says it in these words."""
-        return "has no effect" in self.what
-
 
 # After a backslash at the end of a line, the next line is part of the value too: a message could then quote a password.
 _SECRET = re.compile(r"""((?:password|secret)\S*\s*[=:]\s*)(?:\\?"(?:[^"\\]|\\.)*"?|'[^']*'?|\S+)""", re.IGNORECASE)
@@ -56,10 +51,7 @@ class PropertyError(ConfigError):
 
 @dataclass
 class Problems:
-    """After all problems were found, they stop the loading; warnings stay with the configuration. Equal ones count once.
-
-    `words`: as in PropertiesFile, for keys that are not in the file.
-    """
+    """Equal problems count once, and so do equal warnings. `words`: as in PropertiesFile, for keys that are not in the file."""
 
     path: Path
     words: Callable[[str], str] = str

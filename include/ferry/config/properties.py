@@ -7,8 +7,6 @@ People paste PEM texts into the file and forget the backslashes. Then the value 
 like an entry of its own, and its name is a part of a private key. So this module drops such lines: a message could show the name.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -47,16 +45,11 @@ class PropertiesFile:
     path: Path
     # By the key of mm2.properties, in the order of the file. An entry of a file in another form holds its original key.
     entries: Mapping[str, Entry]
-    # Earlier entries of repeated keys.
-    overridden: tuple[Entry, ...] = ()
-    # Warnings.
-    notes: tuple[tuple[Entry, str], ...] = ()
-    # Whether the file's flow copies records.
-    copies: bool = True
-    # The `….enabled` of the other parts that the file's flow does not do.
-    left_out: tuple[str, ...] = ()
-    # Replaces keys of mm2.properties in a text by the file's own keys.
-    words: Callable[[str], str] = str
+    overridden: tuple[Entry, ...] = ()  # Earlier entries of repeated keys.
+    notes: tuple[tuple[Entry, str], ...] = ()  # Warnings.
+    copies: bool = True  # Whether the file's flow copies records.
+    left_out: tuple[str, ...] = ()  # The `….enabled` of the other parts that the file's flow does not do.
+    words: Callable[[str], str] = str  # Replaces keys of mm2.properties in a text by the file's own keys.
     # Entries where a PEM text begins that continues on the following lines. Those lines are no entries.
     begun: tuple[Entry, ...] = ()
 

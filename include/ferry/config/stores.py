@@ -213,9 +213,7 @@ def _open_jks(data: bytes, password: str | None, key_password: str | None) -> _C
 
 
 def librdkafka_tls(settings: ClientSettings) -> dict[str, object]:
-    result: dict[str, object] = {
-        "ssl.endpoint.identification.algorithm": settings.value("ssl.endpoint.identification.algorithm") or "none",
-    }
+    result: dict[str, object] = {"ssl.endpoint.identification.algorithm": settings.value("ssl.endpoint.identification.algorithm") or "none"}
     ciphers = read_tls_policy(settings).ciphers
     if ciphers:
         result["ssl.cipher.suites"] = ":".join(ciphers)

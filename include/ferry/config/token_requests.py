@@ -21,8 +21,7 @@ _CLIENT_JWT = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 def request_token(credentials: ClientCredentials | JwtAssertion, context: ssl.SSLContext | None) -> tuple[str, float]:
-    """A token, and when it expires in seconds since the epoch. AuthenticationFailed if the endpoint refuses it, ClusterUnreachable if the
-    endpoint does not answer, ConfigError if there is no assertion."""
+    """A token, and when it expires in seconds since the epoch. AuthenticationFailed or ClusterUnreachable; ConfigError: no assertion."""
     fields, headers = _asked(credentials)
     if credentials.scope:
         fields = {**fields, "scope": credentials.scope}

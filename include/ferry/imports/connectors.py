@@ -100,10 +100,8 @@ class Joined:
     aliases: dict[str, None] = field(default_factory=dict)
     # Entries that gave `clusters` or another key its value, and this key.
     named: list[tuple[Entry, str]] = field(default_factory=list)
-    # What a person should know about a key.
-    why: dict[str, str] = field(default_factory=dict)
-    # Entries without effect, and why.
-    dropped: list[tuple[Entry, str]] = field(default_factory=list)
+    why: dict[str, str] = field(default_factory=dict)  # What a person should know about a key.
+    dropped: list[tuple[Entry, str]] = field(default_factory=list)  # Entries without effect, and why.
     # Entries that contradict others, and why they are left out.
     lost: list[tuple[Entry, str]] = field(default_factory=list)
     begun: list[Entry] = field(default_factory=list)

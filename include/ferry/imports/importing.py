@@ -69,16 +69,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Imported:
-    # The entries of the new file, by key.
-    entries: dict[str, Entry]
-    # What a person should know about keys of the new file.
-    why: dict[str, str]
-    # Every entry of the inputs, in their order.
-    rows: tuple[Row, ...]
-    # The flows that were switched off.
-    off: frozenset[str]
-    # What the new file lacks before it can be loaded.
-    missing: tuple[str, ...]
+    entries: dict[str, Entry]  # The entries of the new file, by key.
+    why: dict[str, str]  # What a person should know about keys of the new file.
+    rows: tuple[Row, ...]  # Every entry of the inputs, in their order.
+    off: frozenset[str]  # The flows that were switched off.
+    missing: tuple[str, ...]  # What the new file lacks before it can be loaded.
 
 
 @dataclass
@@ -211,7 +206,7 @@ def import_files(paths: Sequence[Path], secrets: PurePosixPath) -> Imported:
     kept = {key: entry for key, entry in entries.items() if key not in refused}
     problems, enabled = examine(_numbered(kept))
     warned = _by_key(kept, problems.warned)
-    idle = {key for key, told in warned.items() if told.is_about_no_effect}
+    idle = {key for key, told in warned.items() if "has no effect" in told.what}  # every such warning has these words
     why = found.why | {key: told.what for key, told in (warned | refused).items()}
     off = frozenset(enabled) if lost else _concerned(enabled, aliases, {*refused, *(f"{told.key}." for told in missing)})
     fates = dict.fromkeys(entries, Fate.TAKEN) | dict.fromkeys(idle, Fate.NO_EFFECT) | dict.fromkeys(refused, Fate.NOT_KEPT)
@@ -262,10 +257,7 @@ def _by_key(entries: Mapping[str, Entry], told: Iterable[Told]) -> dict[str, Tol
 
 
 def _refused(entries: Mapping[str, Entry], aliases: Sequence[str]) -> tuple[dict[str, Told], tuple[Told, ...]]:
-    """The entries that Ferry refuses, with the first problem of each; and the problems of the file without these entries.
-
-    ConfigError if a cluster has no servers, or if there is no flow.
-    """
+    """The refused entries, each with its first problem; and the problems of the file without them. ConfigError as of `import_files`."""
     refused: dict[str, Told] = {}
     first, enabled = examine(_numbered(entries))
     found = first

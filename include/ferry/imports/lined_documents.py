@@ -4,8 +4,6 @@ A number or a boolean becomes a text, because each value becomes the value of a 
 reads it, by YAML 1.1 (`no` is false, 010 is 8). A key whose value is null is left out.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

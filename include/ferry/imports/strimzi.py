@@ -46,12 +46,9 @@ _STOPPED = frozenset({"paused", "stopped"})
 @dataclass
 class Resource:
     path: Path
-    # The directory into which Secrets will be mounted.
-    secrets: PurePosixPath
-    # Why a field is left out.
-    lost: dict[Entry, str] = field(default_factory=dict)
-    # The topic where the workers keep the offsets of connectors.
-    offsets_topic: Text | None = None
+    secrets: PurePosixPath  # The directory into which Secrets will be mounted.
+    lost: dict[Entry, str] = field(default_factory=dict)  # Why a field is left out.
+    offsets_topic: Text | None = None  # The topic where the workers keep the offsets of connectors.
 
     def connectors(self, document: Fields) -> Iterator[PropertiesFile]:
         """The connectors of the resource. ConfigError if a field that is needed is missing, or has another form."""

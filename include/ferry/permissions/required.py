@@ -41,10 +41,7 @@ class RequiredRights:
 
 
 def required_rights(flow: Flow, *, recovery: bool = False) -> RequiredRights:
-    """The rights of one flow, and with `recovery` what failover, failback and cut-over need beyond it.
-
-    ConfigError for custom classes that cannot be made.
-    """
+    """The rights of one flow; with `recovery` also those of failover, failback and cut-over. ConfigError for a bad custom class."""
     source, target = list(_on_source(flow)), list(_on_target(flow))
     if flow.exactly_once:
         transactional_ids = Resource(AclResource.TRANSACTIONAL_ID, flow.transactional_id(""), AclPattern.PREFIXED)

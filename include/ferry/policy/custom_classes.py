@@ -63,9 +63,6 @@ class CustomObject:
             raise ConfigError(f"{self.path}: {call} gave {result!r}: it must give {' or '.join(each.__name__ for each in wants)}")
         return result
 
-    def says(self, method: str, name: str) -> bool:
-        return self.ask(method, name, wants=(bool,))
-
 
 def configured(found: type, properties: Mapping[str, str]) -> Any:
     """An object of `found`. Raises what the class raises."""

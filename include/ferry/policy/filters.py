@@ -60,7 +60,7 @@ class CustomFilter:
         self._custom = CustomObject(path, methods, properties)
 
     def why_not(self, name: str) -> str | None:
-        return None if self._custom.says(self._method, name) else f"left out by {self._custom.path}"
+        return None if self._custom.ask(self._method, name, wants=(bool,)) else f"left out by {self._custom.path}"
 
     def should_replicate_source_default(self, name: str) -> bool:
-        return self._custom.says("should_replicate_source_default", name)
+        return self._custom.ask("should_replicate_source_default", name, wants=(bool,))

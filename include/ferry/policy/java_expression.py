@@ -34,16 +34,11 @@ _LOOKING = ("?=", "?!", "?<=", "?<!")
 @dataclass(frozen=True, slots=True)
 class _Atom:
     text: str
-    # Exactly one character.
-    single: bool = False
-    # False: no character, or something that must not be repeated.
-    width: bool = True
-    # It contains a back reference or \R, which Java repeats by surprising rules.
-    referring: bool = False
-    # It contains an anchor or a look-around, so an empty match may depend on its place.
-    placing: bool = False
-    # Covers of the names that it matches.
-    names: tuple[Cover, ...] = UNKNOWN
+    single: bool = False  # Exactly one character.
+    width: bool = True  # False: no character, or something that must not be repeated.
+    referring: bool = False  # It contains a back reference or \R, which Java repeats by surprising rules.
+    placing: bool = False  # It contains an anchor or a look-around, so an empty match may depend on its place.
+    names: tuple[Cover, ...] = UNKNOWN  # Covers of the names that it matches.
 
 
 def translate(expression: str, *, ascii_names: bool) -> str:

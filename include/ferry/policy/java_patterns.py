@@ -18,10 +18,7 @@ _NOTHING = re.compile("(?!)")
 
 
 def java_pattern(elements: Sequence[str], key: str) -> re.Pattern[str]:
-    """One pattern for the list of property `key`, to use with `fullmatch`. An empty list matches nothing.
-
-    ConfigError for a text that is not a Java expression, or an expression that Ferry cannot match exactly as Java does.
-    """
+    """One pattern for the list of property `key`, for `fullmatch`; empty: it matches nothing. ConfigError for what Ferry cannot match."""
     if not elements:
         return _NOTHING
     ascii_names = key not in _ANY_NAMES

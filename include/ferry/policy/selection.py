@@ -70,10 +70,7 @@ class TopicRules:
         return self.policy.format_remote_topic(self.source, name)
 
     def select(self, names: Iterable[str]) -> Selection:
-        """Decide for every topic of the source.
-
-        ConfigError if the policy gives two topics the same remote name, or says that it renames but keeps a topic's name.
-        """
+        """Decide for each topic. ConfigError if the policy gives two topics one remote name, or says that it renames but keeps a name."""
         selected: dict[str, str] = {}
         skipped = []
         for name in sorted(names):

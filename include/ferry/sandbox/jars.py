@@ -19,7 +19,7 @@ from pathlib import Path
 from ferry.cache import cache_directory
 from ferry.errors import ArgumentError, FerryError
 
-Coordinate = tuple[str, str, str]
+Coordinate = tuple[str, str, str]  # group, artifact, version
 
 KAFKA_VERSION = "4.3.1"
 # The broker's jars have no SLF4J binding; without one a broker logs nothing.
@@ -38,10 +38,7 @@ def broker_jars() -> Path:
 
 
 def resolve_jars(name: str, coordinates: Sequence[Coordinate]) -> Path:
-    """Directory with the jars of `coordinates` (group, artifact, version) and of all that they depend on; its name begins with `name`.
-
-    JarsMissing when one cannot be downloaded; ArgumentError without Java.
-    """
+    """The directory with these jars and all that they depend on; its name begins with `name`. JarsMissing; ArgumentError without Java."""
     digest = hashlib.sha256("\n".join(":".join(one) for one in sorted(coordinates)).encode()).hexdigest()[:10]
     directory = cache_directory() / f"{name}-{coordinates[0][2]}-{digest}"
     if directory.is_dir():

@@ -45,21 +45,17 @@ def load_sample_topics(bootstrap: str, *, seed: int = 1, records: int = 2_000) -
     randomness = random.Random(seed)  # noqa: S311 - sample data
     topics = {f"orders-{codec}": {"compression.type": "producer"} for codec in CODECS}
     topics |= {"accounts": {"cleanup.policy": "compact"}, "payments": {}, "clicks": {}}
-    _create(bootstrap, topics)
-    added = {f"orders-{codec}": _plain(bootstrap, f"orders-{codec}", codec, _records(records, randomness)) for codec in CODECS}
-    added["clicks"] = _plain(bootstrap, "clicks", "lz4", _records(records * 5, randomness))
-    added["accounts"] = _plain(bootstrap, "accounts", "zstd", _accounts(records, randomness))
-    added["payments"], aborted = _transactions(bootstrap, "payments", records, randomness)
-    return SampleSummary(added, aborted)
-
-
-def _create(bootstrap: str, topics: dict[str, dict[str, str]]) -> None:
     client = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
     existing = client.list_topics(timeout=15).topics
     missing = [NewTopic(name, 6 if name == "clicks" else 3, 1, config=config) for name, config in topics.items() if name not in existing]
     if missing:
         for future in client.create_topics(missing).values():
             future.result()
+    added = {f"orders-{codec}": _plain(bootstrap, f"orders-{codec}", codec, _records(records, randomness)) for codec in CODECS}
+    added["clicks"] = _plain(bootstrap, "clicks", "lz4", _records(records * 5, randomness))
+    added["accounts"] = _plain(bootstrap, "accounts", "zstd", _accounts(records, randomness))
+    added["payments"], aborted = _transactions(bootstrap, "payments", records, randomness)
+    return SampleSummary(added, aborted)
 
 
 def _records(count: int, randomness: random.Random) -> Iterator[Record]:

@@ -58,13 +58,6 @@ class CodedRuns(Sequence[OffsetRun]):
         downstream, at = varint.decode_unsigned(self.data, at)
         return upstream, downstream, varint.decode_unsigned(self.data, at)[0]
 
-    @property
-    def after_gaps(self) -> bytes:
-        """The coded runs without the two gaps of the first run: from its count on."""
-        _, at = varint.decode_unsigned(self.data, 1)
-        _, at = varint.decode_unsigned(self.data, at)
-        return self.data[at:]
-
     @cached_property
     def _last(self) -> OffsetRun:
         numbers = _ANY_NUMBER.findall(self.data, 1)
@@ -122,7 +115,10 @@ def joined_coded(parts: Sequence[Sequence[OffsetRun]]) -> bytes:
         gaps = first[0] - (last[0] + last[2]), first[1] - (last[1] + last[2])
         if min(gaps) < 0 or not any(gaps):  # encode_runs refuses the one, and makes one run of the other
             return encode_runs(chain.from_iterable(parts))
-        encoded += varint.encode_unsigned(gaps[0]) + varint.encode_unsigned(gaps[1]) + part.after_gaps
+        # The gaps of the part's first run count from 0: others replace them.
+        _, at = varint.decode_unsigned(part.data, 1)
+        _, at = varint.decode_unsigned(part.data, at)
+        encoded += varint.encode_unsigned(gaps[0]) + varint.encode_unsigned(gaps[1]) + part.data[at:]
     return bytes(encoded)
 
 

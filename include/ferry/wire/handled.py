@@ -63,10 +63,7 @@ class HandlingBuilder(BatchBuilder):
         return at, reached
 
     def add(self, header: BatchHeader, view: memoryview) -> None:
-        """Give the wanted records of one batch to the handler.
-
-        HandlerStopped when it fails at a record: the outputs before it are kept, and the next fetch starts at that record.
-        """
+        """Give the wanted records to the handler. HandlerStopped if it fails at one: the outputs before it stay."""
         if self._excluded and header.count >= 0 and not self._wanted(header):
             return
         converted, records = opened(header, view, self._max_opened)

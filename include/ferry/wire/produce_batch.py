@@ -30,10 +30,7 @@ class Rerouted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProduceBatch:
-    """One batch to produce; `encode` writes its producer in.
-
-    `size`: bytes on the wire. Timestamps are in ms.
-    """
+    """One batch to produce; `encode` writes its producer in. `size`: bytes on the wire. Timestamps are in ms."""
 
     kind: BatchKind
     payload: memoryview

@@ -201,10 +201,7 @@ def _times(header: BatchHeader) -> tuple[int, int]:
 
 
 def assemble(reframed: Reframer, codec: int) -> bytearray:
-    """A whole magic-2 CreateTime batch of the records, compressed with `codec`, at base offset 0, without producer and without CRC.
-
-    `ProduceBatch.encode` writes producer and CRC.
-    """
+    """A magic-2 CreateTime batch of the records, compressed with `codec`, at offset 0. ProduceBatch.encode writes producer and CRC."""
     body = compression.compress(codec, reframed.body)
     size = HEADER_SIZE + len(body)
     batch = bytearray(size)

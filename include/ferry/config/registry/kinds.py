@@ -59,10 +59,7 @@ def choice(*names: str, ignore_case: bool = False) -> Kind:
 
 
 def java_class(*names: str, own: bool = False) -> Kind:
-    """One of these Java classes; the package may be left out. With `own` also the import path of a Python class.
-
-    Gives the simple name or the import path.
-    """
+    """The simple name of one of these Java classes, whose package may be left out; with `own` also the import path of a Python class."""
     simple = tuple(dict.fromkeys(name.rpartition(".")[2] for name in names))
 
     def parse(text: str) -> str:
@@ -136,9 +133,7 @@ LIST = Kind("list", "a list separated by commas, without empty elements", _list)
 PATTERNS = Kind("list", LIST.wants, _list)  # Java regular expressions, which checks.py compiles
 CLASS = Kind("class", "the name of a class", str.strip)
 CRON = Kind(
-    "cron",
-    "a cron expression of five fields (minute hour day month weekday)",
-    _only(lambda text: " ".join(text.split()), _is_cron),
+    "cron", "a cron expression of five fields (minute hour day month weekday)", _only(lambda text: " ".join(text.split()), _is_cron)
 )
 START = Kind("earliest / latest / time", "earliest, latest or an ISO 8601 time such as 2026-01-31T12:00:00Z", _start)
 SEPARATOR = Kind(
@@ -152,9 +147,7 @@ GROUP = Kind(
     _only(str.strip, lambda group: not is_ferry_group(group)),
 )
 CALLABLES = Kind(
-    "list",
-    "import paths separated by commas, each package.module:name",
-    _only(_list, lambda found: all(map(is_custom, found))),
+    "list", "import paths separated by commas, each package.module:name", _only(_list, lambda found: all(map(is_custom, found)))
 )
 ARGUMENTS = Kind(
     "json",

@@ -36,10 +36,8 @@ class Property:
     effect: Effect = Effect.HONOURED
     # The Java clients that have a client property: `consumer`, `producer`, `admin`.
     roles: frozenset[str] = frozenset()
-    # Whether a property of flows may also stand after the alias of the flow's target.
-    of_target: bool = False
-    # The property that an older name stands for.
-    successor: str = ""
+    of_target: bool = False  # Whether a property of flows may also stand after the alias of the flow's target.
+    successor: str = ""  # The property that an older name stands for.
 
     @property
     def login(self) -> bool:
