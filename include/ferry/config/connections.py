@@ -81,8 +81,7 @@ def read_connection(entry: Entry, lookup: Lookup | None, problems: Problems) -> 
 def _translated(entry: Entry, fields: ConnectionFields, problems: Problems) -> dict[str, str]:
     texts: dict[str, str] = {}
     for written, value in fields.extra.items():
-        known = CLIENT_PROPERTIES.get(_RENAMED.get(written, written))
-        if known is not None and known.login:
+        if (known := CLIENT_PROPERTIES.get(_RENAMED.get(written, written))) and known.login:
             texts[known.name] = str(value).lower() if isinstance(value, bool) else str(value)
             if written in _PEM_TYPES:
                 texts[f"ssl.{_PEM_TYPES[written]}.type"] = "PEM"

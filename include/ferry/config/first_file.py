@@ -50,8 +50,7 @@ def _lines(answers: FirstFile) -> Iterator[str]:
     yield f"# Copies topics from {source.alias} to {target.alias}. MirrorMaker 2 reads the same file."
     yield "# Every key: docs/properties.md. Examine it: ferry doctor. What a run would do: ferry plan."
     yield entry_line("clusters", f"{source.alias}, {target.alias}")
-    names = sorted({name for side in (source, target) for name in _PROVIDER.findall(side.password)})
-    if names:
+    if names := sorted({name for side in (source, target) for name in _PROVIDER.findall(side.password)}):
         yield "# Where ${env:NAME} and ${file:/path:key} are looked up, on Spark's workers too."
         yield entry_line("config.providers", ", ".join(names))
         yield from (entry_line(f"config.providers.{name}.class", PROVIDERS[name]) for name in names)

@@ -164,8 +164,7 @@ class FlowReader:
         required = self._entry("exactly.once.support")
         if required is None or self.value("exactly.once.support") != "required":
             return
-        off = self._entry("transaction.producer")
-        if off is not None and not self.value("transaction.producer"):
+        if (off := self._entry("transaction.producer")) and not self.value("transaction.producer"):
             self.problems.add(f"is false, but {required.key} is required: change one", off)
         if isolation is None or isolation.value.reveal().strip().lower() != "read_committed":
             self.problems.add(
@@ -179,8 +178,7 @@ class FlowReader:
         if emit is None or self.value(_EMIT_SYNCS):
             return
         for name in ("offset-syncs.topic.location", "offset-syncs.topic.replication.factor"):
-            other = self._entry(name)
-            if other is not None:
+            if other := self._entry(name):
                 self.problems.add(f"is false, but {other.key} is set, which MM2 refuses: remove one", emit)
         if self.value("emit.checkpoints.enabled"):
             self.problems.warn(
@@ -224,8 +222,7 @@ class FlowReader:
     def _check_classes(self, flow: Flow) -> None:
         """Make each custom class and call it once, so that loading the file reports a bad one."""
         for key, ask in _CLASS_CHECKS.items():
-            entry = self._entry(key)
-            if entry is not None and is_custom(str(self.value(key))):
+            if (entry := self._entry(key)) and is_custom(str(self.value(key))):
                 try:
                     ask(flow)
                 except ConfigError as problem:

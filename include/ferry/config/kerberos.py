@@ -95,8 +95,7 @@ def librdkafka_kerberos(login: Kerberos) -> dict[str, object]:
     """Settings of librdkafka; ConfigError if it was built without Kerberos, or if this process logs in as somebody else already."""
     _require_both()
     with _lock:
-        others = _principals - {login.principal}
-        if others:
+        if others := _principals - {login.principal}:
             raise ConfigError(
                 f"one process logs in as one Kerberos principal, and this one as {others.pop()}, not also as {login.principal}"
             )

@@ -112,14 +112,12 @@ def flow_key(pair: Pair, rest: str) -> Recognised | None:
         return Recognised(_TOPIC_CREATION)
     if rest in WORKER_PROPERTIES:
         return Recognised(WORKER_PROPERTIES[rest])
-    known = CLIENT_PROPERTIES.get(rest)
-    if known is not None:
+    if known := CLIENT_PROPERTIES.get(rest):
         role = _a_role(known)
         alias = pair.target if role == "producer" else pair.source
         where = f"{alias}.{rest}" if known.login else f"{alias}.{role}.{rest}"
         return Recognised(known, f"MM2 drops it here: write it for a cluster, as {where}")
-    overriding = _OF_ROLES.get(rest.replace("producer.override.", "producer.", 1))
-    if overriding is not None:
+    if overriding := _OF_ROLES.get(rest.replace("producer.override.", "producer.", 1)):
         return Recognised(overriding)
     side, _, name = rest.partition(".cluster.")
     of_side = CLIENT_PROPERTIES.get(name) if side in SIDES else None
@@ -132,8 +130,7 @@ def cluster_key(alias: str, rest: str) -> Recognised | None:
     """The reading of `A.<rest>`."""
     if rest in CLUSTER_KEYS:
         return Recognised(CLUSTER_KEYS[rest])
-    known = CLIENT_PROPERTIES.get(rest)
-    if known is not None:
+    if known := CLIENT_PROPERTIES.get(rest):
         # Connect's workers share a few names with clients; as worker properties they have no effect.
         dropped = rest not in WORKER_PROPERTIES
         return Recognised(known, f"MM2's clients drop it here: write {alias}.{_a_role(known)}.{rest}" if dropped else "")
@@ -146,8 +143,7 @@ def cluster_key(alias: str, rest: str) -> Recognised | None:
 
 def top_level_key(key: str) -> Recognised | None:
     """The reading of a key without a cluster or flow in front."""
-    known = TOP_LEVEL_KEYS.get(key)
-    if known is not None:
+    if known := TOP_LEVEL_KEYS.get(key):
         return Recognised(known, f"MM2 drops it at the top level: write <source>-><target>.{key}" if known.scope is Scope.FLOW_ONLY else "")
     if key.startswith(("transforms.", "predicates.", "topic.creation.")):
         return Recognised(_TOPIC_CREATION, "MM2 drops it at the top level")

@@ -51,8 +51,7 @@ class FerryConfig:
 
     def flow(self, name: str) -> Flow:
         """The enabled flow `A->B`. ArgumentError with the known flows if there is no such flow."""
-        found = next((flow for flow in self.flows if flow.name == name), None)
-        if found is not None:
+        if found := next((flow for flow in self.flows if flow.name == name), None):
             return found
         known = [flow.name for flow in self.flows]
         hint = nearest_name(name, known)
@@ -104,8 +103,7 @@ class _Loader:
 
     def load(self) -> FerryConfig:
         for entry in self._file.overridden:
-            winner = next((found for found in self._file.entries.values() if found.key == entry.key), None)
-            if winner is not None:
+            if winner := next((found for found in self._file.entries.values() if found.key == entry.key), None):
                 self.problems.warn(f"is given again in line {winner.line}, which wins", entry)
         for entry, what in self._file.notes:
             self.problems.warn(what, entry)
@@ -238,8 +236,7 @@ class _Loader:
                 servers = {server.lower() for server in kinds.SERVERS.parse(setting.value.reveal())}
             except ValueError:
                 continue  # reported when the entry was checked by itself
-            other = next((seen[server] for server in sorted(servers) if server in seen), None)
-            if other is not None:
+            if other := next((seen[server] for server in sorted(servers) if server in seen), None):
                 self.problems.add(f"has a server of cluster {other}: a flow must not copy a cluster to itself", setting)
             seen |= dict.fromkeys(servers - seen.keys(), alias)
 

@@ -89,7 +89,6 @@ def _kerberos(settings: ClientSettings, module: LoginModule) -> Kerberos:
 def _password(settings: ClientSettings, module: LoginModule) -> Password:
     if module.options.get("tokenauth", "").lower() == "true":
         raise settings.problem(JAAS, "delegation tokens (tokenauth) are not offered: use a user's own password")
-    missing = [option for option in ("username", "password") if not module.options.get(option)]
-    if missing:
+    if missing := [option for option in ("username", "password") if not module.options.get(option)]:
         raise settings.problem(JAAS, f"lacks {' and '.join(missing)}")
     return Password(module.options["username"], Secret(module.options["password"]))

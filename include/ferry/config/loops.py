@@ -38,8 +38,7 @@ def find_loops(flows: Iterable[Flow]) -> list[LoopProblem]:
                     "disable one of these flows, leave the topics out of one with topics.exclude, or use DefaultReplicationPolicy"
                 )
                 found.setdefault(("ring", frozenset(ring)), (flow, "replication.policy.class", what))
-            other = edges.get((edge[1], edge[0]))
-            if other is not None and not flow.exactly_once:
+            if (other := edges.get((edge[1], edge[0]))) and not flow.exactly_once:
                 which = f"topic {topic}" if topic else "the same topics"
                 what = (
                     f"is false, but {other.name} copies {which} back under the same names: records that {flow.name} copied but that are in "

@@ -67,8 +67,7 @@ def _extensions(options: Mapping[str, str], prefix: str = _EXTENSION) -> dict[st
 def read_aws(settings: ClientSettings, module: LoginModule) -> AwsIam:
     """The options of IAMLoginModule; ConfigError for one that Ferry does not know."""
     options = module.options
-    unknown = sorted(set(options) - _AWS_OPTIONS - _AWS_IDLE)
-    if unknown:
+    if unknown := sorted(set(options) - _AWS_OPTIONS - _AWS_IDLE):
         # Such an option may decide which user Java logs in as. A text that does not begin like an option may be part of a secret: not
         # shown.
         shown = ", ".join(name for name in unknown if name.startswith("aws")) or "one that does not begin with aws"
@@ -111,8 +110,7 @@ def _of_endpoint(settings: ClientSettings, module: LoginModule) -> Tokens:
 
 def _assertion(settings: ClientSettings) -> SignedAssertion | AssertionFile:
     """A JWT from the file that the properties name, or else one that Ferry signs, as Kafka's AssertionSupplierFactory decides."""
-    path = settings.text(f"{ASSERTION}file")
-    if path:
+    if path := settings.text(f"{ASSERTION}file"):
         return AssertionFile(path.strip())
     key_file = (settings.text(f"{ASSERTION}private.key.file") or "").strip()
     if not key_file:
@@ -139,8 +137,7 @@ def _unsecured(settings: ClientSettings, options: Mapping[str, str]) -> Unsecure
         what = f"needs {ENDPOINT_URL}, or (for tests, tokens without signature) the option {_UNSECURED}StringClaim_{claim} in {JAAS}"
         raise settings.problem(JAAS, what)
     scopes = tuple(options.get(f"{_UNSECURED}StringClaim_scope", "").split())
-    listed = options.get(f"{_UNSECURED}ListClaim_scope")
-    if listed:
+    if listed := options.get(f"{_UNSECURED}ListClaim_scope"):
         # The first character of a list claim is its separator.
         scopes = tuple(scope for scope in listed[1:].split(listed[0]) if scope)
     try:

@@ -78,8 +78,7 @@ class Sources:
     def _client_setting(self, alias: str, role: ClientRole, pair: Pair | None, known: Property) -> Setting | None:
         for key in self._candidates(alias, role, pair, known):
             if key is None:
-                setting = self.connections.get(alias, {}).get(known.name)
-                if setting is not None:
+                if setting := self.connections.get(alias, {}).get(known.name):
                     return setting
             elif key in self.entries:
                 entry = self.entries[key]

@@ -214,14 +214,11 @@ def _open_jks(data: bytes, password: str | None, key_password: str | None) -> _C
 
 def librdkafka_tls(settings: ClientSettings) -> dict[str, object]:
     result: dict[str, object] = {"ssl.endpoint.identification.algorithm": settings.value("ssl.endpoint.identification.algorithm") or "none"}
-    ciphers = read_tls_policy(settings).ciphers
-    if ciphers:
+    if ciphers := read_tls_policy(settings).ciphers:
         result["ssl.cipher.suites"] = ":".join(ciphers)
-    trusted = trusted_certificates(settings)
-    if trusted is not None:
+    if trusted := trusted_certificates(settings):
         result["ssl.ca.pem"] = trusted
-    identity = client_identity(settings)
-    if identity is not None:
+    if identity := client_identity(settings):
         result["ssl.certificate.pem"] = identity.certificates
         result["ssl.key.pem"] = identity.key.reveal()
     return result
@@ -243,8 +240,7 @@ def tls_context(settings: ClientSettings) -> ssl.SSLContext:
     else:
         with _named(settings, "ssl.truststore.location", "ssl.truststore.certificates"):
             context.load_verify_locations(cadata=trusted)
-    identity = client_identity(settings)
-    if identity is not None:
+    if identity := client_identity(settings):
         with _named(settings, "ssl.keystore.location", "ssl.keystore.key"):
             # Python's ssl reads keys from files only: the file lives for this call, and the key in it is encrypted with a passing password.
             passphrase = secrets.token_hex(32)

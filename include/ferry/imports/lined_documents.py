@@ -81,8 +81,7 @@ def _of_json(path: Path, found: Any, lines: Iterator[int], line: int, level: int
             read: Fields = {}
             for key, value in found:
                 at = next(lines, line)
-                node = _of_json(path, value, lines, at, level + 1)
-                if node is not None:
+                if (node := _of_json(path, value, lines, at, level + 1)) is not None:
                     read.pop(key, None)
                     read[Text(key, at)] = node
             return read

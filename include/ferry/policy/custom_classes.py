@@ -30,8 +30,7 @@ def class_with(path: str, methods: tuple[str, ...]) -> type:
     if not isinstance(found, type):
         raise ConfigError(f"{path} is no class")
     abstract = getattr(found, "__abstractmethods__", ())
-    lacking = [name for name in methods if not callable(getattr(found, name, None)) or name in abstract]
-    if lacking:
+    if lacking := [name for name in methods if not callable(getattr(found, name, None)) or name in abstract]:
         raise ConfigError(f"{path} lacks {', '.join(lacking)}")
     return found
 

@@ -139,8 +139,7 @@ class _Translation:
                 return self._reference(self._names.get(self._tokens.until(">"), 0))
             case _ if letter in "123456789":
                 return self._numbered(letter)
-        found = short_class(letter, self._tokens, self._flags)
-        if found is not None:
+        if (found := short_class(letter, self._tokens, self._flags)) is not None:
             return _Atom(python_class(found), single=True)
         literal = self._literal(escaped_character(letter, self._tokens))
         return replace(literal, names=UNKNOWN) if letter.isalnum() else literal

@@ -94,8 +94,7 @@ class LocalBroker:
     @property
     def pid(self) -> int:
         """Of its process; 0 if it does not run."""
-        process = self._process()
-        return 0 if process is None else process.pid
+        return process.pid if (process := self._process()) else 0
 
     def answers(self) -> bool:
         """Whether it answers a client and names itself among the brokers."""
@@ -118,23 +117,19 @@ class LocalBroker:
 
     def stop(self) -> None:
         """Let it shut down; kill it if that takes too long. Does nothing if it does not run."""
-        process = self._process()
-        if process is None:
-            return
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.terminate()
-            process.resume()
-        if not self._ended():
-            self.kill()
+        if process := self._process():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.terminate()
+                process.resume()
+            if not self._ended():
+                self.kill()
 
     def kill(self) -> None:
         """SIGKILL; returns when it has ended. Does nothing if it does not run."""
-        process = self._process()
-        if process is None:
-            return
-        process.send_signal(signal.SIGKILL)
-        if not self._ended():
-            raise SandboxFailed(f"cluster {self.name}: process {process.pid} survives SIGKILL")
+        if process := self._process():
+            process.send_signal(signal.SIGKILL)
+            if not self._ended():
+                raise SandboxFailed(f"cluster {self.name}: process {process.pid} survives SIGKILL")
 
     def _java_options(self) -> Sequence[str]:
         return JAVA_OPTIONS

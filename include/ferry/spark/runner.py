@@ -125,8 +125,7 @@ def _warm(numbers: Sequence[int]) -> Sequence[int]:
 
 
 def run_group(job: CopyJob, group: Sequence[LaneTask]) -> Iterator[LaneResult]:
-    context = TaskContext.get()
-    if context is not None and context.attemptNumber() > 0:
+    if (context := TaskContext.get()) and context.attemptNumber() > 0:
         return iter(())
     return run_lanes(job, group)
 

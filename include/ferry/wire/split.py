@@ -80,8 +80,7 @@ def _split_runs(runs: Runs, records: int) -> tuple[Runs, Runs]:
     second: list[tuple[int, int]] = []
     left = records
     for start, count in runs:
-        taken = min(left, count)
-        if taken:
+        if taken := min(left, count):
             first.append((start, taken))
         if taken < count:
             second.append((start + taken, count - taken))
