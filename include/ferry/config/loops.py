@@ -58,16 +58,15 @@ def _copies(flow: Flow, topic: str) -> bool:
 
 def _ring(edge: Edge, edges: Mapping[Edge, Flow]) -> tuple[str, ...]:
     """Names of the flows of a shortest ring that begins with `edge` and does not go straight back; empty if there is none."""
-    first, goal = edge[1], edge[0]
-    ways: dict[str, tuple[str, ...]] = {first: (edges[edge].name,)}
-    waiting = [first]
+    waiting: list[tuple[Edge, ...]] = [(edge,)]
+    reached = {edge[1]}
     while waiting:
-        here = waiting.pop(0)
-        for (source, target), flow in edges.items():
-            if source != here or target in ways or (source, target) == (first, goal):
-                continue
-            ways[target] = (*ways[here], flow.name)
-            if target == goal:
-                return ways[target]
-            waiting.append(target)
+        way = waiting.pop(0)
+        for source, target in edges:
+            if source == way[-1][1] and target not in reached and (source, target) != edge[::-1]:
+                longer = (*way, (source, target))
+                if target == edge[0]:
+                    return tuple(edges[one].name for one in longer)
+                reached.add(target)
+                waiting.append(longer)
     return ()

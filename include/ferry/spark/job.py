@@ -72,10 +72,8 @@ def run_job(
             master = settings.get("spark.master")  # an external spark-submit may have set it otherwise
             with named_when_slow(say, f"waiting for Spark to start on {master}" if master else "waiting for Spark to start"):
                 context = SparkContext(conf=settings)
-        try:
+        with context:
             work(flow, request, context, flow.tasks_max or most_tasks(context, flow.lanes or lanes))
-        finally:
-            context.stop()
     except FerryError as problem:
         say(f"ferry: {type(problem).__name__}: {problem}")
         return int(problem.exit_code)

@@ -14,14 +14,14 @@ from ferry.wire import compression, varint
 from ferry.wire.batch import BatchHeader, MalformedBatch
 from ferry.wire.legacy import opened
 from ferry.wire.produce_batch import BatchBuilder, Rerouted
-from ferry.wire.reframe import GROWTH_PER_RECORD, Reframer, assemble
+from ferry.wire.reframe import GROWTH_PER_RECORD, Reframer, assemble, times
 from ferry.wire.varint import Buffer
 
 
 def decode_records(header: BatchHeader, records: Buffer, topic: str, partition: int) -> list[Record]:
     """All records of one magic-2 batch, `records` decompressed. Raises MalformedBatch. Layout: clients/.../record/DefaultRecord.java."""
     data = bytes(records)
-    first, scale = (header.max_timestamp, 0) if header.is_log_append_time else (header.base_timestamp, 1)
+    first, scale = times(header)
     found = []
     at = 0
     lengths_agree = True
@@ -134,8 +134,6 @@ def _nullable(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
 
 def _headers(data: bytes, at: int, end: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
     count, at = varint.decode(data, at)
-    if not count:
-        return (), at
     found = []
     for _ in range(count):
         key, at = _nullable(data, at, end)
