@@ -90,9 +90,5 @@ def _hand_over(alert: Alert, name: str, args: Mapping[str, Any]) -> None:
     else:
         made: Any = found(**args)
         result = made(alert)
-
-    async def awaited() -> None:
-        await result
-
     if inspect.isawaitable(result):
-        asyncio.run(awaited())
+        asyncio.run(asyncio.wait_for(result, None))  # asyncio.run takes only coroutines
