@@ -58,10 +58,7 @@ class AwsTokens(CredentialProvider):  # type: ignore[misc]
 
 
 def _credentials(session: Any, login: AwsIam, region: str | None) -> Any:
-    """The credentials to sign with. A profile wins over a role, as in MSKCredentialProvider.
-
-    If they are missing, Ferry uses no others: MSKCredentialProvider does. ConfigError without credentials.
-    """
+    """The credentials to sign with: a profile wins over a role. ConfigError without any: MSKCredentialProvider would use others then."""
     if login.role_keys is not None:
         key, secret, token = (each.reveal() for each in login.role_keys)
         base = Credentials(key, secret, token or None)

@@ -13,7 +13,6 @@ from ferry.config.client_settings import ClientSettings
 from ferry.config.credentials import Password, UnsecuredToken
 from ferry.config.login import Login, read_login
 from ferry.config.oauth_login import JAAS
-from ferry.config.problems import PropertyError
 from ferry.config.providers import Providers, UnresolvedReference, has_reference, is_reference, without_references
 from ferry.config.registry import CLIENT_PROPERTIES
 from ferry.config.sources import ClientRole, Setting
@@ -123,11 +122,10 @@ class Cluster:
 
     def resolved(self, role: ClientRole) -> ClientSettings:
         """The properties with all references replaced; ConfigError names provider and key of a reference that cannot be resolved."""
-        given = self.of_role(role)
-        values: dict[str, str] = {}
-        for name, setting in given.items():
+        found = ClientSettings(self.alias, self.path, self.of_role(role), {})
+        for name, setting in found.settings.items():
             try:
-                values[name] = self.providers.resolve(setting.value.reveal())
+                found.values[name] = self.providers.resolve(setting.value.reveal())
             except UnresolvedReference as problem:
-                raise PropertyError(setting.path or self.path, setting.line, setting.key, str(problem)) from problem.__cause__
-        return ClientSettings(self.alias, self.path, given, values)
+                raise found.problem(name, str(problem)) from problem.__cause__
+        return found

@@ -73,10 +73,7 @@ class AssertionFile:
 
 @dataclass(frozen=True)
 class JwtAssertion:
-    """Tokens from a token endpoint for a JWT in place of a password (RFC 7523).
-
-    `as_client`: the JWT proves who the client is, in the client credentials grant. Otherwise the JWT is the grant itself.
-    """
+    """Tokens from a token endpoint for a JWT (RFC 7523). `as_client`: it proves who the client is; otherwise it is the grant itself."""
 
     url: str
     assertion: SignedAssertion | AssertionFile

@@ -116,13 +116,8 @@ class Flow:
     def policy(self) -> ReplicationPolicy:
         """Gives names to remote topics. ConfigError for an unknown class, or a custom class that cannot be made."""
         try:
-            return replication_policy(
-                self.replication_policy_class,
-                self.source.alias,
-                self.separator,
-                internal_separator=self.internal_separator_enabled,
-                properties=self.class_properties,
-            )
+            name, own = self.replication_policy_class, self.internal_separator_enabled
+            return replication_policy(name, self.source.alias, self.separator, internal_separator=own, properties=self.class_properties)
         except ConfigError as problem:
             raise ConfigError(f"flow {self.name}: {problem}") from None
 
@@ -160,15 +155,8 @@ class Flow:
 
     @property
     def topic_rules(self) -> TopicRules:
-        return TopicRules(
-            self.source.alias,
-            self.target.alias,
-            self.policy,
-            self.topic_filter,
-            self.mirroring.heartbeats_replication_enabled,
-            self.separator,
-            self.replication_policy_class,
-        )
+        heartbeats, policy_class = self.mirroring.heartbeats_replication_enabled, self.replication_policy_class
+        return TopicRules(self.source.alias, self.target.alias, self.policy, self.topic_filter, heartbeats, self.separator, policy_class)
 
     @property
     def named_topics(self) -> frozenset[str]:

@@ -96,9 +96,8 @@ def librdkafka_kerberos(login: Kerberos) -> dict[str, object]:
     _require_both()
     with _lock:
         if others := _principals - {login.principal}:
-            raise ConfigError(
-                f"one process logs in as one Kerberos principal, and this one as {others.pop()}, not also as {login.principal}"
-            )
+            what = f"one process logs in as one Kerberos principal, and this one as {others.pop()}, not also as {login.principal}"
+            raise ConfigError(what)
         _principals.add(login.principal)
     return {
         "sasl.kerberos.service.name": login.service,

@@ -104,14 +104,12 @@ def is_custom_key(name: str, class_keys: Iterable[str]) -> bool:
 
 def flow_key(pair: Pair, rest: str) -> Recognised | None:
     """The reading of `A->B.<rest>`."""
-    if rest in FLOW_KEYS:
-        return Recognised(FLOW_KEYS[rest])
     if rest.startswith(("transforms.", "predicates.")):
         return Recognised(_TRANSFORMS)
     if rest.startswith("topic.creation."):
         return Recognised(_TOPIC_CREATION)
-    if rest in WORKER_PROPERTIES:
-        return Recognised(WORKER_PROPERTIES[rest])
+    if found := FLOW_KEYS.get(rest) or WORKER_PROPERTIES.get(rest):
+        return Recognised(found)
     if known := CLIENT_PROPERTIES.get(rest):
         role = _a_role(known)
         alias = pair.target if role == "producer" else pair.source

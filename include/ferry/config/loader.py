@@ -24,7 +24,7 @@ from ferry.config.login import read_login
 from ferry.config.loops import find_loops
 from ferry.config.oauth_login import CLIENT_ID, ENDPOINT_URL, JAAS
 from ferry.config.older_names import with_successors
-from ferry.config.problems import Problems, PropertyError
+from ferry.config.problems import Problems, PropertyError, located
 from ferry.config.properties import GOES_ON, PEM_BEGIN, PropertiesFile, read_properties
 from ferry.config.providers import Providers, UnresolvedReference, read_providers
 from ferry.config.registry import kinds
@@ -85,10 +85,9 @@ def examine(file: PropertiesFile) -> tuple[Problems, frozenset[str]]:
 def _names_its_module(written: ClientSettings) -> bool:
     """Whether sasl.jaas.config holds references only in the values of its options."""
     text = written.text(JAAS)
-    try:
+    with suppress(ValueError):
         return text is not None and "." in parse_jaas(text).java_class
-    except ValueError:
-        return False
+    return False
 
 
 class _Loader:
@@ -124,12 +123,14 @@ class _Loader:
             hint = one if len(aliases) < 2 else f"add {aliases[0]}->{aliases[1]}.enabled=true"
             self.problems.add(f"No source->target replication flows: {hint}")
         self.problems.raise_if_any()
-        self._check_loops(sources, flows)
+        for flow, key, what in find_loops(flows):
+            given = sources.of_flow(Pair(flow.source.alias, flow.target.alias), key)
+            self.problems.add(what, given, key=f"{flow.name}.{key}")
+        self.problems.raise_if_any()
         reader = FlowReader(sources, Pair("", ""), Problems(self._file.path))  # no key of a pair matches
         top_level = {alias: reader.read(cluster, cluster) for alias, cluster in clusters.items()}
-        return FerryConfig(
-            self._file.path, clusters, flows, self.problems.warnings, top_level, {flow.name: in_force(flow, sources) for flow in flows}
-        )
+        warnings = tuple(located(*told) for told in self.problems.warned)
+        return FerryConfig(self._file.path, clusters, flows, warnings, top_level, {flow.name: in_force(flow, sources) for flow in flows})
 
     def _aliases(self, providers: Providers) -> tuple[str, ...]:
         entry = self._file.entries.get("clusters")
@@ -263,9 +264,3 @@ class _Loader:
                 mirroring = replace(flow.mirroring, **left_out)
                 flows.append(replace(flow, copies=self._file.copies, mirroring=mirroring, aliases=frozenset(aliases)))
         return flows
-
-    def _check_loops(self, sources: Sources, flows: tuple[Flow, ...]) -> None:
-        for flow, key, what in find_loops(flows):
-            entry = sources.of_flow(Pair(flow.source.alias, flow.target.alias), key)
-            self.problems.add(what, entry, key=f"{flow.name}.{key}")
-        self.problems.raise_if_any()

@@ -83,11 +83,6 @@ class Problems:
         """All warnings, in the order of the file."""
         return tuple(sorted(self._warnings))
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """One line each, in the order of the file."""
-        return tuple(located(*told) for told in self.warned)
-
     def raise_if_any(self) -> None:
         """ConfigError with every problem, one line each, in the order of the file."""
         if self._problems:

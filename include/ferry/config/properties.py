@@ -81,9 +81,8 @@ def parse_properties(path: Path, data: bytes) -> PropertiesFile:
                 written.append(Entry(element.key, element.value, line, path))
             line += len(_LINE_END.findall(element.source))
     except javaproperties.InvalidUEscapeError as problem:
-        raise ConfigError(
-            f"{path}:{line}: a \\u that four hexadecimal digits do not follow; write \\\\u for a backslash and a u"
-        ) from problem
+        what = "a \\u that four hexadecimal digits do not follow; write \\\\u for a backslash and a u"
+        raise ConfigError(f"{path}:{line}: {what}") from problem
     kept, begun = without_pasted_lines(written)
     entries: dict[str, Entry] = {}
     overridden: list[Entry] = []

@@ -158,9 +158,8 @@ class Resource:
                 return self._oauth(login, line)
             case "custom":
                 return dict(self._field(dict, login, "config")) if "config" in login else {}
-        raise ConfigError(
-            located(self.path, kind.line, "type", f"is {kind}: Ferry knows tls, plain, scram-sha-256, scram-sha-512, oauth, custom")
-        )
+        what = f"is {kind}: Ferry knows tls, plain, scram-sha-256, scram-sha-512, oauth, custom"
+        raise ConfigError(located(self.path, kind.line, "type", what))
 
     def _oauth(self, login: Fields, line: int) -> dict[Text, Node]:
         module = LoginModule(MODULES["OAUTHBEARER"], {})

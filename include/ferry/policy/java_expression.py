@@ -42,10 +42,7 @@ class _Atom:
 
 
 def translate(expression: str, *, ascii_names: bool) -> str:
-    """The expression for Python, to be compiled without flags; `ascii_names`: it is matched with ASCII texts only.
-
-    UnsupportedExpression says what cannot be translated. `re.compile` refuses look-behinds without fixed width.
-    """
+    """The expression for Python, without flags; `ascii_names`: for ASCII texts only. UnsupportedExpression, and re.error of re.compile."""
     return _Translation(Tokens(expression), ascii_names=ascii_names).whole().text
 
 

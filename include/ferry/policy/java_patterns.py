@@ -28,9 +28,8 @@ def java_pattern(elements: Sequence[str], key: str) -> re.Pattern[str]:
         told = [(element, found) for element in elements if (found := _problem(element, ascii_names))]
         culprit, what = told[0] if told else ("|".join(elements), str(problem))
         comma = " (a comma separates elements, inside {} too)" if culprit.count("{") > culprit.count("}") else ""
-        raise ConfigError(
-            f"{key}: {culprit!r} uses {what}{comma}: Java refuses it, or Ferry cannot match it exactly as Java does; write it differently"
-        ) from problem
+        mend = "Java refuses it, or Ferry cannot match it exactly as Java does; write it differently"
+        raise ConfigError(f"{key}: {culprit!r} uses {what}{comma}: {mend}") from problem
 
 
 @lru_cache(maxsize=256)

@@ -46,9 +46,8 @@ def resolve_jars(name: str, coordinates: Sequence[Coordinate]) -> Path:
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:  # for example the home of a service user
-        raise ArgumentError(
-            f"{directory.parent} cannot be made ({problem.strerror}): set FERRY_CACHE to a folder for Kafka's jars"
-        ) from None
+        what = f"{directory.parent} cannot be made ({problem.strerror}): set FERRY_CACHE to a folder for Kafka's jars"
+        raise ArgumentError(what) from None
     with locked(directory.parent / "resolve.lock", os.O_WRONLY | os.O_CREAT):
         if not directory.is_dir():
             with tempfile.TemporaryDirectory(dir=directory.parent, prefix="resolving-") as scratch:

@@ -147,10 +147,7 @@ class _MergingBuilder(BatchBuilder):
         self._row_limit = body_limit - FORWARD_BYTES - GROWTH_PER_RECORD * FORWARD_RECORDS
 
     def take_small(self, fetched: memoryview, at: int, reached: int) -> tuple[int, int]:
-        """Merge the row of small uncompressed batches that begins at index `at` into the open group, the fast way.
-
-        Only if a group is open: `add` opens one. Returns the index after the last batch taken, and the offset reached.
-        """
+        """Merge a row of small uncompressed batches into the group, if one is open. The index behind the row, and the offset reached."""
         if not self._open or (self._codec != compression.NONE and self._wanted_codec is None):
             return at, reached
         small = self._small

@@ -42,6 +42,4 @@ class Property:
     @property
     def login(self) -> bool:
         """Whether MM2 reads it without a role too, for a cluster and at the top level."""
-        return self.scope is Scope.CLIENT and (
-            self.name in {"bootstrap.servers", "security.protocol"} or self.name.startswith(("ssl.", "sasl."))
-        )
+        return self.scope is Scope.CLIENT and self.name.startswith(("bootstrap.servers", "security.protocol", "ssl.", "sasl."))
