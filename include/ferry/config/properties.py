@@ -21,6 +21,7 @@ from ferry.errors import ConfigError
 PEM_BEGIN, PEM_END = "-----BEGIN", "-----END"
 GOES_ON = "a PEM text continues in the next line: end each line except the last with \\n\\"
 MISPLACED = "holds a PEM text, which is no part of it: remove the backslash at the end of the line above that text's key"
+_MARKER = re.compile(f"{PEM_BEGIN}|{PEM_END}")
 _BLOCK = re.compile(rf"{PEM_BEGIN}.*?(?:{PEM_END} [^-]*-----|\Z)", re.DOTALL)
 # Base64 as javaproperties splits it: the padding separates key and value.
 _BODY = re.compile(r"[A-Za-z0-9+/\s]+=?\s*")
@@ -30,7 +31,7 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 
 @dataclass(frozen=True)
 class Entry:
-    """One property as written; `line` is the line of the key, from 1. Without a line (0) and `path`, no file has it."""
+    """One property as written. `line`, `path`: where its key stands; lines count from 1. 0 and None: no file has it."""
 
     key: str
     value: str
@@ -116,7 +117,7 @@ def without_pasted_lines(entries: Sequence[Entry]) -> tuple[list[Entry], list[En
     while place < len(entries):
         entry = entries[place]
         place += 1
-        if not _is_open(entry):
+        if _markers(entry)[-1:] != [PEM_BEGIN]:
             kept.append(entry)
             follows = False
             continue
@@ -127,7 +128,7 @@ def without_pasted_lines(entries: Sequence[Entry]) -> tuple[list[Entry], list[En
         end = _end(entries, place)
         if end is None:
             # The text has no end: every line up to the next text that looks like a part of it counts as one.
-            beginning = next((at for at in range(place, len(entries)) if PEM_BEGIN in _text(entries[at])), len(entries))
+            beginning = next((at for at in range(place, len(entries)) if PEM_BEGIN in _markers(entries[at])), len(entries))
             kept += [one for one in entries[place:beginning] if not (_BODY.fullmatch(one.key) and one.value.strip() in {"", "="})]
             place, follows = beginning, False
         else:
@@ -138,19 +139,14 @@ def without_pasted_lines(entries: Sequence[Entry]) -> tuple[list[Entry], list[En
 def _end(entries: Sequence[Entry], start: int) -> int | None:
     """The index of the last line of the text that began before `start`; None if another text begins first."""
     for place in range(start, len(entries)):
-        text = _text(entries[place])
-        end, begin = text.find(PEM_END), text.find(PEM_BEGIN)
-        if end >= 0 and (begin < 0 or end < begin):
-            return _end(entries, place + 1) if _is_open(entries[place]) else place
-        if begin >= 0:
+        markers = _markers(entries[place])
+        if markers[:1] == [PEM_BEGIN]:
             return None
+        if markers[-1:] == [PEM_END]:  # otherwise another text begins behind it
+            return place
     return None
 
 
-def _is_open(entry: Entry) -> bool:
-    text = _text(entry)
-    return text.rfind(PEM_BEGIN) > text.rfind(PEM_END)
-
-
-def _text(entry: Entry) -> str:
-    return f"{entry.key} {entry.value}"
+def _markers(entry: Entry) -> list[str]:
+    """The beginnings and ends of PEM texts in an entry, in their order."""
+    return _MARKER.findall(f"{entry.key} {entry.value}")

@@ -57,7 +57,7 @@ class TopicRules:
             return "Ferry's own topic"
         if is_never_copied(name, self.separator) or self.policy.is_internal_topic(name):
             return "internal topic"
-        # Would a copy send records back to where they came from (MirrorSourceConnector.isCycle)?
+        # A copy would send records back to where they came from (MirrorSourceConnector.isCycle).
         over = list(origins(self.policy, name))
         if self.target in over or (self.policy.renames and self.source in over) or len(over) == MOST_HOPS:
             return f"cycle: its name says that it came from {self.target} or {self.source}"
