@@ -11,8 +11,6 @@ from ferry.config.secret import HIDDEN
 from ferry.config.sources import Setting
 from ferry.errors import ConfigError
 
-Place = Entry | Setting
-
 
 class Told(NamedTuple):
     """A problem or warning: the file and line, the key as it was written (empty: none), and what."""
@@ -49,6 +47,9 @@ class PropertyError(ConfigError):
         return located(*self.args)
 
 
+Place = Entry | Setting | PropertyError
+
+
 @dataclass
 class Problems:
     """Equal problems count once, and so do equal warnings. `words`: as in PropertiesFile, for keys that are not in the file."""
@@ -63,8 +64,7 @@ class Problems:
         self._problems.add(self._told(f"{what}; did you mean {nearest}?" if nearest else what, at, key))
 
     def add_error(self, problem: PropertyError) -> None:
-        key = problem.key if problem.line else self.words(problem.key)
-        self._problems.add(Told(str(problem.path), problem.line, key, problem.what))
+        self.add(problem.what, problem, key="" if problem.line else self.words(problem.key))
 
     def warn(self, what: str, at: Place) -> None:
         """Add a warning about something that Ferry ignores, or reads not as a person expects."""
