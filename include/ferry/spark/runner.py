@@ -53,14 +53,12 @@ LEAVE_SECONDS = 2 * LANE_LOOK_SECONDS
 LOST = Failure("WorkerLost", WORKER_DIED, passing=True)
 
 
-class _SparkRunner:
+class SparkLaneRunner:
+    """Spreads lanes over at most `tasks` Spark tasks. Tasks that find no free core wait for one."""
+
     def __init__(self, context: SparkContext, tasks: int, say: Callable[[str], None]) -> None:
         self._context, self._tasks, self._say = context, tasks, say
         self._job_groups: dict[int, str] = {}  # by lane
-
-
-class SparkLaneRunner(_SparkRunner):
-    """Spreads lanes over at most `tasks` Spark tasks. Tasks that find no free core wait for one."""
 
     @property
     def width(self) -> int:
@@ -127,24 +125,21 @@ def _warm(numbers: Sequence[int]) -> Sequence[int]:
 
 
 def run_group(job: CopyJob, group: Sequence[LaneTask]) -> Iterator[LaneResult]:
-    context = TaskContext.get()
-    if context is not None and context.attemptNumber() > 0:
+    if (context := TaskContext.get()) and context.attemptNumber() > 0:
         return iter(())
     return run_lanes(job, group)
 
 
-class SparkRangeRunner(_SparkRunner):
-    """Spreads ranges over Spark tasks, `tasks` at a time."""
-
-    def run(self, opened: OpenFlow, run_id: str, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
-        """Results as groups finish; ranges of groups that failed have none."""
-        groups = balance(ranges, self._tasks * RANGE_GROUPS_A_TASK)
-        compare = partial(verify_ranges, opened.flow, run_id)
-        for group, results in run_groups(self._context, deque(groups), compare, self._say, width=self._tasks):
-            if isinstance(results, str):
-                log.warning("the Spark task of %d ranges failed: %s", len(group), results)
-            else:
-                yield from results
+def run_ranges(
+    opened: OpenFlow, run_id: str, ranges: Sequence[VerifyRange], *, context: SparkContext, tasks: int, say: Callable[[str], None]
+) -> Iterator[RangeResult]:
+    """Spread ranges over Spark tasks, `tasks` at a time. Results as groups finish; ranges of groups that failed have none."""
+    groups = balance(ranges, tasks * RANGE_GROUPS_A_TASK)
+    for group, results in run_groups(context, deque(groups), partial(verify_ranges, opened.flow, run_id), say, width=tasks):
+        if isinstance(results, str):
+            log.warning("the Spark task of %d ranges failed: %s", len(group), results)
+        else:
+            yield from results
 
 
 def run_groups(
