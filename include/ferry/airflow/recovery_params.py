@@ -5,17 +5,12 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from ferry.airflow.flows import dag_id
 from ferry.airflow.params import given_params
 from ferry.config import Flow
 from ferry.errors import ArgumentError
 from ferry.recovery.options import QUIET_SECONDS, Mode, RecoveryOptions, Tail, check_quiet
 
 FAILOVER, FAILBACK, CUTOVER = "failover", "failback", "cutover"
-
-
-def recovery_dag_id(flow: Flow, command: str) -> str:
-    return f"{dag_id(flow)}.{command}"
 
 
 def recovery_params(command: str) -> dict[str, Param]:

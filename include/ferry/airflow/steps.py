@@ -27,7 +27,7 @@ from ferry.monitoring.status import status_after_run
 from ferry.monitoring.verdict import verdict_of
 from ferry.pipeline.drawn_tables import draw
 from ferry.pipeline.report_reading import UNFINISHED, keep_lag, keep_run
-from ferry.pipeline.run import Run, open_run
+from ferry.pipeline.run import open_run
 from ferry.pipeline.tables import Table, plan_parts, report_parts, sum_line, sync_line, sync_parts
 from ferry.syncs.names import SyncName
 
@@ -92,18 +92,14 @@ def skip_unless_needed(planned: Mapping[str, Any]) -> None:
         raise AirflowSkipException("dry run: nothing is copied" if planned["dry_run"] else "nothing to copy: Spark is not started")
 
 
-def skip_if_taken_over(run: Run) -> None:
-    if run.taken_over() is not None:
-        raise AirflowSkipException("another run has taken the flow over, and does this")
-
-
 def sync(flow: FlowReference, name: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     """One sync: its changes in the log, its document as XCom. Skipped when it is not due. Fails when it could not write something."""
     if planned is None:
         raise AirflowSkipException(NOT_PLANNED)
     with typed_retries(flow):
         with open_run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
-            skip_if_taken_over(run)
+            if run.taken_over() is not None:
+                raise AirflowSkipException("another run has taken the flow over, and does this")
             (outcome,) = run.sync([SyncName(name)], dry_run=planned["dry_run"])
         _show(sync_parts(outcome, LISTED))
         for line in (*outcome.notices, *(str(failure) for failure in outcome.failed)):

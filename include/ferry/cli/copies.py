@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ferry.config import Flow
     from ferry.ledger.run_report import RunReport
     from ferry.ledger.sync_outcome import Measurement, SyncOutcome
-    from ferry.monitoring.limits import BrokenLimit
     from ferry.pipeline.run import Run
     from ferry.syncs.topics import TopicChanges
 
@@ -191,6 +190,8 @@ def _look_back(run: Run, outcome: RunReport, measured: list[Measurement], *, jud
 
     Adds the measurements to be sent to `measured`.
     """
+    from ferry.alerting.delivering import deliver
+    from ferry.monitoring.limits import limit_alerts, limits_broken
     from ferry.monitoring.measurements import run_measurements, status_measurements
     from ferry.monitoring.status import status_after_run
     from ferry.monitoring.verdict import verdict_of
@@ -207,25 +208,17 @@ def _look_back(run: Run, outcome: RunReport, measured: list[Measurement], *, jud
         measured += status_measurements(status, *aliases)
         notice(verdict_of(status, time()).after_run)
         if judge and status.broken:
-            code = _tell_limits(flow, outcome, status.broken)
+            broken = limits_broken(flow.name, status.broken)
+            notice(f"{broken.named}; next: {broken.next_step}")
+            for trouble in deliver(flow.alerts, limit_alerts(flow.name, status.broken, run_id=outcome.run_id)):
+                notice(f"warning: {trouble}")
+            code = broken.exit_code
     except FerryError as problem:
         notice(f"warning: the lag of {flow.name} could not be measured: {problem}; next: {problem.next_step}")
         code = problem.exit_code if judge else code
     if trouble := keep_run(run.opened, outcome, lag):
         notice(trouble)
     return code
-
-
-def _tell_limits(flow: Flow, outcome: RunReport, broken: tuple[BrokenLimit, ...]) -> ExitCode:
-    """Report broken limits on stderr and to the alert callbacks. The copied records stay."""
-    from ferry.alerting.delivering import deliver
-    from ferry.monitoring.limits import limit_alerts, limits_broken
-
-    problem = limits_broken(flow.name, broken)
-    notice(f"LimitsBroken: {problem}; next: {problem.next_step}")
-    for trouble in deliver(flow.alerts, limit_alerts(flow.name, broken, run_id=outcome.run_id)):
-        notice(f"warning: {trouble}")
-    return problem.exit_code
 
 
 def copy_records(config: Path, run: Run, master: str, *, as_json: bool = False) -> ExitCode:

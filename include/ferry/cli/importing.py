@@ -16,7 +16,7 @@ from ferry.errors import ArgumentError
 from ferry.pipeline.tables import Table
 
 if TYPE_CHECKING:
-    from ferry.imports.importing import Imported, Row
+    from ferry.imports.importing import Imported
 
 _MOUNTED = "/etc/ferry/secrets"
 FILES_HELP = "A connector's JSON or properties, a Strimzi resource, a MirrorMaker 1 command line in a script, or an mm2.properties."
@@ -54,16 +54,12 @@ def _parts(imported: Imported, to: Path, counts: dict[str, int]) -> Iterator[Par
     from ferry.imports.importing import Fate
 
     for fate in Fate:
-        rows = [row for row in imported.rows if row.fate is fate]
-        if rows:
-            yield Table(fate.value, ("where", "entry", "becomes", "why"), [_cells(row) for row in rows])
+        cells = [(f"{Path(row.path).name}:{row.line}", row.key, row.becomes, row.why) for row in imported.rows if row.fate is fate]
+        if cells:
+            yield Table(fate.value, ("where", "entry", "becomes", "why"), cells)
     yield f"{to}: written, readable by you only; {', '.join(f'{count} {name}' for name, count in counts.items())}"
     yield from (Aside(f"warning: the file is not complete: {text}") for text in imported.missing)
     if imported.off:
         flows = ", ".join(sorted(imported.off))
         yield Aside(f"warning: {flows}: switched off, because of entries that cannot be kept: look for NOT KEPT in {to}")
     yield f"next: ferry doctor {to}"
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    return f"{Path(row.path).name}:{row.line}", row.key, row.becomes, row.why

@@ -20,7 +20,6 @@ from ferry.errors import ArgumentError, count_of
 from ferry.pipeline.tables import Table
 
 if TYPE_CHECKING:
-    from ferry.config import Cluster
     from ferry.sandbox.pair import SandboxStatus
 
 NEW_FILE, SANDBOX = Path("mm2.properties"), Path(".ferry/sandbox")
@@ -159,7 +158,7 @@ def acls(
     as_json: AsJson = False,
 ) -> None:
     """Print the rights that the flow needs on both clusters, as kafka-acls commands. Connects to no cluster."""
-    from ferry.permissions.commands import commands, in_one_line
+    from ferry.permissions.commands import checked_principal, commands, in_one_line
     from ferry.permissions.required import required_rights
 
     settings = load_flow(config, flow)
@@ -170,7 +169,10 @@ def acls(
         ("source", settings.source, source_principal, needed.source),
         ("target", settings.target, target_principal, needed.target),
     ):
-        principal = _principal(cluster, given, f"--{name}-principal")
+        option, principal = f"--{name}-principal", cluster.principal if given is None else given
+        if principal is None:
+            raise ArgumentError(f"the config does not say by which principal {cluster.alias} knows Ferry: give {option}, like User:ferry")
+        principal = checked_principal(principal, option)
         told = list(commands(cluster.bootstrap, principal, rights, command_config))
         sides[name] = {
             "cluster": cluster.alias,
@@ -182,15 +184,6 @@ def acls(
         lines += [in_one_line(f"# {name} {cluster.alias}, for {principal}"), *chain.from_iterable(told)]
     lines += [in_one_line(f"# note: {text}") for text in needed.notes]
     answer({"flow": flow, **sides, "notes": list(needed.notes)}, lines, as_json=as_json)
-
-
-def _principal(cluster: Cluster, given: str | None, option: str) -> str:
-    from ferry.permissions.commands import checked_principal
-
-    principal = cluster.principal if given is None else given
-    if principal is None:
-        raise ArgumentError(f"the config does not say by which principal {cluster.alias} knows Ferry: give {option}, like User:ferry")
-    return checked_principal(principal, option)
 
 
 @sandbox.command("up")

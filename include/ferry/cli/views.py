@@ -43,6 +43,10 @@ class RecordKind(StrEnum):
     STATE = "state"
 
 
+KINDS = ", ".join(RecordKind)
+Kind = Annotated[str, typer.Argument(metavar="KIND", help=f"Which internal topic: {KINDS}.", autocompletion=lambda: list(RecordKind))]
+
+
 def status(config: Config, flow: AnyFlow = None, every: Every = False, as_json: AsJson = False) -> None:
     """Say of each flow whether it is healthy, how far behind it is, what is missing or lost, why, and what to do next."""
     from ferry.cli.status_text import status_document, status_parts
@@ -95,13 +99,9 @@ def ledger(config: Config, flow: FlowName, topic: OneTopic = None, as_json: AsJs
     answer({"flow": flow, "ranges": [asdict(entry) for entry in ranges]}, [told], as_json=as_json)
 
 
-def _kinds(incomplete: str) -> list[str]:
-    return [kind for kind in RecordKind if kind.startswith(incomplete)]
-
-
 def format_records(
     config: Config,
-    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"Which internal topic: {', '.join(RecordKind)}.", autocompletion=_kinds)],
+    kind: Kind,
     flow: FlowName,
     as_json: AsJson = False,
 ) -> None:

@@ -32,8 +32,7 @@ class MissingRange:
     # interval.
     from_ms: int | None = None
     until_ms: int | None = None
-    # Why Ferry would refuse a backfill, or why there is no interval; empty if nothing prevents it.
-    obstacle: str = ""
+    obstacle: str = ""  # why Ferry would refuse a backfill, or why there is no interval; empty if nothing prevents it
 
 
 def gaps(facts: PartitionFacts, receipts: Iterable[Receipt]) -> tuple[Range, ...]:

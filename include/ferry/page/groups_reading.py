@@ -27,19 +27,15 @@ REASONS_NAMED = 5
 def read_groups(flow: Flow) -> dict[str, Any]:
     """`groups`: a row for each group, by name; `off`: why runs do not sync groups (empty: they do)."""
     with open_flow(flow) as opened:
-        return _all_groups(opened)
-
-
-def _all_groups(opened: OpenFlow) -> dict[str, Any]:
-    flow, translated = opened.flow, translated_groups(opened)
-    positions = translated.by_group()
-    with opened.source.groups() as here:
-        listed = {entry.group: entry for entry in here.list()}
-    read = {TopicPartition(position.topic, position.partition) for position in translated.positions if position.upstream_offset is not None}
-    ends = end_offsets(opened.source, read)
-    rows = {entry.group: _row(entry.group, listed, "", reasons=[entry.reason]) for entry in translated.left_out}
-    rows |= {group: _row(group, listed, "", reasons=[NO_OFFSETS]) for group in translated.groups if group not in positions}
-    rows |= _decided(opened, positions, listed, ends) if positions else {}
+        translated = translated_groups(opened)
+        positions = translated.by_group()
+        with opened.source.groups() as here:
+            listed = {entry.group: entry for entry in here.list()}
+        read = {TopicPartition(entry.topic, entry.partition) for entry in translated.positions if entry.upstream_offset is not None}
+        ends = end_offsets(opened.source, read)
+        rows = {entry.group: _row(entry.group, listed, "", reasons=[entry.reason]) for entry in translated.left_out}
+        rows |= {group: _row(group, listed, "", reasons=[NO_OFFSETS]) for group in translated.groups if group not in positions}
+        rows |= _decided(opened, positions, listed, ends) if positions else {}
     ordered = [rows[group] for group in sorted(rows) if not is_ferry_group(group)]
     return {"groups": ordered, "off": not_enabled(flow, SyncName.GROUPS)}
 

@@ -115,16 +115,13 @@ class Snapshots:
         entry.job = job
         job.done.set_running_or_notify_cancel()  # a caller that gives up must not cancel it for the others
         self._waiting.append(job)
-        self._start_thread()
+        if self._idle < len(self._waiting) and self._started < self._threads:
+            self._started += 1
+            threading.Thread(target=self._work, name=f"ferry-page-{self._started}", daemon=True).start()
         self._changed.notify()
 
     def _crowded(self, key: ReadKey) -> bool:
         return bool(key.argument) and sum(job.key.flow == key.flow for job in self._waiting if job.key.argument) >= WAITING_A_FLOW
-
-    def _start_thread(self) -> None:
-        if self._idle < len(self._waiting) and self._started < self._threads:
-            self._started += 1
-            threading.Thread(target=self._work, name=f"ferry-page-{self._started}", daemon=True).start()
 
     def _evict(self) -> None:
         """Drop entries that nobody waits for; the newest stays, whatever its size."""
