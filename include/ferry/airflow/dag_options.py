@@ -1,7 +1,5 @@
 """What a user's DAG file may change of Ferry's DAGs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta

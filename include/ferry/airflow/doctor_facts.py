@@ -4,8 +4,6 @@ DAG files that name Ferry are parsed here, as Airflow's DAG processor does it: s
 looks at the file. Airflow's database knows the rest.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace

@@ -3,8 +3,6 @@
 The entry point `airflow.plugins` of the package names it, so Airflow finds it wherever Ferry is installed.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import logging
 from functools import cached_property

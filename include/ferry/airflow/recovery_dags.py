@@ -3,8 +3,6 @@
 A person confirms each in Airflow, so they need approvals (versions.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any

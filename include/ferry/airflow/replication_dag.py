@@ -1,7 +1,5 @@
 """The DAG that replicates one flow: plan, topics, copy, syncs, report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

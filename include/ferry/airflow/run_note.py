@@ -41,7 +41,10 @@ def noted(note: str, left: Mapping[tuple[str, str], Any]) -> str:
     behind = f"{SIGNATURE}\n\n{others}".rstrip()
     failures = {task: value for (task, key), value in left.items() if key == FAILURE}
     worst = failures.get(REPORT_TASK) or next(iter(failures.values()), None)  # the report's failure is the worst of the run
-    lines = [] if worst is None else [_why(worst), f"next: {worst['next_step']}", f"log: {worst['url']}"]
+    lines = []
+    if worst is not None:  # the most important words first: Airflow's list of runs shows little more than the beginning
+        problem = re.sub(r"^(run .+? of )?[^ ]+->[^ ]+: ", "", " ".join(str(worst["problem"]).split()))
+        lines = [f"{problem} ({worst['error']})", f"next: {worst['next_step']}", f"log: {worst['url']}"]
     lines += [value for (_, key), value in left.items() if key == VERDICT]
     name = f" ({worst['error']})" if worst else ""
     while lines and (excess := sum(map(len, lines)) + 2 * len(lines) + len(behind) - MOST_CHARACTERS) > 0:
@@ -51,12 +54,6 @@ def noted(note: str, left: Mapping[tuple[str, str], Any]) -> str:
         else:
             lines[0] = f"{lines[0][:kept]} …{name}"
     return "\n\n".join(lines) + behind if lines else others  # Airflow shows Markdown
-
-
-def _why(failure: Mapping[str, str]) -> str:
-    """Why the run failed, the most important words first: Airflow's list of runs shows little more than the beginning."""
-    problem = " ".join(str(failure["problem"]).split())
-    return f"{re.sub(r'^(run .+? of )?[^ ]+->[^ ]+: ', '', problem)} ({failure['error']})"
 
 
 def reason_in(note: str) -> tuple[str, str]:

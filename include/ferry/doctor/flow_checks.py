@@ -59,7 +59,8 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
     yield from rights_findings("rights at the source", flow, flow.source, needed.source, facts.source_rights, services_of(source))
     yield from rights_findings("rights at the target", flow, flow.target, needed.target, facts.target_rights, services_of(target))
     yield _replicas(where, flow, target)
-    yield from _few_replicas(where, flow, facts)
+    for found in grouped((entry.key, entry) for entry in facts.few_replicas).values():  # topics keep the replicas that they began with
+        yield warning(where, "replicas", told(found), reassignment(flow.target.bootstrap, found, facts.brokers))
     for wrong in facts.wrong_topics:
         yield (failure if wrong.stops else warning)(where, "internal topics", wrong.problem, wrong.fix)
     yield from _differences(where, facts, pause)
@@ -156,12 +157,6 @@ def _replicas(where: str, flow: Flow, target: ClusterFacts) -> Finding:
     remote, own = told
     both = f"new topics get {own}" if own == remote else f"new remote topics get {remote}, Ferry's own topics {own}"
     return ok(where, "replicas", f"{both}; min.insync.replicas is {least}")
-
-
-def _few_replicas(where: str, flow: Flow, facts: FlowFacts) -> Iterator[Finding]:
-    """Existing topics with too few replicas: topics keep the replicas with which they were created."""
-    for found in grouped((entry.key, entry) for entry in facts.few_replicas).values():
-        yield warning(where, "replicas", told(found), reassignment(flow.target.bootstrap, found, facts.brokers))
 
 
 def _differences(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Finding]:

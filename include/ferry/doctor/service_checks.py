@@ -37,7 +37,7 @@ def service_findings(flow: Flow, source: ClusterFacts, target: ClusterFacts) -> 
 def _finding(flow: Flow, alias: str, limit: Limit, services: Sequence[ManagedService]) -> Finding:
     having = [service for service in services if limit in service.limits]
     surely = len(having) == len(services)
-    told = f"{alias} {'is' if surely else 'may be'} {named(having)}: {limit.what} {_sentence(limit.ferry)}"
+    told = f"{alias} {'is' if surely else 'may be'} {named(having)}: {limit.what} {limit.ferry[0].upper()}{limit.ferry[1:]}."
     unset = [setting for setting in limit.settings if not _is_set(flow, setting)]
     if not unset:
         settled = f" {', '.join(setting.key for setting in limit.settings)} is set as needed." if limit.settings else ""
@@ -99,12 +99,8 @@ def topics_beforehand(flow: Flow, target: ClusterFacts, missing: Collection[str]
     wanted |= compacted
     told = ", ".join(f"{name} ({own.partitions}, {own.policy})" for name, own in sorted(wanted.items()))
     found = f"{target.alias} is {named(services)}: Ferry cannot set {POLICY} there. These topics are missing (partitions, {POLICY}): {told}"
-    yield failure(
-        f"flow {flow.name}",
-        "topics to create",
-        found,
-        f"create them at {target.alias} with the service's own tools, then run this again; Ferry creates all others itself",
-    )
+    fix = f"create them at {target.alias} with the service's own tools, then run this again; Ferry creates all others itself"
+    yield failure(f"flow {flow.name}", "topics to create", found, fix)
 
 
 def _is_set(flow: Flow, setting: Setting) -> bool:
@@ -117,7 +113,3 @@ def _is_set(flow: Flow, setting: Setting) -> bool:
 def _line(flow: Flow, setting: Setting) -> str:
     owner = f"{flow.target.alias}.producer" if setting.key in _OF_CLIENTS else flow.name
     return f"{owner}.{setting}"
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."

@@ -47,15 +47,5 @@ def covered_ranges(receipts: Iterable[Receipt]) -> list[CoveredRange]:
 
 
 def _range(receipt: Receipt) -> CoveredRange:
-    return CoveredRange(
-        receipt.topic,
-        receipt.partition,
-        receipt.kind.value,
-        receipt.upstream_start,
-        receipt.upstream_end,
-        receipt.counters.records,
-        receipt.counters.bytes,
-        receipt.min_timestamp,
-        receipt.max_timestamp,
-        receipt.reason,
-    )
+    place, counters = (*receipt.key, receipt.kind.value, receipt.upstream_start, receipt.upstream_end), receipt.counters
+    return CoveredRange(*place, counters.records, counters.bytes, receipt.min_timestamp, receipt.max_timestamp, receipt.reason)

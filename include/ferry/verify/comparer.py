@@ -35,22 +35,15 @@ _Ahead = tuple[list[int], list[Content]]
 
 @dataclass
 class Tally:
-    """The outcome of a comparison."""
-
-    # Compared pairs.
-    records: int = 0
-    # Bytes of batches that were compared without being opened.
-    as_stored: int = 0
-    # Records that compaction has removed from the target; `only_target`: from the source.
-    only_source: int = 0
+    records: int = 0  # compared pairs
+    as_stored: int = 0  # bytes of batches that were compared without being opened
+    only_source: int = 0  # records that compaction has removed from the target; `only_target`: from the source
     only_target: int = 0
     findings: list[Mismatch] = field(default_factory=list)
     beyond: Counter[DifferenceKind] = field(default_factory=Counter)
-    # Digests: see ferry.verify.digests; empty: none was taken.
-    source_digest: str = ""
+    source_digest: str = ""  # digests: see ferry.verify.digests; empty: none was taken
     target_digest: str = ""
-    # The offsets that were compared, on the source and on the target.
-    upstream: Ranges = ()
+    upstream: Ranges = ()  # the offsets that were compared, on the source and on the target
     downstream: Ranges = ()
 
 

@@ -32,14 +32,9 @@ NOT_SELECTED = "in the ledger, but the flow does not copy it today: the topic wa
 
 @dataclass(frozen=True)
 class FlowEvidence:
-    """The facts about all partitions of a verify."""
-
-    # Those that can be compared.
-    partitions: tuple[PartitionEvidence, ...]
-    # Those that cannot be compared.
-    not_covered: tuple[NotCovered, ...]
-    # Those that could not be read.
-    failed: tuple[PartitionFailure, ...]
+    partitions: tuple[PartitionEvidence, ...]  # those that can be compared
+    not_covered: tuple[NotCovered, ...]  # those that cannot be compared
+    failed: tuple[PartitionFailure, ...]  # those that could not be read
 
 
 def read_evidence(opened: OpenFlow, request: VerifyRequest) -> FlowEvidence:
@@ -77,16 +72,10 @@ def _asked(seen: FlowSnapshot, request: VerifyRequest) -> list[PartitionFacts]:
     return facts
 
 
-def _unbroken(wanted: Iterable[PartitionFacts]) -> tuple[list[PartitionFacts], list[PartitionFailure]]:
+def _unbroken(wanted: Collection[PartitionFacts]) -> tuple[list[PartitionFacts], list[PartitionFailure]]:
     """The partitions that can still be compared, and why the others cannot."""
-    facts, failures = [], []
-    for entry in wanted:
-        broken = _broken(entry)
-        if broken is None:
-            facts.append(entry)
-        else:
-            failures.append(broken)
-    return facts, failures
+    broken = {entry.key: failure for entry in wanted if (failure := _broken(entry)) is not None}
+    return [entry for entry in wanted if entry.key not in broken], list(broken.values())
 
 
 def _broken(entry: PartitionFacts) -> PartitionFailure | None:

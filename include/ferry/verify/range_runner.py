@@ -76,7 +76,9 @@ class _RangeVerifier:
                     tally, size = await self._compare(left)
                     break
                 except LogMoved:
-                    left, lost = within_logs(left, *await self._log_starts())
+                    here, _ = await log_bounds(self.connections[0], self.leaders[0], *self.wanted.key)
+                    there, _ = await log_bounds(self.connections[1], self.leaders[1], *self.wanted.remote)
+                    left, lost = within_logs(left, here, there)
                     expired += lost
         except (RequestNotSent, RequestLost) as problem:
             return self._stopped(PartitionUnavailable(*self.wanted.key, f"the logs' starts could not be read: {problem}"))
@@ -117,9 +119,3 @@ class _RangeVerifier:
                 size += sum(len(batch.view) for batch in batches)
         comparer.source.done = comparer.target.done = True
         return comparer.finish(), size
-
-    async def _log_starts(self) -> tuple[int, int]:
-        wanted = self.wanted
-        source, _ = await log_bounds(self.connections[0], self.leaders[0], wanted.topic, wanted.partition)
-        target, _ = await log_bounds(self.connections[1], self.leaders[1], wanted.remote_topic, wanted.partition)
-        return source, target

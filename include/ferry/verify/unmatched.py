@@ -84,7 +84,7 @@ class Unmatched:
                 found += _told_apart(here, there)
         else:
             found = [*map(_missing, source), *map(_extra, target)]
-        return sorted(found, key=_place), +self._beyond
+        return sorted(found, key=lambda one: (one.downstream if one.downstream >= 0 else one.named, one.upstream)), +self._beyond
 
 
 def _lone(offset: int, named: int, content: Content) -> Lone:
@@ -143,7 +143,3 @@ def _missing(lone: Lone) -> Mismatch:
 
 def _extra(lone: Lone) -> Mismatch:
     return Mismatch(DifferenceKind.EXTRA, -1, lone.offset, -1)
-
-
-def _place(finding: Mismatch) -> tuple[int, int]:
-    return (finding.downstream if finding.downstream >= 0 else finding.named, finding.upstream)
