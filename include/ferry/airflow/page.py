@@ -21,7 +21,7 @@ import ferry.page
 from ferry.airflow.page_dags import dag_runs, ferry_dags, is_paused, may_read, may_read_errors, may_read_runs, may_trigger, rights
 from ferry.airflow.page_docs import DOCS, page_as_html
 from ferry.airflow.page_flows import Known, ServerFlows, tell_no_dags, tell_unnamed, unnamed_dags
-from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER
+from ferry.airflow.recovery_params import COMMANDS
 from ferry.ledger.run_summary import DAYS_KEPT
 from ferry.page import documents
 from ferry.page.documents import FlowView, PageFlow
@@ -208,7 +208,7 @@ async def recovery(user: User, facts: ReadableFlow) -> dict[str, Any]:
 
     def answer() -> dict[str, Any]:
         known = ferry_dags()
-        dags = {kind: f"{facts.dag_id}.{kind}" for kind in (FAILOVER, FAILBACK, CUTOVER)}
+        dags = {kind: f"{facts.dag_id}.{kind}" for kind in COMMANDS}
         runs = {
             dag: dag_runs(dag, NEWEST_RUNS) if may_read_runs(user, dag) else ()
             for dag in dags.values()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ferry.airflow.connections import connection_fields, placeholder
 from ferry.airflow.flows import TAG, FlowReference, dag_id, refuse_same_ids, verify_dag_id
-from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER
+from ferry.airflow.recovery_params import COMMANDS
 from ferry.airflow.versions import SPARK_PROVIDER, is_there
 from ferry.config import FerryConfig, Flow, load_config
 from ferry.config.flow import CONFIG_VARIABLE, named_configs
@@ -111,7 +111,7 @@ def _loaded(path: Path) -> FerryConfig | FerryError:
 
 def copying_dags(dags: Iterable[str]) -> set[str]:
     """Those of Ferry's DAGs that copy a flow."""
-    names, kinds = set(dags), {"verify", FAILOVER, FAILBACK, CUTOVER}
+    names, kinds = set(dags), {"verify", *COMMANDS}
     split = {name: name.rpartition(".") for name in names if name.startswith(f"{TAG}.")}
     return {name for name, (parent, _, kind) in split.items() if not (kind in kinds and parent in names)}
 

@@ -3,7 +3,7 @@
 A person confirms each in Airflow, so they need approvals (versions.py).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ from airflow.sdk import DAG, dag, task
 from ferry.airflow.dag_options import DagOptions
 from ferry.airflow.flows import FlowReference, dag_id
 from ferry.airflow.recovering import Movement, RecoveryCopyOperator, RecoveryVerifyOperator
-from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, recovery_params, recovery_runbook
+from ferry.airflow.recovery_params import FAILBACK, FAILOVER, recovery_params, recovery_runbook
 from ferry.config import Flow
 from ferry.recovery.stages import Stage, stages
 
@@ -33,12 +33,7 @@ COPIES: Mapping[Stage, tuple[str, str, str]] = {
 }
 
 
-def recovery_dags(flow: Flow, reference: FlowReference, options: DagOptions) -> Iterator[DAG]:
-    for command in (FAILOVER, FAILBACK, CUTOVER):
-        yield _recovery(flow, reference, options, command)
-
-
-def _recovery(flow: Flow, reference: FlowReference, options: DagOptions, command: str) -> DAG:
+def recovery_dag(flow: Flow, reference: FlowReference, options: DagOptions, command: str) -> DAG:
     @dag(
         dag_id=f"{dag_id(flow)}.{command}",
         schedule=None,

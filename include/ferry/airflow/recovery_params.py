@@ -10,7 +10,7 @@ from ferry.config import Flow
 from ferry.errors import ArgumentError
 from ferry.recovery.options import QUIET_SECONDS, Mode, RecoveryOptions, Tail, check_quiet
 
-FAILOVER, FAILBACK, CUTOVER = "failover", "failback", "cutover"
+FAILOVER, FAILBACK, CUTOVER = COMMANDS = "failover", "failback", "cutover"
 
 
 def recovery_params(command: str) -> dict[str, Param]:

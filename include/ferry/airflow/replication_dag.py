@@ -52,10 +52,8 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
 
 
 def timetable(flow: Flow, config: Path) -> CronDataIntervalTimetable | AssetOrTimeSchedule | list[Asset] | None:
-    """When runs start: by the flow's cron expression, by records that arrive at the source, or by both.
-
-    The expression with data intervals: with a plain cron string the intervals would have no length.
-    """
+    """When runs start: by the flow's cron expression, by records that arrive at the source, or by both."""
+    # With a plain cron string the data intervals would have no length.
     cron = CronDataIntervalTimetable(flow.schedule, timezone="UTC") if flow.schedule else None
     if not (flow.watch_seconds and flow.copies):
         return cron

@@ -186,10 +186,7 @@ def _sync(run: Run) -> list[Measurement]:
 
 
 def _look_back(run: Run, outcome: RunReport, measured: list[Measurement], *, judge: bool) -> ExitCode:
-    """Measure the lag now, for the history. With `judge`, also check the config's limits, and call the alert callbacks.
-
-    Adds the measurements to be sent to `measured`.
-    """
+    """Measure the lag for the history, and add to `measured`. With `judge`, also check the limits and call the alert callbacks."""
     from ferry.alerting.delivering import deliver
     from ferry.monitoring.limits import limit_alerts, limits_broken
     from ferry.monitoring.measurements import run_measurements, status_measurements

@@ -51,10 +51,7 @@ def line(text: str) -> None:
 
 
 def answer(content: Mapping[str, Any], parts: Iterable[Part], *, as_json: bool, report: Path | None = None) -> None:
-    """What a command found: with --json the document on stdout, else its `parts` for people. The document also goes to a file `report`.
-
-    ArgumentError if that cannot be written.
-    """
+    """What a command found: with --json the document on stdout, else its `parts`. The document also to the file `report`. ArgumentError."""
     if as_json:
         line(json.dumps({"version": DOCUMENT_VERSION, **content}, indent=2, default=str))
     else:

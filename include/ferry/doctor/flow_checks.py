@@ -96,13 +96,11 @@ def _compared(  # noqa: PLR0917 - whose rights, those that it needs, then what i
     for comment, command in told[:COMMANDS_SHOWN]:
         yield failure(where, check, f"missing at {cluster.alias}: {comment.removeprefix('# ')}", command, ExitCode.PARTLY_FAILED)
     if len(told) > COMMANDS_SHOWN:
-        rest = f"{len(told) - COMMANDS_SHOWN} more resources lack rights"
-        yield failure(where, check, rest, flow.command("acls"))
+        yield failure(where, check, f"{len(told) - COMMANDS_SHOWN} more resources lack rights", flow.command("acls"))
     if unknown:
         names = some_of(sorted({f"{right.operation.value} on {right.resource}" for right in unknown}), NAMES_SHOWN)
-        yield warning(
-            where, check, f"could not be checked, {_why_unknown(principal, facts)}: {names}", f"compare with: {flow.command('acls')}"
-        )
+        found = f"could not be checked, {_why_unknown(principal, facts)}: {names}"
+        yield warning(where, check, found, f"compare with: {flow.command('acls')}")
     if not missing and not unknown:
         yield ok(where, check, f"{principal or cluster.user_name} has every right that is needed ({len(rights)})")
 
@@ -165,8 +163,7 @@ def _differences(where: str, facts: FlowFacts, pause: float | None) -> Iterator[
     if lost := tombstones_lost(facts.tombstones_kept, since):
         yield warning(where, "tombstones", *lost.split("; ", 1))
     for found, kind in by_kind(facts.differences):
-        find = failure if kind.refused else warning
-        yield find(where, "topic configs", found, kind.remedy)
+        yield (failure if kind.refused else warning)(where, "topic configs", found, kind.remedy)
     if facts.differences:
         return
     topics = count_of(facts.compared, "remote topic")

@@ -108,10 +108,7 @@ def _wrong_topics(flow: Flow, cluster: Cluster, admin: ClusterAdmin, visible: It
 
 
 def source_rights(opened: OpenFlow, needed: tuple[Right, ...]) -> RightsFacts:
-    """What the source says about the user's `needed` rights. ACLs of topics that the flow does not copy do not count.
-
-    They do not count even if a right covers the names of such topics. Errors as of `rights_of`.
-    """
+    """As of `rights_of`, for the source. ACLs of topics that the flow does not copy do not count, even if a right covers their names."""
     rules, copied = opened.flow.topic_rules, frozenset(source_topics(opened.flow))
     others = [right.resource for right in needed if right.resource.kind is AclResource.TOPIC and right.resource not in copied]
 

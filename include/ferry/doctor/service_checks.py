@@ -23,8 +23,7 @@ def service_findings(flow: Flow, source: ClusterFacts, target: ClusterFacts) -> 
     """One finding for each limit of a service that the flow reads from or writes to; limits with the same fix are one finding.
 
     A missing setting is a failure, or a warning if the cluster may be of a service that does not need it. If the cluster may be of several
-    services that need the setting, the value is one that suits them all.
-    Other checks find requests that a cluster does not offer.
+    services that need the setting, the value is one that suits them all. Other checks find requests that a cluster does not offer.
     """
     for facts in (source, target):
         services = services_of(facts)

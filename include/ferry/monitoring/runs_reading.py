@@ -136,10 +136,7 @@ def _summarised(summary: RunSummary) -> dict[str, Any]:
 
 
 def _unsummarised(run_id: str, run: RunRecords, open_state: str) -> dict[str, Any]:
-    """A run without a summary: it has not ended yet, it died, or an older Ferry made it. What it copied is not known.
-
-    `open_state`: its state if it has no result.
-    """
+    """A run that goes on, has died, or is of an older Ferry: nobody knows what it copied. `open_state`: its state without a result."""
     document = {**empty_run(run_id), "syncs": {name: sync_counts(outcome) for name, outcome in run.syncs.items()}}
     if run.opened is not None:
         document |= {"started": run.opened.started, "bound": run.opened.bound}

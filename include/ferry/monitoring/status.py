@@ -87,10 +87,8 @@ def whole_status(opened: OpenFlow) -> FlowHealth:
 def overdue_run(opened: OpenFlow, last_ended: int) -> BrokenLimit | None:
     """The deadline as a broken limit if no run has ended since one was due. None without a schedule or a deadline.
 
-    `last_ended`: when the last run of RUN_DAYS ended, in ms; -1: none did.
-
     Airflow itself cannot say so while its scheduler is down or the DAG is paused. Every run counts whose summary is younger, also one that
-    a person started.
+    a person started. `last_ended`: when the last run of RUN_DAYS ended, in ms; -1: none did.
     """
     flow = opened.flow
     deadline = flow.alerts.deadline_seconds
@@ -180,10 +178,7 @@ def _configs(flow: Flow, source: ClusterAdmin, topics: set[str], *, for_a_run: b
 
 
 def first_ages(source: OpenCluster, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
-    """Age in seconds of the first record at or after each partition's offset, or -1.
-
-    -1: the record could not be read within READ_SECONDS, it has no time, or the partition holds only control records and holes.
-    """
+    """Age in s of the first record at or after each partition's offset; -1: it has no time, or none could be read within READ_SECONDS."""
     ages = dict.fromkeys(wanted, -1.0)
     try:
         firsts = source.reader().first_records({key: (offset, NO_END) for key, offset in wanted.items()}, READ_SECONDS)

@@ -246,10 +246,7 @@ def _stopped(health: FlowHealth) -> Iterator[Reason]:
 
 
 def _failed_run(health: FlowHealth, now: float) -> Iterator[Reason]:
-    """A reason for the last run, unless all its failures are stopped or held back, which have their own reasons.
-
-    Failed syncs of a run that follows are a reason at once.
-    """
+    """Failed syncs of a run that follows; then the last run, unless all its failures have reasons of their own (stopped, held back)."""
     newest, run = health.newest_run, health.last_run
     if newest is not None and _goes_on(newest):
         yield from _failed_syncs_of(newest)

@@ -207,15 +207,11 @@ class Watcher:
         self._flows = [FlowWatcher(flow) for flow in flows]
         self._interval = interval
         self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._run, args=(entry,), name=f"ferry-watch-{place}", daemon=True)
-            for place, entry in enumerate(self._flows)
-        ]
         self.problem: BaseException | None = None
 
     def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
+        for place, entry in enumerate(self._flows):
+            threading.Thread(target=self._run, args=(entry,), name=f"ferry-watch-{place}", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:

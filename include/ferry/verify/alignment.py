@@ -49,10 +49,7 @@ def _alike(left: Sequence[Hashable], at: int, right: Sequence[Hashable], place: 
 
 
 def without_partner(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[list[int], list[int]]:
-    """Indices of the records on both sides that have no counterpart in the same order.
-
-    If two records changed places, both are returned: neither is more wrong than the other.
-    """
+    """Indices of the records on both sides that have no counterpart in the same order; of two that changed places, both."""
     if len(left) == len(right):
         by_place = [index for index, (one, other) in enumerate(zip(left, right, strict=True)) if one != other]
         if len(by_place) <= 2 or len(left) > LARGEST_MATCHED:

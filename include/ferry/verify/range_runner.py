@@ -81,17 +81,16 @@ class _RangeVerifier:
                     left, lost = within_logs(left, here, there)
                     expired += lost
         except (RequestNotSent, RequestLost) as problem:
-            return self._stopped(PartitionUnavailable(*self.wanted.key, f"the logs' starts could not be read: {problem}"))
+            stopped: FerryError = PartitionUnavailable(*self.wanted.key, f"the logs' starts could not be read: {problem}")
         except OversizedBatch as problem:
-            return self._stopped(BatchTooLarge(*self.wanted.key, f"{problem}; raise ferry.memory.mb"))
+            stopped = BatchTooLarge(*self.wanted.key, f"{problem}; raise ferry.memory.mb")
         except MalformedBatch as problem:
-            return self._stopped(UnreadableBatch(*self.wanted.key, str(problem)))
+            stopped = UnreadableBatch(*self.wanted.key, str(problem))
         except FerryError as problem:
-            return self._stopped(problem)
-        return result_of(self.wanted, left, tally, size, expired)
-
-    def _stopped(self, problem: FerryError) -> RangeResult:
-        return RangeResult.of_problem(self.wanted.identity, self.wanted, problem)
+            stopped = problem
+        else:
+            return result_of(self.wanted, left, tally, size, expired)
+        return RangeResult.of_problem(self.wanted.identity, self.wanted, stopped)
 
     async def _compare(self, wanted: VerifyRange) -> tuple[Tally, int]:
         source, target = self.connections

@@ -133,10 +133,7 @@ def summed(results: Iterable[RangeResult], not_covered: Iterable[NotCovered], fa
 def result_of(
     wanted: VerifyRange, compared: VerifyRange | None, tally: Tally, size: int, expired: Sequence[NotCovered] = ()
 ) -> RangeResult:
-    """The result of a range that was read to its end (pure). `size`: bytes of the source's batches.
-
-    `compared`: the part of the range that both logs still held; None: nothing.
-    """
+    """The result of a range that was read to its end (pure). `compared`: what both logs still held of it. `size`: bytes of the source."""
     counts = Counter(finding.kind for finding in tally.findings) + tally.beyond
     remote = (wanted.topic, wanted.partition, wanted.remote_topic)
     verified = None
