@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from enum import StrEnum
 from itertools import chain
@@ -23,7 +22,7 @@ from ferry.syncs.names import SyncName
 if TYPE_CHECKING:
     from ferry.config import Flow
     from ferry.ledger.run_report import RunReport
-    from ferry.ledger.sync_outcome import Measurement, SyncOutcome
+    from ferry.ledger.sync_outcome import Measurement
     from ferry.pipeline.run import Run
     from ferry.syncs.topics import TopicChanges
 
@@ -108,15 +107,14 @@ def sync(
     with open_flow(settings) as opened:
         syncs = Syncs(opened, dry_run=dry_run)
         outcomes = [syncs.carry_out(name, on_request=True, unless_disabled=what.value == "all") for name in names]
+    parts: list[Part] = []
+    for outcome in outcomes:
+        parts += sync_parts(outcome)
+        parts += (Aside(f"{outcome.sync}: {text}") for text in outcome.notices)
+        parts += (complaint(f"{outcome.sync}: {failure}") for failure in outcome.failed)
     documents = {outcome.sync: outcome.document() for outcome in outcomes}
-    answer({"flow": flow, "dry_run": dry_run, "syncs": documents}, chain.from_iterable(map(_sync_parts, outcomes)), as_json=as_json)
+    answer({"flow": flow, "dry_run": dry_run, "syncs": documents}, parts, as_json=as_json)
     raise typer.Exit(worst_exit_code(outcome.exit_code for outcome in outcomes))
-
-
-def _sync_parts(outcome: SyncOutcome) -> Iterator[Part]:
-    yield from sync_parts(outcome)
-    yield from (Aside(f"{outcome.sync}: {text}") for text in outcome.notices)
-    yield from (complaint(f"{outcome.sync}: {failure}") for failure in outcome.failed)
 
 
 def carry_out(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,7 @@ from ferry.pipeline.tables import Table
 
 if TYPE_CHECKING:
     from ferry.client import MirrorClient
-    from ferry.syncs.group_explanation import GroupExplanation, GroupSide
+    from ferry.syncs.group_explanation import GroupSide
     from ferry.translation.translated import TranslatedPosition
 
 # A person waits for the answer; the topic is small.
@@ -38,19 +38,13 @@ def explain(
 
     with open_flow(load_flow(config, flow)) as opened:
         found = explain_group(opened, group)
-    answer(asdict(found), _explanation(found), as_json=as_json)
-
-
-def _explanation(found: GroupExplanation) -> Iterator[Part]:
-    for side in (found.source, found.target):
-        yield f"{side.cluster}: {_state(side)}"
-    yield from (f"not synced: {obstacle}" for obstacle in found.obstacles)
-    if not found.obstacles:
-        yield "synced by runs, partition by partition:"
+    parts: list[Part] = [f"{side.cluster}: {_state(side)}" for side in (found.source, found.target)]
+    parts += [f"not synced: {obstacle}" for obstacle in found.obstacles] or ["synced by runs, partition by partition:"]
     if found.partitions:
         there = "remote topic", "translated", ("there now", "target_offset"), ("lag there", "target_lag")
         here = "topic", "partition", ("offset", "source_offset"), ("lag", "source_lag")
-        yield Table.of(f"{found.flow}: group {found.group}", found.partitions, *here, *there, ("sync", "decision"), "reason")
+        parts.append(Table.of(f"{found.flow}: group {found.group}", found.partitions, *here, *there, ("sync", "decision"), "reason"))
+    answer(asdict(found), parts, as_json=as_json)
 
 
 def _state(side: GroupSide) -> str:

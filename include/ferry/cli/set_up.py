@@ -43,13 +43,6 @@ OptionalConfig = Annotated[
 
 InAirflow = Annotated[bool, typer.Option("--airflow", help="Also check the Airflow of this Python, and say the next step to a green run.")]
 
-SourcePrincipal = Annotated[
-    str | None, typer.Option(help="The principal that reads the source; default: the user of the login in the config.")
-]
-TargetPrincipal = Annotated[
-    str | None, typer.Option(help="The principal that writes to the target; default: the user of the login in the config.")
-]
-
 Directory = Annotated[Path, typer.Option(help="Where the clusters keep their data and logs.")]
 
 sandbox = typer.Typer(help="Two real Kafka clusters on this machine, to try Ferry.", no_args_is_help=True)
@@ -195,8 +188,12 @@ def _last_parts(findings: list[Finding], counts: dict[str, int], config: Path | 
 def acls(
     config: Config,
     flow: FlowName,
-    source_principal: SourcePrincipal = None,
-    target_principal: TargetPrincipal = None,
+    source_principal: Annotated[
+        str | None, typer.Option(help="The principal that reads the source; default: the user of the login in the config.")
+    ] = None,
+    target_principal: Annotated[
+        str | None, typer.Option(help="The principal that writes to the target; default: the user of the login in the config.")
+    ] = None,
     command_config: Annotated[str | None, typer.Option(help="File with the administrator's client properties, for kafka-acls.")] = None,
     recovery: Annotated[
         bool, typer.Option("--recovery", help="Print also the rights that only failover, failback and cutover need.")

@@ -22,7 +22,6 @@ from ferry.errors import CopiesDiffer, ExitCode, PartitionUnavailable, SourceDat
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.health import FlowHealth
-from ferry.monitoring.lag import Lag
 from ferry.monitoring.limits import RUN_NOW, BrokenLimit, step_of
 from ferry.monitoring.missing import Missing, backfill_command, missing_by_topic
 from ferry.monitoring.runs import UNDER_WAY, ago, could_not_reach, failed_syncs, seconds_since, whole_problem
@@ -133,7 +132,10 @@ def verdict_of(health: FlowHealth, now: float) -> Verdict:
     """`now` in seconds since the epoch."""
     found = (reason for judge in _JUDGES for reason in judge(health, now))
     reasons = tuple(replace(reason, next_step=with_commands(reason.next_step, health.flow, health.config)) for reason in found)
-    behind = how_far(health.lag) if health.read else ""
+    lag, behind = health.lag, ""
+    if health.read:
+        oldest = f", the oldest {span(lag.seconds)} old" if lag.seconds >= 0 else ""
+        behind = f"{count_of(lag.records, 'record')} behind{oldest}" if lag.records else UP_TO_DATE
     lags = any(reason.health is Health.LAGGING for reason in reasons)
     last_run = "" if any(reason.text.startswith(_LAST_RUN) for reason in reasons) else _last_run(health, now, lags)
     if reasons:
@@ -144,13 +146,6 @@ def verdict_of(health: FlowHealth, now: float) -> Verdict:
     if not health.read:
         return Verdict(health.flow, Health.UNKNOWN, (Reason(Health.UNKNOWN, "nothing was read yet", ""),))
     return Verdict(health.flow, Health.HEALTHY, (), behind, last_run)
-
-
-def how_far(lag: Lag) -> str:
-    """How far a flow is behind, in words."""
-    if not lag.records:
-        return UP_TO_DATE
-    return f"{count_of(lag.records, 'record')} behind" + (f", the oldest {span(lag.seconds)} old" if lag.seconds >= 0 else "")
 
 
 def told_run(run: Mapping[str, Any] | None, now: float) -> str:

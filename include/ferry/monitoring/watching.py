@@ -98,7 +98,9 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
     copied, produced = _rates(look, earlier)
     moved_at = look.at if copied else before.moved_at if before is not None else None
     lag, state = health.lag, _state(health, look.at, moved_at)
-    topics = _topics(health)
+    lags = {topic: lag_of(entries) for topic, entries in by_topic(health.counted).items()}
+    topics = [TopicLag(topic, found.records, found.seconds, _headroom(found)) for topic, found in lags.items() if found.records]
+    topics.sort(key=lambda entry: (-entry.records, entry.topic))
     unread = f"headroom is unknown for {count_of(lag.unknown_ages, 'partition')}: Ferry could not read the first uncopied record"
     verdict = verdict_of(health, look.at)
     return FlowFrame(
@@ -112,7 +114,7 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
         copied_rate=copied,
         produced_rate=produced,
         left_seconds=lag.records / copied if copied and lag.records else None,
-        topics=topics[:TOPICS_SHOWN],
+        topics=tuple(topics[:TOPICS_SHOWN]),
         lagging_topics=len(topics),
         losses=health.losses_total,
         warnings=(*(reason.text for reason in verdict.reasons[1:]), *((unread,) if lag.unknown_ages else ())),  # the verdict has the first
@@ -160,13 +162,6 @@ def _rates(look: Look, earlier: Look | None) -> tuple[float | None, float | None
     copied = sum(max(0, now.position - old.position) for old, now in pairs)
     produced = sum(max(0, now.end - old.end) for old, now in pairs)
     return copied / seconds, produced / seconds
-
-
-def _topics(health: FlowHealth) -> tuple[TopicLag, ...]:
-    """Topics with lag, the biggest first."""
-    lags = {topic: lag_of(entries) for topic, entries in by_topic(health.counted).items()}
-    topics = [TopicLag(topic, lag.records, lag.seconds, _headroom(lag)) for topic, lag in lags.items() if lag.records]
-    return tuple(sorted(topics, key=lambda entry: (-entry.records, entry.topic)))
 
 
 class FlowWatcher:

@@ -12,6 +12,7 @@ The reader has checked the checksums, and has left out aborted data and control 
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from ferry.verify.alignment import meeting, without_partner
 from ferry.verify.comparison import DifferenceKind, VerifyRange
@@ -28,6 +29,7 @@ from ferry.wire.runs import DOWNSTREAM, UPSTREAM, counterpart, offsets_of, run_a
 AHEAD_RECORDS = 2_048
 AHEAD_BYTES = 8 << 20
 _NOT_AS_STORED = LOG_APPEND_TIME | DELETE_HORIZON
+_STORED = attrgetter("magic", "length", "codec", "last_offset_delta", "count", "base_timestamp", "max_timestamp")
 
 # Offsets and contents of the records ahead.
 _Ahead = tuple[list[int], list[Content]]
@@ -239,14 +241,6 @@ def _row(offsets: list[int], at: int) -> int:
 
 def _alike(one: BatchHeader, other: BatchHeader) -> bool:
     """Whether two headers differ only in fields that a forward patches."""
-    return (
-        one.magic == other.magic == 2
-        and one.length == other.length
-        and one.codec == other.codec
-        and not (one.attributes | other.attributes) & _NOT_AS_STORED
-        and one.contiguous
-        and one.last_offset_delta == other.last_offset_delta
-        and one.count == other.count
-        and one.base_timestamp == other.base_timestamp
-        and one.max_timestamp == other.max_timestamp
-    )
+    if _STORED(one) != _STORED(other) or (one.attributes | other.attributes) & _NOT_AS_STORED:
+        return False
+    return one.magic == 2 and one.contiguous

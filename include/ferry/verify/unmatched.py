@@ -76,7 +76,11 @@ class Unmatched:
         """The mismatches in order of target offsets, and how many more there are of each kind."""
         source, target = ([lone for part in self._parts for lone in part[side]] for side in (0, 1))
         if self.content:
-            moved = _moved(source, target)
+            places: dict[bytes, list[Lone]] = defaultdict(list)
+            for lone in reversed(target):
+                places[lone.digest].append(lone)
+            # Each record of the source, with the first equal one of the target that no other record took.
+            moved = [(lone, places[lone.digest].pop()) for lone in source if places[lone.digest]]
             found = [Mismatch(DifferenceKind.REORDERED, one.offset, other.offset, one.named) for one, other in moved]
             explained = {id(lone) for pair in moved for lone in pair}
             for part in self._parts:
@@ -89,14 +93,6 @@ class Unmatched:
 
 def _lone(offset: int, named: int, content: Content) -> Lone:
     return Lone(offset, named, digest(content), field_digests(content))
-
-
-def _moved(source: list[Lone], target: list[Lone]) -> list[tuple[Lone, Lone]]:
-    """Pairs of equal records: each record of the source with the first equal one of the target that no other record took."""
-    places: dict[bytes, list[Lone]] = defaultdict(list)
-    for lone in reversed(target):
-        places[lone.digest].append(lone)
-    return [(lone, places[lone.digest].pop()) for lone in source if places[lone.digest]]
 
 
 def _told_apart(here: list[Lone], there: list[Lone]) -> list[Mismatch]:
