@@ -128,11 +128,9 @@ def tell_unnamed(dags: Mapping[str, str]) -> Problem | None:
     if not dags:
         return None
     told = some_of([f"{name} ({description})" for name, description in dags.items()], between="; ")
-    return Problem(
-        ConfigError.__name__,
-        f"Airflow has DAGs of flows that are in no file that {CONFIG_VARIABLE} names for the api-server: {told}",
-        f"let {CONFIG_VARIABLE} of the api-server name these files too, with {os.pathsep} between two",
-    )
+    what = f"Airflow has DAGs of flows that are in no file that {CONFIG_VARIABLE} names for the api-server: {told}"
+    step = f"let {CONFIG_VARIABLE} of the api-server name these files too, with {os.pathsep} between two"
+    return Problem(ConfigError.__name__, what, step)
 
 
 def tell_no_dags(flows: Iterable[PageFlow], dags: Mapping[str, str]) -> Problem | None:

@@ -163,15 +163,8 @@ def verify(
 
     settings = load_flow(config, flow)
     check_report_file(report)
-    request = VerifyRequest(
-        flow,
-        again or run_id("verify"),
-        topics=tuple(topic or ()),
-        partitions=tuple(partition or ()),
-        since=moment("--from", since),
-        until=moment("--until", until),
-        digest=digest,
-    )
+    bounds = moment("--from", since), moment("--until", until)
+    request = VerifyRequest(flow, again or run_id("verify"), tuple(topic or ()), tuple(partition or ()), *bounds, digest)
     if tombstones:
         check_tombstones(settings, request)
     with open_flow(settings) as opened:

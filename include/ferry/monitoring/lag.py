@@ -6,7 +6,6 @@ Heartbeats do not count as lag: every run leaves some of them for the next run, 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ferry.clusters.net.partitions import grouped
 from ferry.ledger.run_summary import RunLag
 
 
@@ -67,7 +66,3 @@ def lag_of(partitions: Iterable[PartitionStatus]) -> Lag:
 def counted(partitions: Iterable[PartitionStatus]) -> tuple[PartitionStatus, ...]:
     """The partitions whose lag counts: all but those of heartbeats."""
     return tuple(entry for entry in partitions if not entry.heartbeats)
-
-
-def by_topic(partitions: Iterable[PartitionStatus]) -> dict[str, list[PartitionStatus]]:
-    return grouped((entry.topic, entry) for entry in partitions)

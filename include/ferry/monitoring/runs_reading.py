@@ -19,7 +19,7 @@ from ferry.ledger.open_flow import OpenFlow, open_flow
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.run_summary import DAYS_KEPT, KEY_PREFIX, LAG_PREFIX, RunLag, RunState, RunSummary, decode_run_part, state_of, sync_counts
 from ferry.ledger.runs_topic import RUN_DAYS, VERIFY_PREFIX, RunOpened, RunRecords, fold_run_record, following, follows, recent_records
-from ferry.monitoring.runs import empty_run, held_groups, judged, last_ended
+from ferry.monitoring.runs import empty_run, held_groups, judged
 from ferry.syncs.names import SyncName, not_enabled
 from ferry.verify import results_topic
 from ferry.verify.verify_report import VerifyReport
@@ -36,11 +36,6 @@ class RecentRuns:
     document: dict[str, Any]  # the document of read_runs
     following: RunOpened | None = None  # the run that should follow now
     ended: int = -1  # when the newest summary was written, in ms
-
-    @property
-    def last_ended(self) -> Mapping[str, Any] | None:
-        """The newest run that says something about the flow's health."""
-        return last_ended(self.document["runs"])
 
     def without_proof(self) -> "RecentRuns":
         """The runs if no run proves that it follows."""

@@ -35,7 +35,7 @@ from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit, broken_limits
 from ferry.monitoring.missing_reading import read_missing
-from ferry.monitoring.runs import copy_speed
+from ferry.monitoring.runs import copy_speed, last_ended
 from ferry.monitoring.runs_reading import read_recent
 from ferry.monitoring.schedule import last_due, longest_pause
 from ferry.pipeline.run_plan import RunPlan
@@ -66,22 +66,21 @@ def whole_status(opened: OpenFlow) -> FlowHealth:
     follows = None if run is None else {"run_id": run.run_id, "since": run.started, "until": run.follow_until}
     proof = None if run is None else RunProof(opened)
     status, _, _ = read_flow(opened)
-    if proof is not None and not proof.comes():
-        recent, status = recent.without_proof(), replace(status, gone=follows)
-    else:
-        status = replace(status, following=follows)
-    verifies = recent.document["verifies"]
-    status = replace(
-        status,
-        last_run=recent.last_ended,
-        newest_run=next(iter(recent.document["runs"]), None),
-        last_verify=verifies[0] if verifies else None,
-        held_groups=recent.document["held"],
-        records_per_second=copy_speed(recent.document["runs"]),
-        interval_seconds=longest_pause(flow.schedule),
-    )
+    gone = proof is not None and not proof.comes()
+    known = (recent.without_proof() if gone else recent).document
     missed = overdue_run(opened, recent.ended)
-    return status if missed is None else replace(status, broken=(missed, *status.broken))
+    return replace(
+        status,
+        following=None if gone else follows,
+        gone=follows if gone else None,
+        last_run=last_ended(known["runs"]),
+        newest_run=next(iter(known["runs"]), None),
+        last_verify=next(iter(known["verifies"]), None),
+        held_groups=known["held"],
+        records_per_second=copy_speed(known["runs"]),
+        interval_seconds=longest_pause(flow.schedule),
+        broken=status.broken if missed is None else (missed, *status.broken),
+    )
 
 
 def overdue_run(opened: OpenFlow, last_ended: int) -> BrokenLimit | None:

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
+from ferry.clusters.net.partitions import grouped
 from ferry.config import Flow
 from ferry.errors import FerryError, count_of
 from ferry.ledger.open_flow import open_flow
 from ferry.monitoring.health import FlowHealth
-from ferry.monitoring.lag import Lag, by_topic, lag_of
+from ferry.monitoring.lag import Lag, lag_of
 from ferry.monitoring.status import flow_status, status_after_run
 from ferry.monitoring.verdict import verdict_of
 from ferry.wire.strict_json import parse_time
@@ -84,9 +85,7 @@ class FlowFrame:
     moved_at: float | None = None
 
     def document(self) -> dict[str, Any]:
-        fields = asdict(self)
-        del fields["moved_at"]
-        return fields
+        return {name: value for name, value in asdict(self).items() if name != "moved_at"}
 
 
 def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = None) -> FlowFrame:
@@ -98,7 +97,7 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
     copied, produced = _rates(look, earlier)
     moved_at = look.at if copied else before.moved_at if before is not None else None
     lag, state = health.lag, _state(health, look.at, moved_at)
-    lags = {topic: lag_of(entries) for topic, entries in by_topic(health.counted).items()}
+    lags = {topic: lag_of(entries) for topic, entries in grouped((entry.topic, entry) for entry in health.counted).items()}
     topics = [TopicLag(topic, found.records, found.seconds, _headroom(found)) for topic, found in lags.items() if found.records]
     topics.sort(key=lambda entry: (-entry.records, entry.topic))
     unread = f"headroom is unknown for {count_of(lag.unknown_ages, 'partition')}: Ferry could not read the first uncopied record"

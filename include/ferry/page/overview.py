@@ -9,8 +9,9 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
+from ferry.clusters.net.partitions import grouped
 from ferry.monitoring.health import FlowHealth
-from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, lag_of
+from ferry.monitoring.lag import Lag, PartitionStatus, lag_of
 from ferry.monitoring.missing import missing_by_topic
 from ferry.wire.strict_json import read_as
 
@@ -55,7 +56,7 @@ class Overview:
 
     @cached_property
     def by_topic(self) -> dict[str, list[PartitionStatus]]:
-        return by_topic(self.health.partitions)
+        return grouped((entry.topic, entry) for entry in self.health.partitions)
 
     @cached_property
     def topics(self) -> tuple[TopicRow, ...]:
