@@ -18,7 +18,7 @@ from urllib.parse import quote
 from ferry.airflow.flows import FlowReference, settings_of
 from ferry.airflow.open_alerts import resolved, tell
 from ferry.airflow.tasks import EarlierTaskFailed, JobFailed
-from ferry.airflow.versions import AIRFLOW, FIRST_WITH_DEADLINES, with_deadline
+from ferry.airflow.versions import AIRFLOW, FIRST_WITH_DEADLINES
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
@@ -140,10 +140,14 @@ def _told_elsewhere(context: Context) -> bool:
 def deadline_arguments(flow: Flow, config: Path) -> dict[str, Any]:
     """Arguments of the DAG for the deadline of the flow's runs, from the time when a run is queued. Airflow's scheduler watches it."""
     seconds = flow.alerts.deadline_seconds
-    if seconds is None:
+    if seconds is None or AIRFLOW < FIRST_WITH_DEADLINES:
         return {}
-    arguments = {"config": str(config), "flow": flow.name}
-    return with_deadline(timedelta(seconds=seconds), "ferry.airflow.alerts.deadline_missed", arguments, name=f"{flow.name} ended")
+    from airflow.sdk.definitions.callback import SyncCallback  # noqa: PLC0415 - no such module before 3.2
+    from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference  # noqa: PLC0415 - likewise
+
+    named = {"name": f"{flow.name} ended"} if AIRFLOW >= (3, 3) else {}
+    call = SyncCallback("ferry.airflow.alerts.deadline_missed", kwargs={"config": str(config), "flow": flow.name})
+    return {"deadline": [DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, timedelta(seconds=seconds), call, **named)]}
 
 
 def deadline_missed(config: str, flow: str, context: Context) -> None:

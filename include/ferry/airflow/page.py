@@ -26,9 +26,9 @@ from ferry.ledger.run_summary import DAYS_KEPT
 from ferry.page import documents
 from ferry.page.documents import FlowView, PageFlow
 from ferry.page.overview import SORTS
-from ferry.page.readers import Outcome, PageService
+from ferry.page.readers import PageService
 from ferry.page.reads import ReadName
-from ferry.page.snapshots import Snapshot
+from ferry.page.snapshots import Outcome, Snapshot
 from ferry.policy.naming import LONGEST_TOPIC
 
 STATIC = Path(ferry.page.__file__).parent / "static"

@@ -58,6 +58,7 @@ class Snapshot(Generic[T]):
 
 NEVER_READ: Snapshot[Any] = Snapshot()
 Work = Callable[[], tuple[Any, Problem | None, int]]
+Outcome = tuple[Snapshot[Any], Future[Snapshot[Any]] | None]
 
 
 @dataclass
@@ -92,9 +93,7 @@ class Snapshots:
         self._started = 0
         self._idle = 0
 
-    def get(
-        self, key: ReadKey, work: Work, fresh_seconds: float, *, again: bool = False
-    ) -> tuple[Snapshot[Any], Future[Snapshot[Any]] | None]:
+    def get(self, key: ReadKey, work: Work, fresh_seconds: float, *, again: bool = False) -> Outcome:
         """What is known of `key` now, and the read that runs, if one does. `again`: read it even if it is fresh, or has just failed.
 
         `work` returns data, or why there is none, and a size in bytes. A thread of this cache calls it, never twice at a time for a key.
