@@ -158,10 +158,9 @@ def _stopped_early(flow: FlowReference) -> EarlierTaskFailed:
     now, run_id = time_now(), str(get_current_context()["dag_run"].run_id)
     failure = _failure_of_the_run(found)
     if not (get_current_context().get("params") or {}).get("dry_run"):
-        with contextlib.suppress(FerryError):  # the problem that stopped the earlier task may stop this too; the error below names it
-            with open_flow(flow_for_running(flow)) as opened:
-                trouble = keep_run(opened, RunReport(flow.name, run_id, now, now, "", failed=(failure,)))
-            if trouble:
+        # The problem that stopped the earlier task may stop this too; the error below names it.
+        with contextlib.suppress(FerryError), open_flow(flow_for_running(flow)) as opened:
+            if trouble := keep_run(opened, RunReport(flow.name, run_id, now, now, "", failed=(failure,))):
                 say(trouble)
     return EarlierTaskFailed(
         f"{found['task']} failed: {found['error']}: {found['problem']} (next: {found['next_step']}; log: {found['url']})"

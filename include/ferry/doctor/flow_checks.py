@@ -1,7 +1,7 @@
 """Findings about one flow (pure): rights, limits of remote topics, expirations against the schedule, memory, headroom, losses."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from ferry.clusters.admin.service_profiles import named
@@ -70,7 +70,7 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
 
 
 def rights_findings(  # noqa: PLR0917 - whose rights, those that it needs, then what is known
-    check: str, flow: Flow, cluster: Cluster, needed: Iterable[Right], facts: RightsFacts, services: Iterable[ManagedService] = ()
+    check: str, flow: Flow, cluster: Cluster, needed: Collection[Right], facts: RightsFacts, services: Iterable[ManagedService] = ()
 ) -> Iterator[Finding]:
     """Missing rights, each with the command that grants it, and rights that could not be checked. `services`: that `cluster` may be of."""
     where = f"flow {flow.name}"
@@ -81,20 +81,12 @@ def rights_findings(  # noqa: PLR0917 - whose rights, those that it needs, then 
     if facts.enforced is False:
         yield ok(where, check, f"{cluster.alias} has no ACLs of Kafka: users may do everything, unless something else limits them")
         return
-    yield from _compared(where, check, flow, cluster, list(needed), facts)
-
-
-def _compared(  # noqa: PLR0917 - whose rights, those that it needs, then what is known
-    where: str, check: str, flow: Flow, cluster: Cluster, rights: Sequence[Right], facts: RightsFacts
-) -> Iterator[Finding]:
-    """The rights that are needed, compared with what brokers and ACLs say."""
     principal = _principal(cluster, facts)
-    answers = [(right, granted(right, facts, principal)) for right in rights]
-    missing = [right for right, answer in answers if answer is Granted.NO]
-    unknown = [right for right, answer in answers if answer is Granted.UNKNOWN]
+    answers = grouped((granted(right, facts, principal), right) for right in needed)
+    missing, unknown = answers.get(Granted.NO, []), answers.get(Granted.UNKNOWN, [])
     told = list(commands(cluster.bootstrap, principal or "User:NAME", missing))
     for comment, command in told[:COMMANDS_SHOWN]:
-        yield failure(where, check, f"missing at {cluster.alias}: {comment.removeprefix('# ')}", command, ExitCode.PARTLY_FAILED)
+        yield failure(where, check, f"missing at {cluster.alias}: {comment.removeprefix('# ')}", command)
     if len(told) > COMMANDS_SHOWN:
         yield failure(where, check, f"{len(told) - COMMANDS_SHOWN} more resources lack rights", flow.command("acls"))
     if unknown:
@@ -102,7 +94,7 @@ def _compared(  # noqa: PLR0917 - whose rights, those that it needs, then what i
         found = f"could not be checked, {_why_unknown(principal, facts)}: {names}"
         yield warning(where, check, found, f"compare with: {flow.command('acls')}")
     if not missing and not unknown:
-        yield ok(where, check, f"{principal or cluster.user_name} has every right that is needed ({len(rights)})")
+        yield ok(where, check, f"{principal or cluster.user_name} has every right that is needed ({len(needed)})")
 
 
 def _principal(cluster: Cluster, facts: RightsFacts) -> str | None:

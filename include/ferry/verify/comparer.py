@@ -182,8 +182,8 @@ class Comparer:
         if named < 0:
             return 1, 0
         if named == places[0]:
-            row = next((index for index, pair in enumerate(zip(offsets, places, strict=False)) if self._named(pair[0]) != pair[1]), None)
-            row = min(len(offsets), len(places)) if row is None else row
+            pairs, most = enumerate(zip(offsets, places, strict=False)), min(len(offsets), len(places))
+            row = next((index for index, (offset, place) in pairs if self._named(offset) != place), most)
             return row, row
         if named < places[0]:
             return next((index for index, offset in enumerate(offsets) if self._named(offset) >= places[0]), len(offsets)), 0
