@@ -61,5 +61,4 @@ def _left_out(flow: Flow, run_id: str, left_out: tuple[RefreshedTopic, ...], url
         say(f"{topic.remote_topic}: refreshed, but not announced: {ASSETS_MAX} = {flow.alerts.assets_max}")
     message = f"{flow.name}: not announced: {count_of(len(left_out), 'refreshed topic')}, {left_out[0].remote_topic} the first of them"
     step, most = f"raise {ASSETS_MAX}, or schedule by the flow's own asset", flow.alerts.assets_max
-    refreshed = len(left_out) + most
-    return Alert(flow.name, AlertKind.ASSETS, Severity.WARNING, ASSETS_MAX, message, step, refreshed, most, run_id, url)
+    return Alert(flow.name, AlertKind.ASSETS, Severity.WARNING, ASSETS_MAX, message, step, len(left_out) + most, most, run_id, url)

@@ -290,5 +290,4 @@ def _view(request: Request, user: BaseUser, facts: PageFlow, runs_of_airflow: in
     seen, _ = _look(request, facts, ReadName.OVERVIEW)
     found, _ = _look(request, facts, ReadName.RUNS)
     of_airflow = dag_runs(facts.dag_id, runs_of_airflow) if may_read_runs(user, facts.dag_id) else ()
-    may = rights(user, facts.dag_id, facts.verify_dag_id)
-    return FlowView(facts, seen, found, of_airflow, may, is_paused(facts.dag_id))
+    return FlowView(facts, seen, found, of_airflow, rights(user, facts.dag_id, facts.verify_dag_id), is_paused(facts.dag_id))

@@ -76,8 +76,7 @@ class _Tasks:
             case Stage.COMPARE:
                 self._after(RecoveryVerifyOperator(task_id="compare_sides", command=movement.command, **self._spark))
             case Stage.PLAN:
-                rule = "all_done" if fails_over else "none_failed"
-                self._planned = task(trigger_rule=rule)(movement.plan_groups)(self._checked)
+                self._planned = task(trigger_rule="all_done" if fails_over else "none_failed")(movement.plan_groups)(self._checked)
                 self._after(self._planned)
             case Stage.CONFIRM:
                 self._after(ApprovalOperator(task_id="confirm", subject=f"{movement}: write these groups?", body=PLAN, **ASKING))

@@ -19,12 +19,14 @@ RETRY_SECONDS = 30
 
 
 def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -> DAG:
+    active = 2 if flow.follow_seconds else 1  # a run that follows ends when the next one takes the flow over
+
     @dag(
         dag_id=flows.dag_id(flow),
         description=f"Copies topics of {flow.source.alias} to {flow.target.alias}, as {reference.config} says",
         schedule=timetable(flow, reference.config),
         is_paused_upon_creation=True,
-        max_active_runs=flows.runs_at_a_time(flow),
+        max_active_runs=active,
         params=params.trigger_params(flow),
         doc_md=flows.runbook(flow),
         **options.of_dag(flow, reference, RETRY_SECONDS),
@@ -38,7 +40,7 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
         late = {"trigger_rule": "all_done"}
         planned = body(steps.plan, "plan_run")()
         prepared = body(steps.prepare, "prepare_topics", max_active_tis_per_dag=1)(planned)
-        spark = {"max_active_tis_per_dag": flows.runs_at_a_time(flow), **options.of_spark_task(flow, reference)}
+        spark = {"max_active_tis_per_dag": active, **options.of_spark_task(flow, reference)}
         copied = CopyRecordsOperator(task_id=COPY_TASK, planned=planned, **spark)
         synced = [body(steps.sync, task_id, **late)(name, planned) for task_id, name in flows.sync_tasks(flow).items()]
         announced = body(assets.announce, ANNOUNCE_TASK, outlets=[assets.topics_alias(flow)], **late)(planned)

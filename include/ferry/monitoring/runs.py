@@ -81,8 +81,7 @@ def joined_runs(kept: Iterable[Mapping[str, Any]], dag_runs: Iterable[DagRunFact
     known = {str(run["run_id"]): dict(run) for run in kept}
     for facts in dag_runs:
         known[facts.run_id] = _with_airflow(known.get(facts.run_id), facts)
-    newest = sorted(known.values(), key=lambda run: (run["started"] or "9999", run["run_id"]), reverse=True)
-    return newest[:limit]
+    return sorted(known.values(), key=lambda run: (run["started"] or "9999", run["run_id"]), reverse=True)[:limit]
 
 
 def _with_airflow(run: dict[str, Any] | None, facts: DagRunFacts) -> dict[str, Any]:

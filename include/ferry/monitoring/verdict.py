@@ -355,8 +355,7 @@ def _groups(health: FlowHealth, _: float) -> Iterator[Reason]:
     if not health.held_groups:
         return
     total, named = health.held_groups["total"], [f"{entry['what']}: {entry['reason']}" for entry in health.held_groups["named"]]
-    text = f"{count_of(total, 'group')} not synced: {_named(named, total)}"
-    yield Reason(Health.LAGGING, text, _FREE_GROUPS)
+    yield Reason(Health.LAGGING, f"{count_of(total, 'group')} not synced: {_named(named, total)}", _FREE_GROUPS)
 
 
 _JUDGES: tuple[Callable[[FlowHealth, float], Iterator[Reason]], ...] = (

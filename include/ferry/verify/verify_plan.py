@@ -160,8 +160,7 @@ def _grouped(clipped: Sequence[_Clipped], *, exactly_once: bool) -> list[_Group]
         else:
             groups.append(_Group((piece.runs,), entry.claimed, piece.weight, piece.handled))
         end = piece.end
-    empty = [_Group((), entry.claimed, 0) for entry in clipped if not entry.slice.runs and entry.claimed]
-    return groups + empty
+    return groups + [_Group((), entry.claimed, 0) for entry in clipped if not entry.slice.runs and entry.claimed]
 
 
 def _belongs_to(group: _Group, piece: Slice, *, exactly_once: bool) -> bool:

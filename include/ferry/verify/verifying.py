@@ -40,8 +40,7 @@ def verify(opened: OpenFlow, request: VerifyRequest, compare: CompareRanges, say
     results = {wanted.identity: finished[wanted.identity] for wanted in ranges if wanted.identity in finished}
     resumed = len(results)
     weight = sum(wanted.weight for wanted in ranges)
-    partitions = len(evidence.partitions)
-    what = f"{count_of(len(ranges), 'range')} of {count_of(partitions, 'partition')}"
+    what = f"{count_of(len(ranges), 'range')} of {count_of(len(evidence.partitions), 'partition')}"
     say(f"{flow.name}: verify {request.run_id} compares {what}, about {weight / 1e6:,.0f} MB")
     if resumed:
         say(f"an earlier try of {request.run_id} has compared {resumed} of them")
