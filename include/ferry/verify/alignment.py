@@ -8,6 +8,8 @@ wrong, but contents can. `meeting` finds how many records of each row to set asi
 from collections.abc import Hashable, Sequence
 from difflib import SequenceMatcher
 
+from ferry.clusters.net.partitions import grouped
+
 # This many equal records in a row are no coincidence.
 ENOUGH = 8
 # If several places are equally good, the one where both rows agree longest counts, up to this length.
@@ -21,9 +23,7 @@ def meeting(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[int, i
 
     None: there is no such place.
     """
-    places: dict[Hashable, list[int]] = {}
-    for index, content in enumerate(right):
-        places.setdefault(content, []).append(index)
+    places = grouped((content, index) for index, content in enumerate(right))
     best: tuple[int, int, int] | None = None  # cost, minus length, records on the left
     for skipped, content in enumerate(left):
         if best is not None and skipped > best[0]:

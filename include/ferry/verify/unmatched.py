@@ -5,10 +5,11 @@ Two equal records are one record at another place (reordered). Two other records
 and counts the rest.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ferry.clusters.net.partitions import grouped
 from ferry.verify.comparison import DifferenceKind
 from ferry.verify.contents import FIELDS, Content, digest, field_digests
 from ferry.wire import varint
@@ -76,11 +77,9 @@ class Unmatched:
         """The mismatches in order of target offsets, and how many more there are of each kind."""
         source, target = ([lone for part in self._parts for lone in part[side]] for side in (0, 1))
         if self.content:
-            places: dict[bytes, list[Lone]] = defaultdict(list)
-            for lone in reversed(target):
-                places[lone.digest].append(lone)
+            places = grouped((lone.digest, lone) for lone in reversed(target))
             # Each record of the source, with the first equal one of the target that no other record took.
-            moved = [(lone, places[lone.digest].pop()) for lone in source if places[lone.digest]]
+            moved = [(lone, places[lone.digest].pop()) for lone in source if places.get(lone.digest)]
             found = [Mismatch(DifferenceKind.REORDERED, one.offset, other.offset, one.named) for one, other in moved]
             explained = {id(lone) for pair in moved for lone in pair}
             for part in self._parts:
