@@ -19,9 +19,8 @@ from ferry.monitoring.missing import COMPACTED, Missing
 from ferry.monitoring.runs import DagRunFacts
 from ferry.page.documents import PageFlow
 from ferry.page.problem import Problem
-from ferry.page.readers import Outcome
 from ferry.page.reads import ReadName
-from ferry.page.snapshots import Snapshot
+from ferry.page.snapshots import Outcome, Snapshot
 
 Reads = dict[ReadName, Callable[[str], Any]]
 UNREACHABLE = Problem(

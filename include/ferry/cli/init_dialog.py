@@ -131,9 +131,8 @@ class InitDialog:
             question = f"PEM file of the authorities that certify {name} (empty: those of the system)"
             answers = replace(answers, truststore=ask(question, f"--{side}-truststore", given.truststore, "", _existing_file))
         if protocol.startswith("SASL"):
-            mechanism = ask(
-                f"sasl.mechanism of {name}", f"--{side}-mechanism", given.mechanism, "SCRAM-SHA-512", one_of(PASSWORD_MECHANISMS)
-            )
+            question = f"sasl.mechanism of {name}"
+            mechanism = ask(question, f"--{side}-mechanism", given.mechanism, "SCRAM-SHA-512", one_of(PASSWORD_MECHANISMS))
             user = ask(f"User at {name}", f"--{side}-user", given.user, check=_user)
             answers = replace(answers, mechanism=mechanism, user=user, password=self._password(given, name))
         return answers

@@ -50,7 +50,8 @@ def status_parts(found: FlowHealth, *, every: bool, now: float) -> Iterator[Part
         yield f"next: {step}"
     yield from map(Prose, _notes(found, every=every))
     errors = {(failure.topic, failure.partition): failure.error for failure in found.stopped}
-    rows = [entry for entry in found.partitions if every or _tells(entry, errors)]
+    # Heartbeats are always behind a little.
+    rows = [entry for entry in found.partitions if every or (entry.lag_records and not entry.heartbeats) or _note(entry, errors)]
     if rows:
         yield _table(rows, errors, every=every)
 
@@ -69,21 +70,13 @@ def _table(rows: Iterable[PartitionStatus], errors: Mapping[tuple[str, int], str
     return Table("", tuple(compress(columns, told)), [tuple(compress(row, told)) for row in cells])
 
 
-def _tells(entry: PartitionStatus, errors: Mapping[tuple[str, int], str]) -> bool:
-    """Whether the partition is behind or in trouble. Heartbeats are always behind a little."""
-    return bool((entry.lag_records and not entry.heartbeats) or _note(entry, errors))
-
-
 def _cells(entry: PartitionStatus, errors: Mapping[tuple[str, int], str]) -> tuple[object, ...]:
     size = "unknown" if entry.lag_bytes < 0 else decimal(entry.lag_bytes).replace("bytes", "B")
-    return (entry.lag_records, size, _oldest(entry), headroom_of(entry), _note(entry, errors))
+    oldest = "none" if not entry.lag_records else "unknown" if entry.age_unknown else span(entry.lag_seconds)
+    return (entry.lag_records, size, oldest, _headroom(entry), _note(entry, errors))
 
 
-def _oldest(entry: PartitionStatus) -> str:
-    return "none" if not entry.lag_records else "unknown" if entry.age_unknown else span(entry.lag_seconds)
-
-
-def headroom_of(entry: PartitionStatus) -> str:
+def _headroom(entry: PartitionStatus) -> str:
     """The headroom in words, or why there is none."""
     if not entry.lag_records:
         return "no need"

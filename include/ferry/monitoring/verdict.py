@@ -18,20 +18,10 @@ from ferry.clusters.net.partitions import grouped
 from ferry.config.flow import flow_command, with_commands
 from ferry.config.settings import HEADROOM_SECONDS, LAG_SECONDS
 from ferry.copying.request import LATEST, SILENT_SECONDS
-from ferry.errors import (
-    CopiesDiffer,
-    ExitCode,
-    PartitionUnavailable,
-    SourceDataLost,
-    TransactionHangs,
-    count_of,
-    error_named,
-    span,
-)
+from ferry.errors import CopiesDiffer, ExitCode, PartitionUnavailable, SourceDataLost, TransactionHangs, count_of, error_named, span
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.health import FlowHealth
-from ferry.monitoring.lag import Lag
 from ferry.monitoring.limits import RUN_NOW, BrokenLimit, step_of
 from ferry.monitoring.missing import Missing, backfill_command, missing_by_topic
 from ferry.monitoring.runs import UNDER_WAY, ago, could_not_reach, failed_syncs, seconds_since, whole_problem
@@ -56,24 +46,18 @@ class Health(StrEnum):
     UNKNOWN = "unknown"
 
 
-_CODES = {
-    Health.UNREACHABLE: ExitCode.UNREACHABLE,
-    Health.LOSS: ExitCode.DATA_LOST,
-    Health.QUEUED: ExitCode.DONE,
-    Health.HEALTHY: ExitCode.DONE,
-    Health.UNKNOWN: ExitCode.OTHER,
-}
-_WORDS = {
-    Health.UNREACHABLE: "cannot be read",
-    Health.LOSS: "has lost records",
-    Health.FAILING: "is failing",
-    Health.MISSING: "is not complete",
-    Health.PAUSED: "is paused",
-    Health.NEVER_RAN: "never ran",
-    Health.LAGGING: "lags",
-    Health.QUEUED: "waits",
-    Health.HEALTHY: "is healthy",
-    Health.UNKNOWN: "is unknown",
+# By health: the words for people, and the exit code.
+_TOLD = {
+    Health.UNREACHABLE: ("cannot be read", ExitCode.UNREACHABLE),
+    Health.LOSS: ("has lost records", ExitCode.DATA_LOST),
+    Health.FAILING: ("is failing", ExitCode.PARTLY_FAILED),
+    Health.MISSING: ("is not complete", ExitCode.PARTLY_FAILED),
+    Health.PAUSED: ("is paused", ExitCode.PARTLY_FAILED),
+    Health.NEVER_RAN: ("never ran", ExitCode.PARTLY_FAILED),
+    Health.LAGGING: ("lags", ExitCode.PARTLY_FAILED),
+    Health.QUEUED: ("waits", ExitCode.DONE),
+    Health.HEALTHY: ("is healthy", ExitCode.DONE),
+    Health.UNKNOWN: ("is unknown", ExitCode.OTHER),
 }
 
 
@@ -117,17 +101,15 @@ class Verdict:
 
     @property
     def exit_code(self) -> ExitCode:
-        return _CODES.get(self.health, ExitCode.PARTLY_FAILED)
+        return _TOLD[self.health][1]
 
     def __str__(self) -> str:
         """One line."""
         otherwise = "" if self.health is Health.NEVER_RAN else f"otherwise {self.behind}"
         behind = otherwise if self.reasons and self.behind == UP_TO_DATE else self.behind
         told = "; ".join(text for text in (behind, self.last_run) if text)
-        if self.health is Health.HEALTHY:
-            return f"{self.flow} is healthy{told and ', '}{told}"
-        first = f"{self.flow} {_WORDS[self.health]}{': ' if self.reasons else ''}{self.reasons[0].text if self.reasons else ''}"
-        return f"{first}{told and '; '}{told}"
+        first = f"{self.flow} {_TOLD[self.health][0]}{': ' if self.reasons else ''}{self.reasons[0].text if self.reasons else ''}"
+        return f"{first}{told and (', ' if self.health is Health.HEALTHY else '; ')}{told}"
 
     @property
     def after_run(self) -> str:
@@ -150,7 +132,10 @@ def verdict_of(health: FlowHealth, now: float) -> Verdict:
     """`now` in seconds since the epoch."""
     found = (reason for judge in _JUDGES for reason in judge(health, now))
     reasons = tuple(replace(reason, next_step=with_commands(reason.next_step, health.flow, health.config)) for reason in found)
-    behind = how_far(health.lag) if health.read else ""
+    lag, behind = health.lag, ""
+    if health.read:
+        oldest = f", the oldest {span(lag.seconds)} old" if lag.seconds >= 0 else ""
+        behind = f"{count_of(lag.records, 'record')} behind{oldest}" if lag.records else UP_TO_DATE
     lags = any(reason.health is Health.LAGGING for reason in reasons)
     last_run = "" if any(reason.text.startswith(_LAST_RUN) for reason in reasons) else _last_run(health, now, lags)
     if reasons:
@@ -161,13 +146,6 @@ def verdict_of(health: FlowHealth, now: float) -> Verdict:
     if not health.read:
         return Verdict(health.flow, Health.UNKNOWN, (Reason(Health.UNKNOWN, "nothing was read yet", ""),))
     return Verdict(health.flow, Health.HEALTHY, (), behind, last_run)
-
-
-def how_far(lag: Lag) -> str:
-    """How far a flow is behind, in words."""
-    if not lag.records:
-        return UP_TO_DATE
-    return f"{count_of(lag.records, 'record')} behind" + (f", the oldest {span(lag.seconds)} old" if lag.seconds >= 0 else "")
 
 
 def told_run(run: Mapping[str, Any] | None, now: float) -> str:
@@ -263,10 +241,7 @@ def _stopped(health: FlowHealth) -> Iterator[Reason]:
 
 
 def _failed_run(health: FlowHealth, now: float) -> Iterator[Reason]:
-    """A reason for the last run, unless all its failures are stopped or held back, which have their own reasons.
-
-    Failed syncs of a run that follows are a reason at once.
-    """
+    """Failed syncs of a run that follows; then the last run, unless all its failures have reasons of their own (stopped, held back)."""
     newest, run = health.newest_run, health.last_run
     if newest is not None and _goes_on(newest):
         yield from _failed_syncs_of(newest)
@@ -277,7 +252,7 @@ def _failed_run(health: FlowHealth, now: float) -> Iterator[Reason]:
     named = list(dict.fromkeys(problem for _, problem in found))
     if run["failed"] and not named:
         return
-    over = bool(failed) and _was_an_outage(failed[0], health)
+    over = health.problem is None and any(map(could_not_reach, failed[:1]))  # a cluster did not answer, and both answer now
     died = not named and not run["finished"]
     text = _how_it_ended(run, named, now) + ("; now both clusters answer" if over else "")
     step = _RUN if over or died else _step_after(failed, found[0][0] if found else "")
@@ -299,17 +274,10 @@ def _not_told(failed: Iterable[Mapping[str, Any]], health: FlowHealth) -> list[M
     return [entry for entry in failed if (entry["topic"], entry["error"]) not in told]
 
 
-def _was_an_outage(failure: Mapping[str, Any], health: FlowHealth) -> bool:
-    """Whether a run failed because a cluster did not answer, and both answer now."""
-    return health.problem is None and could_not_reach(failure)
-
-
 def _how_it_ended(run: Mapping[str, Any], problems: Sequence[str], now: float) -> str:
-    if problems:
-        return f"{_LAST_RUN}{run['state']}{ago(run, now)}: {_named(problems, len(problems))}"
-    return (
-        f"{_LAST_RUN}{run['state']}{ago(run, now)}" if run["finished"] else f"{_LAST_RUN}began{ago(run, now)} and left no result: it died"
-    )
+    if problems or run["finished"]:
+        return f"{_LAST_RUN}{run['state']}{ago(run, now)}{': ' if problems else ''}{_named(problems, len(problems))}"
+    return f"{_LAST_RUN}began{ago(run, now)} and left no result: it died"
 
 
 def _step_after(failed: Sequence[Mapping[str, Any]], error: str) -> str:
@@ -325,10 +293,10 @@ def _missing(health: FlowHealth, now: float) -> Iterator[Reason]:
     if not health.missing:
         return
     topics = missing_by_topic(health.missing)
-    text = f"{count_of(sum(topics.values()), 'record')} missing in {count_of(len(topics), 'topic')}"
+    records = f"{count_of(sum(topics.values()), 'record')} missing in {count_of(len(topics), 'topic')}"
     obstacle = next((entry.obstacle for entry in health.missing if entry.obstacle), "their times could not be read: try again")
     command = backfill_command(flow_command("backfill", health.flow, health.config), health.missing, now)
-    text = f"{text}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED}{_dropped(health.missing, now)})"
+    text = f"{records}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED}{_dropped(health.missing, now)})"
     yield Reason(Health.MISSING, text, command or obstacle, Step.BACKFILL if command else None)
 
 
@@ -344,12 +312,8 @@ def _idle(health: FlowHealth, now: float) -> Iterator[Reason]:
     """No run comes, or none ever came."""
     newest = health.newest_run
     if health.paused:
-        yield Reason(
-            Health.PAUSED,
-            "its DAG is paused, so no run starts",
-            "unpause the DAG in Airflow: runs then start by its schedule",
-            Step.UNPAUSE,
-        )
+        step = "unpause the DAG in Airflow: runs then start by its schedule"
+        yield Reason(Health.PAUSED, "its DAG is paused, so no run starts", step, Step.UNPAUSE)
     begins = newest is not None and _goes_on(newest) and seconds_since(newest, now) < SILENT_SECONDS
     if not (health.ran or health.last_run is not None or begins):
         yield Reason(Health.NEVER_RAN, "nothing was copied yet", _RUN, Step.RUN)
@@ -391,8 +355,7 @@ def _groups(health: FlowHealth, _: float) -> Iterator[Reason]:
     if not health.held_groups:
         return
     total, named = health.held_groups["total"], [f"{entry['what']}: {entry['reason']}" for entry in health.held_groups["named"]]
-    text = f"{count_of(total, 'group')} not synced: {_named(named, total)}"
-    yield Reason(Health.LAGGING, text, _FREE_GROUPS)
+    yield Reason(Health.LAGGING, f"{count_of(total, 'group')} not synced: {_named(named, total)}", _FREE_GROUPS)
 
 
 _JUDGES: tuple[Callable[[FlowHealth, float], Iterator[Reason]], ...] = (

@@ -76,20 +76,21 @@ class _RangeVerifier:
                     tally, size = await self._compare(left)
                     break
                 except LogMoved:
-                    left, lost = within_logs(left, *await self._log_starts())
+                    here, _ = await log_bounds(self.connections[0], self.leaders[0], *self.wanted.key)
+                    there, _ = await log_bounds(self.connections[1], self.leaders[1], *self.wanted.remote)
+                    left, lost = within_logs(left, here, there)
                     expired += lost
         except (RequestNotSent, RequestLost) as problem:
-            return self._stopped(PartitionUnavailable(*self.wanted.key, f"the logs' starts could not be read: {problem}"))
+            stopped: FerryError = PartitionUnavailable(*self.wanted.key, f"the logs' starts could not be read: {problem}")
         except OversizedBatch as problem:
-            return self._stopped(BatchTooLarge(*self.wanted.key, f"{problem}; raise ferry.memory.mb"))
+            stopped = BatchTooLarge(*self.wanted.key, f"{problem}; raise ferry.memory.mb")
         except MalformedBatch as problem:
-            return self._stopped(UnreadableBatch(*self.wanted.key, str(problem)))
+            stopped = UnreadableBatch(*self.wanted.key, str(problem))
         except FerryError as problem:
-            return self._stopped(problem)
-        return result_of(self.wanted, left, tally, size, expired)
-
-    def _stopped(self, problem: FerryError) -> RangeResult:
-        return RangeResult.of_problem(self.wanted.identity, self.wanted, problem)
+            stopped = problem
+        else:
+            return result_of(self.wanted, left, tally, size, expired)
+        return RangeResult.of_problem(self.wanted.identity, self.wanted, stopped)
 
     async def _compare(self, wanted: VerifyRange) -> tuple[Tally, int]:
         source, target = self.connections
@@ -117,9 +118,3 @@ class _RangeVerifier:
                 size += sum(len(batch.view) for batch in batches)
         comparer.source.done = comparer.target.done = True
         return comparer.finish(), size
-
-    async def _log_starts(self) -> tuple[int, int]:
-        wanted = self.wanted
-        source, _ = await log_bounds(self.connections[0], self.leaders[0], wanted.topic, wanted.partition)
-        target, _ = await log_bounds(self.connections[1], self.leaders[1], wanted.remote_topic, wanted.partition)
-        return source, target
