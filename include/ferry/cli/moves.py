@@ -8,11 +8,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial, wraps
-from inspect import signature
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -37,6 +36,19 @@ Compare = Annotated[bool, typer.Option("--verify/--no-verify", help="Compare bot
 Quiet = Annotated[
     float, typer.Option("--quiet-seconds", min=0, help="Ferry treats producers as stopped if no record arrives for this time.")
 ]
+# Options that all three commands have.
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")]
+Rehearse = Annotated[
+    bool, typer.Option("--rehearse", help="Do every read and check, also of rights, and print how long each took; change nothing.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Confirm the plan without a question.")]
+Groups = Annotated[str | None, typer.Option(help="Only groups whose whole name this regular expression matches.")]
+Backwards = Annotated[
+    bool, typer.Option("--backwards", help="Also move groups back whose offset on the other cluster is higher than the translated one.")
+]
+Abandon = Annotated[bool, typer.Option("--abandon", help="Give up the move: groups stay where they are. Writes no group.")]
+Master = Annotated[str, typer.Option(help="Spark master of copies: local[N], spark://host:port, or 'inline' for this process.")]
+Report = Annotated[Path | None, typer.Option(help="Also write the JSON document to this file.")]
 
 
 @dataclass(frozen=True)
@@ -44,21 +56,17 @@ class Call:
     """A command, with the options that all three commands have."""
 
     command: str
-    config: Config
-    flow: FlowName
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False
-    rehearse: Annotated[
-        bool, typer.Option("--rehearse", help="Do every read and check, also of rights, and print how long each took; change nothing.")
-    ] = False
-    yes: Annotated[bool, typer.Option("--yes", help="Confirm the plan without a question.")] = False
-    groups: Annotated[str | None, typer.Option(help="Only groups whose whole name this regular expression matches.")] = None
-    backwards: Annotated[
-        bool, typer.Option("--backwards", help="Also move groups back whose offset on the other cluster is higher than the translated one.")
-    ] = False
-    abandon: Annotated[bool, typer.Option("--abandon", help="Give up the move: groups stay where they are. Writes no group.")] = False
-    master: Annotated[str, typer.Option(help="Spark master of copies: local[N], spark://host:port, or 'inline' for this process.")] = INLINE
-    report: Annotated[Path | None, typer.Option(help="Also write the JSON document to this file.")] = None
-    as_json: AsJson = False
+    config: Path
+    flow: str
+    dry_run: bool
+    rehearse: bool
+    yes: bool
+    groups: str | None
+    backwards: bool
+    abandon: bool
+    master: str
+    report: Path | None
+    as_json: bool
 
     @contextmanager
     def begin(self) -> Iterator[tuple[RecoveryOptions, OpenFlow, OpenFlow | None]]:
@@ -124,6 +132,13 @@ class Call:
         by = ask(f"{plan.flow}: write these groups?", yes=self.yes)
         return Confirmation(by, plan.ahead if self.backwards else ())
 
+    def end_if_done(self, switch: SwitchOver, options: RecoveryOptions) -> None:
+        """The command ends here if an earlier try did everything, and was killed before it could say so."""
+        from ferry.recovery.switch_over import report_of_ended
+
+        if (outcome := report_of_ended(switch, options)) is not None:
+            self.end(outcome)
+
     def end(self, outcome: RecoveryReport) -> NoReturn:
         from ferry.recovery.recovery_report import outcome_lines
 
@@ -134,30 +149,27 @@ class Call:
         raise typer.Exit(outcome.exit_code)
 
 
-def _takes_call(does: Callable[..., None]) -> Callable[..., None]:
-    """The command for typer, which reads the options from a signature: those of a Call, with those of `does` behind CONFIG and --flow."""
-    _, config, flow, *others = signature(Call, eval_str=True).parameters.values()
-    _, *own = signature(does, eval_str=True).parameters.values()
-
-    @wraps(does)
-    def command(**given: Any) -> None:
-        does(Call(does.__name__, **{option.name: given.pop(option.name) for option in (config, flow, *others)}), **given)
-
-    command.__signature__ = signature(does).replace(parameters=[config, flow, *own, *others])  # type: ignore[attr-defined]
-    return command
-
-
-@_takes_call
 def failover(
-    call: Call,
+    config: Config,
+    flow: FlowName,
     last_copy: Annotated[bool, typer.Option("--last-copy/--no-last-copy", help="First copy once more, if the source answers.")] = True,
     without_source: Annotated[
         bool, typer.Option("--without-source", help="Send the source no requests, as if it were lost; use checkpoints.")
     ] = False,
+    dry_run: DryRun = False,
+    rehearse: Rehearse = False,
+    yes: Yes = False,
+    groups: Groups = None,
+    backwards: Backwards = False,
+    abandon: Abandon = False,
+    master: Master = INLINE,
+    report: Report = None,
+    as_json: AsJson = False,
 ) -> None:
     """Move all groups to the target. Each continues with the record that it would have read next. Works also without the source."""
     from ferry.recovery import failover as steps
 
+    call = Call("failover", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
     order = stages(call.command, without=() if last_copy and not without_source else (Stage.COPY_ONCE_MORE,))
     with call.begin() as (options, opened, reverse):
 
@@ -171,9 +183,9 @@ def failover(
         call.carry_out(order, options, does, partial(steps.carry_out_failover, opened, reverse))
 
 
-@_takes_call
 def failback(
-    call: Call,
+    config: Config,
+    flow: FlowName,
     tail: Annotated[
         Tail, typer.Option(help="Records of the source that were never copied: copy them to the target, or leave them.")
     ] = Tail.COPY,
@@ -182,22 +194,46 @@ def failback(
     ] = False,
     compare: Compare = True,
     quiet: Quiet = QUIET_SECONDS,
+    dry_run: DryRun = False,
+    rehearse: Rehearse = False,
+    yes: Yes = False,
+    groups: Groups = None,
+    backwards: Backwards = False,
+    abandon: Abandon = False,
+    master: Master = INLINE,
+    report: Report = None,
+    as_json: AsJson = False,
 ) -> None:
     """Move back after a failover or cut-over. Ferry copies back only newer records, and each group continues where it was."""
     from ferry.recovery.switch_over import failback as way_back
 
     check_quiet(quiet)
+    call = Call("failback", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
     without = ([] if tail is Tail.COPY else [Stage.COPY_TAIL]) + ([] if compare else [Stage.COMPARE])
     with call.begin() as (options, opened, reverse):
         PlannedMove(call, options, way_back(opened, reverse), quiet, rebuilt=rebuilt, tail=tail).carry_out(stages(call.command, without))
 
 
-@_takes_call
-def cutover(call: Call, compare: Compare = True, quiet: Quiet = QUIET_SECONDS) -> None:
+def cutover(
+    config: Config,
+    flow: FlowName,
+    compare: Compare = True,
+    quiet: Quiet = QUIET_SECONDS,
+    dry_run: DryRun = False,
+    rehearse: Rehearse = False,
+    yes: Yes = False,
+    groups: Groups = None,
+    backwards: Backwards = False,
+    abandon: Abandon = False,
+    master: Master = INLINE,
+    report: Report = None,
+    as_json: AsJson = False,
+) -> None:
     """Move to the target as planned: producers stop, Ferry copies and compares everything, then groups continue there."""
     from ferry.recovery.switch_over import cutover as way_there
 
     check_quiet(quiet)
+    call = Call("cutover", config, flow, dry_run, rehearse, yes, groups, backwards, abandon, master, report, as_json)
     without = () if compare else (Stage.COMPARE,)
     with call.begin() as (options, opened, reverse):
         PlannedMove(call, options, way_there(opened, reverse), quiet).carry_out(stages(call.command, without))
@@ -251,14 +287,10 @@ class PlannedMove:
         return replace(plan, steps=watch.steps)
 
     def _check(self) -> RecoveryPlan:
-        """The command ends here if an earlier try did everything, and was killed before it could say so.
-
-        A failback also writes down where the flow back begins.
-        """
+        """The command ends here if an earlier try did everything. A failback also writes down where the flow back begins."""
         from ferry.recovery import switch_over as steps
 
-        if (ended := steps.report_of_ended(self.switch, self.options)) is not None:
-            self.call.end(ended)
+        self.call.end_if_done(self.switch, self.options)
         checked, flow = steps.check_switch_over(self.switch, self.options, rebuilt=self.rebuilt), self.switch.flow
         if not self.switch.back:
             return checked
