@@ -15,7 +15,7 @@ from tools.kafka import SandboxCluster
 
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.net.shared_connection import Connected
+from ferry.clusters.net.shared_connection import Connected, ConnectedCluster
 from ferry.config import Cluster, Flow, load_config
 from ferry.ledger.run_report import RunReport
 from ferry.policy.naming import is_state_topic
@@ -34,11 +34,11 @@ class Opened:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
-    found, enter, connect, read = Opened(), ClusterAdmin.__enter__, Connected.__init__, InternalTopicReader.read
+    found, make, connect, read = Opened(), ClusterAdmin.__init__, Connected.__init__, InternalTopicReader.read
 
-    def entered(admin: ClusterAdmin) -> ClusterAdmin:
-        found.admins[admin.alias] += 1
-        return enter(admin)
+    def made(admin: ClusterAdmin, cluster: ConnectedCluster) -> None:
+        found.admins[cluster.alias] += 1
+        make(admin, cluster)
 
     def connected(client: Connected, loop: Any, cluster: Cluster, *how: Any) -> None:
         found.connections[cluster.alias] += 1
@@ -50,7 +50,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
         found.states[topic] += is_state_topic(topic)
         return read(reader, topic, start, *only, **options)
 
-    monkeypatch.setattr(ClusterAdmin, "__enter__", entered)
+    monkeypatch.setattr(ClusterAdmin, "__init__", made)
     monkeypatch.setattr(Connected, "__init__", connected)
     monkeypatch.setattr(InternalTopicReader, "read", begun)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Generic, TypeVar
 
 from kafka.future import Future
@@ -91,16 +91,6 @@ def connected(
         yield client
 
 
-def first_contact(*clusters: Cluster) -> None:
-    """Connect to clusters that a command is about to ask, in a scope of `kept_clients`. ClusterUnreachable, AuthenticationFailed.
-
-    So a command names a cluster that is away before it waits for anything else.
-    """
-    for cluster in clusters:
-        with connected(cluster, milliseconds=CONTACT_MILLISECONDS, silent_seconds=SILENT_SECONDS):
-            pass
-
-
 class Asked(Generic[T]):
     """A question under way. Its answer arrives while the caller asks other questions, or waits for it."""
 
@@ -116,36 +106,54 @@ class Asked(Generic[T]):
         return Asked(lambda: use(self._wait()))
 
 
-def begin_asking(
-    cluster: Cluster,
-    ask: Callable[..., Coroutine[Any, Any, T]],
-    *arguments: Any,
-    role: ClientRole = ClientRole.ADMIN,
-    milliseconds: float = BOOTSTRAP_MILLISECONDS,
-) -> Asked[T]:
-    """Ask `ask(connection, *arguments)` over the shared connection. Raises what `connected` raises; the answer raises what `ask` raises.
+class ConnectedCluster:
+    """One cluster of a config, with the connections that all questions to it share. It connects at the first question."""
 
-    If the connection has failed for another user meanwhile, or outside of a scope of kept clients, the answer asks again.
-    """
-    with connected(cluster, role, milliseconds) as client:
-        started = client.start(ask, *arguments)
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
 
-    def wait() -> T:
-        with connected(cluster, role, milliseconds) as now:
-            found: T = now.loop.result(started if now is client else now.start(ask, *arguments))
-        return found
+    @property
+    def alias(self) -> str:
+        return self.cluster.alias
 
-    return Asked(wait)
+    def connected(
+        self, role: ClientRole = ClientRole.ADMIN, milliseconds: float = BOOTSTRAP_MILLISECONDS, silent_seconds: float = math.inf
+    ) -> AbstractContextManager[Connected]:
+        return connected(self.cluster, role, milliseconds, silent_seconds)
 
+    def first_contact(self) -> None:
+        """Connect now, so that a command names a cluster that is away before it waits for anything else. Errors as of `connected`."""
+        with self.connected(milliseconds=CONTACT_MILLISECONDS, silent_seconds=SILENT_SECONDS):
+            pass
 
-def ask_cluster(
-    cluster: Cluster,
-    ask: Callable[..., Coroutine[Any, Any, T]],
-    *arguments: Any,
-    role: ClientRole = ClientRole.ADMIN,
-    milliseconds: float = BOOTSTRAP_MILLISECONDS,
-) -> T:
-    """The result of `ask(connection, *arguments)` over the shared connection. Raises what `connected` and `ask` raise."""
-    with connected(cluster, role, milliseconds) as client:
-        found: T = client.loop.result(client.start(ask, *arguments))
-    return found
+    def begin_asking(
+        self,
+        ask: Callable[..., Coroutine[Any, Any, T]],
+        *arguments: Any,
+        role: ClientRole = ClientRole.ADMIN,
+        milliseconds: float = BOOTSTRAP_MILLISECONDS,
+    ) -> Asked[T]:
+        """Ask `ask(connection, *arguments)`. Raises what `connected` raises; the answer raises what `ask` raises.
+
+        If the connection has failed for another user meanwhile, the answer asks again.
+        """
+        with self.connected(role, milliseconds) as client:
+            started = client.start(ask, *arguments)
+
+        def wait() -> T:
+            with self.connected(role, milliseconds) as now:
+                found: T = now.loop.result(started if now is client else now.start(ask, *arguments))
+            return found
+
+        return Asked(wait)
+
+    def ask(
+        self,
+        ask: Callable[..., Coroutine[Any, Any, T]],
+        *arguments: Any,
+        role: ClientRole = ClientRole.ADMIN,
+        milliseconds: float = BOOTSTRAP_MILLISECONDS,
+    ) -> T:
+        """The result of `ask(connection, *arguments)`. Raises what `connected` and `ask` raise."""
+        with self.connected(role, milliseconds) as client:
+            return client.run(ask, client.connection, *arguments)
