@@ -45,7 +45,7 @@ class MirrorClient:
     def __init__(self, cluster: Cluster, policy: ReplicationPolicy) -> None:
         self.replication_policy = policy
         self._clusters = OpenClusters()
-        self._cluster = self._clusters.__enter__().of(cluster)
+        self._cluster = self._clusters.of(cluster)
 
     def __enter__(self) -> MirrorClient:
         return self
@@ -54,7 +54,7 @@ class MirrorClient:
         self.close()
 
     def close(self) -> None:
-        self._clusters.__exit__(None, None, None)
+        self._clusters.close()
 
     def heartbeat_topics(self) -> set[str]:
         """Every topic with heartbeats: the cluster's own and the copies of others. ClusterUnreachable, as all methods."""

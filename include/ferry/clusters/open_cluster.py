@@ -1,20 +1,21 @@
 """Clusters of a config, opened once and handed down: all questions to one of them use the same open cluster.
 
-It connects at the first question. The code that has opened the clusters closes them, with all their clients. They belong to its thread.
+The code that has opened the clusters closes them, with all their clients. They belong to its thread, and have one event loop, so questions
+to different clusters can be under way at the same time.
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 from ferry.clusters.admin.acls import AclAdmin
 from ferry.clusters.admin.cluster_admin import CONTACT_MILLISECONDS
 from ferry.clusters.admin.config_changes import ConfigAdmin
 from ferry.clusters.groups.consumer_groups import ConsumerGroups
 from ferry.clusters.logs.internal_reader import InternalTopicReader
-from ferry.clusters.net.client_cache import kept_clients
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.net.event_loop import EventLoop
 from ferry.clusters.net.leaders import metadata_request
 from ferry.clusters.net.shared_connection import ConnectedCluster
 from ferry.config import Cluster
@@ -54,31 +55,40 @@ class OpenCluster(ConnectedCluster):
         if "admin" in self.__dict__:
             self.admin.close()
             del self.admin
+        super().close()
 
 
 class OpenClusters:
-    """The clusters that an entry point opens; a context manager. Questions to different clusters may be under way at the same time."""
+    """The clusters that an entry point opens; a context manager."""
 
     def __init__(self) -> None:
         self._clusters: list[OpenCluster] = []
-        self._scope = ExitStack()
+        self._loops = [EventLoop()]
 
     def __enter__(self) -> Self:
-        self._scope.enter_context(kept_clients())
         return self
 
-    def __exit__(self, *failure: Any) -> None:
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         for cluster in self._clusters:
             cluster.close()
-        self._scope.__exit__(*failure)
+        for loop in self._loops:
+            loop.close()
 
     def of(self, cluster: Cluster) -> OpenCluster:
         """The open cluster for this config; the same one for equal configs."""
         found = next((opened for opened in self._clusters if opened.cluster == cluster), None)
         if found is None:
-            found = OpenCluster(cluster)
+            found = OpenCluster(cluster, self._loop)
             self._clusters.append(found)
         return found
+
+    def _loop(self) -> EventLoop:
+        if self._loops[-1].interrupted:
+            self._loops.append(EventLoop())
+        return self._loops[-1]
 
 
 @contextmanager

@@ -23,13 +23,12 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from ferry.clusters.admin import metadata
 from ferry.clusters.admin.describe import Brokers, ConfigValue, Rights, TopicDescription, WantedTopic
 from ferry.clusters.logs.offset_listing import EARLIEST, LATEST, OffsetListing
-from ferry.clusters.net.client_cache import lost
 from ferry.clusters.net.connections import ClusterConnection, RequestClosed, RequestLost, RequestNotSent
 from ferry.clusters.net.failures import ERRORS_KEPT, explained, is_passing, made, most_telling, refusal, refused_login
 from ferry.clusters.net.openssl_start import openssl_limited
 from ferry.clusters.net.outage import PATIENCE_SECONDS
 from ferry.clusters.net.partitions import TopicPartition, chunks
-from ferry.clusters.net.shared_connection import ConnectedCluster
+from ferry.clusters.net.shared_connection import ConnectedCluster, lost
 from ferry.config import ClientRole
 from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError, RetryRule, count_of
 
