@@ -110,3 +110,14 @@ def test_what_only_reads(command: str, config: Path, opened: Opened) -> None:
     once = Counter({flow.source.alias: 1, flow.target.alias: 1})
     assert (opened.admins, opened.connections) == (once, once)
     assert opened.states == Counter({flow.state_topic: 1})
+
+
+@pytest.mark.parametrize("command", ["status", "doctor"])
+def test_what_looks_at_several_flows(command: str, config: Path, opened: Opened) -> None:
+    there, back = load_config(config).flows
+    assert (back.source, back.target) == (there.target, there.source)
+    done = ferry(command, config)
+    assert "unexpected" not in done.stderr
+    once = Counter({there.source.alias: 1, there.target.alias: 1})
+    assert (opened.admins, opened.connections) == (once, once)
+    assert opened.states == Counter({there.state_topic: 1}), "the other flow has none yet"
