@@ -16,12 +16,12 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from demo.airflow_api import AirflowApi
 from demo.airflow_services import DemoAirflow
+from tests.opened import flow_status
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
-from ferry.monitoring.status import flow_status
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytest.mark.long]
 

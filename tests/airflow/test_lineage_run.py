@@ -15,12 +15,12 @@ import pytest
 from tests.airflow.collector import Collector, collecting
 from tests.airflow.openlineage import validate
 from tests.drills.faults.processes import jvms_of, send, tree_of
+from tests.opened import flow_status
 from tests.waiting import NEVER_SECONDS, until
 from tools.kafka import SandboxCluster
 
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
-from ferry.monitoring.status import flow_status
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytest.mark.long]
 

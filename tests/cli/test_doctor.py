@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, ResourcePatternType, ResourceType
+from tests.opened import ask_capabilities
 from tools.kafka import SandboxCluster
 
-from ferry.clusters.admin.api_versions import ask_capabilities
 from ferry.config import load_config
 from ferry.errors import ExitCode
 from ferry.sandbox.ports import free_ports

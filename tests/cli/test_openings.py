@@ -15,7 +15,7 @@ from tools.kafka import SandboxCluster
 
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.net.shared_connection import Connected
+from ferry.clusters.net.shared_connection import Connected, ConnectedCluster
 from ferry.config import Cluster, Flow, load_config
 from ferry.ledger.run_report import RunReport
 from ferry.policy.naming import is_state_topic
@@ -34,11 +34,11 @@ class Opened:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
-    found, enter, connect, read = Opened(), ClusterAdmin.__enter__, Connected.__init__, InternalTopicReader.read
+    found, make, connect, read = Opened(), ClusterAdmin.__init__, Connected.__init__, InternalTopicReader.read
 
-    def entered(admin: ClusterAdmin) -> ClusterAdmin:
-        found.admins[admin.alias] += 1
-        return enter(admin)
+    def made(admin: ClusterAdmin, cluster: ConnectedCluster) -> None:
+        found.admins[cluster.alias] += 1
+        make(admin, cluster)
 
     def connected(client: Connected, loop: Any, cluster: Cluster, *how: Any) -> None:
         found.connections[cluster.alias] += 1
@@ -50,7 +50,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
         found.states[topic] += is_state_topic(topic)
         return read(reader, topic, start, *only, **options)
 
-    monkeypatch.setattr(ClusterAdmin, "__enter__", entered)
+    monkeypatch.setattr(ClusterAdmin, "__init__", made)
     monkeypatch.setattr(Connected, "__init__", connected)
     monkeypatch.setattr(InternalTopicReader, "read", begun)
     return found
@@ -110,3 +110,14 @@ def test_what_only_reads(command: str, config: Path, opened: Opened) -> None:
     once = Counter({flow.source.alias: 1, flow.target.alias: 1})
     assert (opened.admins, opened.connections) == (once, once)
     assert opened.states == Counter({flow.state_topic: 1})
+
+
+@pytest.mark.parametrize("command", ["status", "doctor"])
+def test_what_looks_at_several_flows(command: str, config: Path, opened: Opened) -> None:
+    there, back = load_config(config).flows
+    assert (back.source, back.target) == (there.target, there.source)
+    done = ferry(command, config)
+    assert "unexpected" not in done.stderr
+    once = Counter({there.source.alias: 1, there.target.alias: 1})
+    assert (opened.admins, opened.connections) == (once, once)
+    assert opened.states == Counter({there.state_topic: 1}), "the other flow has none yet"

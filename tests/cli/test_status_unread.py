@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
-from ferry.config import Flow
 from ferry.errors import ClusterUnreachable
+from ferry.ledger.open_flow import OpenFlow
 from ferry.monitoring.health import FlowHealth
 
 pytestmark = pytest.mark.unit
@@ -27,7 +27,8 @@ A->C.enabled = true
 
 @pytest.mark.parametrize("away", [{"B"}, {"B", "C"}])
 def test_a_flow_that_cannot_be_read_is_named(away: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def flow_status(flow: Flow) -> FlowHealth:
+    def flow_status(opened: OpenFlow) -> FlowHealth:
+        flow = opened.flow
         if flow.target.alias in away:
             raise ClusterUnreachable(f"cluster {flow.target.alias} does not answer")
         return FlowHealth(flow.name, ())

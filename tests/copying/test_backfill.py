@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.opened import read_receipts, seed
+from tests.opened import read_receipts, run_lanes, seed
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.topics import delete_topics
 
 from ferry.config import Flow
 from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask
-from ferry.copying.lane_runner import More, run_lanes
+from ferry.copying.lane_runner import More
 from ferry.copying.request import RunRequest
 from ferry.errors import Superseded
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import RunReport
 from ferry.migration.positions import read_seed_file
 
@@ -65,7 +66,7 @@ class FirstThen:
     def __init__(self, act: Callable[[], object]) -> None:
         self._act = act
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
+    def run(self, _: OpenFlow, job: CopyJob, tasks: Sequence[LaneTask], __: More = list) -> Generator[LaneResult]:
         self._act()
         return run_lanes(job, tasks)
 

@@ -17,7 +17,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-from tests.opened import copy_run, read_receipts, write_tombstones
+from tests.opened import copy_run, flow_status, read_receipts, write_tombstones
 from tests.waiting import until
 from tools.kafka import SandboxCluster, compare_topics, read_all
 from tools.kafka.reading import NotReadable, partition_bounds
@@ -29,7 +29,6 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.ledger.receipts import ReceiptKind
 from ferry.monitoring.runs_reading import read_runs
-from ferry.monitoring.status import flow_status
 from ferry.pipeline.run import open_run
 from ferry.verify.comparison import NotCovered
 from ferry.verify.verify_report import COMPACTION, VerifyReport

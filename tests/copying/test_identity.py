@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.opened import assemble_report, compact_ledger, copy_run, declare_foreign, seed, translated_groups
+from tests.opened import append_records, assemble_report, compact_ledger, copy_run, declare_foreign, flow_status, seed, translated_groups
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.topics import delete_topics
 
-from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import Flow, load_config
 from ferry.copying import ledger_compaction as upkeep
 from ferry.copying.guard_reading import guarded
@@ -31,7 +30,6 @@ from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import FlowRecord, encode_state
 from ferry.migration.positions import GivenPositions
-from ferry.monitoring.status import flow_status
 from ferry.policy.naming import ledger_topic, state_topic
 from ferry.sandbox.sample_data import commit
 from ferry.syncs.translated_groups import TranslatedGroups
@@ -57,7 +55,7 @@ class KilledRunner(InlineLaneRunner):
     after: int
     struck: list[str] = field(default_factory=list)
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
+    def run(self, opened: OpenFlow, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
         prepare = TransactionEnd.prepare
 
         async def killed(self_: TransactionEnd, *arguments: object) -> None:
@@ -69,7 +67,7 @@ class KilledRunner(InlineLaneRunner):
 
         with self.patch.context() as patch:
             patch.setattr(TransactionEnd, "prepare", killed)
-            yield from super().run(job, tasks)
+            yield from super().run(opened, job, tasks)
 
 
 @dataclass

@@ -30,6 +30,7 @@ from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask
 from ferry.copying.lane_runner import InlineLaneRunner, More
 from ferry.copying.transaction import TransactionState
 from ferry.errors import ClusterUnreachable, ExitCode
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import RunReport
 from ferry.wire.ranges import end_of_range_at, union
 
@@ -263,9 +264,9 @@ class WorkersDieWithTheSource:
         self._source = source
         self.restarting: threading.Timer | None = None
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
+    def run(self, opened: OpenFlow, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
         if self.restarting is not None:
-            yield from InlineLaneRunner().run(job, tasks)
+            yield from InlineLaneRunner().run(opened, job, tasks)
             return
         self._source.kill()
         self.restarting = threading.Timer(3.0, self._source.run)

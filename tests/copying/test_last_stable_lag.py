@@ -26,6 +26,7 @@ from ferry.cli.main import app
 from ferry.clusters.logs.held_back import LastStableLag, OpenTransaction
 from ferry.clusters.logs.open_transactions import open_transactions
 from ferry.clusters.net.partitions import TopicPartition as Key
+from ferry.clusters.open_cluster import open_cluster
 from ferry.config import Flow, load_config
 from ferry.copying import last_stable_lag as last_stable_lag_module
 from ferry.copying.last_stable_lag import _at_work, aged, aged_by_records, overdue, still_open
@@ -325,7 +326,8 @@ def test_a_transaction_that_its_coordinator_forgot_is_ended_by_the_command_that_
     for future in administrator.create_acls([AclBinding(*binding)]).values():
         future.result(30)
     wanted = f"its producers are hidden: grant Read on topic {topic} at cluster {blind.source.alias} to User:blind"
-    assert open_transactions(blind.source, [Key(topic, 0)]) == {(topic, 0): wanted}
+    with open_cluster(blind.source) as opened:
+        assert open_transactions(opened, [Key(topic, 0)]) == {(topic, 0): wanted}
 
     hidden = LastStableLag(topic, 0, blind.source.alias, blind.source.bootstrap, Key(topic, 0), 1, 3, hidden="hidden")
     now = round(time.time() * 1000)

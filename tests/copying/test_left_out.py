@@ -9,14 +9,13 @@ from collections.abc import Callable
 
 import pytest
 from tests.copying.test_outcomes import RunFlow, Side, equal, source, target
-from tests.opened import plan_run
+from tests.opened import flow_status, plan_run
 from tools.kafka.topics import delete_topics
 
 from ferry.cli.status_text import status_parts
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, ExitCode
-from ferry.monitoring.status import flow_status
 from ferry.monitoring.verdict import Health, verdict_of
 from ferry.page.flow_reading import read_overview
 from ferry.page.overview import overview_from

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.opened import open_groups
 from tools.kafka import SandboxCluster, compare_topics
 
-from ferry.clusters.groups.consumer_groups import ConsumerGroups
 from ferry.clusters.groups.coordination import ask_positions
 from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.clusters.net.partitions import TopicPartition
+from ferry.clusters.open_cluster import open_cluster
 from ferry.config import Flow
 from ferry.copying import transaction
 from ferry.errors import ExitCode
@@ -45,9 +46,10 @@ def test_a_lane_of_300_partitions_commits_where_a_batch_has_20000_bytes(
     assert compare_topics(source_cluster.bootstrap, target.bootstrap, {topic: remote}).equal
     group = flow.position_group
     expected = {TopicPartition(remote, number): (number + 1) % 2 for number in range(PARTITIONS)}
-    assert ask_positions(flow.target, group, stable=True).answer() == expected
+    with open_cluster(flow.target) as opened:
+        assert ask_positions(opened, group, stable=True).answer() == expected
     assert run_flow(flow).records == 0
     offsets = {TopicPartition(remote, number): CommittedOffset(number, -1, "as a sync writes them") for number in range(PARTITIONS)}
-    with ConsumerGroups(flow.target) as groups:
+    with open_groups(flow.target) as groups:
         assert groups.commit("readers", offsets) == {}
         assert groups.offsets(["readers"])["readers"] == offsets

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from kafka.future import Future
+from tests.opened import ask_cluster
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.net.event_loop import EventLoop
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.clusters.net.shared_connection import ask_cluster
 from ferry.config import Flow
 from ferry.copying import partition_weights
 from ferry.copying.partition_weights import FEW_OFFSETS, UNKNOWN_BYTES, bytes_an_offset, log_sizes, without_size

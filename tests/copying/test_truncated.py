@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from tests.opened import plan_run, state_of
+from tests.opened import flow_status, plan_run, state_of
 from tools.kafka import SandboxCluster, read_all
 from typer.testing import CliRunner
 
@@ -26,7 +26,6 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import encode_state
-from ferry.monitoring.status import flow_status
 
 pytestmark = pytest.mark.brokers
 

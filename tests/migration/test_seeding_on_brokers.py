@@ -12,7 +12,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from confluent_kafka import Consumer, Producer
 from tests.opened import (
+    append_records,
     declare_foreign,
+    flow_status,
     plan_run,
     read_group_positions,
     read_mm2_positions,
@@ -26,7 +28,6 @@ from tools.kafka import SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
 
 from ferry.cli.changes import seed as seed_command
-from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, ExitCode, ReplicatorActive, Superseded
@@ -37,7 +38,6 @@ from ferry.ledger.topic_ids import NO_ID
 from ferry.migration import mm2_positions
 from ferry.migration.positions import GivenPositions
 from ferry.migration.seeding import SeedOutcome
-from ferry.monitoring.status import flow_status
 
 pytestmark = pytest.mark.brokers
 

@@ -74,7 +74,9 @@ def test_heartbeats_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.Monkey
     source = MagicMock()
     source.topics.return_value = {name: SimpleNamespace(partitions=1) for name in ("heartbeats", "orders", "B.orders", "C.heartbeats")}
     source.end_offsets.side_effect = lambda places: (dict.fromkeys(places, 4), {})
-    monkeypatch.setattr(module, "open_flow", lambda flow: nullcontext(SimpleNamespace(flow=flow, source=SimpleNamespace(admin=source))))
+    monkeypatch.setattr(
+        module, "open_flow", lambda flow: nullcontext(SimpleNamespace(flow=flow, source=SimpleNamespace(admin=source), target=None))
+    )
     monkeypatch.setattr(module, "ask_positions", lambda *_, **__: SimpleNamespace(answer=lambda: {PLACES[ORDERS]: 1}))
     looking = Arrivals(lambda: load_config(config).flow("A->B"))
     assert looking.look() == {ORDERS: (1, 4)}

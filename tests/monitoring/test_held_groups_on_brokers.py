@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 from tests.monitoring.test_limits_on_brokers import ferry
+from tests.opened import flow_status
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
 
 from ferry.config import load_config
 from ferry.errors import ExitCode
-from ferry.monitoring.status import flow_status
 from ferry.monitoring.verdict import Health, verdict_of
 
 pytestmark = pytest.mark.brokers

@@ -10,14 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.opened import keep_lag, status_after_run
+from tests.opened import flow_status, keep_lag, status_after_run
 from tools.kafka import SandboxCluster
 
 from ferry.config import load_config
 from ferry.errors import ExitCode
 from ferry.ledger.run_summary import RunLag
 from ferry.monitoring.runs_reading import read_runs
-from ferry.monitoring.status import flow_status
 
 pytestmark = pytest.mark.brokers
 

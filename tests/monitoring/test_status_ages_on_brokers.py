@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from tests.cli.inside import ferry
-from tests.opened import plan_run, source_ends
+from tests.opened import flow_status, plan_run, source_ends
 from tests.waiting import NEVER_SECONDS
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.clusters.open_cluster import OpenCluster
+from ferry.clusters.open_cluster import open_cluster
 from ferry.config import Flow, load_config
 from ferry.config.flow import flow_command
 from ferry.copying.request import RunRequest
@@ -50,7 +50,7 @@ def test_only_a_record_with_a_time_has_an_age(
 
     monkeypatch.setattr(status, "READ_SECONDS", NEVER_SECONDS)  # what waits for records that never come takes that long
     began = time.monotonic()
-    with OpenCluster(load_config(config_file(f"A->B.topics = {topic}")).flows[0].source) as source:
+    with open_cluster(load_config(config_file(f"A->B.topics = {topic}")).flows[0].source) as source:
         ages = status.first_ages(source, {TopicPartition(topic, number): 0 for number in range(4)})
     assert time.monotonic() - began < NEVER_SECONDS
     assert 3_600 <= ages[TopicPartition(topic, 0)] < 3_700
@@ -67,13 +67,13 @@ def test_a_flow_that_never_ran(
     """A run that finds nothing to copy is a run too."""
     topic = topic_factory(source_cluster)
     flow = flow_factory(f"A->B.topics = {topic}")
-    found = verdict_of(status.flow_status(flow), time.time())
+    found = verdict_of(flow_status(flow), time.time())
     step = f"start a run now, in Airflow or with {flow_command('run', flow.name, flow.source.path)}"
     assert (found.health, found.next_step, found.exit_code) == (Health.NEVER_RAN, step, ExitCode.PARTLY_FAILED)
     run_flow(flow)
-    assert verdict_of(status.flow_status(flow), time.time()).health is Health.HEALTHY
+    assert verdict_of(flow_status(flow), time.time()).health is Health.HEALTHY
     produce(source_cluster, topic, [(0, b"key", b"value")])
-    assert verdict_of(status.flow_status(flow), time.time()).health is Health.HEALTHY
+    assert verdict_of(flow_status(flow), time.time()).health is Health.HEALTHY
 
 
 def test_an_application_may_call_its_topic_heartbeats(
@@ -86,7 +86,7 @@ def test_an_application_may_call_its_topic_heartbeats(
     alone = ("B->A.emit.heartbeats.enabled = false", "A->B.heartbeats.replication.enabled = false")  # other tests leave heartbeats there
     flow = load_config(config_file(f"A->B.topics = {name}", *alone)).flows[0]
     beats = f"{flow.target.alias}.{name}"
-    found = status.flow_status(flow)
+    found = flow_status(flow)
     assert (found.lag.records, [entry.heartbeats for entry in found.partitions]) == (500, [False])
     planned = plan_run(flow, RunRequest(flow.name, "look"))
     assert planned.needs_copy

@@ -23,13 +23,12 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.both_clusters import both_clusters
-from tests.opened import administration, carry_out, sync_acls, sync_configs, sync_topics
+from tests.opened import administration, carry_out, read_acls, sync_acls, sync_configs, sync_topics
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.jars import tools_jars
 
 from ferry.clusters.admin.acl_binding import AclResource
-from ferry.clusters.admin.acls import read_acls
 from ferry.config import Flow, load_config
 from ferry.errors import NotAuthorized
 from ferry.ledger.sync_outcome import SyncOutcome

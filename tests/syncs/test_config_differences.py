@@ -11,13 +11,12 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.opened import plan_run, read_flow_facts
+from tests.opened import plan_run, read_cluster_facts, read_flow_facts
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.clusters.admin.describe import ConfigOrigin, ConfigValue
 from ferry.config import Flow, load_config
 from ferry.copying.request import RunRequest
-from ferry.doctor.cluster_facts import read_cluster_facts
 from ferry.ledger.run_report import RunReport
 from ferry.syncs.config_differences import COMPARED, NO_LIMIT, by_kind, config_differences, told, tombstones_kept, tombstones_lost
 

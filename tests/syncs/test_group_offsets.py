@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
-from tests.opened import explain_group, sync_groups
+from tests.opened import explain_group, open_groups, sync_groups
 from tests.waiting import NEVER_SECONDS
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
@@ -146,7 +146,7 @@ def test_each_group_and_partition_by_its_own_state(
         f"group {idle}, gone-0": f"{alias} has no partition gone-0",
     }
     assert [(failure.what, failure.error) for failure in outcome.failed] == [(f"group {failed}", "GroupFailed")]
-    with ConsumerGroups(flow.target) as groups:
+    with open_groups(flow.target) as groups:
         offsets = groups.offsets([unknown, left])
     assert [entry.metadata for entry in offsets[unknown].values()] == ["theirs", "theirs"]  # type: ignore[union-attr]
     assert [entry.metadata for entry in offsets[left].values()] == ["", ""]  # type: ignore[union-attr]
@@ -235,7 +235,7 @@ def test_a_thousand_groups(
     run_flow(flow)
     offsets = {TopicPartition(topic, partition): CommittedOffset(50 + partition) for partition in range(10)}
     names = [f"{prefix}-{number:04}" for number in range(1000)]
-    with ConsumerGroups(flow.source) as groups:
+    with open_groups(flow.source) as groups:
         assert all(refused == {} for refused in groups.commit_all(dict.fromkeys(names, offsets)).values())
     began = time.monotonic()
     outcome = sync_groups(flow)

@@ -10,17 +10,15 @@ from pathlib import Path
 
 import pytest
 from kafka.protocol.consumer.group import JoinGroupRequest, LeaveGroupRequest, OffsetCommitRequest, SyncGroupRequest
-from tests.opened import explain_group, sync_groups, translated_groups
+from tests.opened import ask_cluster, explain_group, open_groups, sync_groups, translated_groups
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
-from ferry.clusters.groups.consumer_groups import ConsumerGroups
 from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.clusters.net.connections import ClusterConnection
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.clusters.net.shared_connection import ask_cluster
 from ferry.config import Flow, load_config
 from ferry.errors import ArgumentError
 from ferry.ledger.run_report import RunReport
@@ -213,7 +211,7 @@ def test_metadata_that_may_count_offsets_are_kept_only_where_offsets_do_not_shif
         assert seen() == (image, "", Inexact.METADATA)
     (change,) = sync_groups(flow).changes
     assert "not exact (metadata): the source's commit metadata may count offsets" in change.reason
-    with ConsumerGroups(flow.target) as groups:
+    with open_groups(flow.target) as groups:
         assert groups.offsets([group])[group] == {remote: CommittedOffset(16)}
 
 
@@ -266,7 +264,7 @@ def test_odd_names_of_groups(
     produce(source_cluster, topic, records(5))
     run_flow(flow)
     for name in (group, plain):
-        with ConsumerGroups(flow.source) as groups:
+        with open_groups(flow.source) as groups:
             assert groups.commit(name, {TopicPartition(topic, 0): CommittedOffset(2)}) == {}
     outcome = sync_groups(flow)
     assert outcome.failed == ()

@@ -77,13 +77,12 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show what a run would do. Writes nothing."""
-    from ferry.clusters.net.shared_connection import first_contact
     from ferry.pipeline.run import open_run
 
     bound = moment("--until", None if until == "latest" else until)
     with open_run(load_flow(config, flow), RunRequest(flow, run_id("plan"), until=bound, topics=tuple(topic or ()))) as run:
         # A person waits for this. A run itself has more patience with a cluster whose brokers are being restarted.
-        first_contact(run.flow.source, run.flow.target)
+        run.opened.first_contact()
         planned = run.plan
     answer(planned.document(), plan_parts(planned), as_json=as_json)
     raise typer.Exit(ExitCode.PARTLY_FAILED if planned.failed else ExitCode.DONE)

@@ -15,7 +15,6 @@ from ferry import __version__
 from ferry.cli import changes, completing, copies, groups, legacy, moves, set_up, views, watch
 from ferry.cli.options import Commands
 from ferry.cli.output import complaint, line, notice
-from ferry.clusters.net.client_cache import kept_clients
 from ferry.ending import INTERRUPTED, run_and_end
 from ferry.errors import ExitCode, FerryError
 
@@ -89,8 +88,7 @@ def _main() -> None:
     try:
         if completing.COMPLETE_VARIABLE in os.environ:
             completing.answer_the_shell(app)
-        with kept_clients():
-            app()
+        app()
     except FerryError as problem:
         notice(complaint(problem.named))
         if problem.exit_code is not ExitCode.BAD_INPUT:  # its message says what to correct

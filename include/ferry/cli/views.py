@@ -50,19 +50,22 @@ Kind = Annotated[str, typer.Argument(metavar="KIND", help=f"Which internal topic
 def status(config: Config, flow: AnyFlow = None, every: Every = False, as_json: AsJson = False) -> None:
     """Say of each flow whether it is healthy, how far behind it is, what is missing or lost, why, and what to do next."""
     from ferry.cli.status_text import status_document, status_parts
+    from ferry.clusters.open_cluster import OpenClusters
     from ferry.config import load_config
+    from ferry.ledger.open_flow import OpenFlow
     from ferry.monitoring.health import FlowHealth
     from ferry.monitoring.status import flow_status
     from ferry.monitoring.verdict import verdict_of
 
     loaded = load_config(config)
     found, problems, unread = list[FlowHealth](), list[FerryError](), dict[str, dict[str, str]]()
-    for entry in [loaded.flow(flow)] if flow else loaded.flows:
-        try:
-            found.append(flow_status(entry))
-        except FerryError as failure:  # the other flows may have clusters that answer
-            problems.append(failure)
-            unread[entry.name] = {"error": type(failure).__name__, "problem": str(failure), "next_step": failure.next_step}
+    with OpenClusters() as clusters:
+        for entry in [loaded.flow(flow)] if flow else loaded.flows:
+            try:
+                found.append(flow_status(OpenFlow(entry, clusters)))
+            except FerryError as failure:  # the other flows may have clusters that answer
+                problems.append(failure)
+                unread[entry.name] = {"error": type(failure).__name__, "problem": str(failure), "next_step": failure.next_step}
     parts = chain.from_iterable(status_parts(entry, every=every, now=time.time()) for entry in found)
     if found or not (problems and as_json):
         told = (Prose(f"{name} cannot be read, so nothing is known about it now") for name in unread)
@@ -111,7 +114,7 @@ def format_records(config: Config, kind: Kind, flow: FlowName, as_json: AsJson =
 
 
 def _decoded(kind: RecordKind, flow: Flow) -> Iterator[dict[str, Any]]:
-    from ferry.clusters.open_cluster import OpenCluster
+    from ferry.clusters.open_cluster import open_cluster
     from ferry.config.mm2_topics import checkpoints_topic, offset_syncs_topic
     from ferry.ledger.receipts import decode_receipt
     from ferry.ledger.state import decode_state
@@ -127,7 +130,7 @@ def _decoded(kind: RecordKind, flow: Flow) -> Iterator[dict[str, Any]]:
     }
     cluster, topic, decode = kinds[kind]
     own = kind in {RecordKind.LEDGER, RecordKind.STATE}
-    with OpenCluster(cluster) as opened:
+    with open_cluster(cluster) as opened:
         reader = opened.reader()
         if not reader.partitions(topic):
             raise ArgumentError(f"cluster {cluster.alias} has no topic {topic}")

@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.clusters.open_cluster import OpenCluster
+from ferry.clusters.open_cluster import OpenClusters
 from ferry.errors import ArgumentError
 from ferry.policy.java_patterns import java_pattern
 from ferry.policy.naming import origins
@@ -44,8 +44,8 @@ class MirrorClient:
 
     def __init__(self, cluster: Cluster, policy: ReplicationPolicy) -> None:
         self.replication_policy = policy
-        self._cluster = OpenCluster(cluster)
-        self._cluster.__enter__()
+        self._clusters = OpenClusters()
+        self._cluster = self._clusters.of(cluster)
 
     def __enter__(self) -> MirrorClient:
         return self
@@ -54,7 +54,7 @@ class MirrorClient:
         self.close()
 
     def close(self) -> None:
-        self._cluster.__exit__(None, None, None)
+        self._clusters.close()
 
     def heartbeat_topics(self) -> set[str]:
         """Every topic with heartbeats: the cluster's own and the copies of others. ClusterUnreachable, as all methods."""

@@ -33,7 +33,7 @@ from ferry.clusters.net.connections import ClusterConnection, RequestLost, Reque
 from ferry.clusters.net.event_loop import EventLoop, Wakeup, ended, together
 from ferry.clusters.net.leaders import Leaders
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.clusters.net.shared_connection import Asked, begin_asking, connected
+from ferry.clusters.net.shared_connection import Asked
 from ferry.config import ClientRole
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.lanes import number_of_lanes
@@ -77,11 +77,11 @@ class FencedWriter:
         async def ask(connection: ClusterConnection) -> None:
             await coordinator_of(connection.loop, connection, self._flow, self._name, self._beside).look_up()
 
-        self._looked_up = begin_asking(self._flow.target, ask, role=ClientRole.PRODUCER)
+        self._looked_up = self._opened.target.begin_asking(ask, role=ClientRole.PRODUCER)
 
     def __enter__(self) -> Self:
         with ExitStack() as scope:
-            client = scope.enter_context(connected(self._flow.target, ClientRole.PRODUCER))
+            client = scope.enter_context(self._opened.target.connected(ClientRole.PRODUCER))
             self._client, self._loop, self._connection = client, client.loop, client.connection
             self._coordinator = coordinator_of(self._loop, self._connection, self._flow, self._name, self._beside)
             self._leaders = Leaders(self._connection, {self._flow.ledger_topic, self._flow.state_topic})

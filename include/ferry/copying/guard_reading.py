@@ -58,7 +58,7 @@ def guarded(
         broken = unexplained_partitions(heads, pairs, _ledger_id(flow, reader, source_topics, heads))
         ledger.read_declarations(reader, complete=stable)
     ledger_id = (source_topics[ledger.topic].topic_id or "") if ledger.topic in source_topics else ""
-    ends = epoch_ends(flow.source, {key: draft.epochs for key, draft in drafts.items() if draft.epochs})
+    ends = epoch_ends(opened.source, {key: draft.epochs for key, draft in drafts.items() if draft.epochs})
 
     def guard(entry: PartitionFacts) -> PartitionGuard:
         draft = drafts[entry.key]

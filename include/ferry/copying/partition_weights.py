@@ -17,8 +17,7 @@ from kafka.protocol.admin import DescribeLogDirsRequest
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.net.error_policy import DESCRIBE_LOG_DIRS, Action
 from ferry.clusters.net.partitions import TopicPartition, grouped, partitions_of
-from ferry.clusters.net.shared_connection import ask_cluster
-from ferry.config import Cluster
+from ferry.clusters.net.shared_connection import ConnectedCluster
 from ferry.copying.partition_plan import PartitionPlan
 from ferry.errors import FerryError
 
@@ -30,12 +29,12 @@ FEW_OFFSETS = 10_000
 ANSWER_SECONDS = 3.0
 
 
-def read_bytes_an_offset(source: Cluster, plans: Sequence[PartitionPlan]) -> dict[TopicPartition, float]:
+def read_bytes_an_offset(source: ConnectedCluster, plans: Sequence[PartitionPlan]) -> dict[TopicPartition, float]:
     """By partition: bytes for each offset that is left to copy. Asks the source only if it matters, and can do without an answer."""
     asked = without_size(plans)
     sizes: Mapping[TopicPartition, int] = {}
     with suppress(FerryError):
-        sizes = ask_cluster(source, log_sizes, asked) if asked else sizes
+        sizes = source.ask(log_sizes, asked) if asked else sizes
     return bytes_an_offset(plans, sizes)
 
 

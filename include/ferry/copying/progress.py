@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
 from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.open_cluster import OpenCluster
+from ferry.clusters.open_cluster import open_cluster
 from ferry.config import Flow
 from ferry.copying.committed import Committed
 from ferry.copying.request import RunRequest
@@ -71,7 +71,7 @@ class ProgressObserver:
     def watch(self, over: threading.Event) -> None:
         while not over.is_set():
             try:
-                with OpenCluster(self._flow.target) as target:
+                with open_cluster(self._flow.target) as target:
                     self._poll(target.reader(), over)
             except FerryError as problem:
                 if self._readable:

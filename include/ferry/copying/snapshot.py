@@ -95,11 +95,11 @@ def take_snapshot(
     """
     flow, source, target = opened.flow, opened.source.admin, opened.target.admin
     alike = refuse_same_cluster(opened)
-    all_positions = ask_positions(flow.target, flow.position_group, stable=stable) if concerns is None else None
+    all_positions = ask_positions(opened.target, flow.position_group, stable=stable) if concerns is None else None
     # Whoever holds the flow has read its state before, so the leader is known: Ferry asks for it beside the topics.
     asked_state = opened.ask_anew(stable=True) if stable else None
     source_topics, target_topics = source.topics(), target.topics()
-    lacks = lacking_features(flow, source_topics.values(), target_topics.values())
+    lacks = lacking_features(opened, source_topics.values(), target_topics.values())
     matched = flow.topic_rules.select(source_topics) if flow.copies else Selection((), (LeftOut(f"flow {flow.name}", NOT_A_COPY, None),))
     places = _remote_places(matched, source_topics, concerns)
     there = None if concerns is None else [place for place in places.values() if place.topic in target_topics]
@@ -291,11 +291,11 @@ def _unexplained_remote_ends(
     return ends
 
 
-def lacking_features(flow: Flow, source: Iterable[TopicDescription], target: Iterable[TopicDescription]) -> tuple[Lack, ...]:
+def lacking_features(opened: OpenFlow, source: Iterable[TopicDescription], target: Iterable[TopicDescription]) -> tuple[Lack, ...]:
     """Features that the flow would use and that the clusters' releases lack. BrokerTooOld if the flow cannot be copied without one."""
-    needs, wishes = target_features(transactions=flow.exactly_once)
-    of_source = lacking(flow.source, source, needs=SOURCE_NEEDS, wishes=SOURCE_WISHES)
-    return of_source + lacking(flow.target, target, needs=needs, wishes=wishes)
+    needs, wishes = target_features(transactions=opened.flow.exactly_once)
+    of_source = lacking(opened.source, source, needs=SOURCE_NEEDS, wishes=SOURCE_WISHES)
+    return of_source + lacking(opened.target, target, needs=needs, wishes=wishes)
 
 
 def _read_positions(
@@ -316,7 +316,7 @@ def _read_positions(
     for _ in range(LOOKS):
         if disagreed:
             opened.anew()
-        asked, first = first or ask_positions(flow.target, flow.position_group, partitions, stable=asked_state is not None), None
+        asked, first = first or ask_positions(opened.target, flow.position_group, partitions, stable=asked_state is not None), None
         state = (opened if asked_state is None else asked_state.answer()).state_among(target_topics)
         positions = asked.answer()
         before, disagreed = disagreed, disagreements(state, positions)
@@ -344,7 +344,7 @@ def _truncations(opened: OpenFlow, heads: Iterable[Head], ends: Mapping[TopicPar
         for key, head in placed.items()
         if (head.source_epoch >= 0 and ends.get(key) != head.position) or ends.get(key, head.position) < head.position
     }
-    diverged = diverged_logs(opened.flow.source, {key: ReadTo(head.position, head.source_epoch) for key, head in asked.items()})
+    diverged = diverged_logs(opened.source, {key: ReadTo(head.position, head.source_epoch) for key, head in asked.items()})
     found = {
         key: told if told.proven else told._replace(end=min(told.end, ends.get(key, told.end)))
         for key, told in diverged.items()

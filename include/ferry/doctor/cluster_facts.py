@@ -9,9 +9,8 @@ from ferry.clusters.admin.acls import read_acls
 from ferry.clusters.admin.api_versions import Capabilities, ask_capabilities
 from ferry.clusters.admin.cluster_admin import HIDDEN
 from ferry.clusters.admin.describe import ConfigOrigin
-from ferry.clusters.net.shared_connection import first_contact
 from ferry.clusters.open_cluster import OpenCluster
-from ferry.config import ClientRole, Cluster
+from ferry.config import ClientRole
 from ferry.errors import FerryError, NotAuthorized
 
 NOTHING = Capabilities({})
@@ -55,21 +54,20 @@ class RightsFacts:
     renamed: bool = False  # whether brokers may know the user by another name than the certificate's
 
 
-def read_cluster_facts(cluster: Cluster) -> ClusterFacts:
+def read_cluster_facts(opened: OpenCluster) -> ClusterFacts:
     """Ask the cluster. An error is a fact too."""
-    alias, bootstrap, login = cluster.alias, cluster.bootstrap, cluster.login_of(ClientRole.ADMIN)
+    alias, bootstrap, login = opened.alias, opened.cluster.bootstrap, opened.cluster.login_of(ClientRole.ADMIN)
     try:
-        with OpenCluster(cluster) as opened:
-            admin = opened.admin
-            first_contact(cluster)
-            cluster_id, topics = admin.cluster_id(), admin.topics()
-            brokers, segments = admin.brokers(topics), admin.visible_configs(topics, keys=(SEGMENT,))[0]
-            try:
-                configs = {name: entry.value for name, entry in admin.broker_configs().items() if entry.value is not None}
-                no_configs = ""
-            except FerryError as problem:
-                configs, no_configs = {}, str(problem)
-            capabilities = ask_capabilities(cluster)
+        opened.first_contact()
+        admin = opened.admin
+        cluster_id, topics = admin.cluster_id(), admin.topics()
+        brokers, segments = admin.brokers(topics), admin.visible_configs(topics, keys=(SEGMENT,))[0]
+        try:
+            configs = {name: entry.value for name, entry in admin.broker_configs().items() if entry.value is not None}
+            no_configs = ""
+        except FerryError as problem:
+            configs, no_configs = {}, str(problem)
+        capabilities = ask_capabilities(opened)
     except FerryError as problem:
         return ClusterFacts(alias, bootstrap, login, problem)
     no_ids = any(topic.topic_id is None for topic in topics.values())
@@ -82,7 +80,7 @@ def read_cluster_facts(cluster: Cluster) -> ClusterFacts:
 def read_rights_facts(opened: OpenCluster, existing: Iterable[str], named: Iterable[str]) -> RightsFacts:
     """What the user may do to `existing` topics, and which of `named` the user may not describe. FerryError if the cluster is away."""
     try:
-        acls = read_acls(opened.cluster)
+        acls = read_acls(opened)
         enforced = acls is not None
     except NotAuthorized:
         acls, enforced = None, True

@@ -98,7 +98,7 @@ def encode_run_record(record: RunOpened | RunResult | RunSync) -> tuple[bytes, b
 
 def write_run_record(opened: OpenFlow, record: RunOpened | RunResult | RunSync, *, seconds: float | None = None) -> None:
     """Append to the runs topic; returns when all replicas have the record. `seconds`: as of append_records."""
-    append_records(opened.flow.target, {opened.flow.runs_topic: [encode_run_record(record)]}, seconds=seconds)
+    append_records(opened.target, {opened.flow.runs_topic: [encode_run_record(record)]}, seconds=seconds)
 
 
 def read_run_records(opened: OpenFlow, run_id: str) -> RunRecords:

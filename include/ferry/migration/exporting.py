@@ -108,7 +108,7 @@ def _planned(opened: OpenFlow, request: RunRequest, topic: str, connector: str |
 def _write(opened: OpenFlow, planned: OffsetExport) -> None:
     before = mm2_positions.read_connect_offsets(opened, planned.topic)
     mm2_positions.refuse_active_mm2(opened, planned.topic, before.ends, {where for where, _ in planned.offsets})
-    append_records(opened.flow.target, {planned.topic: planned.records})
+    append_records(opened.target, {planned.topic: planned.records})
     found = mm2_positions.last_offsets(mm2_positions.read_connect_offsets(opened, planned.topic))
     missing = [where for where, offset in planned.offsets if found.get(where) != (None if offset < 0 else offset)]
     if missing:

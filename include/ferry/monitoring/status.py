@@ -13,7 +13,6 @@ from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.describe import ConfigValue
 from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.clusters.net.shared_connection import first_contact
 from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Flow
 from ferry.config.settings import DEADLINE_SECONDS
@@ -24,7 +23,7 @@ from ferry.copying.run_liveness import RunProof
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, PositionDisagrees, SourceTruncated, TargetTooNarrow
 from ferry.ledger.losses import read_losses, unacknowledged
-from ferry.ledger.open_flow import OpenFlow, open_flow
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.recovery_record import Stage
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped, loss_report
@@ -51,11 +50,10 @@ SECOND_LOOK_SECONDS = 2.0
 READ_SECONDS = 15.0
 
 
-def flow_status(flow: Flow) -> FlowHealth:
-    """As of whole_status, for a flow that nobody has opened."""
-    with open_flow(flow) as opened:
-        first_contact(flow.source, flow.target)
-        return whole_status(opened)
+def flow_status(opened: OpenFlow) -> FlowHealth:
+    """As of whole_status, for a person who waits: it says soon that a cluster is away."""
+    opened.first_contact()
+    return whole_status(opened)
 
 
 def whole_status(opened: OpenFlow) -> FlowHealth:

@@ -175,15 +175,15 @@ class FlowWatcher:
 
     def look(self) -> FlowFrame:
         try:
-            if time.monotonic() - self._whole_at >= WHOLE_SECONDS:
-                health = self._whole = flow_status(self._flow)
-                self._whole_at = time.monotonic()
-            else:
-                with open_flow(self._flow) as opened:
+            with open_flow(self._flow) as opened:
+                if time.monotonic() - self._whole_at >= WHOLE_SECONDS:
+                    health = self._whole = flow_status(opened)
+                    self._whole_at = time.monotonic()
+                else:
                     quick = status_after_run(opened)
-                health = replace(self._whole, **{name: getattr(quick, name) for name in QUICK})
-                deadline = (entry for entry in self._whole.broken if not entry.topic)  # only a whole look asks for the runs
-                health = replace(health, broken=(*deadline, *quick.broken))
+                    health = replace(self._whole, **{name: getattr(quick, name) for name in QUICK})
+                    deadline = (entry for entry in self._whole.broken if not entry.topic)  # only a whole look asks for the runs
+                    health = replace(health, broken=(*deadline, *quick.broken))
         except FerryError as refusal:
             look = Look(time.time(), self._whole, refusal.named)
         else:

@@ -153,6 +153,6 @@ class Syncs:
 
     def _write(self, topics: Collection[str], seconds: float | None = None) -> None:
         if topics:
-            append_records(self._flow.target, {topic: list(self._unkept[topic].values()) for topic in topics}, seconds=seconds)
+            append_records(self._opened.target, {topic: list(self._unkept[topic].values()) for topic in topics}, seconds=seconds)
         for topic in topics:
             del self._unkept[topic], self._unkept_since[topic]

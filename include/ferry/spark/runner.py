@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from pyspark import SparkContext, TaskContext
 
+from ferry.config import Flow
 from ferry.copying.lane import LOOK_SECONDS as LANE_LOOK_SECONDS
 from ferry.copying.lane_attempts import WORKER_DIED
 from ferry.copying.lane_messages import CopyJob, Failure, LaneResult, LaneTask
@@ -27,7 +28,7 @@ from ferry.copying.lanes import balance, task_groups
 from ferry.copying.progress import FIRST_SECONDS, REPEAT_SECONDS, beside
 from ferry.ending import show_warnings
 from ferry.errors import NoExecutors
-from ferry.ledger.open_flow import OpenFlow
+from ferry.ledger.open_flow import OpenFlow, open_flow
 from ferry.spark.executors import executors, task_slots
 from ferry.verify.comparison import RangeResult, VerifyRange
 from ferry.verify.range_runner import verify_ranges
@@ -85,9 +86,9 @@ class SparkLaneRunner:
         self._job_groups |= {task.lane: name for task in group}
         return name
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
+    def run(self, opened: OpenFlow, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """Results as groups finish. Lost lanes run again beside the other groups."""
-        beside = LANES_BESIDE if is_far(job.flow) else 1
+        beside = LANES_BESIDE if is_far(opened) else 1
         groups = task_groups(tasks, self._tasks, beside)
         width = min(self._tasks, len(groups))
         if job.bytes_per_second is not None and groups:
@@ -126,8 +127,14 @@ def _warm(numbers: Sequence[int]) -> Sequence[int]:
 
 def run_group(job: CopyJob, group: Sequence[LaneTask]) -> Iterator[LaneResult]:
     if (context := TaskContext.get()) and context.attemptNumber() > 0:
-        return iter(())
-    return run_lanes(job, group)
+        return
+    with open_flow(job.flow) as opened:
+        yield from run_lanes(opened, job, group)
+
+
+def verify_group(flow: Flow, run_id: str, group: Sequence[VerifyRange]) -> Iterator[RangeResult]:
+    with open_flow(flow) as opened:
+        yield from verify_ranges(opened, run_id, group)
 
 
 def run_ranges(
@@ -135,7 +142,7 @@ def run_ranges(
 ) -> Iterator[RangeResult]:
     """Spread ranges over Spark tasks, `tasks` at a time. Results as groups finish; ranges of groups that failed have none."""
     groups = balance(ranges, tasks * RANGE_GROUPS_A_TASK)
-    for group, results in run_groups(context, deque(groups), partial(verify_ranges, opened.flow, run_id), say, width=tasks):
+    for group, results in run_groups(context, deque(groups), partial(verify_group, opened.flow, run_id), say, width=tasks):
         if isinstance(results, str):
             log.warning("the Spark task of %d ranges failed: %s", len(group), results)
         else:

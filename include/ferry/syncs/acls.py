@@ -135,10 +135,10 @@ def _prefix(prefix: str, rules: AclRules) -> str | _NoImage:
 def sync_acls(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     """Create the ACLs that are missing on the target. NotAuthorized without Describe on either cluster, ClusterUnreachable, ConfigError."""
     flow = opened.flow
-    here = read_acls(flow.source)
+    here = read_acls(opened.source)
     if here is None:
         return _without_authorizer(flow.source, "there are no ACLs to copy")
-    there = read_acls(flow.target, to_alter=not (dry_run or flow.acls.report_only))
+    there = read_acls(opened.target, to_alter=not (dry_run or flow.acls.report_only))
     if there is None:
         return _without_authorizer(flow.target, "it takes no ACLs")
     scope = sync_scope(opened)
@@ -161,7 +161,7 @@ def _apply(opened: OpenFlow, plan: AclPlan) -> Problems:
     records += [(encode_state(OwnedAcl(binding))[0], None) for binding in sorted(gone)]
     if records:
         ensure_internal_topics(flow, target)
-        append_records(flow.target, {flow.state_topic: records})
+        append_records(opened.target, {flow.state_topic: records})
         opened.anew()
     return problems
 

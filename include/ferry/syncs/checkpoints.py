@@ -47,7 +47,7 @@ def sync_checkpoints(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     measured: tuple[Measurement, ...] = ()
     if plan.due and not dry_run:
         records = [(checkpoint.encode_key(), checkpoint.encode_value()) for checkpoint, _ in plan.due]
-        append_records(flow.target, {topic.name: records}, partition=PARTITION, timestamp=queried)
+        append_records(opened.target, {topic.name: records}, partition=PARTITION, timestamp=queried)
         measured = _latencies(flow, plan, time.time_ns() // 1_000_000 - queried)
     changes += tuple(_change(checkpoint, before) for checkpoint, before in plan.due)
     left_out = [Skipped(f"group {entry.group}", entry.reason) for entry in groups.left_out if not entry.error]

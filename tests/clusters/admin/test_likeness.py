@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from tests.opened import administration, plan_run, read_flow_facts
+from tests.opened import administration, plan_run, read_cluster_facts, read_flow_facts
 from tests.proxied import proxied_cluster
 from tools.kafka import SandboxCluster, read_all
 from tools.proxy.broker_proxy import BrokerProxy
@@ -16,7 +16,6 @@ from tools.proxy.service import WITHOUT_TOPIC_IDS, Service
 from ferry.clusters.admin.likeness import Likeness, likeness
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
-from ferry.doctor.cluster_facts import read_cluster_facts
 from ferry.errors import ConfigError
 from ferry.ledger.run_report import RunReport
 from ferry.sandbox.server_properties import new_cluster_id

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.opened import administration, plan_run, read_flow_facts
+from tests.opened import administration, plan_run, read_cluster_facts, read_flow_facts
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.brokers import SandboxBrokers
@@ -18,7 +18,6 @@ from tools.kafka.brokers import SandboxBrokers
 from ferry.config import Flow
 from ferry.config.settings import REMOTE_TOPICS, WantedReplicas
 from ferry.copying.request import RunRequest
-from ferry.doctor.cluster_facts import read_cluster_facts
 from ferry.errors import ExitCode, TooFewBrokers
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.topics import ensure_internal_topics, own_topics

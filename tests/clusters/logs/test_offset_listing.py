@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -15,6 +15,7 @@ from tools.kafka import SandboxCluster
 
 from ferry.clusters.logs.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.net.partitions import TopicPartition
+from ferry.clusters.open_cluster import open_cluster
 from ferry.config import ClientRole, Flow
 from ferry.copying.request import RunRequest
 
@@ -24,7 +25,13 @@ HOUR = 3_600_000
 FIRST = 1_790_000_000_000
 
 
-def test_beginnings_ends_and_times(source_cluster, flow_factory, topic_factory, monkeypatch) -> None:
+@pytest.fixture
+def listing(flow_factory: Callable[..., Flow]) -> Iterator[OffsetListing]:
+    with open_cluster(flow_factory().source) as opened:
+        yield OffsetListing(opened, ClientRole.ADMIN)
+
+
+def test_beginnings_ends_and_times(source_cluster, listing, topic_factory, monkeypatch) -> None:
     monkeypatch.setattr("ferry.clusters.logs.offset_listing.PARTITIONS_A_REQUEST", 2)
     topics = [topic_factory(source_cluster, partitions=3) for _ in range(2)]
     keys = [TopicPartition(topic, partition) for topic in topics for partition in range(3)]
@@ -38,7 +45,6 @@ def test_beginnings_ends_and_times(source_cluster, flow_factory, topic_factory, 
     producer.begin_transaction()
     producer.produce(topics[1], b"open", partition=2, timestamp=9 * HOUR)
     producer.flush(30)
-    listing = OffsetListing(flow_factory().source, ClientRole.ADMIN)
     consumer = Consumer({**source_cluster.client_settings(), "group.id": "compares", "isolation.level": "read_uncommitted"})
     try:
         watermarks = {key: consumer.get_watermark_offsets(Place(*key), timeout=30) for key in keys}
@@ -109,7 +115,7 @@ def test_a_leader_that_overlooks_records_past_an_empty_batch_is_not_believed(
 
 
 def test_a_deleted_or_new_record_is_not_an_overlooked_record(
-    source_cluster: SandboxCluster, flow_factory: Callable[..., Flow], topic_factory: Callable[..., str]
+    source_cluster: SandboxCluster, flow_factory: Callable[..., Flow], topic_factory: Callable[..., str], listing: OffsetListing
 ) -> None:
     """A leader still names the newest record of an active segment after DeleteRecords; and records come between two questions."""
     topic = topic_factory(source_cluster)
@@ -125,5 +131,4 @@ def test_a_deleted_or_new_record_is_not_an_overlooked_record(
     producer.flush(30)
     with administration(flow_factory().source) as source:
         assert [source.offsets_for_time([key], moment) for moment in (-1, -3, -5_000_000_000_000)] == [({key: 1}, {})] * 3, "before 1970"
-    listing = OffsetListing(flow_factory().source, ClientRole.ADMIN)
     assert listing.overlooked([key], FIRST, committed=True) == {}, "the first question was asked before"

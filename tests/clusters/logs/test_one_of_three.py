@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from tests.opened import administration, topic_reader
+from tests.opened import administration, append_records, topic_reader
 from tools.kafka import SandboxBrokers
 
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.describe import WantedTopic
 from ferry.clusters.logs import internal_reader
-from ferry.clusters.logs.internal_producer import append_records
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 

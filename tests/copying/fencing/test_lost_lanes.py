@@ -9,14 +9,16 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.copying.fencing.scripted import Scripted, never_ran, replace_topic, without_results
+from tests.opened import run_lanes
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.config import Flow
 from ferry.copying import lanes
 from ferry.copying.lane_attempts import LANE_ATTEMPTS
 from ferry.copying.lane_messages import CopyJob, Failure, LaneResult, LaneTask
-from ferry.copying.lane_runner import InlineLaneRunner, More, run_lanes
+from ferry.copying.lane_runner import InlineLaneRunner, More
 from ferry.errors import ExitCode
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import RunReport
 
 pytestmark = pytest.mark.brokers
@@ -44,7 +46,7 @@ class OneIsLost:
     def __init__(self) -> None:
         self.again: list[LaneTask] = []
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
+    def run(self, _: OpenFlow, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         first = tasks[0]
         with ThreadPoolExecutor(1) as pool:
             others = pool.submit(lambda: list(run_lanes(job, tasks[1:])))
@@ -80,7 +82,7 @@ def test_a_lost_lane_does_not_wait_for_what_another_one_has_not_settled(
     flow = flow_factory(f"A->B.topics = {topic}.*", "A->B.ferry.lanes = 3")
     fill(300)
 
-    def beside_an_open_transaction(job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
+    def beside_an_open_transaction(_: OpenFlow, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         first, *others = tasks
         yield from run_lanes(job, others)
         settings = {"transactional.id": f"{topic}-beside", "transaction.timeout.ms": 600_000}

@@ -7,12 +7,11 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from tests.copying.fencing.scripted import Scripted, never_ran
-from tests.opened import fenced_writer
+from tests.opened import fenced_writer, run_lanes
 from tools.kafka import SandboxCluster
 
 from ferry.config import Flow
 from ferry.copying import ledger_compaction, upkeep
-from ferry.copying.lane_runner import run_lanes
 from ferry.errors import ExitCode, Superseded
 from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import RunReport

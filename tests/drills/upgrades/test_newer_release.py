@@ -14,11 +14,13 @@ from confluent_kafka import Producer
 from tests.log_ends import log_ends
 from tests.opened import (
     acknowledge_losses,
+    append_records,
     assemble_report,
     carry_out,
     compact_ledger,
     copy_run,
     export_offsets,
+    flow_status,
     plan_run,
     prepare_run,
     run_lease,
@@ -33,7 +35,6 @@ from tools.kafka.topics import delete_topics
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
-from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import Flow, load_config
 from ferry.copying import ledger_compaction as upkeep
 from ferry.copying.lane_runner import InlineLaneRunner
@@ -44,7 +45,6 @@ from ferry.ledger.receipts import Receipt, decode_receipt, encode_receipt
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import FlowRecord, encode_state
 from ferry.migration.positions import read_seed_file
-from ferry.monitoring.status import flow_status
 from ferry.policy.naming import ledger_topic, runs_topic, state_topic
 from ferry.syncs.names import SyncName
 from ferry.verify.range_runner import verify_inline

@@ -23,14 +23,13 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from ferry.clusters.admin import metadata
 from ferry.clusters.admin.describe import Brokers, ConfigValue, Rights, TopicDescription, WantedTopic
 from ferry.clusters.logs.offset_listing import EARLIEST, LATEST, OffsetListing
-from ferry.clusters.net.client_cache import clients_hidden, lost
 from ferry.clusters.net.connections import ClusterConnection, RequestClosed, RequestLost, RequestNotSent
 from ferry.clusters.net.failures import ERRORS_KEPT, explained, is_passing, made, most_telling, refusal, refused_login
 from ferry.clusters.net.openssl_start import openssl_limited
 from ferry.clusters.net.outage import PATIENCE_SECONDS
 from ferry.clusters.net.partitions import TopicPartition, chunks
-from ferry.clusters.net.shared_connection import ask_cluster
-from ferry.config import ClientRole, Cluster
+from ferry.clusters.net.shared_connection import ConnectedCluster, lost
+from ferry.config import ClientRole
 from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError, RetryRule, count_of
 
 Key = TypeVar("Key")
@@ -64,8 +63,8 @@ class _Clients:
     As a context manager around one use: after a failure that may be the clients' own, or after a signal, the next use begins anew.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, opened: ConnectedCluster) -> None:
+        self._opened, self._cluster = opened, opened.cluster
         self.errors: deque[KafkaError] = deque(maxlen=ERRORS_KEPT)
         self._begin_anew()
 
@@ -73,7 +72,7 @@ class _Clients:
         self.close()
         self.errors.clear()
         self.answered = False
-        self.offsets = OffsetListing(self._cluster, ClientRole.ADMIN, CONTACT_MILLISECONDS)
+        self.offsets = OffsetListing(self._opened, ClientRole.ADMIN, CONTACT_MILLISECONDS)
 
     def __enter__(self) -> Self:
         return self
@@ -107,15 +106,12 @@ class _Clients:
 
 
 class ClusterAdmin:
-    """One cluster's administration; a context manager around its AdminClient."""
+    """One cluster's administration."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster, self._clients = cluster, _Clients(cluster)
+    def __init__(self, opened: ConnectedCluster) -> None:
+        self._opened, self._cluster, self._clients = opened, opened.cluster, _Clients(opened)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._clients.close()
 
     @property
@@ -127,7 +123,7 @@ class ClusterAdmin:
         return self._cluster.where
 
     def cluster_id(self) -> str:
-        """The cluster's id, as last learned. If a connection is open already, this asks nobody; `require_contact` does.
+        """The cluster's id, as last learned. If a connection is open already, this asks nobody; `OpenCluster.require_contact` does.
 
         Otherwise ClusterUnreachable within ten seconds, AuthenticationFailed sooner.
         """
@@ -212,7 +208,7 @@ class ClusterAdmin:
         with self._clients:
             while True:
                 try:
-                    answer = ask_cluster(self._cluster, question, *arguments, milliseconds=CONTACT_MILLISECONDS)
+                    answer = self._opened.ask(question, *arguments, milliseconds=CONTACT_MILLISECONDS)
                 except (RequestNotSent, RequestLost) as problem:
                     self._clients.answered = True  # the brokers were found
                     closed = closed + 1 if isinstance(problem, RequestClosed) and self._answers_others() else 0
@@ -230,7 +226,7 @@ class ClusterAdmin:
 
     def _answers_others(self) -> bool:
         with suppress(RequestNotSent, RequestLost, ClusterUnreachable):
-            ask_cluster(self._cluster, ClusterConnection.refresh_brokers, milliseconds=CONTACT_MILLISECONDS)
+            self._opened.ask(ClusterConnection.refresh_brokers, milliseconds=CONTACT_MILLISECONDS)
             return True
         return False
 
@@ -407,13 +403,6 @@ class ClusterAdmin:
     def _earlier_error(self) -> KafkaError | None:
         self._clients.admin.poll(0)  # it reports errors only when it is polled
         return most_telling(self._clients.errors)
-
-
-def require_contact(*clusters: Cluster) -> None:
-    """Connect to each cluster anew. For callers that have waited already: ClusterUnreachable after ten seconds without any answer."""
-    for cluster in clusters:
-        with clients_hidden(), ClusterAdmin(cluster) as admin:
-            admin.cluster_id()
 
 
 def _result_of(future: Future[Any], seconds: float) -> Any:

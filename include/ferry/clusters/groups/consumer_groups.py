@@ -43,8 +43,8 @@ from ferry.clusters.net.error_policy import (
 )
 from ferry.clusters.net.event_loop import together
 from ferry.clusters.net.partitions import TopicPartition, partitions_of
-from ferry.clusters.net.shared_connection import connected
-from ferry.config import ClientRole, Cluster
+from ferry.clusters.net.shared_connection import ConnectedCluster
+from ferry.config import ClientRole
 from ferry.errors import ClusterUnreachable, FerryError
 
 T = TypeVar("T")
@@ -70,14 +70,14 @@ class ConsumerGroups:
     `to_write`: the caller will write offsets. So if the user may not describe a group, the message names Read, which includes Describe.
     """
 
-    def __init__(self, cluster: Cluster, *, to_write: bool = False) -> None:
+    def __init__(self, cluster: ConnectedCluster, *, to_write: bool = False) -> None:
         self._cluster = cluster
         self._to_look = "Read on group" if to_write else "Describe on group"
         self._scope = ExitStack()
         self._connections: list[ClusterConnection] = []
 
     def __enter__(self) -> ConsumerGroups:
-        self._client = self._scope.enter_context(connected(self._cluster))
+        self._client = self._scope.enter_context(self._cluster.connected())
         self._connections = [self._client.connection]
         return self
 
@@ -152,7 +152,7 @@ class ConsumerGroups:
 
     async def _connect(self, count: int) -> None:
         while len(self._connections) < count:
-            connection = ClusterConnection(self._client.loop, self._cluster, ClientRole.ADMIN)
+            connection = ClusterConnection(self._client.loop, self._cluster.cluster, ClientRole.ADMIN)
             self._connections.append(connection)
             await connection.open()
 

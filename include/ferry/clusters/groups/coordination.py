@@ -31,8 +31,7 @@ from ferry.clusters.net.event_loop import EventLoop
 from ferry.clusters.net.leaders import GONE_SECONDS
 from ferry.clusters.net.outage import PATIENCE_SECONDS
 from ferry.clusters.net.partitions import TopicPartition, grouped, partitions_of
-from ferry.clusters.net.shared_connection import Asked, begin_asking
-from ferry.config import Cluster
+from ferry.clusters.net.shared_connection import Asked, ConnectedCluster
 from ferry.errors import ClusterUnreachable
 
 # A broker aborts an abandoned transaction of Ferry after this time, so readers of the target never wait longer for it.
@@ -358,7 +357,7 @@ class Coordinator:
 
 
 def ask_positions(
-    cluster: Cluster, group: str, partitions: Iterable[TopicPartition] | None = None, *, stable: bool = True
+    cluster: ConnectedCluster, group: str, partitions: Iterable[TopicPartition] | None = None, *, stable: bool = True
 ) -> Asked[dict[TopicPartition, int]]:
     """Committed offsets of these partitions (None: all) of `group`, as `Coordinator.positions` reads them; empty for an unknown group."""
 
@@ -366,4 +365,4 @@ def ask_positions(
         found = await Coordinator(connection.loop, connection, "", group).positions(partitions, stable=stable)
         return {TopicPartition(*key): position.offset for key, position in found.items()}
 
-    return begin_asking(cluster, ask)
+    return cluster.begin_asking(ask)

@@ -29,8 +29,8 @@ from ferry.clusters.logs.offset_listing import (
 from ferry.clusters.net.error_policy import FETCH, Action
 from ferry.clusters.net.failures import explained
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.clusters.net.shared_connection import Asked, begin_asking
-from ferry.config import ClientRole, Cluster
+from ferry.clusters.net.shared_connection import Asked, ConnectedCluster
+from ferry.config import ClientRole
 from ferry.errors import ClusterUnreachable, FerryError, UnreadableRecord
 from ferry.wire.aborted import AbortedTracker
 from ferry.wire.batch import MalformedBatch, crc_is_valid, iterate_batches
@@ -78,7 +78,7 @@ class InternalTopicReader:
     With `committed=False` it also reads records of open and aborted transactions: only for upper bounds.
     """
 
-    def __init__(self, cluster: Cluster, *, committed: bool = True) -> None:
+    def __init__(self, cluster: ConnectedCluster, *, committed: bool = True) -> None:
         self._cluster, self._committed = cluster, committed
         self._offsets = OffsetListing(cluster, ClientRole.CONSUMER, CONTACT_MILLISECONDS)
 
@@ -254,7 +254,7 @@ class InternalTopicReader:
         """One round of answers, each of at most `size` bytes; `more` as of FetchRound."""
         wanted = FetchRound(positions, size, READ_COMMITTED if self._committed else READ_UNCOMMITTED, seconds=seconds, **more)
         contact = min(CONTACT_MILLISECONDS, seconds * 1000)
-        return begin_asking(self._cluster, wanted.ask, role=ClientRole.CONSUMER, milliseconds=contact)
+        return self._cluster.begin_asking(wanted.ask, role=ClientRole.CONSUMER, milliseconds=contact)
 
     def _taken(self, part: Fetched, bound: int, *, complete: bool) -> tuple[list[InternalRecord], int, float]:
         """The records of an answer below `bound`, the offset after them, and the offset at which the read of the partition ends.
@@ -292,7 +292,7 @@ class InternalTopicReader:
         return self._offsets.ask(keys, [(at, False) for at in moments]).then(offsets)
 
     def _problem(self, topic: str, error: KafkaError) -> FerryError:
-        return explained(self._cluster, f"reading {topic}", error, grant=f"Read on topic {topic}", role=ClientRole.CONSUMER)
+        return explained(self._cluster.cluster, f"reading {topic}", error, grant=f"Read on topic {topic}", role=ClientRole.CONSUMER)
 
 
 class _Left:

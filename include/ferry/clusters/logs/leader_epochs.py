@@ -22,8 +22,7 @@ from ferry.clusters.net.error_policy import OFFSET_FOR_LEADER_EPOCH, Action
 from ferry.clusters.net.event_loop import ended, together
 from ferry.clusters.net.leaders import Leaders
 from ferry.clusters.net.partitions import TopicPartition, grouped
-from ferry.clusters.net.shared_connection import ask_cluster
-from ferry.config import Cluster
+from ferry.clusters.net.shared_connection import ConnectedCluster
 from ferry.wire.ranges import NO_END
 
 T = TypeVar("T")
@@ -59,18 +58,18 @@ class Divergence(NamedTuple):
 Asking = Callable[[ClusterConnection, Leaders, Mapping[TopicPartition, W]], Coroutine[Any, Any, Mapping[TopicPartition, T]]]
 
 
-def diverged_logs(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo]) -> dict[TopicPartition, Divergence]:
+def diverged_logs(cluster: ConnectedCluster, wanted: Mapping[TopicPartition, ReadTo]) -> dict[TopicPartition, Divergence]:
     """The partitions whose log holds other records now; those without an answer are left out. ClusterUnreachable, NotAuthorized."""
     told = _of_all(cluster, wanted, _divergences)
     return {key: divergence for key, divergence in told.items() if divergence is not None}
 
 
-def same_logs(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo], topic_ids: Mapping[str, UUID]) -> set[TopicPartition]:
+def same_logs(cluster: ConnectedCluster, wanted: Mapping[TopicPartition, ReadTo], topic_ids: Mapping[str, UUID]) -> set[TopicPartition]:
     """The partitions of topics with these ids whose leader says that the log holds what was read. Errors as above."""
     return {key for key, divergence in _of_all(cluster, wanted, _divergences, topic_ids).items() if divergence is None}
 
 
-def epoch_ends(cluster: Cluster, wanted: Mapping[TopicPartition, Collection[int]]) -> dict[TopicPartition, dict[int, int]]:
+def epoch_ends(cluster: ConnectedCluster, wanted: Mapping[TopicPartition, Collection[int]]) -> dict[TopicPartition, dict[int, int]]:
     """Where each log ends for these leader epochs, exclusive; without partitions whose leader does not answer. Errors as above.
 
     0: the log no longer holds a record of the epoch. NO_END: its leader does not know an epoch that is so late; this proves nothing.
@@ -94,10 +93,10 @@ async def _epoch_ends(
 
 
 def _of_all(
-    cluster: Cluster, wanted: Mapping[TopicPartition, W], ask: Asking[W, T], topic_ids: Mapping[str, UUID] | None = None
+    cluster: ConnectedCluster, wanted: Mapping[TopicPartition, W], ask: Asking[W, T], topic_ids: Mapping[str, UUID] | None = None
 ) -> dict[TopicPartition, T]:
     """The answers of the leaders. If a leader does not answer, Ferry asks once more."""
-    return ask_cluster(cluster, _ask_all, wanted, ask, topic_ids) if wanted else {}
+    return cluster.ask(_ask_all, wanted, ask, topic_ids) if wanted else {}
 
 
 async def _ask_all(

@@ -19,8 +19,8 @@ from ferry.clusters.net.error_policy import LIST_OFFSETS, Action
 from ferry.clusters.net.event_loop import together
 from ferry.clusters.net.leaders import ELECTION_SECONDS, GONE_SECONDS, metadata_request
 from ferry.clusters.net.partitions import TopicPartition, chunks, grouped, partitions_of
-from ferry.clusters.net.shared_connection import Asked, begin_asking
-from ferry.config import ClientRole, Cluster
+from ferry.clusters.net.shared_connection import Asked, ConnectedCluster
+from ferry.config import ClientRole
 
 T = TypeVar("T")
 
@@ -58,14 +58,14 @@ Submitted = list[tuple[Sequence[TopicPartition], Future]]
 class OffsetListing:
     """Asks one cluster. Not for several threads."""
 
-    def __init__(self, cluster: Cluster, role: ClientRole, contact_milliseconds: float = BOOTSTRAP_MILLISECONDS) -> None:
+    def __init__(self, cluster: ConnectedCluster, role: ClientRole, contact_milliseconds: float = BOOTSTRAP_MILLISECONDS) -> None:
         """`contact_milliseconds`: after this time a cluster that has never answered is unreachable."""
         self._cluster, self._role, self._contact_milliseconds = cluster, role, contact_milliseconds
         # The partitions without an answer to the last question about them, and when Ferry gave up.
         self._hopeless: dict[TopicPartition, float] = {}
 
     def _begin(self, question: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Asked[T]:
-        return begin_asking(self._cluster, question, *arguments, role=self._role, milliseconds=self._contact_milliseconds)
+        return self._cluster.begin_asking(question, *arguments, role=self._role, milliseconds=self._contact_milliseconds)
 
     def offsets(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> Found:
         """Offsets (-1: there is none), and the errors of the other partitions. ClusterUnreachable if no broker answers at all.

@@ -22,8 +22,7 @@ from ferry.clusters.net.error_policy import ASKED_AGAIN, DESCRIBE_PRODUCERS, DES
 from ferry.clusters.net.event_loop import ended
 from ferry.clusters.net.leaders import Leaders
 from ferry.clusters.net.partitions import TopicPartition, grouped, partitions_of
-from ferry.clusters.net.shared_connection import ask_cluster
-from ferry.config import Cluster
+from ferry.clusters.net.shared_connection import ConnectedCluster
 from ferry.errors import FerryError
 
 # States in which a coordinator will still write markers (org.apache.kafka.coordinator.transaction.TransactionState).
@@ -34,11 +33,11 @@ Told = tuple[OpenTransaction, ...] | str
 Found = Mapping[TopicPartition, Told]
 
 
-def open_transactions(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Found:
+def open_transactions(cluster: ConnectedCluster, partitions: Iterable[TopicPartition]) -> Found:
     """The open transactions of each partition. Raises nothing."""
     wanted = sorted(partitions)
     try:
-        return ask_cluster(cluster, _ask, wanted) if wanted else {}
+        return cluster.ask(_ask, wanted) if wanted else {}
     except (FerryError, RequestNotSent, RequestLost) as problem:
         return dict.fromkeys(wanted, str(problem))
 
