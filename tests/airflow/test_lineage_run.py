@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.airflow.collector import Collector, collecting
 from tests.airflow.openlineage import validate
+from tests.conftest import ClusterPair
 from tests.drills.faults.processes import jvms_of, send, tree_of
 from tests.opened import flow_status
 from tests.waiting import NEVER_SECONDS, until
@@ -78,21 +79,12 @@ class Stage:
 
 
 @pytest.fixture
-def stage(
-    airflow_database: None,
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    topic_factory: Callable[..., str],
-    produce: Callable[..., None],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    tmp_path: Path,
-) -> Iterator[Stage]:
-    topic = topic_factory(source_cluster, partitions=2)
-    produce(source_cluster, topic, [(number % 2, None, b"x") for number in range(RECORDS)])
-    config = config_file(f"A->B.topics = {topic}", f"B.ssl.key.password = {SECRET}", *copy_only)
+def stage(airflow_database: None, pair: ClusterPair, tmp_path: Path) -> Iterator[Stage]:
+    topic = pair.topic(pair.source, partitions=2)
+    pair.produce(pair.source, topic, [(number % 2, None, b"x") for number in range(RECORDS)])
+    config = pair.config(f"A->B.topics = {topic}", f"B.ssl.key.password = {SECRET}", *pair.copy_only)
     with collecting() as collector:
-        yield Stage(config, topic, source_cluster, target_cluster, collector, tmp_path / "log")
+        yield Stage(config, topic, pair.source, pair.target, collector, tmp_path / "log")
         assert SECRET not in json.dumps(collector.lineage)
 
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.inside import ferry
+from tests.conftest import ClusterPair
 from tests.recovery.rooms import commit
-from tools.kafka import SandboxCluster
 
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.net.shared_connection import Connected, ConnectedCluster
-from ferry.config import Cluster, Flow, load_config
-from ferry.ledger.run_report import RunReport
+from ferry.config import Cluster, load_config
 from ferry.policy.naming import is_state_topic
 
 pytestmark = pytest.mark.brokers
@@ -57,25 +56,19 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
 
 
 @pytest.fixture
-def config(
-    config_file: Callable[..., Path],
-    source_cluster: SandboxCluster,
-    topic_factory: Callable[..., str],
-    produce: Callable[..., None],
-    run_flow: Callable[[Flow], RunReport],
-) -> Path:
+def config(pair: ClusterPair) -> Path:
     """A flow in both directions, one of whose groups is behind its copies."""
-    topic = topic_factory(source_cluster, partitions=2)
-    path = config_file(
+    topic = pair.topic(pair.source, partitions=2)
+    path = pair.config(
         "B->A.enabled = true",
         f"topics = {topic}",
         f"groups = {topic}",
         "emit.heartbeats.enabled = false",
         "sync.group.offsets.enabled = true",
     )
-    produce(source_cluster, topic, [(number % 2, None, b"v") for number in range(20)])
-    run_flow(load_config(path).flows[0])
-    commit(source_cluster, topic, topic, {0: 3, 1: 4})
+    pair.produce(pair.source, topic, [(number % 2, None, b"v") for number in range(20)])
+    pair.run(load_config(path).flows[0])
+    commit(pair.source, topic, topic, {0: 3, 1: 4})
     return path
 
 

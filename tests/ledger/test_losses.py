@@ -8,8 +8,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from tests.conftest import ClusterPair
 from tests.opened import acknowledge_losses, administration, append_records, flow_status, index_losses, open_losses, read_losses
-from tools.kafka import SandboxCluster
 
 from ferry.clusters.logs import internal_reader
 from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
@@ -142,26 +142,20 @@ def test_a_log_that_is_cut_off_while_it_is_indexed_is_not_indexed(
 
 
 def test_a_second_status_does_not_read_what_a_run_has_indexed(
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    produce: Callable[..., None],
-    run_flow: Callable[..., object],
-    source_cluster: SandboxCluster,
-    looked_at: list[int],
-    monkeypatch: pytest.MonkeyPatch,
+    pair: ClusterPair, looked_at: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ferry.ledger.loss_index.NEW_RECORDS", 1)
-    name = topic_factory(source_cluster, partitions=3)
-    flow = flow_factory(f"A->B.topics = {name}")
+    name = pair.topic(pair.source, partitions=3)
+    flow = pair.flow(f"A->B.topics = {name}")
     for count in range(5, 15):
         for partition in range(3):
-            produce(source_cluster, name, [(partition, b"k", b"x" * 200)] * count)
-        run_flow(flow)
+            pair.produce(pair.source, name, [(partition, b"k", b"x" * 200)] * count)
+        pair.run(flow)
         del looked_at[:]
         before = flow_status(flow)
         if not looked_at:  # else a marker of the run's own transactions came after the run had indexed the ledger
             break
     assert (looked_at, before.losses) == ([], ())
-    produce(source_cluster, name, [(0, b"k", b"x" * 200)])
+    pair.produce(pair.source, name, [(0, b"k", b"x" * 200)])
     (lagging,) = (entry for entry in flow_status(flow).partitions if entry.lag_records)
     assert lagging.lag_bytes > 0

@@ -6,12 +6,11 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.conftest import ClusterPair
 from tests.opened import flow_status, keep_lag, status_after_run
-from tools.kafka import SandboxCluster
 
 from ferry.config import load_config
 from ferry.errors import ExitCode
@@ -28,18 +27,12 @@ def ferry(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.long
-def test_a_broken_limit_is_named_until_the_topic_is_copied(
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    topic_factory: Callable[..., str],
-    produce: Callable[..., None],
-    source_cluster: SandboxCluster,
-) -> None:
-    copied, left = (topic_factory(source_cluster, partitions=2, config={"retention.ms": "3600000"}) for _ in range(2))
+def test_a_broken_limit_is_named_until_the_topic_is_copied(pair: ClusterPair) -> None:
+    copied, left = (pair.topic(pair.source, partitions=2, config={"retention.ms": "3600000"}) for _ in range(2))
     for topic in (copied, left):
-        produce(source_cluster, topic, [(number % 2, None, b"x" * 100) for number in range(20)])
+        pair.produce(pair.source, topic, [(number % 2, None, b"x" * 100) for number in range(20)])
     limits = ("A->B.ferry.alert.lag.records = 19", "A->B.ferry.alert.headroom.seconds = 7200")
-    config = config_file(f"A->B.topics = {copied}, {left}", *limits, *copy_only)
+    config = pair.config(f"A->B.topics = {copied}, {left}", *limits, *pair.copy_only)
     flow = load_config(config).flows[0]
     arguments = (str(config), "--flow", flow.name)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from tests.conftest import ClusterPair
 from tests.opened import administration, plan_run, read_cluster_facts, read_flow_facts
 from tests.proxied import proxied_cluster
 from tools.kafka import SandboxCluster, read_all
@@ -102,14 +103,12 @@ def test_one_cluster_with_two_listeners(
         assert found.same, found
 
 
-def test_a_cluster_that_tells_no_id(
-    proxied: tuple[SandboxCluster, BrokerProxy], target_cluster: SandboxCluster, flow_factory: FlowFactory, topic_factory: Make
-) -> None:
+def test_a_cluster_that_tells_no_id(proxied: tuple[SandboxCluster, BrokerProxy], pair: ClusterPair) -> None:
     cluster, proxy = proxied
-    topic = topic_factory(cluster)
+    topic = pair.topic(cluster)
     proxy.service = Service(cluster_id=None)
     try:
-        flow = flow_factory(f"A.bootstrap.servers = {proxy.bootstrap}", source=cluster, target=target_cluster)
+        flow = pair.flow(f"A.bootstrap.servers = {proxy.bootstrap}", source=cluster, target=pair.target)
         found = of(flow)
         facts = read_cluster_facts(flow.source)
     finally:
@@ -119,12 +118,12 @@ def test_a_cluster_that_tells_no_id(
     assert (facts.cluster_id, topic != "") == ("", True)
 
 
-def test_clusters_with_different_ids(source_cluster: SandboxCluster, target_cluster: SandboxCluster, flow_factory: FlowFactory) -> None:
-    assert of(flow_factory(source=source_cluster, target=target_cluster)) is None
+def test_clusters_with_different_ids(pair: ClusterPair) -> None:
+    assert of(pair.flow(source=pair.source, target=pair.target)) is None
 
 
-def test_the_same_servers_by_another_name(source_cluster: SandboxCluster, flow_factory: FlowFactory) -> None:
-    port = source_cluster.bootstrap.rpartition(":")[2]
-    found = of(flow_factory(f"B.bootstrap.servers = localhost:{port}", source=source_cluster, target=source_cluster))
+def test_the_same_servers_by_another_name(pair: ClusterPair) -> None:
+    port = pair.source.bootstrap.rpartition(":")[2]
+    found = of(pair.flow(f"B.bootstrap.servers = localhost:{port}", source=pair.source, target=pair.source))
     assert found is not None
-    assert (found.same, found.why.endswith(f"both have the broker {source_cluster.bootstrap}")) == (True, True)
+    assert (found.same, found.why.endswith(f"both have the broker {pair.source.bootstrap}")) == (True, True)

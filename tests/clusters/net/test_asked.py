@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer
 from kafka.protocol.metadata import MetadataRequest
+from tests.conftest import ClusterPair
 from tests.opened import open_groups, topic_reader
-from tools.kafka import SandboxCluster
 
 from ferry.clusters.net.connections import ClusterConnection, RequestLost
 from ferry.clusters.net.shared_connection import IDLE_SECONDS
@@ -82,15 +82,13 @@ def test_a_question_whose_connection_failed_for_another_user_is_asked_again(flow
     assert len(set(asked)) == 2
 
 
-def test_a_read_that_was_begun_tells_what_was_there_then(
-    flow_factory: Callable[..., Flow], topic_factory: Callable[..., str], target_cluster: SandboxCluster
-) -> None:
-    topics = [topic_factory(target_cluster) for _ in range(2)]
-    producer = Producer(target_cluster.client_settings())
+def test_a_read_that_was_begun_tells_what_was_there_then(pair: ClusterPair) -> None:
+    topics = [pair.topic(pair.target) for _ in range(2)]
+    producer = Producer(pair.target.client_settings())
     for topic in topics:
         producer.produce(topic, b"v", topic.encode())
     assert producer.flush(30) == 0
-    with topic_reader(flow_factory().target) as reader:
+    with topic_reader(pair.flow().target) as reader:
         first, second = (reader.read(topic) for topic in topics)
         assert [record.key for record in second] == [topics[1].encode()]
         producer.produce(topics[0], b"v", b"later")

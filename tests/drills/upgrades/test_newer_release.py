@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from tests.conftest import ClusterPair
 from tests.log_ends import log_ends
 from tests.opened import (
     acknowledge_losses,
@@ -81,21 +82,21 @@ class Both:
 
 
 @pytest.fixture
-def both(source_cluster, target_cluster, config_file, topic_factory, produce, run_flow) -> Iterator[Both]:
+def both(pair: ClusterPair) -> Iterator[Both]:
     """Its internal topics are removed in the end: flows of other tests look at all state topics of the clusters."""
-    topic = topic_factory(source_cluster)
+    topic = pair.topic(pair.source)
     lines = (IDENTITY, "B->A.enabled = true", f"A->B.topics = {topic}", f"B->A.topics = {topic}", "sync.group.offsets.enabled = true")
-    made = Both(config_file(*lines, "emit.heartbeats.enabled = false"), topic, source_cluster, target_cluster)
-    produce(source_cluster, topic, [(0, b"k", b"v")] * 3)
-    commit_offsets(source_cluster.client_settings(), f"group-of-{topic}", {(topic, 0): 2})
-    report: RunReport = run_flow(made.flow)
+    made = Both(pair.config(*lines, "emit.heartbeats.enabled = false"), topic, pair.source, pair.target)
+    pair.produce(pair.source, topic, [(0, b"k", b"v")] * 3)
+    commit_offsets(pair.source.client_settings(), f"group-of-{topic}", {(topic, 0): 2})
+    report: RunReport = pair.run(made.flow)
     assert report.records == 3
-    produce(source_cluster, topic, [(0, b"k", b"v")])
+    pair.produce(pair.source, topic, [(0, b"k", b"v")])
     try:
         yield made
     finally:
         alias = made.flow.source.alias
-        delete_topics(target_cluster.client_settings(), ledger_topic(alias), state_topic(alias), runs_topic(alias))
+        delete_topics(pair.target.client_settings(), ledger_topic(alias), state_topic(alias), runs_topic(alias))
 
 
 def newer(pair: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
