@@ -49,11 +49,11 @@ def read_source_offsets(  # noqa: PLR0917 - the request, the cluster, and the pa
     _await_lagging(source, ends, positions)
     at_rest = {key: ends[key] for key in first if rest and key in ends and ends[key] == positions.get(key)}
     starts, start_problems = source.earliest_offsets([key for key in first if key not in at_rest and key not in problems])
-    starts |= at_rest
-    # Since Kafka 4.0 a log can begin behind its last stable offset: DeleteRecords has removed the first records of an open transaction.
-    ends |= {key: max(ends[key], start) for key, start in starts.items() if key in ends}
     problems |= start_problems
-    usable = [key for key in first if key not in problems and key not in at_rest]
+    usable = list(starts)
+    # Since Kafka 4.0 a log can begin behind its last stable offset: DeleteRecords has removed the first records of an open transaction.
+    ends |= {key: max(ends[key], start) for key, start in starts.items()}
+    starts |= at_rest
 
     def at_time(moment_ms: int, keys: Iterable[TopicPartition]) -> Offsets:
         found, missing = source.offsets_for_time(keys, moment_ms)
