@@ -16,7 +16,7 @@ from ferry.clusters.logs.held_back import LastStableLag
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config.settings import LAG_RECORDS
 from ferry.errors import ExitCode, all_errors, is_error
-from ferry.ledger.run_report import LossReport, PartitionFailure
+from ferry.ledger.run_report import LossReport, PartitionFailure, Skipped
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import PartitionStatus
@@ -36,6 +36,7 @@ STOP = PartitionFailure("orders", 1, "TargetRecreated", "deleted")
 HELD = LastStableLag("orders", 0, "B", "b:9092", TopicPartition("A.orders", 0), 5, 8, 1_200_000, overdue=True)
 DENIED = PartitionFailure("payments", -1, "NotAuthorized", "grant Read on topic payments")
 NOT_READ = "1 topic stopped (NotAuthorized): topic payments: grant Read on topic payments; how far behind: unknown"
+DROPPED = (Skipped("payments", "copied before", True), Skipped("other", "not in topics", False), Skipped("flow", "why"))
 GAP = Missing("orders", 0, 1, 1_000, first_time=1_000)
 NOW = 1_800_000_000.0
 UNREACHABLE = Problem("ClusterUnreachable", "cluster B (b:9092) does not answer", "check it")
@@ -321,6 +322,21 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
                 "last run 2 min ago copied 4,999 records"
             ),
         ),
+        (
+            replace(HEALTHY, left_out=DROPPED, last_run=ENDED),
+            ("A->B is healthy, but 1 topic is not copied: payments; otherwise up to date; last run 2 min ago copied 4,999 records"),
+        ),
+        (
+            seen(lagging(records=1), left_out=DROPPED * 4),
+            (
+                "A->B is healthy, but 4 topics are not copied: payments, payments, payments, and 1 more; "
+                "1 record behind, the oldest 30 s old"
+            ),
+        ),
+        (
+            replace(HEALTHY, left_out=DROPPED, paused=True),
+            "A->B is paused: its DAG is paused, so no run starts; 1 topic is not copied: payments; otherwise up to date",
+        ),
         (seen(lagging(records=1)), "A->B is healthy, 1 record behind, the oldest 30 s old"),
         (
             seen(missing=(GAP,), last_run=ENDED),
@@ -385,6 +401,7 @@ def test_a_next_step_names_commands_to_paste() -> None:
     ("known", "line"),
     [
         (HEALTHY, "A->B: nothing is left to copy; ferry status also looks for records that a seed left out"),
+        (replace(HEALTHY, left_out=DROPPED), "A->B: 1 topic is not copied: payments; otherwise nothing is left to copy; ferry status also"),
         (seen(lagging()), "A->B is 10 records behind, the oldest 30 s old"),
         (seen(losses=(LOSS,)), "A->B has lost records: "),
     ],

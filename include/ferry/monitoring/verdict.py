@@ -83,13 +83,17 @@ class Reason:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`behind`: how far the flow is behind ("up to date"), `last_run`: what the last run did; empty: not known."""
+    """`behind`: how far the flow is behind ("up to date"), `last_run`: what the last run did; empty: not known.
+
+    `not_copied`: topics that people expect to be copied, and that are not, in words; empty: there are none.
+    """
 
     flow: str
     health: Health
     reasons: tuple[Reason, ...] = ()
     behind: str = ""
     last_run: str = ""
+    not_copied: str = ""
 
     @property
     def next_step(self) -> str:
@@ -106,17 +110,19 @@ class Verdict:
     def __str__(self) -> str:
         """One line."""
         otherwise = "" if self.health is Health.NEVER_RAN else f"otherwise {self.behind}"
-        behind = otherwise if self.reasons and self.behind == UP_TO_DATE else self.behind
-        told = "; ".join(text for text in (behind, self.last_run) if text)
+        behind = otherwise if (self.reasons or self.not_copied) and self.behind == UP_TO_DATE else self.behind
+        told = "; ".join(filter(None, (self.not_copied, behind, self.last_run)))
         first = f"{self.flow} {_TOLD[self.health][0]}{': ' if self.reasons else ''}{self.reasons[0].text if self.reasons else ''}"
-        return f"{first}{told and (', ' if self.health is Health.HEALTHY else '; ')}{told}"
+        joint = "; " if self.health is not Health.HEALTHY else ", but " if self.not_copied else ", "
+        return f"{first}{told and joint}{told}"
 
     @property
     def after_run(self) -> str:
         """One line for the end of a run. A run does not look for what a seed left out, so it calls no flow healthy or up to date."""
         if self.health is not Health.HEALTHY:
             return str(self)
-        return f"{self.flow}: {_NOTHING_LEFT}" if self.behind == UP_TO_DATE else f"{self.flow} is {self.behind}"
+        without = self.not_copied and f"{self.not_copied}; otherwise "
+        return f"{self.flow}: {without}{_NOTHING_LEFT}" if self.behind == UP_TO_DATE else f"{self.flow} is {self.behind}"
 
     def document(self) -> dict[str, Any]:
         """The keys that JSON documents have of it."""
@@ -142,10 +148,10 @@ def verdict_of(health: FlowHealth, now: float) -> Verdict:
         unread = reasons[0].health is Health.UNREACHABLE  # data that was read before may be wrong now
         if not_counted(health) and behind:
             behind = f"the rest is {behind}"
-        return Verdict(health.flow, reasons[0].health, reasons, "" if unread else behind, last_run)
+        return Verdict(health.flow, reasons[0].health, reasons, "" if unread else behind, last_run, "" if unread else _not_copied(health))
     if not health.read:
         return Verdict(health.flow, Health.UNKNOWN, (Reason(Health.UNKNOWN, "nothing was read yet", ""),))
-    return Verdict(health.flow, Health.HEALTHY, (), behind, last_run)
+    return Verdict(health.flow, Health.HEALTHY, (), behind, last_run, _not_copied(health))
 
 
 def told_run(run: Mapping[str, Any] | None, now: float) -> str:
@@ -176,6 +182,12 @@ def _last_run(health: FlowHealth, now: float, lags: bool) -> str:
         told += f"; the lag has grown by {lag.records - left:,} since" if left < lag.records else ""
     early = f"run {run['superseded']} ended early, because a newer run, or a command, took the flow over" if run["superseded"] else ""
     return "; ".join(filter(None, (told, early, goes_on)))
+
+
+def _not_copied(health: FlowHealth) -> str:
+    names = [entry.what for entry in health.left_out if entry.expected]
+    told = f"{count_of(len(names), 'topic')} {'is' if len(names) == 1 else 'are'} not copied: {_named(names, len(names), ', ')}"
+    return told if names else ""
 
 
 def not_counted(health: FlowHealth) -> list[str]:

@@ -123,6 +123,7 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         "command": _command(verdict, health),
         "totals": seen.totals if health.read else None,
         "not_counted": not_counted(health),
+        "not_copied": verdict.not_copied,
         "left_out": list(seen.left_out),
         "missing": list(islice(seen.missing_topics, TOPICS_NAMED)),
         "losses": health.losses_total,

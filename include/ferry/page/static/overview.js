@@ -74,13 +74,13 @@ const WORSE = { unknown: "not read yet", unreachable: "cannot be read", loss: "r
 
 function lagged(flow) {
   if (flow.health in WORSE) return WORSE[flow.health];
-  return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : flow.health === "failing" ? "failing" : "up to date";
+  return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : flow.health === "failing" ? "failing" : flow.not_copied ? "otherwise up to date" : "up to date";
 }
 
 /** How many records wait; without any, what is not counted. */
 function waits(flow, waiting) {
   if (waiting) return records(waiting);
-  return flow.not_counted.join(", ") || (flow.health === "failing" ? "nothing else" : "nothing");
+  return flow.not_counted.join(", ") || (flow.not_copied || ["failing", "missing", "loss"].includes(flow.health) ? "nothing else" : "nothing");
 }
 
 /** Why Airflow shows a run as failed whose copy did not fail: the reasons of the flow are what was broken. */
@@ -96,7 +96,7 @@ function Why({ flow, reasons, go, again }) {
     ${reasons.length > 0 && html`<ul class="reasons">${reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`}
     ${!flow.problem && html`<${NextStep} flow=${flow} go=${go} again=${again} view="overview" />`}
     ${unlinked.length > 0 && html`<p>See what is missing in ${unlinked.map(({ topic }, index) => html`${index ? ", " : ""}<${To} go=${go} place=${{ flow: flow.flow, view: "coverage", topic }}>${topic}<//>`)}</p>`}
-    ${(flow.left_out ?? []).map((text) => html`<p class="muted">${text}</p>`)}
+    ${(flow.left_out ?? []).map((text) => html`<p class=${text.startsWith("topic ") ? null : "muted"}>${text}</p>`)}
     ${flow.superseded && html`<p>Run ${flow.superseded} ended early, because a newer run, or a command, took the flow over. If two schedulers run the flow, stop one of them.</p>`}`;
 }
 
