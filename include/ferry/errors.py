@@ -138,7 +138,7 @@ class ArgumentError(FerryError):
 class ClusterUnreachable(FerryError):
     """A cluster does not answer, or does not answer in time."""
 
-    next_step = "check that the cluster is up; then bootstrap.servers, the advertised listeners and the network; then run again"
+    next_step = "check that the cluster is up; then bootstrap.servers, the advertised listeners and the network; when it answers, run again"
     exit_code = ExitCode.UNREACHABLE
 
 

@@ -42,7 +42,7 @@ def test_a_group_is_held_up_while_it_has_a_member_on_the_target(pair: ClusterPai
         assert run() == (Health.HEALTHY, []), "on the target it is where it is on the source"
         for group in (busy, free):
             commit_offsets(pair.source.client_settings(), group, {(topic, 0): 15})
-        why = f"group {busy}: it has 1 member on {flow.target.alias} (forgotten): only groups without members are written"
+        why = f"group {busy}, because it has 1 member on {flow.target.alias} (forgotten), and only groups without members are written"
         assert run() == (Health.LAGGING, [f"1 group not synced: {why}"])
     finally:
         member.close()

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 from ferry.clusters.net.shared_connection import Asked
 from ferry.clusters.open_cluster import OpenCluster, OpenClusters
 from ferry.config import Cluster, Flow
+from ferry.errors import ClusterUnreachable
 from ferry.ledger.formats import place_of
 from ferry.ledger.state import CLAIM_KEY, LOSS_KEY, RECOVERY_KEYS, Claim, FlowState, fold_state
 from ferry.policy.naming import is_state_topic
@@ -42,9 +43,12 @@ class OpenFlow:
         return OpenFlow(reverse, self._clusters)
 
     def first_contact(self) -> None:
-        """Connect to both clusters now (as of ConnectedCluster)."""
+        """Connect to both clusters now (as of ConnectedCluster). The source is asked first, so it is known whether it answers."""
         self.source.first_contact()
-        self.target.first_contact()
+        try:
+            self.target.first_contact()
+        except ClusterUnreachable as away:
+            raise type(away)(f"{away}; cluster {self.source.alias} answers") from away
 
     @property
     def state(self) -> FlowState:

@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import zip_longest
 from typing import Any
 
-from ferry.errors import ArgumentError, ClusterUnreachable, span
+from ferry.errors import ArgumentError, ClusterUnreachable, span, time_text
 from ferry.ledger.run_summary import RunState
 from ferry.ledger.sync_outcome import NOT_DUE
 from ferry.syncs.names import SyncName
@@ -167,6 +167,13 @@ def seconds_since(run: Mapping[str, Any], now: float) -> float:
 def ago(run: Mapping[str, Any], now: float) -> str:
     seconds = seconds_since(run, now)
     return f" {span(seconds)} ago" if seconds >= 0 else ""
+
+
+def told_under_way(run: Mapping[str, Any], now: float) -> str:
+    """In words. The id of a run in Airflow looks like a time, but it is not the time when the run began."""
+    seconds = seconds_since(run, now)
+    began = f"{ago(run, now)}, at {time_text(round((now - seconds) * 1000))}," if seconds >= 0 else ""
+    return f"a run began{began} and has not ended (id {run['run_id']})"
 
 
 def whole_problem(failure: Mapping[str, Any]) -> str:

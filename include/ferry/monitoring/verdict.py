@@ -24,7 +24,7 @@ from ferry.ledger.run_summary import RunState
 from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.limits import RUN_NOW, BrokenLimit, step_of
 from ferry.monitoring.missing import Missing, backfill_command, missing_by_topic
-from ferry.monitoring.runs import UNDER_WAY, ago, could_not_reach, failed_syncs, seconds_since, whole_problem
+from ferry.monitoring.runs import UNDER_WAY, ago, could_not_reach, failed_syncs, seconds_since, told_under_way, whole_problem
 
 # The lag of a flow that runs on time stays below this many intervals of its schedule.
 INTERVALS_BEHIND = 2
@@ -73,12 +73,16 @@ class Step(StrEnum):
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a flow is not healthy, and what to do about it. `step`: None: only a person can do it."""
+    """Why a flow is not healthy, and what to do about it. `step`: None: only a person can do it.
+
+    `word`: says the state in place of the word of its health, if that word would mislead; the text begins with it.
+    """
 
     health: Health
     text: str
     next_step: str
     step: Step | None = None
+    word: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,10 @@ class Verdict:
         return self.reasons[0].step if self.reasons else None
 
     @property
+    def word(self) -> str:
+        return self.reasons[0].word if self.reasons else ""
+
+    @property
     def exit_code(self) -> ExitCode:
         return _TOLD[self.health][1]
 
@@ -112,7 +120,8 @@ class Verdict:
         otherwise = "" if self.health is Health.NEVER_RAN else f"otherwise {self.behind}"
         behind = otherwise if (self.reasons or self.not_copied) and self.behind == UP_TO_DATE else self.behind
         told = "; ".join(filter(None, (self.not_copied, behind, self.last_run)))
-        first = f"{self.flow} {_TOLD[self.health][0]}{': ' if self.reasons else ''}{self.reasons[0].text if self.reasons else ''}"
+        word = "" if self.word else f" {_TOLD[self.health][0]}"
+        first = f"{self.flow}{word}{': ' if self.reasons else ''}{self.reasons[0].text if self.reasons else ''}"
         joint = "; " if self.health is not Health.HEALTHY else ", but " if self.not_copied else ", "
         return f"{first}{told and joint}{told}"
 
@@ -138,20 +147,24 @@ def verdict_of(health: FlowHealth, now: float) -> Verdict:
     """`now` in seconds since the epoch."""
     found = (reason for judge in _JUDGES for reason in judge(health, now))
     reasons = tuple(replace(reason, next_step=with_commands(reason.next_step, health.flow, health.config)) for reason in found)
-    lag, behind = health.lag, ""
-    if health.read:
-        oldest = f", the oldest {span(lag.seconds)} old" if lag.seconds >= 0 else ""
-        behind = f"{count_of(lag.records, 'record')} behind{oldest}" if lag.records else UP_TO_DATE
-    lags = any(reason.health is Health.LAGGING for reason in reasons)
+    lags = any(reason.health is Health.LAGGING and not reason.word for reason in reasons)
     last_run = "" if any(reason.text.startswith(_LAST_RUN) for reason in reasons) else _last_run(health, now, lags)
-    if reasons:
-        unread = reasons[0].health is Health.UNREACHABLE  # data that was read before may be wrong now
-        if not_counted(health) and behind:
-            behind = f"the rest is {behind}"
-        return Verdict(health.flow, reasons[0].health, reasons, "" if unread else behind, last_run, "" if unread else _not_copied(health))
-    if not health.read:
+    if not reasons and not health.read:
         return Verdict(health.flow, Health.UNKNOWN, (Reason(Health.UNKNOWN, "nothing was read yet", ""),))
-    return Verdict(health.flow, Health.HEALTHY, (), behind, last_run, _not_copied(health))
+    word, behind = reasons[0].health if reasons else Health.HEALTHY, _behind(health)
+    return Verdict(health.flow, word, reasons, behind, last_run, _not_copied(health) if behind else "")
+
+
+def _behind(health: FlowHealth) -> str:
+    """How far the flow is behind, in words; empty: not known now."""
+    lag = health.lag
+    if not health.read or (health.problem is not None and health.problem.unreachable):  # what was read before may be wrong now
+        return ""
+    oldest = f", the oldest {span(lag.seconds)} old" if lag.seconds >= 0 else ""
+    behind = f"{count_of(lag.records, 'record')} behind{oldest}" if lag.records else UP_TO_DATE
+    fine = _fine(health) if health.stopped and lag.records else []
+    rest = "the rest is " if not_counted(health) else ""
+    return f"{rest}{behind}{'; up to date: ' if fine else ''}{_named(fine, len(fine), ', ')}"
 
 
 def told_run(run: Mapping[str, Any] | None, now: float) -> str:
@@ -172,7 +185,7 @@ def _last_run(health: FlowHealth, now: float, lags: bool) -> str:
     """
     told, run, lag, newest = told_run(health.last_run, now), health.last_run, health.lag, health.newest_run
     running = newest is not None and newest["state"] == RunState.RUNNING
-    goes_on = f"run {newest['run_id']} began{ago(newest, now)} and has not ended" if newest is not None and running else ""
+    goes_on = told_under_way(newest, now) if newest is not None and running else ""
     if run is None:
         return goes_on
     counts = run["newest"] and run["state"] == RunState.DONE and run["bound"] == LATEST
@@ -188,6 +201,12 @@ def _not_copied(health: FlowHealth) -> str:
     names = [entry.what for entry in health.left_out if entry.expected]
     told = f"{count_of(len(names), 'topic')} {'is' if len(names) == 1 else 'are'} not copied: {_named(names, len(names), ', ')}"
     return told if names else ""
+
+
+def _fine(health: FlowHealth) -> list[str]:
+    """The topics of which everything is copied."""
+    stopped = {failure.topic for failure in health.stopped} | {entry.held.topic for entry in health.held}
+    return sorted({entry.topic for entry in health.counted} - {entry.topic for entry in health.counted if entry.lag_records} - stopped)
 
 
 def not_counted(health: FlowHealth) -> list[str]:
@@ -239,17 +258,26 @@ def _open(held: LastStableLag) -> str:
 
 
 def _stopped(health: FlowHealth) -> Iterator[Reason]:
-    """A reason for each error: each has its own next step. The problem is that of the first partition, with what names others."""
+    """A reason for each error: each has its own next step. The problem is that of the first partition."""
     unseen = health.stopped_cut
     for error, found in grouped((failure.error, failure) for failure in health.stopped).items():
         total, unseen = len(found) + unseen, 0
         places = _named([failure.where for failure in found], total, ", ")
         what = "topic" if all(failure.partition < 0 for failure in found) else "partition"
-        own = (part for failure in found[:NAMED] for part in failure.problem.split("; ")[1:] if failure.where in part)
         gist = found[0].problem.partition("; ")[0]  # without details and remedies
-        text = f"{count_of(total, what)} stopped ({error}): {places}: {'; '.join((gist, *own))}"
+        text = f"{count_of(total, what)} stopped ({error}): {places}: {gist}{_copies_gone(health, found)}"
         text += "; how far behind: unknown" if any(map(_is_unread, found)) else ""
         yield Reason(Health.FAILING, text, error_named(error).next_step)
+
+
+def _copies_gone(health: FlowHealth, stopped: Iterable[PartitionFailure]) -> str:
+    """What is gone with the remote topics of these partitions, and how much of it the source still has, where it is known."""
+    source, _, target = health.flow.partition("->")
+    gone = {(failure.topic, failure.partition): "(the source " in failure.problem for failure in stopped if " is gone" in failure.problem}
+    known = [row for row in health.partitions if gone.get((row.topic, row.partition))]
+    kept = count_of(sum(max(0, row.position - row.log_start) for row in known), "record")
+    has = f", and {source} still has {'at least ' if health.stopped_cut else ''}{kept} of them" if known else ""
+    return f"; the copies on {target} are gone{has}" if gone else ""
 
 
 def _failed_run(health: FlowHealth, now: float) -> Iterator[Reason]:
@@ -328,7 +356,7 @@ def _idle(health: FlowHealth, now: float) -> Iterator[Reason]:
         yield Reason(Health.PAUSED, "its DAG is paused, so no run starts", step, Step.UNPAUSE)
     begins = newest is not None and _goes_on(newest) and seconds_since(newest, now) < SILENT_SECONDS
     if not (health.ran or health.last_run is not None or begins):
-        yield Reason(Health.NEVER_RAN, "nothing was copied yet", _RUN, Step.RUN)
+        yield Reason(Health.NEVER_RAN, "nothing was copied yet", f"{_RUN}; if its DAG is paused in Airflow, unpause it", Step.RUN)
 
 
 def _queued(health: FlowHealth, now: float) -> Iterator[Reason]:
@@ -366,19 +394,22 @@ def _lagging(health: FlowHealth, _: float) -> Iterator[Reason]:
 def _groups(health: FlowHealth, _: float) -> Iterator[Reason]:
     if not health.held_groups:
         return
-    total, named = health.held_groups["total"], [f"{entry['what']}: {entry['reason']}" for entry in health.held_groups["named"]]
-    yield Reason(Health.LAGGING, f"{count_of(total, 'group')} not synced: {_named(named, total)}", _FREE_GROUPS)
+    total, named = health.held_groups["total"], [f"{entry['what']}, because {entry['reason']}" for entry in health.held_groups["named"]]
+    word = f"{count_of(total, 'group')} not synced"  # no record lags
+    yield Reason(Health.LAGGING, f"{word}: {_named(named, total)}", _FREE_GROUPS, word=word)
 
 
 _JUDGES: tuple[Callable[[FlowHealth, float], Iterator[Reason]], ...] = (
     _unreachable, _losses, _failing, _missing, _idle, _lagging, _groups, _queued,
 )  # fmt: skip
 _NOTHING_LEFT = "nothing is left to copy; ferry status also looks for records that a seed left out"
-_BY_SEED = "ferry seed set the positions past them; a backfill copies them, and nothing twice"
+_BY_SEED = "somebody told Ferry, with ferry seed, to go on behind them, so no run copies them; a backfill does, and copies nothing twice"
 _LAST_RUN = "the last run "
 _RUN = "start a run now, in Airflow or with ferry run"
 _READ_LOG = f"read the log of that task in Airflow; if what it names is over, {_RUN}"
-_FREE_GROUPS = "stop its members there, and the next sync writes it; if they belong there, leave the group out with groups.exclude"
+_FREE_GROUPS = (
+    "either stop the members there, and the next sync writes the group; or, if they belong there, leave the group out with groups.exclude"
+)
 _RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb if it is set"
 # By the kind of a loss: what happened.
 _LOST = {"loss": "the source deleted {} that Ferry had not copied", "skipped": "the target refused {}"}

@@ -124,6 +124,8 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         "totals": seen.totals if health.read else None,
         "not_counted": not_counted(health),
         "not_copied": verdict.not_copied,
+        "word": verdict.word,
+        "uncopied_until": _uncopied_until(health, view.overview.read_at),
         "left_out": list(seen.left_out),
         "missing": list(islice(seen.missing_topics, TOPICS_NAMED)),
         "losses": health.losses_total,
@@ -133,6 +135,16 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         "refreshing": view.overview.refreshing,
         **_reading(view.overview, now),
     }
+
+
+def _uncopied_until(health: FlowHealth, read_at: float | None) -> str | None:
+    """Until when the source keeps all that is not copied (ISO), if nothing is copied after the read; None: not known, or no limit."""
+    rows = health.counted
+    kept = [row.headroom_seconds if row.lag_records else row.retention_seconds for row in rows]
+    first = min((seconds for seconds in kept if seconds is not None), default=None)
+    if read_at is None or first is None or any(row.age_unknown for row in rows):
+        return None
+    return datetime.fromtimestamp(read_at + first, UTC).isoformat(timespec="seconds")
 
 
 def _command(verdict: Verdict, health: FlowHealth) -> str:
@@ -194,9 +206,14 @@ def progress(view: FlowView, snapshot: Snapshot[Mapping[str, Any]], now: float) 
 
 
 def _under_way(runs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Those of `runs` that go on, in their order. A run that waits in Airflow does not."""
+    """Those of `runs` that go on, in their order. A run that waits in Airflow does not. `until`: when it ends, if it follows."""
     return [
-        {"run_id": run["run_id"], "started": run["started"], "follows": run["state"] == RunState.FOLLOWING}
+        {
+            "run_id": run["run_id"],
+            "started": run["started"],
+            "follows": (follows := run["state"] == RunState.FOLLOWING),
+            "until": (follows and (run["bound"] or "").partition("following until ")[2]) or None,
+        }
         for run in runs
         if run["state"] in UNDER_WAY
     ]

@@ -102,9 +102,9 @@ def _untouched(target: TargetGroup, alias: str) -> str:
         return ""
     members = target.description.members
     if not members:
-        return f"it is {target.description.state} on {alias}: only groups without members are written"
+        return f"it is {target.description.state} on {alias}, and only groups without members are written"
     clients = ", ".join(sorted({member.client_id for member in members}))
-    return f"it has {count_of(len(members), 'member')} on {alias} ({clients}): only groups without members are written"
+    return f"it has {count_of(len(members), 'member')} on {alias} ({clients}), and only groups without members are written"
 
 
 def _decide(
