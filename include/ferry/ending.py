@@ -7,8 +7,6 @@ its exit code. So every process of Ferry that may have a Kafka client ends here:
 logging), flushes the output, and then ends at once by `os._exit`.
 """
 
-from __future__ import annotations
-
 import atexit
 import io
 import logging
@@ -169,7 +167,7 @@ def _replace_closed_streams() -> None:
 class _Messages(io.FileIO):
     """Drops text that cannot be written because the disk is full or the reader has left."""
 
-    def write(self, data: ReadableBuffer) -> int:
+    def write(self, data: "ReadableBuffer") -> int:
         """How many bytes were written or dropped."""
         written: int | None = None  # as of FileIO where a pipe that does not block is full
         with suppress(OSError):

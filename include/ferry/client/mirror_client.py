@@ -6,23 +6,18 @@ the topics of every flow into the cluster. Two things differ. A record that is n
 the read: the client skips it with a warning. And a missing checkpoints topic is an error at once.
 """
 
-from __future__ import annotations
-
 import logging
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Self
 
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.clusters.open_cluster import OpenClusters
+from ferry.config import Cluster
 from ferry.errors import ArgumentError
 from ferry.policy.java_patterns import java_pattern
-from ferry.policy.naming import origins
+from ferry.policy.naming import ReplicationPolicy, origins
 from ferry.syncs.mm2_topics import PARTITION, decoded
 from ferry.wire.internal_records import Checkpoint
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster
-    from ferry.policy.naming import ReplicationPolicy
 
 UNREACHABLE = -1
 
@@ -47,7 +42,7 @@ class MirrorClient:
         self._clusters = OpenClusters()
         self._cluster = self._clusters.of(cluster)
 
-    def __enter__(self) -> MirrorClient:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,5 @@
 """The numbers that a copy counts about its records: for a batch, a receipt, or a partition in a run's report, and their sums."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import add, attrgetter, sub
@@ -21,12 +19,12 @@ class MinMeanMax:
     greatest: int
     count: int
 
-    def __add__(self, other: MinMeanMax) -> MinMeanMax:
+    def __add__(self, other: "MinMeanMax") -> "MinMeanMax":
         count = self.count + other.count
         mean = (self.mean * self.count + other.mean * other.count) / count
         return MinMeanMax(min(self.least, other.least), mean, max(self.greatest, other.greatest), count)
 
-    def until(self, moment: int) -> MinMeanMax:
+    def until(self, moment: int) -> "MinMeanMax":
         """For timestamps: their ages at `moment`."""
         return MinMeanMax(moment - self.greatest, moment - self.mean, moment - self.least, self.count)
 
@@ -74,12 +72,12 @@ class Counters(NamedTuple):
         """The fields that add up."""
         return _numbers(self)
 
-    def __add__(self, other: Counters) -> Counters:  # type: ignore[override]  # sums, where other tuples are put together
+    def __add__(self, other: "Counters") -> "Counters":  # type: ignore[override]  # sums, where other tuples are put together
         record_age = _of_both(self.record_age_ms, other.record_age_ms)
         latency = _of_both(self.replication_latency_ms, other.replication_latency_ms)
         return Counters._make((*map(add, self.numbers, other.numbers), record_age, latency))
 
-    def since(self, before: Counters) -> Counters:
+    def since(self, before: "Counters") -> "Counters":
         """The numbers minus those of `before`; the delays stay as they are."""
         return self._replace(**dict(zip(_NUMBERS, map(sub, self.numbers, before.numbers), strict=True)))
 
@@ -102,7 +100,7 @@ class Counters(NamedTuple):
         return always | rare
 
     @classmethod
-    def of_document(cls, value: dict[str, Any]) -> Counters:
+    def of_document(cls, value: dict[str, Any]) -> "Counters":
         """The inverse of `document`. KeyError, TypeError or ValueError for anything else."""
         always = {name: number(value[name]) for name in _ALWAYS}
         handled, dropped, added = map(number, value.get("handled", (0, 0, 0)))

@@ -9,8 +9,6 @@ removes those that receipts have settled since. If there is a newer seed, only t
 before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 

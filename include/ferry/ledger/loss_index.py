@@ -10,8 +10,6 @@ reader starts at the beginning of the ledger. The index is a field of the flow r
 they write the record.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -69,7 +67,7 @@ class LossIndex:
         return {"version": INDEX_VERSION, "ledger_id": self.ledger_topic_id, "held": self.held_ever, "shares": shares}
 
     @classmethod
-    def of_document(cls, document: Mapping[str, Any]) -> LossIndex | None:
+    def of_document(cls, document: Mapping[str, Any]) -> "LossIndex | None":
         """The inverse; None for one of another version. ValueError, KeyError or TypeError for anything else."""
         if document["version"] != INDEX_VERSION:
             return None

@@ -51,9 +51,7 @@ class Receipt:
     """One settled range `[upstream_start, upstream_end)` of a source partition.
 
     A `foreign` receipt has no runs: another replicator wrote the records below `downstream_end` that no other receipt of the remote topic
-    explains. Nobody knows which of the upstream range they hold. Timestamps are in ms, -1: there is no record. Topic ids are Kafka's uuids
-    as
-    text.
+    explains. Nobody knows which of the upstream range they hold. Timestamps are in ms, -1: there is no record. Topic ids are uuids as text.
     """
 
     kind: ReceiptKind

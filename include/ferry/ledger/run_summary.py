@@ -30,9 +30,7 @@ CHARACTERS_NAMED = 300
 
 
 class RunState(StrEnum):
-    """The state of a run, in the page's words. The runs topic holds the states of runs that have ended, but not `refused`: a run
-    with wrong arguments has the state `failed` there.
-    """
+    """The state of a run, in the page's words. In the runs topic it is that of a run that has ended, and `failed` in place of `refused`."""
 
     QUEUED = "queued"
     RUNNING = "running"

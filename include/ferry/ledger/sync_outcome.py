@@ -1,7 +1,5 @@
 """The outcome of a sync: what it changed, left out, or failed to do. Reports, the CLI and Airflow show all syncs in this form."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self

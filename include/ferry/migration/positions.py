@@ -1,7 +1,5 @@
 """Positions from outside Ferry: of a file, of MirrorMaker 2 (mm2_positions.py), or of a consumer group at the source."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -37,7 +35,7 @@ class GivenPositions:
         name = f"{key[0]}-{key[1]}"
         return f"{self.places[key]}: {name}" if key in self.places else f"{self.origin}: {name}"
 
-    def of_topics(self, topics: Collection[str]) -> GivenPositions:
+    def of_topics(self, topics: Collection[str]) -> "GivenPositions":
         return replace(self, positions={key: position for key, position in self.positions.items() if key[0] in topics})
 
 
@@ -59,11 +57,8 @@ def read_group_positions(opened: OpenFlow, group: str) -> GivenPositions:
     positions = {key: committed.offset for key, committed in offsets.items() if committed.offset >= 0}
     if not positions:
         raise ArgumentError(f"{where} has committed no offsets: is it the right group, and the right cluster?")
-    return GivenPositions(
-        origin=f"group {group}",
-        positions=positions,
-        notices=("nothing is lost; what the group's consumers copied after their last commit is copied once more",),
-    )
+    notice = "nothing is lost; what the group's consumers copied after their last commit is copied once more"
+    return GivenPositions(f"group {group}", positions, notices=(notice,))
 
 
 def read_seed_file(path: Path) -> GivenPositions:

@@ -240,9 +240,11 @@ def seed(opened: OpenFlow, request: RunRequest, given: GivenPositions, *, dry_ru
     def decide(seen: FlowSnapshot, topics: tuple[str, ...] | None) -> SeedPlan:
         wanted = given if topics is None else given.of_topics(topics)
         check_positions(wanted, seen.facts)  # before the target's logs are read, which may take long
-        return plan_seeds(
-            wanted, seen.facts, rules_of(flow, request), _without_local(flow, seen, _remote(opened, seen, topics is not None))
-        )
+        remote = _remote(opened, seen, topics is not None)
+        # The flow in the other direction copies records that producers write to the target, so they are not declared.
+        local = {facts.key for facts in seen.facts if facts.may_be_local(flow.on_unexplained)}
+        remote = replace(remote, external={key: end for key, end in remote.external.items() if key not in local})
+        return plan_seeds(wanted, seen.facts, rules_of(flow, request), remote)
 
     return _carry_out(opened, request, decide, given, dry_run=dry_run)
 
@@ -254,12 +256,6 @@ def declare_foreign(opened: OpenFlow, request: RunRequest, *, dry_run: bool = Fa
         return plan_foreign(seen.facts, rules_of(opened.flow, request), _remote(opened, seen, topics is not None))
 
     return _carry_out(opened, request, decide, GivenPositions(f"{BY_OPERATOR}: foreign records", {}), dry_run=dry_run)
-
-
-def _without_local(flow: Flow, seen: FlowSnapshot, remote: TargetRecords) -> TargetRecords:
-    """Without records that producers write to the target: the flow in the other direction copies them, so they are not declared."""
-    local = {facts.key for facts in seen.facts if facts.may_be_local(flow.on_unexplained)}
-    return replace(remote, external={key: end for key, end in remote.external.items() if key not in local})
 
 
 def _remote(opened: OpenFlow, seen: FlowSnapshot, stable: bool) -> TargetRecords:
@@ -309,16 +305,9 @@ def _carry_out(opened: OpenFlow, request: RunRequest, decide: DecideSeeds, given
         plan = SeedPlan(written.partitions, left_out)
         failed = [*(failure for failure in failed if failure.topic not in topics), *report.failed]
         code = worst_exit_code([code, report.exit_code]) if failed else ExitCode.DONE
+    seeds = _entries(plan.partitions, failed)
     return SeedOutcome(
-        flow=flow.name,
-        run_id=request.run_id,
-        origin=given.origin,
-        dry_run=dry_run,
-        seeds=_entries(plan.partitions, failed),
-        left_out=plan.left_out,
-        notices=given.notices,
-        failed=tuple(failed),
-        exit_code=code,
+        flow.name, request.run_id, given.origin, dry_run, seeds, plan.left_out, given.notices, failed=tuple(failed), exit_code=code
     )
 
 

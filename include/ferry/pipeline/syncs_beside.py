@@ -6,8 +6,6 @@ done. It records the outcome for the run's report at most every REPORT_SECONDS, 
 not grow with the number of heartbeats.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from threading import Event, Thread

@@ -51,16 +51,9 @@ def check_failover(
     why_no_copy = f"{flow.source.alias} does not answer" if away else "" if copies else "not asked for"
     if not why_no_copy and not options.writes:
         why_no_copy = options.mode.value
+    copy = why_no_copy and f"none: {why_no_copy}"
     return RecoveryPlan(
-        options,
-        flow.name,
-        record.stage,
-        away,
-        identity,
-        copy=why_no_copy and f"none: {why_no_copy}",
-        notices=notices,
-        problems=tuple(problems),
-        steps=watch.steps,
+        options, flow.name, record.stage, away, identity, copy=copy, notices=notices, problems=tuple(problems), steps=watch.steps
     )
 
 
@@ -98,15 +91,9 @@ def plan_failover(opened: OpenFlow, reverse: OpenFlow | None, checked: RecoveryP
     with watch.step("losses and the way back"):
         losses = tuple(loss_report(entry).where for entry in open_losses(opened))
         way_back = _way_back(opened.flow, reverse, away)
+    notices, problems = (*checked.notices, *way_back), (*checked.problems, *problems)
     return replace(
-        checked,
-        away=away,
-        missing=missing,
-        known_until=known_until,
-        losses=losses,
-        notices=(*checked.notices, *way_back),
-        problems=(*checked.problems, *problems),
-        steps=watch.steps,
+        checked, away=away, missing=missing, known_until=known_until, losses=losses, notices=notices, problems=problems, steps=watch.steps
     )
 
 

@@ -96,13 +96,8 @@ def with_consent(decision: GroupDecision, consent: Collection[PlaceShown]) -> Gr
 
 def without_taken(consent: Iterable[PlaceShown], taken: Mapping[str, GroupTaken], phase: str) -> frozenset[PlaceShown]:
     """The part of `consent` that still holds. A group that an earlier try may have written goes back only from its offset of then."""
-    kept = set()
-    for place in consent:
-        group, topic, partition, present = place
-        earlier = taken.get(group)
-        if earlier is None or earlier.phase != phase or (topic, partition, present) in earlier.back:
-            kept.add(place)
-    return frozenset(kept)
+    before = {group: entry.back for group, entry in taken.items() if entry.phase == phase}
+    return frozenset(place for place in consent if place[0] not in before or place[1:] in before[place[0]])
 
 
 def unread_partitions(decision: GroupDecision) -> list[str]:

@@ -8,8 +8,6 @@ If topics keep their names, the target's own records may be between the copies. 
 had read. Without it the smaller of two images is safe: the new one, or that of the checkpoint, which was made when both clusters answered.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -62,7 +60,7 @@ class GroupReading:
     def nothing_left(self) -> bool:
         return not self.positions and not self.unread
 
-    def without(self, groups: frozenset[str]) -> GroupReading:
+    def without(self, groups: frozenset[str]) -> "GroupReading":
         """The reading without these groups, which are done."""
         done = tuple(Skipped(f"group {group}", "it was moved already") for group in sorted(groups & set(self.positions)))
         positions = {group: found for group, found in self.positions.items() if group not in groups}
@@ -91,14 +89,9 @@ def groups_planned(
     if checked.options.mode is Mode.REHEARSAL:
         with watch.step("ask for the right to write groups"):
             unread = (*unread, *refused_groups(active.target, reading.positions))
-    return replace(
-        checked,
-        moves=moves,
-        unread=(*reading.unread, *unread),
-        left_out=reading.left_out,
-        checkpoints_as_of=reading.checkpoints_as_of,
-        notices=(*checked.notices, *age_notices(reading.checkpoints_as_of, time.time()), *reading.notices),
-    )
+    unread, as_of = (*reading.unread, *unread), reading.checkpoints_as_of
+    notices = (*checked.notices, *age_notices(as_of, time.time()), *reading.notices)
+    return replace(checked, moves=moves, unread=unread, left_out=reading.left_out, checkpoints_as_of=as_of, notices=notices)
 
 
 def groups_to_move(opened: OpenFlow, options: RecoveryOptions, *, away: bool = False, back: bool = False) -> GroupReading:

@@ -56,19 +56,11 @@ def config_differences(flow: Flow, topic: str, remote_topic: str, source: Entrie
     here, there = _told(source), _told(remote)
     effects = (*_refusals(here, there), *_deletions(here, there))
     found = [(name, effect, _remedy(flow, name, source.get(name), remote.get(name))) for name, effect in effects]
-    return [
-        ConfigDifference(
-            topic,
-            remote_topic,
-            name,
-            here.get(name, "not known"),
-            there.get(name, "not known"),
-            effect,
-            remedy,
-            refused=name == TIMESTAMP_TYPE,
-        )
-        for name, effect, remedy in (*found, *_lost(flow, topic, here))
-    ]
+    differences = []
+    for name, effect, remedy in (*found, *_lost(flow, topic, here)):
+        values = here.get(name, "not known"), there.get(name, "not known")
+        differences.append(ConfigDifference(topic, remote_topic, name, *values, effect, remedy, refused=name == TIMESTAMP_TYPE))
+    return differences
 
 
 def by_kind(differences: Iterable[ConfigDifference]) -> list[tuple[str, ConfigDifference]]:

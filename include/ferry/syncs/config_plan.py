@@ -116,15 +116,15 @@ def _why_default_is_unknown(name: str, rules: ConfigRules) -> str:
     return rules.target.hidden if name == BATCH_LIMIT else ""
 
 
-def wants_remote_storage(source: Entries) -> bool:
-    """Whether the source topic has entries that a target without remote storage would refuse."""
-    return any(name in source and source[name].origin is not ConfigOrigin.DEFAULT for name in REMOTE_STORAGE)
+def depends_on_brokers(source: Entries, target: Entries) -> bool:
+    """Whether the plan depends on the target's brokers.
 
-
-def needs_default_limit(source: Entries, target: Entries) -> bool:
-    """Whether the plan depends on the target's default of max.message.bytes: the remote topic sets it, and the source does not."""
+    It does if the source topic has entries about remote storage, or if only the remote topic sets max.message.bytes: then their default of
+    it counts.
+    """
     here, there = source.get(BATCH_LIMIT), target.get(BATCH_LIMIT)
-    return here is not None and here.origin is not ConfigOrigin.TOPIC and there is not None and there.origin is ConfigOrigin.TOPIC
+    limit = here is not None and here.origin is not ConfigOrigin.TOPIC and there is not None and there.origin is ConfigOrigin.TOPIC
+    return limit or any(name in source and source[name].origin is not ConfigOrigin.DEFAULT for name in REMOTE_STORAGE)
 
 
 def _wish(name: str, entry: ConfigValue, rules: ConfigRules) -> _Wish:

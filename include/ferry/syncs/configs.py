@@ -15,16 +15,7 @@ from ferry.errors import ChangeRefused, FerryError
 from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
-from ferry.syncs.config_plan import (
-    NEEDED,
-    Alteration,
-    ConfigPlan,
-    ConfigRules,
-    Entries,
-    needs_default_limit,
-    plan_configs,
-    wants_remote_storage,
-)
+from ferry.syncs.config_plan import NEEDED, Alteration, ConfigPlan, ConfigRules, Entries, depends_on_brokers, plan_configs
 from ferry.syncs.sync_scope import sync_scope
 
 ConfigErrors = Mapping[tuple[str, str], FerryError]
@@ -64,7 +55,7 @@ def _can_be_missed(name: str, problem: FerryError) -> bool:
 
 
 def _plans(flow: Flow, target: ClusterAdmin, both: Mapping[str, tuple[Entries, Entries]]) -> dict[str, ConfigPlan]:
-    asks = any(wants_remote_storage(here) or needs_default_limit(here, there) for here, there in both.values())
+    asks = any(depends_on_brokers(here, there) for here, there in both.values())
     rules = ConfigRules(flow.config_property_filter, broker_defaults(target) if asks else BrokerDefaults())
     return {topic: plan_configs(here, there, rules) for topic, (here, there) in sorted(both.items())}
 

@@ -84,7 +84,7 @@ def decide_group(
 ) -> GroupDecision:
     """`widths`: how many partitions each topic of the target has. `alias`: the target's, for reasons."""
     untouched = _untouched(target, alias)
-    decisions = tuple(_decide(position, target.offsets, widths, alias=alias, untouched=untouched) for position in positions)
+    decisions = tuple(_decide(position, target, widths, alias=alias, untouched=untouched) for position in positions)
     return GroupDecision(group, target, untouched, decisions)
 
 
@@ -108,15 +108,10 @@ def _untouched(target: TargetGroup, alias: str) -> str:
 
 
 def _decide(
-    position: TranslatedPosition,
-    offsets: Mapping[TopicPartition, CommittedOffset],
-    widths: Mapping[str, int],
-    *,
-    alias: str,
-    untouched: str,
+    position: TranslatedPosition, target: TargetGroup, widths: Mapping[str, int], *, alias: str, untouched: str
 ) -> PartitionDecision:
     remote = TopicPartition(position.remote_topic, position.partition)
-    found = offsets.get(remote)
+    found = target.offsets.get(remote)
     present = found.offset if found is not None and found.offset >= 0 else None
 
     def left(placement: Placement, reason: str) -> PartitionDecision:

@@ -12,14 +12,11 @@ remote partitions, then the ledger to its end, then where the logs begin (and th
 the ledger explains every record below such a stable offset.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from ferry.clusters.admin.describe import TopicDescription
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.errors import FerryError, count_of
@@ -27,10 +24,12 @@ from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
 from ferry.policy.naming import ledger_topic
+from ferry.syncs.sync_scope import Topics
 from ferry.translation.offset_map import LogBounds, OffsetMap, merged, seeded_again
 from ferry.translation.translated import Translation
 
-Topics = Mapping[str, "TopicDescription"]
+# The name of a topic, or its id.
+NameByPartition = Mapping[TopicPartition, str]
 
 
 class _Found(NamedTuple):
@@ -58,12 +57,7 @@ class OffsetMaps:
 
 
 def read_offset_maps(
-    opened: OpenFlow,
-    remote: Mapping[TopicPartition, str],
-    ids: Mapping[TopicPartition, str],
-    target_topics: Topics,
-    *,
-    ask_source: bool = True,
+    opened: OpenFlow, remote: NameByPartition, ids: NameByPartition, target_topics: Topics, *, ask_source: bool = True
 ) -> OffsetMaps:
     """Maps of the source partitions that are the keys of `remote`, which names their remote topics; these must exist.
 
@@ -71,7 +65,8 @@ def read_offset_maps(
     subclass when the ledger cannot be read to its end.
     """
     flow, target = opened.flow, opened.target.admin
-    problems = _too_narrow(flow, remote, target_topics)
+    narrow = {key: topic for key, topic in remote.items() if key.partition >= target_topics[topic].partitions}
+    problems = {key: _narrow(flow, topic, target_topics) for key, topic in narrow.items()}
     wanted = {key: TopicPartition(topic, key[1]) for key, topic in remote.items() if key not in problems}
     if not wanted:
         return OffsetMaps({}, problems)
@@ -83,11 +78,10 @@ def read_offset_maps(
     if ask_source:
         begins, source_problems = opened.source.admin.earliest_offsets(wanted)
     heads = opened.ask_anew(stable=True).answer().state.heads if any(map(seeded_again, receipts.values())) else {}
-    unanswered = {key: end_problems.get(place) or start_problems.get(place) or source_problems.get(key) for key, place in wanted.items()}
-    unread = {key: problem for key, problem in unanswered.items() if problem}
-    maps = {}
+    maps, unread = {}, dict[TopicPartition, str]()
     for key, place in wanted.items():
-        if key in unread:
+        if problem := end_problems.get(place) or start_problems.get(place) or source_problems.get(key):
+            unread[key] = problem
             continue
         position = heads[key].position if key in heads else None
         bounds = LogBounds(begins[key], starts[place], ends[place], position, flow.exactly_once)
@@ -97,11 +91,6 @@ def read_offset_maps(
 
 def _narrow(flow: Flow, topic: str, target_topics: Topics) -> str:
     return f"topic {topic} of cluster {flow.target.alias} has only {count_of(target_topics[topic].partitions, 'partition')}"
-
-
-def _too_narrow(flow: Flow, remote: Mapping[TopicPartition, str], target_topics: Topics) -> dict[TopicPartition, str]:
-    """The problems of partitions that their remote topics do not have."""
-    return {key: _narrow(flow, topic, target_topics) for key, topic in remote.items() if key.partition >= target_topics[topic].partitions}
 
 
 @dataclass(frozen=True)
@@ -137,9 +126,10 @@ class Translator:
         return 0 if self.back is None else self.back.bounds.target_start
 
 
-def read_translators(
-    opened: OpenFlow, routes: Mapping[str, Route], home_topics: Topics, other_topics: Topics
-) -> dict[str, dict[TopicPartition, Translator]]:
+Translators = Mapping[str, Mapping[TopicPartition, Translator]]
+
+
+def read_translators(opened: OpenFlow, routes: Mapping[str, "Route"], home_topics: Topics, other_topics: Topics) -> Translators:
     """By topic, translators of all partitions of the topics that have a route. `opened`: from the groups' cluster to the other one."""
     flow = opened.flow
     places = {
@@ -165,7 +155,7 @@ def read_translators(
     return found
 
 
-def _read_back(opened: OpenFlow, places: Mapping[TopicPartition, Route], home_topics: Topics, other_topics: Topics) -> OffsetMaps:
+def _read_back(opened: OpenFlow, places: Mapping[TopicPartition, "Route"], home_topics: Topics, other_topics: Topics) -> OffsetMaps:
     """Maps of the opposite flow, which copied to the topics that groups read. Without its ledger every partition has a problem."""
     flow = opened.flow
     wanted: dict[TopicPartition, str] = {

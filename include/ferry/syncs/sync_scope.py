@@ -12,6 +12,8 @@ from ferry.ledger.state import FlowState
 from ferry.ledger.sync_outcome import SyncFailure
 from ferry.permissions.hidden import hidden_topics
 
+Topics = Mapping[str, TopicDescription]
+
 
 @dataclass(frozen=True)
 class SyncScope:
@@ -19,8 +21,8 @@ class SyncScope:
 
     # (source topic, remote topic) that this flow writes, whether the remote topic exists or not.
     pairs: tuple[tuple[str, str], ...]
-    source_topics: Mapping[str, TopicDescription]
-    target_topics: Mapping[str, TopicDescription]
+    source_topics: Topics
+    target_topics: Topics
     state: FlowState
     # Topics that the filters leave out.
     skipped: tuple[Skipped, ...] = ()

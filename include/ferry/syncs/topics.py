@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ferry.clusters.admin.broker_defaults import BrokerDefaults, broker_defaults
 from ferry.clusters.admin.cluster_admin import EXIST
 from ferry.clusters.admin.creation import Creation, create_topics
-from ferry.clusters.admin.describe import ConfigOrigin, ConfigValue, TopicDescription, WantedTopic
+from ferry.clusters.admin.describe import ConfigOrigin, ConfigValue, WantedTopic
 from ferry.clusters.admin.replication import replicas_for, wait_for_leaders, with_key
 from ferry.config import Flow
 from ferry.config.settings import REMOTE_TOPICS
@@ -23,7 +23,7 @@ from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.permissions.required import rights_on_topic
 from ferry.syncs.config_differences import ConfigDifference, config_differences, told
 from ferry.syncs.config_plan import NEEDED, ConfigRules, Entries, creation_config
-from ferry.syncs.sync_scope import sync_scope
+from ferry.syncs.sync_scope import Topics, sync_scope
 
 
 @dataclass(frozen=True)
@@ -143,12 +143,7 @@ def left_alone(
     return frozenset((topic, remote) for topic, remote in pairs if topic in copied and remote not in target_topics)
 
 
-def plan_topics(
-    opened: OpenFlow,
-    selected: Iterable[tuple[str, str]],
-    source_topics: Mapping[str, TopicDescription],
-    target_topics: Mapping[str, TopicDescription],
-) -> TopicPlan:
+def plan_topics(opened: OpenFlow, selected: Iterable[tuple[str, str]], source_topics: Topics, target_topics: Topics) -> TopicPlan:
     """Compare both listings of (source topic, remote topic) pairs; the configs of topics to create are read from the source."""
     flow, target, pairs = opened.flow, opened.target.admin, list(selected)
     missing = [topic for topic, remote in pairs if remote not in target_topics]
@@ -205,19 +200,13 @@ def _created(opened: OpenFlow, plan: TopicPlan, *, dry_run: bool = False) -> Cre
     """What went wrong, by remote topic."""
     flow, target = opened.flow, opened.target.admin
     rights = partial(rights_on_topic, flow)
-    topics = [
-        WantedTopic(new.remote_topic, new.partitions, new.replication_factor, needed, rights, optional)
-        for new in plan.create
-        for needed, optional in [_divided(new.config)]
-    ]
+    topics = []
+    for new in plan.create:
+        needed = {name: value for name, value in new.config.items() if name in NEEDED}
+        optional = {name: value for name, value in new.config.items() if name not in NEEDED}
+        topics.append(WantedTopic(new.remote_topic, new.partitions, new.replication_factor, needed, rights, optional))
     creation, wanted = create_topics(target, topics, dry_run=dry_run), flow.wanted_replicas(REMOTE_TOPICS)
     return creation._replace(problems={name: with_key(problem, wanted, target) for name, problem in creation.problems.items()})
-
-
-def _divided(config: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The entries that a remote topic must have, and those that a target may refuse."""
-    needed = {name: value for name, value in config.items() if name in NEEDED}
-    return needed, {name: value for name, value in config.items() if name not in NEEDED}
 
 
 def apply_topics(opened: OpenFlow, plan: TopicPlan) -> TopicChanges:
