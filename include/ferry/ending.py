@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# The exit code that a shell reports for a command that Ctrl-C ended.
-INTERRUPTED = 130
+INTERRUPTED = 130  # the exit code that a shell reports for a command that Ctrl-C ended
 
 
 def run_and_end(main: Callable[[], int | None], name: str = "") -> NoReturn:
@@ -64,8 +63,7 @@ def show_warnings(name: str = "") -> None:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
-# Signals that will raise KeyboardInterrupt when nobody holds them any more.
-_pending: list[int] = []
+_pending: list[int] = []  # signals that will raise KeyboardInterrupt when nobody holds them any more
 # Signals wait while something is in the first list; not while something is in the second one.
 _held: list[None] = []
 _waiting: list[None] = []

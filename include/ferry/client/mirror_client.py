@@ -34,8 +34,7 @@ class OffsetAndMetadata(NamedTuple):
 class MirrorClient:
     """Reads one cluster, normally a target. A context manager; `close` ends it."""
 
-    # Interprets names.
-    replication_policy: ReplicationPolicy
+    replication_policy: ReplicationPolicy  # interprets names
 
     def __init__(self, cluster: Cluster, policy: ReplicationPolicy) -> None:
         self.replication_policy = policy
@@ -77,8 +76,7 @@ class MirrorClient:
     def remote_consumer_offsets(self, group: str, upstream: str, timeout: float) -> dict[TopicPartition, OffsetAndMetadata]:
         """The offsets at which `group` of cluster `upstream` continues here, from the newest checkpoints; empty if it has none.
 
-        Topics have their names on this cluster. Reading ends after `timeout` seconds, complete or not. ArgumentError without a checkpoints
-        topic.
+        Topics have their names on this cluster. Reading ends after `timeout` seconds, complete or not. ArgumentError: no checkpoints topic.
         """
         return self._offsets(re.compile(re.escape(group)), upstream, timeout).get(group, {})
 

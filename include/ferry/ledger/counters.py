@@ -53,33 +53,23 @@ class Counters(NamedTuple):
     forwarded: int = 0
     reframed: int = 0
     handled: int = 0
-    # Source records that have no record on the target, because a message handler dropped them.
-    dropped: int = 0
-    # Records of a message handler beyond one for each source record.
-    added: int = 0
-    # Source offsets that were left out because the flow in the other direction had brought their records from the target.
-    from_target: int = 0
-    # Records that a message handler sent to other topics of the target. Their source records count as dropped.
-    rerouted: int = 0
-    # How old records were when the target had them. Of a batch only the first and the greatest timestamp count. None: no record has a
-    # timestamp.
+    dropped: int = 0  # source records that have no record on the target, because a message handler dropped them
+    added: int = 0  # records of a message handler beyond one for each source record
+    from_target: int = 0  # source offsets left out, because the flow in the other direction had brought their records from the target
+    rerouted: int = 0  # records that a message handler sent to other topics of the target. Their source records count as dropped
+    # How old records were when the target had them, by the first and the greatest timestamp of each batch. None: none has a timestamp.
     record_age_ms: MinMeanMax | None = None
     # How old records were when their transaction was about to be committed. Otherwise like `record_age_ms`.
     replication_latency_ms: MinMeanMax | None = None
 
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """The fields that add up."""
-        return _numbers(self)
-
     def __add__(self, other: "Counters") -> "Counters":  # type: ignore[override]  # sums, where other tuples are put together
         record_age = _of_both(self.record_age_ms, other.record_age_ms)
         latency = _of_both(self.replication_latency_ms, other.replication_latency_ms)
-        return Counters._make((*map(add, self.numbers, other.numbers), record_age, latency))
+        return Counters._make((*map(add, _numbers(self), _numbers(other)), record_age, latency))
 
     def since(self, before: "Counters") -> "Counters":
         """The numbers minus those of `before`; the delays stay as they are."""
-        return self._replace(**dict(zip(_NUMBERS, map(sub, self.numbers, before.numbers), strict=True)))
+        return self._replace(**dict(zip(_NUMBERS, map(sub, _numbers(self), _numbers(before)), strict=True)))
 
     @property
     def by_handler(self) -> bool:
@@ -117,8 +107,7 @@ class Counters(NamedTuple):
         )
 
 
-# All fields but the delays, which come last.
-_NUMBERS = tuple(name for name in Counters._fields if not name.endswith("_ms"))
+_NUMBERS = tuple(name for name in Counters._fields if not name.endswith("_ms"))  # all fields but the delays, which come last
 _numbers: Callable[[Counters], tuple[int, ...]] = attrgetter(*_NUMBERS)
 ZERO = Counters()
 ONE_TRANSACTION = Counters(transactions=1)

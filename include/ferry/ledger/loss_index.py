@@ -6,8 +6,7 @@ removed since is no longer there, and a new one comes later in the log. The inde
 close them, and no older one opens them again.
 
 Ferry never needs the index. If there is none yet, or if it has another version, or is of another ledger, or if the log was truncated, a
-reader starts at the beginning of the ledger. The index is a field of the flow record. Older releases ignore the field, and drop it when
-they write the record.
+reader starts at the beginning of the ledger. The index is a field of the flow record. Older releases drop it when they write the record.
 """
 
 from collections.abc import Iterable, Mapping

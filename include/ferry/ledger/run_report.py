@@ -131,8 +131,7 @@ class PartitionFailure:
 
 @dataclass(frozen=True)
 class RunReport:
-    """One run as a whole. Times are ISO 8601 in UTC, to the ms; `seconds` is wall time, `cpu_seconds` of driver and workers,
-    both of all tries.
+    """One run as a whole. Times are ISO 8601 in UTC, to the ms. Of all tries: `seconds` of wall time, `cpu_seconds` of driver and workers.
 
     `taken_over`: this run followed, and that run took the flow over from it. `notices`: warnings of its plan.
     """

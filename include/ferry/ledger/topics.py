@@ -74,8 +74,7 @@ def policy_command(bootstrap: str, name: str, policy: str) -> str:
 def ensure_internal_topics(flow: Flow, target: ClusterAdmin) -> tuple[str, ...]:
     """Create the topics that are missing; returns their names.
 
-    ConfigError for a wrong policy, also if the cluster has created a topic with another policy than Ferry wanted; TooFewBrokers for too few
-    replicas.
+    ConfigError for a wrong policy, also if the cluster created a topic with another one than Ferry wanted; TooFewBrokers.
     """
     wanted = own_topics(flow)
     existing = {name for name in wanted if target.exists(name)}

@@ -19,13 +19,10 @@ LAST_PARTITION, LAST_OFFSET = (1 << 31) - 1, (1 << 63) - 1
 class GivenPositions:
     """The next upstream offset to copy, by source partition."""
 
-    # Where the positions come from, for the receipts.
-    origin: str
+    origin: str  # where the positions come from, for the receipts
     positions: Mapping[TopicPartition, int]
-    # Where each position was read, for messages.
-    places: Mapping[TopicPartition, str] = field(default_factory=dict)
-    # An operator wrote the positions. They must be of partitions of the flow, and also move Ferry back. Positions of other origins never
-    # do.
+    places: Mapping[TopicPartition, str] = field(default_factory=dict)  # where each position was read, for messages
+    # An operator wrote the positions: they must be of partitions of the flow, and also move Ferry back. Positions of others never do.
     binding: bool = False
     left_out: tuple[Skipped, ...] = ()
     notices: tuple[str, ...] = ()

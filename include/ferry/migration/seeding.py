@@ -47,8 +47,7 @@ class SeedPlan:
 class Explained:
     """What the ledger says about one remote partition: settled upstream ranges, and the downstream range that it explains.
 
-    `written`: none where Ferry never wrote; it begins at 0 where everything from the beginning on is explained. `found`: as of
-    Receipt.found.
+    `written`: none where Ferry never wrote; it begins at 0 where everything from the beginning on is explained. `found`: of Receipt.
     """
 
     ranges: Ranges = ()
@@ -333,17 +332,11 @@ def _write(opened: OpenFlow, request: RunRequest, decide: DecideSeeds, topics: t
 
 
 def _entries(plans: Iterable[PartitionPlan], failed: Iterable[PartitionFailure]) -> tuple[SeedEntry, ...]:
-    undone = {(failure.topic, failure.partition) for failure in failed}
-    return tuple(
-        SeedEntry(
-            topic=facts.topic,
-            partition=facts.partition,
-            remote_topic=facts.remote_topic,
-            position=plan.position,
-            before=facts.head.position if facts.head else None,
-            reason=next(receipt.reason for receipt in (plan.seed, *plan.foreign) if receipt is not None),
-            foreign=tuple((entry.upstream_start, entry.upstream_end, entry.downstream_end) for entry in plan.foreign),
-        )
-        for plan in plans
-        if plan.has_work and (facts := plan.facts).key not in undone
-    )
+    undone, entries = {(failure.topic, failure.partition) for failure in failed}, []
+    for plan in (found for found in plans if found.has_work and found.facts.key not in undone):
+        facts = plan.facts
+        before = facts.head.position if facts.head else None
+        reason = next(receipt.reason for receipt in (plan.seed, *plan.foreign) if receipt is not None)
+        foreign = tuple((entry.upstream_start, entry.upstream_end, entry.downstream_end) for entry in plan.foreign)
+        entries.append(SeedEntry(*facts.key, facts.remote_topic, plan.position, before, reason, foreign))
+    return tuple(entries)

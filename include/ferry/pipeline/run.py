@@ -31,8 +31,7 @@ from ferry.syncs.topics import TopicChanges, apply_topics
 if TYPE_CHECKING:
     from ferry.copying.lane_runner import LaneRunner
 
-# A run that is killed loses the outcomes of the syncs of the last seconds, and the next run does these again. Writing each at once would
-# cost a round trip.
+# A run that is killed loses the outcomes of the syncs of the last seconds: the next run does these again. Each write costs a round trip.
 KEEP_SECONDS = 5.0
 # A run that ends by an error waits this long for the target, which may be the cause of the error.
 LAST_KEEP_SECONDS = 10.0

@@ -17,8 +17,7 @@ if TYPE_CHECKING:  # `ferry --help` loads this module
     from ferry.pipeline.run_plan import RunPlan
 
 
-# A person reads no more rows of a report.
-LISTED_PARTITIONS = 100
+LISTED_PARTITIONS = 100  # a person reads no more rows of a report
 LISTED_RANGES = 4
 LISTED_LEFT_OUT = 3
 

@@ -19,12 +19,9 @@ Configs = Mapping[str, Mapping[str, ConfigValue]]
 class WrongTopic:
     """An internal topic that is not as Ferry would create it."""
 
-    # What is wrong, and what follows from it.
-    problem: str
-    # A command or a sentence.
-    fix: str
-    # No run begins before it is fixed.
-    stops: bool = False
+    problem: str  # what is wrong, and what follows from it
+    fix: str  # a command or a sentence
+    stops: bool = False  # no run begins before it is fixed
 
     def __str__(self) -> str:
         return self.problem

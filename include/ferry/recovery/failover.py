@@ -171,13 +171,10 @@ def rehearsed(plan: RecoveryPlan) -> tuple[str, ...]:
     """What a rehearsal says besides the plan: how long it took, and what would be missing."""
     if plan.options.mode is not Mode.REHEARSAL:
         return ()
-    seconds = sum(seconds for _, seconds in plan.steps)
-    offsets = plan.missing_offsets
-    rest = "an unknown number of records" if offsets is None else count_of(offsets, "record")
-    took = (
-        f"this rehearsal took {seconds:.1f} s; a real {plan.options.command} also copies, and writes {count_of(len(plan.moves), 'group')}"
-    )
-    return (took, f"not on the other side now: {rest}")
+    took = f"this rehearsal took {sum(seconds for _, seconds in plan.steps):.1f} s"
+    more = f"a real {plan.options.command} also copies, and writes {count_of(len(plan.moves), 'group')}"
+    rest = "an unknown number of records" if plan.missing_offsets is None else count_of(plan.missing_offsets, "record")
+    return (f"{took}; {more}", f"not on the other side now: {rest}")
 
 
 def end_cut_off_run(opened: OpenFlow) -> None:

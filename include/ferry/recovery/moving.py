@@ -22,8 +22,7 @@ from ferry.syncs.group_placing import GroupPlacer, GroupResult, Positions, end_o
 
 # Group, topic and partition on the cluster that is written to; the offset there that a person was shown.
 PlaceShown = tuple[str, str, int, int]
-# Records which groups are taken, or done.
-Take = Callable[[Sequence[GroupTaken]], None]
+Take = Callable[[Sequence[GroupTaken]], None]  # records which groups are taken, or done
 
 
 @dataclass(frozen=True)
@@ -33,18 +32,13 @@ class PartitionMove:
     topic: str
     partition: int
     remote_topic: str
-    # The group's own, on the cluster that it leaves.
-    offset: int | None
-    # Its offset now, on the other cluster.
-    present: int | None
-    # Where it goes on, on the other cluster.
-    wanted: int | None
+    offset: int | None  # the group's own, on the cluster that it leaves
+    present: int | None  # its offset now, on the other cluster
+    wanted: int | None  # where it goes on, on the other cluster
     action: Placement
     exact: bool
-    # How many offsets it reads again at most; 0 if the translation is exact; None: not known.
-    re_reads: int | None
-    # Why nothing is written, or why the translation is not exact.
-    reason: str
+    re_reads: int | None  # how many offsets it reads again at most; 0 if the translation is exact; None: not known
+    reason: str  # why nothing is written, or why the translation is not exact
 
 
 @dataclass(frozen=True)
@@ -138,12 +132,9 @@ class GroupOutcome:
     """The result of a group."""
 
     move: GroupMove
-    # Every partition is where it should be, or is left alone for a lasting reason.
-    done: bool
-    # How many partitions were written.
-    written: int = 0
-    # Why it is not done: members joined, the broker refused, it could not be read.
-    problems: tuple[str, ...] = ()
+    done: bool  # every partition is where it should be, or is left alone for a lasting reason
+    written: int = 0  # how many partitions were written
+    problems: tuple[str, ...] = ()  # why it is not done: members joined, the broker refused, it could not be read
 
     def document(self) -> dict[str, Any]:
         return {**self.move.document(), "done": self.done, "written": self.written, "problems": list(self.problems)}

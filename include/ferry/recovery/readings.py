@@ -38,16 +38,14 @@ from ferry.translation.offset_map import OffsetMap
 from ferry.translation.translated import Inexact, TranslatedPosition, Translation
 from ferry.wire.internal_records import Checkpoint
 
-# A commit marker may follow the last copy.
-MARKERS = 1
+MARKERS = 1  # a commit marker may follow the last copy
 
 
 @dataclass(frozen=True)
 class GroupReading:
     """Positions by group, groups that are left out and why, and groups that could not be read.
 
-    `checkpoints_as_of` (ms): when the checkpoints were last brought up to date, 0 where that is not known; None if the positions are not
-    those of checkpoints.
+    `checkpoints_as_of` (ms): when the checkpoints were last brought up to date; 0: not known; None: the positions are of no checkpoints.
     """
 
     positions: Positions
@@ -96,16 +94,12 @@ def groups_planned(
 
 def groups_to_move(opened: OpenFlow, options: RecoveryOptions, *, away: bool = False, back: bool = False) -> GroupReading:
     """Positions of all groups of the filter on the target; with `back`, those of the target's groups on the source. Without groups that
-    this movement has already written. `away`: the source does not answer, so the newest checkpoints count.
-    """
+    this movement has already written. `away`: the source does not answer, so the newest checkpoints count."""
     state = read_recovery(opened, stable=options.writes)
     record = current_record(opened.flow, state)
     begun = stage_of(record) is Stage.FAILING_BACK if back else stage_of(record) is not Stage.REPLICATING
-    if away:
-        translated, as_of, notices = checkpointed_groups(opened)
-        reading = narrowed(translated, options.only, as_of, notices)
-    else:
-        reading = narrowed(translated_groups(opened, reverse=back), options.only, None, ())
+    translated, as_of, notices = checkpointed_groups(opened) if away else (translated_groups(opened, reverse=back), None, ())
+    reading = narrowed(translated, options.only, as_of, notices)
     return reading.without(done_groups(state, record)) if begun else reading
 
 

@@ -94,12 +94,9 @@ class RecoveryPlan:
 class RecoveryReport:
     """What was done."""
 
-    # The plan that a person confirmed.
-    plan: RecoveryPlan
-    # The flow's record now.
-    record: RecoveryRecord
-    # The result of each group.
-    groups: tuple[GroupOutcome, ...] = ()
+    plan: RecoveryPlan  # the plan that a person confirmed
+    record: RecoveryRecord  # the flow's record now
+    groups: tuple[GroupOutcome, ...] = ()  # the result of each group
     reverse: tuple[str, ...] = ()
     verified: str = ""
     problems: tuple[str, ...] = ()

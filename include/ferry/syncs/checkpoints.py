@@ -2,8 +2,7 @@
 
 The records are MM2's, in `<source>.checkpoints.internal` on the target. They are written by MM2's rule (MirrorCheckpointTask): the newest
 record of the topic for each group and partition counts. A position is written when there is no record, when the group went back at the
-source, or when its downstream offset has grown. Ferry writes its exact translation, for every partition that a group has an offset for,
-from the first run on.
+source, or when its downstream offset has grown. From the first run on, every partition that a group has an offset for has a checkpoint.
 """
 
 import time

@@ -40,15 +40,11 @@ class ConfigDifference:
     topic: str
     remote_topic: str
     name: str
-    # The source topic's value.
-    here: str
-    # The remote topic's value.
-    there: str
-    # It completes "the target …".
-    effect: str
+    here: str  # the source topic's value
+    there: str  # the remote topic's value
+    effect: str  # it completes "the target …"
     remedy: str
-    # Ferry does not copy to such a topic.
-    refused: bool = False
+    refused: bool = False  # Ferry does not copy to such a topic
 
 
 def config_differences(flow: Flow, topic: str, remote_topic: str, source: Entries, remote: Entries) -> list[ConfigDifference]:

@@ -27,8 +27,7 @@ REMOTE_STORAGE = frozenset(
 )
 # Without these a remote topic would lose other records than its source. Ferry leaves out all others if the target refuses them.
 NEEDED = frozenset({"cleanup.policy"})
-# cleanup.policy of a topic that keeps all records, since Kafka 4.1 (KIP-1161).
-EMPTY = "(empty)"
+EMPTY = "(empty)"  # cleanup.policy of a topic that keeps all records, since Kafka 4.1 (KIP-1161)
 _REPLACES_TIMESTAMPS = "a remote topic that replaces timestamps is not copied to"
 
 
@@ -117,10 +116,9 @@ def _why_default_is_unknown(name: str, rules: ConfigRules) -> str:
 
 
 def depends_on_brokers(source: Entries, target: Entries) -> bool:
-    """Whether the plan depends on the target's brokers.
+    """Whether the plan depends on the target's brokers: on their remote storage, or on their default of max.message.bytes.
 
-    It does if the source topic has entries about remote storage, or if only the remote topic sets max.message.bytes: then their default of
-    it counts.
+    That default counts if the remote topic sets the limit, and the source does not.
     """
     here, there = source.get(BATCH_LIMIT), target.get(BATCH_LIMIT)
     limit = here is not None and here.origin is not ConfigOrigin.TOPIC and there is not None and there.origin is ConfigOrigin.TOPIC

@@ -61,7 +61,6 @@ def _plans(flow: Flow, target: ClusterAdmin, both: Mapping[str, tuple[Entries, E
 
 
 def _apply(plans: Mapping[str, ConfigPlan], target: ConfigAdmin) -> ConfigErrors:
-    """The errors, by topic and name."""
     problems = target.alter_topic_configs({topic: _entries(*plan.alterations) for topic, plan in plans.items() if plan.alterations})
     refusals = {(topic, entry.name): problem for topic, problem in problems.items() for entry in plans[topic].alterations}
     again = {topic for topic, problem in problems.items() if isinstance(problem, ChangeRefused) and len(plans[topic].alterations) > 1}

@@ -45,15 +45,11 @@ class PartitionDecision:
     """What is decided about one partition of a group."""
 
     position: TranslatedPosition
-    # The target's offset now; None: there is none.
-    present: int | None
+    present: int | None  # the target's offset now; None: there is none
     placement: Placement
-    # The offset to commit; None: nothing is written.
-    write: CommittedOffset | None = None
-    # Why nothing is written, or why the translation is not exact; empty if it is exact.
-    reason: str = ""
-    # `reason` is that of the whole group.
-    untouched: bool = False
+    write: CommittedOffset | None = None  # the offset to commit; None: nothing is written
+    reason: str = ""  # why nothing is written, or why the translation is not exact; empty if it is exact
+    untouched: bool = False  # `reason` is that of the whole group
 
     @property
     def remote(self) -> TopicPartition:

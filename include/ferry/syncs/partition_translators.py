@@ -28,8 +28,7 @@ from ferry.syncs.sync_scope import Topics
 from ferry.translation.offset_map import LogBounds, OffsetMap, merged, seeded_again
 from ferry.translation.translated import Translation
 
-# The name of a topic, or its id.
-NameByPartition = Mapping[TopicPartition, str]
+NameByPartition = Mapping[TopicPartition, str]  # the name of a topic, or its id
 
 
 class _Found(NamedTuple):
@@ -65,8 +64,8 @@ def read_offset_maps(
     subclass when the ledger cannot be read to its end.
     """
     flow, target = opened.flow, opened.target.admin
-    narrow = {key: topic for key, topic in remote.items() if key.partition >= target_topics[topic].partitions}
-    problems = {key: _narrow(flow, topic, target_topics) for key, topic in narrow.items()}
+    narrow = ((key, _why_narrow(flow, topic, key.partition, target_topics)) for key, topic in remote.items())
+    problems = {key: why for key, why in narrow if why}
     wanted = {key: TopicPartition(topic, key[1]) for key, topic in remote.items() if key not in problems}
     if not wanted:
         return OffsetMaps({}, problems)
@@ -89,22 +88,20 @@ def read_offset_maps(
     return OffsetMaps(maps, {**problems, **unread}, frozenset(unread))
 
 
-def _narrow(flow: Flow, topic: str, target_topics: Topics) -> str:
-    return f"topic {topic} of cluster {flow.target.alias} has only {count_of(target_topics[topic].partitions, 'partition')}"
+def _why_narrow(flow: Flow, topic: str, partition: int, target_topics: Topics) -> str:
+    """The problem of a partition that its topic on the flow's target does not have; empty if it has."""
+    width = target_topics[topic].partitions
+    return "" if partition < width else f"topic {topic} of cluster {flow.target.alias} has only {count_of(width, 'partition')}"
 
 
 @dataclass(frozen=True)
 class Translator:
     """Translates offsets of one partition."""
 
-    # The map of the flow from the groups' cluster to the other one.
-    forward: OffsetMap | None = None
-    # The map of the opposite flow.
-    back: OffsetMap | None = None
-    # Why it cannot translate. Then there are no maps.
-    problem: str = ""
-    # It cannot translate because a cluster did not answer. Another try may work.
-    unread: bool = False
+    forward: OffsetMap | None = None  # the map of the flow from the groups' cluster to the other one
+    back: OffsetMap | None = None  # the map of the opposite flow
+    problem: str = ""  # why it cannot translate. Then there are no maps
+    unread: bool = False  # it cannot translate because a cluster did not answer. Another try may work
 
     def translate(self, offset: int) -> Translation | None:
         """Where a group at `offset` stands on the other cluster."""
@@ -132,20 +129,16 @@ Translators = Mapping[str, Mapping[TopicPartition, Translator]]
 def read_translators(opened: OpenFlow, routes: Mapping[str, "Route"], home_topics: Topics, other_topics: Topics) -> Translators:
     """By topic, translators of all partitions of the topics that have a route. `opened`: from the groups' cluster to the other one."""
     flow = opened.flow
-    places = {
-        TopicPartition(topic, number): route
-        for topic, route in routes.items()
-        if not route.problem
-        for number in range(home_topics[topic].partitions)
-    }
-    remote: dict[TopicPartition, str] = {key: route.remote_topic for key, route in places.items() if route.by is not ByLedger.INVERSE}
+    usable = [(topic, route) for topic, route in routes.items() if not route.problem]
+    places = {TopicPartition(topic, number): route for topic, route in usable for number in range(home_topics[topic].partitions)}
+    remote = {key: route.remote_topic for key, route in places.items() if route.by is not ByLedger.INVERSE}
     forward = read_offset_maps(opened, remote, {key: id_of(home_topics[key[0]]) for key in remote}, other_topics)
     back = _read_back(opened, places, home_topics, other_topics)
     alone = ledger_topic(flow.target.alias) not in home_topics
     found: dict[str, dict[TopicPartition, Translator]] = {}
     for key, route in places.items():
         by = ByLedger.FORWARD if route.by is ByLedger.BOTH and alone else route.by
-        narrow = "" if key.partition < other_topics[route.remote_topic].partitions else _narrow(flow, route.remote_topic, other_topics)
+        narrow = _why_narrow(flow, route.remote_topic, key.partition, other_topics)
         onward = _NO_MAP if by is ByLedger.INVERSE else forward.of(key)
         backward = _NO_MAP if by is ByLedger.FORWARD else back.of(TopicPartition(route.remote_topic, key.partition), narrow)
         why_not = onward.problem or backward.problem

@@ -63,15 +63,12 @@ class TopicPlan:
 
     create: tuple[NewTopicPlan, ...] = ()
     grow: tuple[GrowthPlan, ...] = ()
-    # Remote topics that have more partitions than their source, and stay as they are.
-    wider: tuple[GrowthPlan, ...] = ()
+    wider: tuple[GrowthPlan, ...] = ()  # remote topics that have more partitions than their source, and stay as they are
     # Pairs whose remote topics are not created, because the configs of the source topics cannot be described.
     unread: Mapping[tuple[str, str], FerryError] = field(default_factory=dict)
-    # What Ferry assumes of the target's brokers if they do not say it, and what the brokers did although Ferry only asked; empty if
-    # nothing.
+    # What Ferry assumes of the target's brokers if they do not say it, and what they did although Ferry only asked; empty if nothing.
     assumed: str = ""
-    # How the topics to create will treat records differently.
-    differences: tuple[ConfigDifference, ...] = ()
+    differences: tuple[ConfigDifference, ...] = ()  # how the topics to create will treat records differently
 
     def document(self) -> dict[str, Any]:
         return {"create": [asdict(entry) for entry in self.create], "grow": [asdict(entry) for entry in self.grow]}
@@ -121,11 +118,11 @@ def sync_topics(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     done = TopicChanges(failed=failures) if dry_run else apply_topics(opened, plan)
     refused = {failure.remote_topic for failure in done.failed}
     changes = [_creation(new, flow) for new in plan.create if new.remote_topic not in refused]
-    changes += [_growth(growth) for growth in plan.grow if growth.remote_topic not in refused]
-    skipped = [
-        Skipped(f"topic {remote}", "it was deleted after it was copied to; ferry.on.target.recreate=restart creates it again")
-        for _, remote in sorted(gone)
-    ]
+    for growth in (one for one in plan.grow if one.remote_topic not in refused):
+        reason = f"topic {growth.topic} has {growth.partitions} at the source"
+        changes.append(Change(f"topic {growth.remote_topic}", "grow", f"partitions: {growth.now} -> {growth.partitions}", reason))
+    deleted = "it was deleted after it was copied to; ferry.on.target.recreate=restart creates it again"
+    skipped = [Skipped(f"topic {remote}", deleted) for _, remote in sorted(gone)]
     skipped += [Skipped(f"topic {new.remote_topic} {name}", reason) for new in plan.create for name, reason in new.left]
     skipped += plan.refused
     failed = (SyncFailure(f"topic {failure.remote_topic}", failure.error, failure.problem) for failure in done.failed)
@@ -197,7 +194,6 @@ def without_refused(opened: OpenFlow, plan: TopicPlan) -> tuple[TopicPlan, tuple
 
 
 def _created(opened: OpenFlow, plan: TopicPlan, *, dry_run: bool = False) -> Creation:
-    """What went wrong, by remote topic."""
     flow, target = opened.flow, opened.target.admin
     rights = partial(rights_on_topic, flow)
     topics = []
@@ -235,11 +231,6 @@ def _creation(new: NewTopicPlan, flow: Flow) -> Change:
         reason += f"; {flow.target.alias} has {brokers}, or replication.factor would be {flow.replication_factor}"
     replicas = "the brokers' default of replicas" if new.replication_factor < 0 else count_of(new.replication_factor, "replica")
     return Change(f"topic {new.remote_topic}", "create", f"{count_of(new.partitions, 'partition')}, {replicas}{config}", reason)
-
-
-def _growth(growth: GrowthPlan) -> Change:
-    detail = f"partitions: {growth.now} -> {growth.partitions}"
-    return Change(f"topic {growth.remote_topic}", "grow", detail, f"topic {growth.topic} has {growth.partitions} at the source")
 
 
 def _wider(growth: GrowthPlan) -> str:

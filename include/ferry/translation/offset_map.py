@@ -37,12 +37,9 @@ class LogBounds:
     # Where the log begins on the source, and on the target.
     source_start: int = 0
     target_start: int = 0
-    # The target's last stable offset, captured before the ledger was read.
-    target_end: int = 0
-    # The position of the head, read after the ledger; None: there is no head.
-    position: int | None = None
-    # Whether copies are transactions. Otherwise the target may hold records twice that no receipt explains.
-    exactly_once: bool = True
+    target_end: int = 0  # the target's last stable offset, captured before the ledger was read
+    position: int | None = None  # the position of the head, read after the ledger; None: there is no head
+    exactly_once: bool = True  # whether copies are transactions. Otherwise the target may hold records twice that no receipt explains
 
 
 class OffsetMap:
@@ -206,8 +203,7 @@ def merged(forward: OffsetMap, opposite: OffsetMap, offset: int) -> Translation:
     placed, returned = forward.image(offset), opposite.origin(offset)
     begin = forward.bounds.target_start
     not_returned = forward.explained_to(max(begin, opposite.position or 0))
-    # If no copy follows `offset`, the next copy is appended after all copies, and after the offsets that were stable before the ledger was
-    # read.
+    # If no copy follows `offset`, the next copy comes after all copies, and after the offsets that were stable before the ledger was read.
     earliest = [not_returned, max(forward.bounds.target_end, forward.copied_end) if placed is None else placed]
     if returned is not None:
         earliest.append(returned)
