@@ -285,12 +285,9 @@ class ChangeRefused(FerryError):
 
 
 class LimitsBroken(FerryError):
-    """After a run, the lag or headroom of a topic is beyond a limit of `ferry.alert.*`. The run itself succeeded.
+    """After a run, the lag or headroom of a topic is beyond a limit of `ferry.alert.*`. The run itself succeeded."""
 
-    `broken`: the limits, as ferry.monitoring.limits gives them.
-    """
-
-    broken: tuple[Any, ...] = ()
+    broken: tuple[Any, ...] = ()  # the limits, as ferry.monitoring.limits gives them
     next_step = (
         "start a run now; if the flow stays behind, run more often, or raise ferry.max.rate.mb if it is set; "
         "if this lag is acceptable, raise the limit"

@@ -40,10 +40,7 @@ class MinMeanMax:
 
 
 class Counters(NamedTuple):
-    """Numbers that add up, then delays; `Counters()` is zero.
-
-    A message handler was given `records + dropped - added` records of the source.
-    """
+    """Numbers that add up, then delays; `Counters()` is zero. A message handler got `records + dropped - added` records of the source."""
 
     # On the target; `bytes` as stored there.
     records: int = 0

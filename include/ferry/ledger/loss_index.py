@@ -33,16 +33,13 @@ _PERHAPS_LOST = frozenset({ReceiptKind.LOSS, ReceiptKind.SKIPPED})
 
 @dataclass(frozen=True)
 class IndexedShare:
-    """One partition of the ledger: below `read_to` (exclusive) there are losses at the offsets `losses` (increasing) and nowhere else.
-
-    `epoch`: the leader epoch of the record at `read_to` - 1. `gaps`: all gaps of the source partitions with receipts below `read_to`.
-    """
+    """One partition of the ledger: below `read_to` (exclusive) there are losses at the offsets `losses` (increasing) and nowhere else."""
 
     partition: int
     read_to: int
-    epoch: int
+    epoch: int  # the leader epoch of the record at `read_to` - 1
     losses: tuple[int, ...] = ()
-    gaps: tuple[tuple[CopiedPair, Ranges], ...] = ()
+    gaps: tuple[tuple[CopiedPair, Ranges], ...] = ()  # all gaps of the source partitions with receipts below `read_to`
 
 
 @dataclass(frozen=True)

@@ -153,28 +153,22 @@ class RecoveryRecord:
 
 @dataclass(frozen=True)
 class GroupTaken:
-    """A phase of a recovery is about to write the group, or has written it (`done`). From then on its consumers may move it.
-
-    `back`: (topic, partition, offset before) of partitions that go back.
-    """
+    """A phase of a recovery is about to write the group, or has written it (`done`). From then on its consumers may move it."""
 
     group: str
     phase: str
-    back: tuple[tuple[str, int, int], ...] = ()
+    back: tuple[tuple[str, int, int], ...] = ()  # (topic, partition, offset before) of partitions that go back
     done: bool = False
 
 
 @dataclass(frozen=True)
 class CutEnds:
-    """Where a topic of the target ended when the flow was failed over, by partition. The flow in the other direction begins there.
-
-    `topic_id`: of the topic then; empty for clusters without topic ids. The ends do not hold for a topic that was created again since.
-    """
+    """Where a topic of the target ended when the flow was failed over, by partition. The flow in the other direction begins there."""
 
     topic: str
     recovery: str
     ends: tuple[int, ...]
-    topic_id: str = ""
+    topic_id: str = ""  # of the topic then; empty for clusters without topic ids. The ends hold only for a topic with this id
 
 
 # How the keys of some records begin.

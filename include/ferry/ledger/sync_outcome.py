@@ -14,15 +14,11 @@ NOT_DUE = "done "  # how `left_out` begins if the sync was done too short a time
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that was written, or would be in a dry run.
+    """One thing that was written, or would be in a dry run."""
 
-    `what` names it as an operator would ("topic A.orders", "group billing"), `action` is a verb (create, grow, set, delete, write),
-    `detail` says from what to what ("retention.ms: 1000 -> 2000"), `reason` why.
-    """
-
-    what: str
-    action: str
-    detail: str = ""
+    what: str  # as an operator would name it: "topic A.orders", "group billing"
+    action: str  # a verb: create, grow, set, delete, write
+    detail: str = ""  # from what to what: "retention.ms: 1000 -> 2000"
     reason: str = ""
 
 

@@ -45,14 +45,11 @@ class SeedPlan:
 
 @dataclass(frozen=True)
 class Explained:
-    """What the ledger says about one remote partition: settled upstream ranges, and the downstream range that it explains.
-
-    `written`: none where Ferry never wrote; it begins at 0 where everything from the beginning on is explained. `found`: of Receipt.
-    """
+    """What the ledger says about one remote partition: settled upstream ranges, and the downstream range that it explains."""
 
     ranges: Ranges = ()
-    written: Ranges = ()
-    found: int = -1
+    written: Ranges = ()  # none where Ferry never wrote; it begins at 0 where everything from the beginning on is explained
+    found: int = -1  # as of Receipt.found
 
 
 def explained_by_ledger(facts: Collection[PartitionFacts], receipts: Iterable[Receipt]) -> dict[TopicPartition, Explained]:
@@ -192,18 +189,15 @@ def _without_position(given: GivenPositions, facts: PartitionFacts, rules: PlanR
 
 @dataclass(frozen=True)
 class SeedEntry:
-    """One partition that was seeded, and why. `before`: its position until then; None for a new partition.
-
-    `foreign`: what was declared, as (upstream start, upstream end, downstream end).
-    """
+    """One partition that was seeded, and why."""
 
     topic: str
     partition: int
     remote_topic: str
     position: int
-    before: int | None
+    before: int | None  # its position until then; None for a new partition
     reason: str
-    foreign: tuple[tuple[int, int, int], ...] = ()
+    foreign: tuple[tuple[int, int, int], ...] = ()  # what was declared, as (upstream start, upstream end, downstream end)
 
     @property
     def declared(self) -> str:

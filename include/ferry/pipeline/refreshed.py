@@ -24,9 +24,7 @@ PARTITIONS_TOLD = 256
 
 
 class RefreshedPartition(NamedTuple):
-    """One range of a partition, on both sides, end exclusive; bytes as stored.
-
-    `read`: the number of source records from which a message handler made `records`; without a handler both are equal."""
+    """One range of a partition, on both sides, end exclusive; bytes as stored."""
 
     partition: int
     upstream_start: int
@@ -35,7 +33,7 @@ class RefreshedPartition(NamedTuple):
     downstream_end: int
     records: int
     bytes: int
-    read: int
+    read: int  # the number of source records from which a message handler made `records`; without a handler both are equal
 
 
 @dataclass(frozen=True)

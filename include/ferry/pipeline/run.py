@@ -63,10 +63,7 @@ class Run:
         return not (self.plan.needs_copy or self.plan.topics.create or self.plan.topics.grow)
 
     def prepare(self, *, spark_follows: bool) -> TopicChanges:
-        """Create and grow remote topics, and Ferry's own.
-
-        If no Spark job follows, record where new partitions start, and copy heartbeats.
-        """
+        """Create and grow remote topics, and Ferry's own. If no Spark job follows, record where partitions start, and copy heartbeats."""
         planned = self.plan.topics if "plan" in self.__dict__ else None
         if planned is None or self.plan.internal_topics_missing:  # else the plan has found them as they must be
             ensure_internal_topics(self.flow, self.opened.target.admin)

@@ -107,10 +107,7 @@ class RunPlan:
 
 
 def plan_run(opened: OpenFlow, request: RunRequest) -> RunPlan:
-    """What a run would do now, and which open transactions are in its way. Writes nothing.
-
-    ConfigError if the ledger or state topic is not compacted.
-    """
+    """What a run would do now, and which open transactions hold it back. ConfigError if the ledger or state topic is not compacted."""
     flow = opened.flow
     seen = take_snapshot(opened, request, stable=False, for_a_run=True, beside=names_on(flow, flow.target))
     topics = plan_remote_topics(opened, seen)

@@ -136,10 +136,7 @@ def prepare_reverse(reverse: OpenFlow | None, keeper: RecoveryKeeper, plan: Reco
 
 
 def count_missing(opened: OpenFlow, options: RecoveryOptions, *, away: bool) -> tuple[tuple[NotCopied, ...], int | None, tuple[str, ...]]:
-    """The records that the target lacks; if Ferry cannot count them, when (ms) a record was last copied; and problems.
-
-    The problems do not stop a failover.
-    """
+    """The records that the target lacks; if they cannot be counted, when (ms) one was last copied; and problems, which stop no failover."""
     if away:
         return (*perhaps_not_copied(opened), ())
     try:

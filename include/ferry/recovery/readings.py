@@ -31,7 +31,7 @@ from ferry.syncs.checkpoints import newest_checkpoints
 from ferry.syncs.group_placing import Positions
 from ferry.syncs.mm2_topics import read_mm2_topic
 from ferry.syncs.names import SyncName
-from ferry.syncs.partition_translators import OffsetMaps, read_offset_maps
+from ferry.syncs.partition_translators import FoundMap, OffsetMaps, read_offset_maps
 from ferry.syncs.translated_groups import NO_OFFSETS, GroupLeftOut, TranslatedGroups, translated_groups, where_no_offset
 from ferry.translation.commit_metadata import carried
 from ferry.translation.offset_map import OffsetMap
@@ -43,15 +43,12 @@ MARKERS = 1  # a commit marker may follow the last copy
 
 @dataclass(frozen=True)
 class GroupReading:
-    """Positions by group, groups that are left out and why, and groups that could not be read.
-
-    `checkpoints_as_of` (ms): when the checkpoints were last brought up to date; 0: not known; None: the positions are of no checkpoints.
-    """
+    """Positions by group, groups that are left out and why, and groups that could not be read."""
 
     positions: Positions
     left_out: tuple[Skipped, ...] = ()
     unread: tuple[str, ...] = ()
-    checkpoints_as_of: int | None = None
+    checkpoints_as_of: int | None = None  # (ms) when checkpoints were brought up to date; 0: not known; None: the positions are of none
     notices: tuple[str, ...] = ()
 
     @property
@@ -207,9 +204,7 @@ def _position(checkpoint: Checkpoint, origins: Mapping[TopicPartition, Head], ma
     if head is None:  # a topic of the target, whose copies the group read; the ledger of these copies is on the source
         translation = Translation(checkpoint.downstream_offset, Inexact.UNEXPLAINED)
     else:
-        known = maps.maps.get(head.key)
-        unread = head.key in maps.unread
-        problem = maps.problems.get(head.key, "" if known else f"the target has no topic {head.remote_topic}")
+        known, problem, unread = maps.get(head.key, FoundMap(problem=f"the target has no topic {head.remote_topic}"))
         if known is not None:
             translation = checkpoint_image(known, checkpoint, one_name=head.topic == head.remote_topic)
     metadata, translation = carried(checkpoint.metadata, translation, unshifted=False)

@@ -29,27 +29,23 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class RecoveryPlan:
-    """What would be written. `away`: why the source does not answer; empty if it does.
-
-    `known_until` (ms): when records were last copied, if the source does not answer (None: not known). `problems`: a person should solve
-    them first; they do not stop a failover.
-    """
+    """What would be written."""
 
     options: RecoveryOptions
     flow: str
     stage: str = ""
-    away: str = ""
+    away: str = ""  # why the source does not answer; empty if it does
     source_cluster: str = ""
     moves: tuple[GroupMove, ...] = ()
     unread: tuple[str, ...] = ()
     left_out: tuple[Skipped, ...] = ()
     checkpoints_as_of: int | None = None
     missing: tuple[NotCopied, ...] = ()
-    known_until: int | None = None
+    known_until: int | None = None  # (ms) when records were last copied, if the source does not answer (None: not known)
     losses: tuple[str, ...] = ()
     copy: str = ""
     notices: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()  # a person should solve them first; they do not stop a failover
     steps: tuple[tuple[str, float], ...] = ()
 
     @property

@@ -88,10 +88,7 @@ def tombstones_kept(flow: Flow, configs: Mapping[str, Entries]) -> dict[str, flo
 
 
 def tombstones_lost(kept: Mapping[str, float], since: Mapping[str, float]) -> str:
-    """What may happen if the seconds in `since` are between two runs of a topic, and what to do, for people; empty: nothing.
-
-    `kept`: as of tombstones_kept.
-    """
+    """What may happen if the seconds in `since` are between two runs of a topic, and what to do. `kept`: as of tombstones_kept."""
     short = sorted(topic for topic, least in kept.items() if least <= since[topic])
     if not short:
         return ""

@@ -31,28 +31,16 @@ from ferry.translation.translated import Translation
 NameByPartition = Mapping[TopicPartition, str]  # the name of a topic, or its id
 
 
-class _Found(NamedTuple):
-    """The map of one partition, or why there is none."""
+class FoundMap(NamedTuple):
+    """The map of one partition, or why there is none. `unread`: because a cluster did not answer."""
 
     map: OffsetMap | None = None
     problem: str = ""
     unread: bool = False
 
 
-_NO_MAP = _Found()
-
-
-@dataclass(frozen=True)
-class OffsetMaps:
-    """Maps and problems by source topic and partition. `unread`: partitions that a cluster did not answer for."""
-
-    maps: Mapping[TopicPartition, OffsetMap]
-    problems: Mapping[TopicPartition, str]
-    unread: frozenset[TopicPartition] = frozenset()
-
-    def of(self, key: TopicPartition, problem: str = "") -> _Found:
-        """`problem`: one that counts before all others."""
-        return _Found(self.maps.get(key), problem or self.problems.get(key, ""), key in self.unread)
+OffsetMaps = dict[TopicPartition, FoundMap]
+_NO_MAP = FoundMap()
 
 
 def read_offset_maps(
@@ -65,10 +53,10 @@ def read_offset_maps(
     """
     flow, target = opened.flow, opened.target.admin
     narrow = ((key, _why_narrow(flow, topic, key.partition, target_topics)) for key, topic in remote.items())
-    problems = {key: why for key, why in narrow if why}
-    wanted = {key: TopicPartition(topic, key[1]) for key, topic in remote.items() if key not in problems}
+    found = {key: FoundMap(problem=why) for key, why in narrow if why}
+    wanted = {key: TopicPartition(topic, key[1]) for key, topic in remote.items() if key not in found}
     if not wanted:
-        return OffsetMaps({}, problems)
+        return found
     ends, end_problems = target.end_offsets(wanted.values())
     today = {key: TopicIds(ids[key], id_of(target_topics[remote[key]])) for key in wanted}
     receipts = valid_receipts(read_receipts(opened, wanted), today)
@@ -77,15 +65,14 @@ def read_offset_maps(
     if ask_source:
         begins, source_problems = opened.source.admin.earliest_offsets(wanted)
     heads = opened.ask_anew(stable=True).answer().state.heads if any(map(seeded_again, receipts.values())) else {}
-    maps, unread = {}, dict[TopicPartition, str]()
     for key, place in wanted.items():
         if problem := end_problems.get(place) or start_problems.get(place) or source_problems.get(key):
-            unread[key] = problem
+            found[key] = FoundMap(problem=problem, unread=True)
             continue
         position = heads[key].position if key in heads else None
         bounds = LogBounds(begins[key], starts[place], ends[place], position, flow.exactly_once)
-        maps[key] = OffsetMap(receipts.get(key, ()), bounds)
-    return OffsetMaps(maps, {**problems, **unread}, frozenset(unread))
+        found[key] = FoundMap(OffsetMap(receipts.get(key, ()), bounds))
+    return found
 
 
 def _why_narrow(flow: Flow, topic: str, partition: int, target_topics: Topics) -> str:
@@ -138,9 +125,9 @@ def read_translators(opened: OpenFlow, routes: Mapping[str, "Route"], home_topic
     found: dict[str, dict[TopicPartition, Translator]] = {}
     for key, route in places.items():
         by = ByLedger.FORWARD if route.by is ByLedger.BOTH and alone else route.by
-        narrow = _why_narrow(flow, route.remote_topic, key.partition, other_topics)
-        onward = _NO_MAP if by is ByLedger.INVERSE else forward.of(key)
-        backward = _NO_MAP if by is ByLedger.FORWARD else back.of(TopicPartition(route.remote_topic, key.partition), narrow)
+        lacking = FoundMap(problem=_why_narrow(flow, route.remote_topic, key.partition, other_topics))
+        onward = _NO_MAP if by is ByLedger.INVERSE else forward.get(key, _NO_MAP)
+        backward = _NO_MAP if by is ByLedger.FORWARD else back.get(TopicPartition(route.remote_topic, key.partition), lacking)
         why_not = onward.problem or backward.problem
         unread = onward.unread or backward.unread
         both = (None, None) if why_not else (onward.map, backward.map)
@@ -157,16 +144,16 @@ def _read_back(opened: OpenFlow, places: Mapping[TopicPartition, "Route"], home_
         if route.by is not ByLedger.FORWARD and key.partition < other_topics[route.remote_topic].partitions
     }
     if not wanted:
-        return OffsetMaps({}, {})
+        return {}
     ledger = ledger_topic(flow.target.alias)
     if ledger not in home_topics:
         why_not = f"cluster {flow.source.alias} has no topic {ledger}: what was copied from {flow.target.alias} is not known there"
-        return OffsetMaps({}, dict.fromkeys(wanted, why_not))
+        return dict.fromkeys(wanted, FoundMap(problem=why_not))
     try:
         ids = {key: id_of(other_topics[key[0]]) for key in wanted}
         return read_offset_maps(opened.opposite(), wanted, ids, home_topics)
     except FerryError as problem:
-        return OffsetMaps({}, dict.fromkeys(wanted, str(problem)), frozenset(wanted))
+        return dict.fromkeys(wanted, FoundMap(problem=str(problem), unread=True))
 
 
 class ByLedger(Enum):

@@ -28,18 +28,15 @@ from ferry.syncs.sync_scope import Topics, sync_scope
 
 @dataclass(frozen=True)
 class NewTopicPlan:
-    """A remote topic to create. `left`: (name, reason) of configs that the source sets and the remote topic does not get.
-
-    `refused`: likewise, because the target refuses them.
-    """
+    """A remote topic to create."""
 
     topic: str
     remote_topic: str
     partitions: int
     replication_factor: int
     config: Mapping[str, str] = field(default_factory=dict)
-    left: tuple[tuple[str, str], ...] = ()
-    refused: tuple[tuple[str, str], ...] = ()
+    left: tuple[tuple[str, str], ...] = ()  # (name, reason) of configs that the source sets and the remote topic does not get
+    refused: tuple[tuple[str, str], ...] = ()  # likewise, because the target refuses them
 
     def without(self, refused: Mapping[str, str]) -> "NewTopicPlan":
         """The plan without configs that the target refuses. `refused`: the target's reasons by config."""

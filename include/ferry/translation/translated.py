@@ -22,14 +22,11 @@ class Inexact(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """The image of an offset on the other side. `reason`: why the image is not exact; None when it is.
-
-    `ahead`: how many offsets the translated offset is beyond the copied ones. When these are copied, the consumer reads them again.
-    """
+    """The image of an offset on the other side. `reason`: why the image is not exact; None when it is."""
 
     image: int
     reason: Inexact | None = None
-    ahead: int = field(default=0, compare=False)
+    ahead: int = field(default=0, compare=False)  # how far it is beyond the copied offsets: once copied, the consumer reads these again
 
     @property
     def exact(self) -> bool:
