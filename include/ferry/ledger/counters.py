@@ -90,18 +90,10 @@ class Counters(NamedTuple):
     def of_document(cls, value: dict[str, Any]) -> "Counters":
         """The inverse of `document`. KeyError, TypeError or ValueError for anything else."""
         always = {name: number(value[name]) for name in _ALWAYS}
-        handled, dropped, added = map(number, value.get("handled", (0, 0, 0)))
+        handled = dict(zip(("handled", "dropped", "added"), map(number, value.get("handled", (0, 0, 0))), strict=True))
         record_age, latency = (MinMeanMax.of_parts(parts) for parts in value["delays"]) if "delays" in value else (None, None)
-        return cls(
-            **always,
-            handled=handled,
-            dropped=dropped,
-            added=added,
-            from_target=number(value.get("from_target", 0)),
-            rerouted=number(value.get("rerouted", 0)),
-            record_age_ms=record_age,
-            replication_latency_ms=latency,
-        )
+        rare = {name: number(value.get(name, 0)) for name in ("from_target", "rerouted")}
+        return cls(**always, **handled, **rare, record_age_ms=record_age, replication_latency_ms=latency)
 
 
 _NUMBERS = tuple(name for name in Counters._fields if not name.endswith("_ms"))  # all fields but the delays, which come last

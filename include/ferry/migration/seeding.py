@@ -143,11 +143,8 @@ def plan_seeds(given: GivenPositions, facts: Iterable[PartitionFacts], rules: Pl
 def _refuse_gaps(given: GivenPositions, others: Iterable[PartitionFacts], target: TargetRecords) -> None:
     """A seed claims the whole remote topic. A partition without a position would begin by the start policy, after external records."""
     topics = {topic for topic, _ in given.positions}
-    gaps = [
-        f"{entry.topic}-{entry.partition} (its remote partition ends at {target.external[entry.key]})"
-        for entry in others
-        if entry.topic in topics and entry.claimed_by is None and entry.key in target.external
-    ]
+    held = [entry for entry in others if entry.topic in topics and entry.claimed_by is None and entry.key in target.external]
+    gaps = [f"{entry.topic}-{entry.partition} (its remote partition ends at {target.external[entry.key]})" for entry in held]
     if gaps:
         raise ArgumentError(f"{given.origin} must also say where these go on, which hold records that nothing explains: {', '.join(gaps)}")
 

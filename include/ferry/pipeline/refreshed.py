@@ -93,10 +93,8 @@ def ask_receipts_since(opened: OpenFlow, since: Mapping[int, int]) -> Asked[list
 
 def refreshed_topics(receipts: Iterable[Receipt], run_id: str) -> tuple[RefreshedTopic, ...]:
     """Topics with records of this run, by remote name; `receipts` are those of all runs since it was opened (pure)."""
-    copies = sorted(
-        (receipt for receipt in receipts if receipt.kind in COPIES and receipt.counters.records),
-        key=lambda receipt: (receipt.remote_topic, receipt.partition, _first_place(receipt)),
-    )
+    copies = [receipt for receipt in receipts if receipt.kind in COPIES and receipt.counters.records]
+    copies.sort(key=lambda receipt: (receipt.remote_topic, receipt.partition, _first_place(receipt)))
     named = ((name, list(found)) for name, found in groupby(copies, lambda receipt: receipt.remote_topic))
     return tuple(_topic(name, found, run_id) for name, found in named if any(receipt.run_id == run_id for receipt in found))
 

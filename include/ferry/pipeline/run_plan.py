@@ -64,11 +64,8 @@ class RunPlan:
         assumed = tuple(filter(None, (self.seen.alike, self.topics.assumed, start, self.tombstones)))
         few = (f"{entry}: ferry doctor prints the command that adds the missing ones" for entry in self.few_replicas)
         wrong = (f"{entry}; {entry.fix}" for entry in self.wrong_topics)
-        keyless = (
-            f"topic {topic} is compacted, and its first record to copy has no key, or an empty one: the target takes none without a key; "
-            f"{KEYLESS}"
-            for topic in self.keyless
-        )
+        refused = "its first record to copy has no key, or an empty one: the target takes none without a key"
+        keyless = (f"topic {topic} is compacted, and {refused}; {KEYLESS}" for topic in self.keyless)
         return (*assumed, *wrong, *keyless, *told(entry for entry in self.differences if not entry.refused), *few)
 
     @property

@@ -58,11 +58,8 @@ class GroupMove:
     @property
     def ahead(self) -> tuple[PlaceShown, ...]:
         """The partitions whose offset is larger than the translated one. They go back only if a person confirms it."""
-        return tuple(
-            (self.group, entry.remote_topic, entry.partition, entry.present)
-            for entry in self.partitions
-            if entry.action in {Placement.AHEAD, Placement.BACK} and entry.present is not None
-        )
+        found = (entry for entry in self.partitions if entry.action in {Placement.AHEAD, Placement.BACK})
+        return tuple((self.group, one.remote_topic, one.partition, one.present) for one in found if one.present is not None)
 
     def document(self) -> dict[str, Any]:
         partitions = [{**vars(entry), "action": entry.action.value} for entry in self.partitions]
@@ -204,10 +201,5 @@ def _gone_back(decision: GroupDecision) -> tuple[tuple[str, int, int], ...]:
 
 
 def _ends(cluster: OpenCluster, positions: Positions) -> dict[TopicPartition, int]:
-    inexact = {
-        TopicPartition(entry.remote_topic, entry.partition)
-        for found in positions.values()
-        for entry in found
-        if entry.translation is not None and not entry.translation.exact and entry.remote_topic
-    }
-    return end_offsets(cluster, inexact)
+    entries = (entry for found in positions.values() for entry in found if entry.translation is not None and not entry.translation.exact)
+    return end_offsets(cluster, {TopicPartition(entry.remote_topic, entry.partition) for entry in entries if entry.remote_topic})

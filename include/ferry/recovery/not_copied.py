@@ -63,11 +63,8 @@ def perhaps_not_copied(opened: OpenFlow) -> tuple[tuple[NotCopied, ...], int | N
     records = opened.target.reader().read(flow.state_topic)
     heads = fold_state(((record.key, record.value) for record in records), place_of(flow.target, flow.state_topic)).heads
     is_heartbeats = flow.is_heartbeats
-    rest = tuple(
-        NotCopied(head.topic, head.partition, head.remote_topic, head.position, None, None)
-        for _, head in sorted(heads.items())
-        if not is_heartbeats(head.topic)
-    )
+    copied = [head for _, head in sorted(heads.items()) if not is_heartbeats(head.topic)]
+    rest = tuple(NotCopied(*head.key, head.remote_topic, head.position, None, None) for head in copied)
     # When a position last moved. Records of runs do not show it, because failed runs write them too.
     return rest, max((record.timestamp for record in records if record.key.startswith(HEAD_KEY)), default=None)
 

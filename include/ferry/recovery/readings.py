@@ -106,17 +106,14 @@ def narrowed(found: TranslatedGroups, only: str | None, as_of: int | None, notic
     ArgumentError if it matches no group: with a wrong name, nothing would be moved.
     """
     wanted = _pattern(only, found)
-    positions = {group: entries for group, entries in found.by_group().items() if not is_ferry_group(group) and wanted.fullmatch(group)}
+    groups = [group for group in found.groups if wanted.fullmatch(group) and not is_ferry_group(group)]
     named = [entry for entry in found.left_out if wanted.fullmatch(entry.group)]
     left_out = [Skipped(f"group {entry.group}", entry.reason) for entry in named if not entry.error]
     unread = tuple(f"group {entry.group}: {entry.error}: {entry.reason}" for entry in named if entry.error)
     # Groups that only read other topics are left out, so that the table shows those that matter.
-    placed = {group: found for group, found in positions.items() if _has_place(found)}
-    left_out += [
-        Skipped(f"group {group}", _without_place(positions.get(group, ())))
-        for group in found.groups
-        if group not in placed and wanted.fullmatch(group) and not is_ferry_group(group)
-    ]
+    known = found.by_group()
+    placed = {group: known[group] for group in groups if any(one.translation is not None or one.unread for one in known.get(group, ()))}
+    left_out += [Skipped(f"group {group}", _without_place(known.get(group, ()))) for group in groups if group not in placed]
     return GroupReading(placed, tuple(left_out), unread, as_of, notices)
 
 
@@ -127,11 +124,6 @@ def _pattern(only: str | None, found: TranslatedGroups) -> re.Pattern[str]:
     if only is not None and not any(map(wanted.fullmatch, names)):
         raise ArgumentError(f"--groups {only!r} matches the whole name of none of {count_of(len(names), 'group')}")
     return wanted
-
-
-def _has_place(entries: Iterable[TranslatedPosition]) -> bool:
-    """Whether the group has a position on the other cluster, or one that could not be read."""
-    return any(entry.translation is not None or entry.unread for entry in entries)
 
 
 def _without_place(entries: Sequence[TranslatedPosition]) -> str:
@@ -208,18 +200,9 @@ def _position(checkpoint: Checkpoint, origins: Mapping[TopicPartition, Head], ma
         if known is not None:
             translation = checkpoint_image(known, checkpoint, one_name=head.topic == head.remote_topic)
     metadata, translation = carried(checkpoint.metadata, translation, unshifted=False)
-    return TranslatedPosition(
-        checkpoint.group,
-        head.topic if head else checkpoint.topic,
-        checkpoint.partition,
-        checkpoint.topic,
-        checkpoint.upstream_offset,
-        translation,
-        metadata,
-        problem,
-        unread,
-        checkpoint.metadata,
-    )
+    own = head.key if head else TopicPartition(checkpoint.topic, checkpoint.partition)
+    offset, kept = checkpoint.upstream_offset, checkpoint.metadata
+    return TranslatedPosition(checkpoint.group, *own, checkpoint.topic, offset, translation, metadata, problem, unread, kept)
 
 
 def checkpoint_image(known: OffsetMap, checkpoint: Checkpoint, *, one_name: bool) -> Translation:

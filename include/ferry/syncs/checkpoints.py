@@ -103,13 +103,8 @@ def newest_checkpoints(checkpoints: Iterable[Checkpoint]) -> dict[CheckpointKey,
 def _latencies(flow: Flow, plan: CheckpointPlan, milliseconds: int) -> tuple[Measurement, ...]:
     """MM2's checkpoint-latency-ms of each checkpoint that was written: they were all acknowledged together, and each of them once."""
     aliases = {"source": flow.source.alias, "target": flow.target.alias}
-    return tuple(
-        Measurement(
-            f"{LATENCY}{statistic}", milliseconds, {**aliases, "group": one.group, "topic": one.topic, "partition": str(one.partition)}
-        )
-        for one, _ in plan.due
-        for statistic in ("", "-min", "-max", "-avg")
-    )
+    tags = [{**aliases, "group": one.group, "topic": one.topic, "partition": str(one.partition)} for one, _ in plan.due]
+    return tuple(Measurement(f"{LATENCY}{name}", milliseconds, one) for one in tags for name in ("", "-min", "-max", "-avg"))
 
 
 def _change(now: Checkpoint, before: Checkpoint | None) -> Change:

@@ -62,13 +62,11 @@ def config_differences(flow: Flow, topic: str, remote_topic: str, source: Entrie
 def by_kind(differences: Iterable[ConfigDifference]) -> list[tuple[str, ConfigDifference]]:
     """All topics with the same difference, for people, and the difference; those that Ferry does not copy to come first."""
     alike = grouped((replace(entry, topic="", remote_topic=""), entry.remote_topic) for entry in differences)
-    return [
-        (
-            f"{kind.name}={kind.there or EMPTY} of {some_of(sorted(topics))}, {kind.here or EMPTY} at the source: the target {kind.effect}",
-            kind,
-        )
-        for kind, topics in sorted(alike.items(), key=lambda pair: not pair[0].refused)
-    ]
+    found = []
+    for kind, topics in sorted(alike.items(), key=lambda pair: not pair[0].refused):
+        values = f"{kind.name}={kind.there or EMPTY} of {some_of(sorted(topics))}, {kind.here or EMPTY} at the source"
+        found.append((f"{values}: the target {kind.effect}", kind))
+    return found
 
 
 def told(differences: Iterable[ConfigDifference]) -> tuple[str, ...]:
@@ -79,12 +77,9 @@ def told(differences: Iterable[ConfigDifference]) -> tuple[str, ...]:
 def tombstones_kept(flow: Flow, configs: Mapping[str, Entries]) -> dict[str, float]:
     """For how many seconds compacted topics of the source keep tombstones at least. Nobody deletes heartbeats."""
     is_heartbeats = flow.is_heartbeats
-    known = {topic: _told(entries) for topic, entries in configs.items() if not is_heartbeats(topic)}
-    return {
-        topic: int(config[DELETE_RETENTION]) / 1000
-        for topic, config in known.items()
-        if _has(config, CLEANUP, DELETE_RETENTION) and _compacts(config)
-    }
+    known = ((topic, _told(entries)) for topic, entries in configs.items() if not is_heartbeats(topic))
+    compacted = {topic: config for topic, config in known if _has(config, CLEANUP, DELETE_RETENTION) and _compacts(config)}
+    return {topic: int(config[DELETE_RETENTION]) / 1000 for topic, config in compacted.items()}
 
 
 def tombstones_lost(kept: Mapping[str, float], since: Mapping[str, float]) -> str:

@@ -138,11 +138,8 @@ def read_translators(opened: OpenFlow, routes: Mapping[str, "Route"], home_topic
 def _read_back(opened: OpenFlow, places: Mapping[TopicPartition, "Route"], home_topics: Topics, other_topics: Topics) -> OffsetMaps:
     """Maps of the opposite flow, which copied to the topics that groups read. Without its ledger every partition has a problem."""
     flow = opened.flow
-    wanted: dict[TopicPartition, str] = {
-        TopicPartition(route.remote_topic, key.partition): key.topic
-        for key, route in places.items()
-        if route.by is not ByLedger.FORWARD and key.partition < other_topics[route.remote_topic].partitions
-    }
+    asked = [(key, route.remote_topic) for key, route in places.items() if route.by is not ByLedger.FORWARD]
+    wanted = {TopicPartition(topic, key.partition): key.topic for key, topic in asked if key.partition < other_topics[topic].partitions}
     if not wanted:
         return {}
     ledger = ledger_topic(flow.target.alias)

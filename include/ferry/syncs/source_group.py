@@ -37,11 +37,8 @@ def sync_source_group(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome
         raise GroupFailed(f"group {group} has members: it must be Ferry's alone; stop them, or name another ferry.publish.source.group")
     failed = tuple(SyncFailure.of(_name(group, key), refused_commit(flow.source, key, code)) for key, code in refusals.items())
     before = {key: committed.offset for key, committed in found.items()}
-    changes = tuple(
-        Change(_name(group, key), "write", f"{before.get(key, 'none')} -> {committed.offset}")
-        for key, committed in wanted.items()
-        if before.get(key) != committed.offset and key not in refusals
-    )
+    moved = {key: found.offset for key, found in wanted.items() if before.get(key) != found.offset and key not in refusals}
+    changes = tuple(Change(_name(group, key), "write", f"{before.get(key, 'none')} -> {offset}") for key, offset in moved.items())
     notices = (f"group {group} on {flow.source.alias} is written by Ferry: nobody else may use it",)
     return SyncOutcome(changes, skipped, failed, notices, {"partitions": len(wanted)})
 

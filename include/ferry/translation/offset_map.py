@@ -12,8 +12,7 @@ The reasons that make images inexact are kept as a few bounds. So a translation 
 If topics keep their names, a topic may hold records of applications of either cluster. Then a consumer of the source's topic has read two
 kinds of records: the source's own ones, which the flow's ledger finds on the target, and those that came from the target. The ledger of the
 opposite flow has the offsets of the second kind on the target. `merged` takes the earlier of the two images. Some records of the target are
-not at the source yet: they begin, at the earliest, at the first offset from the opposite flow's position on that holds no copy of this
-flow.
+not at the source yet: they begin, at the earliest, at the first offset without a copy of this flow, from the opposite flow's position on.
 """
 
 from bisect import bisect_right
