@@ -111,7 +111,7 @@ def _state(flow: Flow, reader: InternalTopicReader) -> FlowState:
 def _lowest(facts: PartitionFacts) -> int:
     """The lowest offset that a plan for this partition could copy."""
     head = facts.head
-    known = head is not None and head.is_of(facts.topic_ids)
+    known = head is not None and head.topic_ids == facts.topic_ids
     first = head.position if head is not None and known else min(facts.start, facts.log_start)
     first = first if facts.truncation is None else min(first, facts.truncation.start)
     return first if facts.since is None else min(first, max(facts.since, facts.log_start))

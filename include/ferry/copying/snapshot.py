@@ -187,7 +187,7 @@ class _Partitions:
     ) -> "_Partitions":
         ids = {topic: TopicIds(id_of(source_topics[topic]), id_of(target_topics.get(name))) for topic, name in selection.selected}
         kept = {key: place for key, place in places.items() if key.topic in ids}
-        heads = {key: state.heads[key] for key in kept if key in state.heads and state.heads[key].is_of(ids[key.topic])}
+        heads = {key: state.heads[key] for key in kept if key in state.heads and state.heads[key].topic_ids == ids[key.topic]}
         first = {key: state.first_offset(key, ids[key.topic].source) for key in kept}
         return cls(kept, ids, state, positions, claims, heads, first)
 

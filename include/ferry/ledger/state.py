@@ -61,10 +61,6 @@ class Head:
         """The ids of both topics when the position was written."""
         return TopicIds(self.source_topic_id, self.remote_topic_id)
 
-    def is_of(self, ids: TopicIds | None) -> bool:
-        """Whether this is a position of the topics with these ids, which are those of today."""
-        return self.topic_ids == ids
-
 
 @dataclass(frozen=True)
 class FlowRecord:

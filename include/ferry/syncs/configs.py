@@ -35,23 +35,18 @@ def sync_configs(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     left = [Skipped(f"topic {topic} {name}", reason) for topic, plan in plans.items() for name, reason in plan.left]
     failed = [SyncFailure.of(f"topic {name}", problem) for name, problem in (unread_here | unread_there).items()]
     for (topic, name), problem in refusals.items():
-        if _can_be_missed(name, problem):
+        if isinstance(problem, ChangeRefused) and name not in NEEDED:  # a remote topic can do without it
             why = f"{problem}; with {name} in config.properties.exclude Ferry does not try it again"
             left.append(Skipped(f"topic {topic} {name}", why))
         else:
             failed.append(SyncFailure.of(f"topic {topic} {name}", problem))
-    counts = {"topics": len(plans), "topics_that_differ": sum(1 for plan in plans.values() if plan.alterations)}
+    counts = {"topics": len(plans), "topics_that_differ": sum(bool(plan.alterations) for plan in plans.values())}
     return SyncOutcome(tuple(changes), (*scope.claimed, *missing, *left), (*scope.failed, *failed), counts=counts)
 
 
 def _readable(pairs: Mapping[str, str], here: Mapping[str, Entries], there: Mapping[str, Entries]) -> dict[str, tuple[Entries, Entries]]:
     """The configs of both topics, by remote topic, where both could be read. `pairs`: source topics by remote topic."""
     return {remote: (here[topic], there[remote]) for remote, topic in pairs.items() if topic in here and remote in there}
-
-
-def _can_be_missed(name: str, problem: FerryError) -> bool:
-    """Whether a remote topic can do without an entry that was not written for this reason."""
-    return isinstance(problem, ChangeRefused) and name not in NEEDED
 
 
 def _plans(flow: Flow, target: ClusterAdmin, both: Mapping[str, tuple[Entries, Entries]]) -> dict[str, ConfigPlan]:
