@@ -4,7 +4,7 @@ Only committed records count. With exactly-once MM2 writes its offsets in the tr
 may have copied more than its last offsets say, and Ferry copies that again.
 
 The offsets are out of date while MM2 runs. Its workers are members of a Connect group on the target. On a shared Connect cluster the
-members say nothing about one connector, and the group's name is not known. So Ferry also watches its offsets and remote topics for a while.
+members say nothing about one connector, and the group's name is not known. So Ferry also watches the connector's offsets and remote topics.
 """
 
 import time
