@@ -102,8 +102,7 @@ class _Queue:
     # A batch was not accepted. Until all are answered, the log cannot hold a batch that was sent after it.
     disturbed: bool = False
     resume_sequence: int = 0
-    # Batches that the log may hold although it did not accept them, by `id`.
-    unclear: set[int] = field(default_factory=set)
+    unclear: set[int] = field(default_factory=set)  # batches that the log may hold although it did not accept them, by `id`
     troubled_since: float = 0.0
     not_before: float = 0.0
 
@@ -141,12 +140,10 @@ class Appender:
         self._active: dict[TopicPartition, _Queue] = {}
         # Partitions that have ever had a batch to send again: only they may have unclear batches.
         self._sent_again: dict[TopicPartition, _Queue] = {}
-        # Partitions that take no more batches.
-        self.refusals: dict[TopicPartition, PartitionRefusal] = {}
+        self.refusals: dict[TopicPartition, PartitionRefusal] = {}  # partitions that take no more batches
         self._answers: deque[tuple[list[tuple[_Queue, _Sent]], Future]] = deque()
         self._in_flight_limits: defaultdict[int, InFlightLimit] = defaultdict(lambda: InFlightLimit(in_flight_bytes))
-        # Only where the file says so: some services close the connection after a larger request.
-        self._limit = connection.request_limit
+        self._limit = connection.request_limit  # only where the file says so: some services close the connection after a larger request
         self.identity = NO_IDENTITY
         self.waiting_bytes = 0
         self.own_bytes = 0

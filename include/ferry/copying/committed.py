@@ -30,17 +30,12 @@ _SAID = re.compile(r"following:|([\d,]+) of ([\d,]+) records? \(")
 class Progress:
     """How far a run is."""
 
-    # Records that are done; None: not counted.
-    records: int | None
-    # Records still to copy; None: not known.
-    left: int | None = None
-    # The partitions with the most left.
-    last: tuple[tuple[str, int], ...] = ()
-    # Records a second, and `bytes_rate` bytes a second; None: not known yet.
-    rate: float | None = None
+    records: int | None  # records that are done; None: not counted
+    left: int | None = None  # records still to copy; None: not known
+    last: tuple[tuple[str, int], ...] = ()  # the partitions with the most left
+    rate: float | None = None  # records a second, and `bytes_rate` bytes a second; None: not known yet
     bytes_rate: float | None = None
-    # Seconds since the newest commit; None: there is none.
-    since: float | None = None
+    since: float | None = None  # seconds since the newest commit; None: there is none
     follows: bool = False
     # If the run follows: how old the newest record of a partition was when it was committed, in s, the most of all partitions. None: not
     # known.
@@ -104,8 +99,7 @@ class Committed:
     records: int = 0
     newest: dict[TopicPartition, Receipt] = field(default_factory=dict)
     _newest_at: float = 0.0
-    # By second of the clock: records and bytes that were committed then.
-    _amounts: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _amounts: dict[int, tuple[int, int]] = field(default_factory=dict)  # by second of the clock: records and bytes that were committed then
     # By partition: when its newest records were committed, and how old the newest one was at that moment.
     _delays: dict[TopicPartition, tuple[float, float]] = field(default_factory=dict)
 

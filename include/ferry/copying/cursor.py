@@ -118,10 +118,8 @@ class _Noted(Generic[T]):
 class PartitionCursor:
     # The source contradicts the offset or its epoch: the feed must ask for the log's bounds before it fetches more.
     doubted = _Noted[bool]()
-    # Following: the source has committed records that are not fetched.
-    is_behind = _Noted[bool]()
-    # Since when nothing can be read; 0: it can.
-    troubled_since = _Noted[float]()
+    is_behind = _Noted[bool]()  # following: the source has committed records that are not fetched
+    troubled_since = _Noted[float]()  # since when nothing can be read; 0: it can
 
     def __init__(self, task: PartitionTask) -> None:
         self.task = task
@@ -129,8 +127,7 @@ class PartitionCursor:
         self.changes: dict[PartitionCursor, None] = {}
         self._segments = _with_open_end(task) if task.follows else task.segments
         self.is_behind = True
-        # Following: the receipt that the last commit wrote, if it may grow.
-        self._growing: Receipt | None = None
+        self._growing: Receipt | None = None  # following: the receipt that the last commit wrote, if it may grow
         self.failure: Failure | None = None
         self.not_before = 0.0
         self.troubled_since = 0.0

@@ -81,10 +81,8 @@ class _Ledger:
     def __init__(self, flow: Flow, pairs: Mapping[str, PartitionPair], drafts: Mapping[TopicPartition, GuardDraft]) -> None:
         self.topic = ledger_topic(flow.target.alias)
         self._pairs, self._drafts, self._where = pairs, drafts, place_of(flow.source, self.topic)
-        # By partition of the ledger: the offset up to which it was read.
-        self.positions: dict[int, int] = {}
-        # Partitions of the ledger with declarations.
-        self.declaring: set[int] = set()
+        self.positions: dict[int, int] = {}  # by partition of the ledger: the offset up to which it was read
+        self.declaring: set[int] = set()  # partitions of the ledger with declarations
 
     def read(self, reader: InternalTopicReader) -> None:
         """Read what the flow wrote. `reader`: it also reads records of transactions that are open or were aborted."""

@@ -67,8 +67,7 @@ class GuardTail:
         self._ids = {read.topic_id for read in reads} - {""}
         numbers = {number for read in reads for number in read.positions}
         self._places = {number: _Place(min(read.positions.get(number, 0) for read in reads)) for number in numbers}
-        # Partitions with records that an operator has declared.
-        self.declared: set[TopicPartition] = set()
+        self.declared: set[TopicPartition] = set()  # partitions with records that an operator has declared
         self._asked = self._covered = 0
         self._read_at = time.monotonic()
         self._reading: Future | None = None

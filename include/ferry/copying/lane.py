@@ -102,8 +102,7 @@ class Lane:
         self._registered: set[TopicPartition] = set()
         self._transaction_partitions = TransactionPartitions(HOMES_A_PLACE + 1 if job.reroute else 1)
         self._epochs = AppendEpochs(target, self._target_leaders, task.partitions)
-        # Partitions whose leader has not said yet whether an older transaction hangs there.
-        self._unchecked: set[TopicPartition] = set()
+        self._unchecked: set[TopicPartition] = set()  # partitions whose leader has not said yet whether an older transaction hangs there
         self._blamed: Counter[tuple[TopicPartition, int]] = Counter()
         self._transactions_v2 = True
         self._records: Appender
@@ -140,10 +139,7 @@ class Lane:
         self._check_remote_topics()
         await self._fresh_appenders()
         self._unchecked, positions = await together(
-            [
-                start(self._stop_hanging, self._cursors),
-                start(self._coordinator.positions, self._cursors),
-            ]
+            [start(self._stop_hanging, self._cursors), start(self._coordinator.positions, self._cursors)]
         )
         await self._compare_positions(positions)
 

@@ -24,10 +24,8 @@ MORE_PARTITIONS = "it gets more partitions"
 class LanesOut:
     """The lanes that the driver has handed out."""
 
-    # Their tasks, by lane.
-    tasks: dict[int, LaneTask] = field(default_factory=dict)
-    # By lane: why it was lost.
-    lost: dict[int, str] = field(default_factory=dict)
+    tasks: dict[int, LaneTask] = field(default_factory=dict)  # their tasks, by lane
+    lost: dict[int, str] = field(default_factory=dict)  # by lane: why it was lost
     # Lanes that the driver ends, to give them more partitions. That does not count as an attempt.
     interrupted: set[int] = field(default_factory=set)
     _attempts: Counter[int] = field(default_factory=Counter)

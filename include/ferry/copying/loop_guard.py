@@ -38,18 +38,12 @@ class LedgerRead:
 class PartitionGuard:
     """What is known about the origin of the records of one source partition."""
 
-    # Offsets of records that came from the target.
-    excluded: Ranges = ()
-    # Other records below this offset may have come from there too.
-    unclear_below: int = 0
-    # The ledger that named them was deleted.
-    broken: bool = False
-    # The other flow copies between the same two topics, so an operator has decided about the other records in them.
-    two_way: bool = False
-    # The leader did not say which records of the other flow its log still holds.
-    unasked: bool = False
-    # None: no other flow can write the partition.
-    read: LedgerRead | None = None
+    excluded: Ranges = ()  # offsets of records that came from the target
+    unclear_below: int = 0  # other records below this offset may have come from there too
+    broken: bool = False  # the ledger that named them was deleted
+    two_way: bool = False  # the other flow copies between the same two topics, so an operator has decided about the other records in them
+    unasked: bool = False  # the leader did not say which records of the other flow its log still holds
+    read: LedgerRead | None = None  # None: no other flow can write the partition
 
 
 @dataclass
@@ -61,8 +55,7 @@ class GuardDraft:
     """
 
     low: int = 0
-    # By the leader epoch under which they were appended (-1: not known).
-    _ranges: dict[int, list[Range]] = field(default_factory=dict)
+    _ranges: dict[int, list[Range]] = field(default_factory=dict)  # by the leader epoch under which they were appended (-1: not known)
     _declared: dict[tuple[ReceiptKind, str, int], Receipt] = field(default_factory=dict)
 
     def add(self, receipt: Receipt) -> None:

@@ -52,22 +52,16 @@ class FlowSnapshot:
     target_topics: Mapping[str, TopicDescription]
     facts: tuple[PartitionFacts, ...]
     state: FlowState
-    # By remote topic of the flow: which flow writes to it.
-    claims: Mapping[str, str]
-    # The partitions without offsets from the source.
-    unavailable: tuple[PartitionFailure, ...] = ()
-    # Topics of the flow that the source hides, or whose remote topic Ferry may not describe.
-    denied: tuple[PartitionFailure, ...] = ()
-    # Features that the clusters' releases lack.
-    lacking: tuple[Lack, ...] = ()
+    claims: Mapping[str, str]  # by remote topic of the flow: which flow writes to it
+    unavailable: tuple[PartitionFailure, ...] = ()  # the partitions without offsets from the source
+    denied: tuple[PartitionFailure, ...] = ()  # topics of the flow that the source hides, or whose remote topic Ferry may not describe
+    lacking: tuple[Lack, ...] = ()  # features that the clusters' releases lack
     # The entries of COMPARED: of the target's topics that exist and that a run may copy to, and of those that the caller also asked for.
     configs: Mapping[str, Entries] = field(default_factory=dict)
     # The topics that the message handler may choose, with their numbers of partitions.
     reroute: Mapping[str, int] = field(default_factory=dict)
-    # A warning of two clusters with one id.
-    alike: str = ""
-    # The run is the first one of the flow, or of topics that it alone copies, and must record where it starts.
-    begins: bool = False
+    alike: str = ""  # a warning of two clusters with one id
+    begins: bool = False  # the run is the first one of the flow, or of topics that it alone copies, and must record where it starts
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
@@ -160,19 +154,13 @@ def _denied(topic: str, problem: FerryError) -> PartitionFailure:
 class _Partitions:
     """The source partitions that a snapshot is about, and what the flow's own topics and its group say of them."""
 
-    # The remote partition of each.
-    places: Mapping[TopicPartition, TopicPartition]
-    # Of today's topics, by source topic.
-    ids: Mapping[str, TopicIds]
+    places: Mapping[TopicPartition, TopicPartition]  # the remote partition of each
+    ids: Mapping[str, TopicIds]  # of today's topics, by source topic
     state: FlowState
-    # Of the group, by remote partition.
-    positions: Mapping[TopicPartition, int]
-    # By remote topic, which flow writes to it.
-    claims: Mapping[str, str]
-    # Heads of today's topics.
-    heads: Mapping[TopicPartition, Head]
-    # As of FlowState.first_offset.
-    first: Mapping[TopicPartition, int | None]
+    positions: Mapping[TopicPartition, int]  # of the group, by remote partition
+    claims: Mapping[str, str]  # by remote topic, which flow writes to it
+    heads: Mapping[TopicPartition, Head]  # heads of today's topics
+    first: Mapping[TopicPartition, int | None]  # as of FlowState.first_offset
 
     @classmethod
     def of(  # noqa: PLR0917 - the topics, the partitions, and what is known of them

@@ -20,14 +20,11 @@ class SourceOffsets(NamedTuple):
 
     starts: Mapping[TopicPartition, int]
     stable_ends: Mapping[TopicPartition, int]
-    # Where a partition without a head would begin.
-    policy: Mapping[TopicPartition, int]
-    # The bounds of the request, if it has them.
-    until: Mapping[TopicPartition, int]
+    policy: Mapping[TopicPartition, int]  # where a partition without a head would begin
+    until: Mapping[TopicPartition, int]  # a bound of the request, if it has it; so is `since`
     since: Mapping[TopicPartition, int]
     problems: Mapping[TopicPartition, str]
-    # Partitions of which Ferry asked only for the end: it is their position.
-    at_rest: Collection[TopicPartition]
+    at_rest: Collection[TopicPartition]  # partitions of which Ferry asked only for the end: it is their position
 
 
 def read_source_offsets(  # noqa: PLR0917 - the request, the cluster, and the partitions

@@ -97,8 +97,7 @@ class Coordinator:
         self._group = group
         # How long a request is repeated; None: COORDINATION_SECONDS. Callers that have waited already set a shorter time.
         self.patience_seconds: float | None = None
-        # Size of one TxnOffsetCommit; smaller after the broker has refused one.
-        self._batch_bytes = BATCH_BYTES
+        self._batch_bytes = BATCH_BYTES  # size of one TxnOffsetCommit; smaller after the broker has refused one
 
     @property
     def transactional_id(self) -> str | None:
@@ -183,10 +182,7 @@ class Coordinator:
     async def add_offsets(self, identity: ProducerIdentity) -> None:
         """Register the group with the transaction (only needed before KIP-890)."""
         request = AddOffsetsToTxnRequest(
-            transactional_id=self._transactional_id,
-            producer_id=identity.producer_id,
-            producer_epoch=identity.epoch,
-            group_id=self._group,
+            transactional_id=self._transactional_id, producer_id=identity.producer_id, producer_epoch=identity.epoch, group_id=self._group
         )
         await self._until_final(error_policy.ADD_OFFSETS_TO_TXN, TRANSACTION_COORDINATOR, request)
 

@@ -78,12 +78,10 @@ class GroupRequests(Generic[T]):
         self._connections = connections
         self._coordinators = connections[0].coordinators
         self._question = question
-        # The groups that still have no result, each with the last problem; and the results of the others.
-        self._open: dict[str, str] = {}
-        self._done: dict[str, T | FerryError] = {}
-        # How many groups have an answer; and the brokers that did not answer in this round.
-        self._answered = 0
-        self._unanswered: dict[int, str] = {}
+        self._open: dict[str, str] = {}  # the groups that still have no result, each with the last problem
+        self._done: dict[str, T | FerryError] = {}  # the results of the others
+        self._answered = 0  # how many groups have an answer
+        self._unanswered: dict[int, str] = {}  # the brokers that did not answer in this round
 
     async def each(self, groups: Iterable[str]) -> dict[str, T | FerryError]:
         """The result of every group. AuthenticationFailed if the cluster refuses the login."""

@@ -18,14 +18,7 @@ from confluent_kafka import KafkaError
 
 from ferry.clusters.logs.fetch_round import ANSWER_BYTES, FetchRound, Told, key_of
 from ferry.clusters.logs.fetching import Fetched
-from ferry.clusters.logs.offset_listing import (
-    EARLIEST,
-    LATEST,
-    READ_COMMITTED,
-    READ_UNCOMMITTED,
-    Found,
-    OffsetListing,
-)
+from ferry.clusters.logs.offset_listing import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, Found, OffsetListing
 from ferry.clusters.net.error_policy import FETCH, Action
 from ferry.clusters.net.failures import explained
 from ferry.clusters.net.partitions import TopicPartition
@@ -185,12 +178,7 @@ class InternalTopicReader:
         return records[0] if records else None, position, bool(records) or position >= min(end, bound)
 
     def _from(
-        self,
-        spans: Mapping[TopicPartition, Range],
-        *,
-        complete: bool,
-        seconds: float | None = None,
-        anew: SpansOf | None = None,
+        self, spans: Mapping[TopicPartition, Range], *, complete: bool, seconds: float | None = None, anew: SpansOf | None = None
     ) -> Iterator[tuple[str, InternalRecord]]:
         """The committed records of these spans of offsets, with the topic's name.
 

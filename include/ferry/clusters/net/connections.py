@@ -8,8 +8,6 @@ A broker that accepts connections but does not answer must not delay a run for l
 next one, and takes the first answer.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import time
@@ -77,8 +75,7 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
         super().__init__(*arguments, **settings)
         self.last_failure: BaseException | None = None
         self._reached = False  # whether any server took a connection
-        # The answer to ApiVersions: kafka-python does not keep the features in it.
-        self.told = Future()
+        self.told = Future()  # the answer to ApiVersions: kafka-python does not keep the features in it
         self._refusals = 0
 
     def get_connection(self, node_id: Any, *arguments: Any, **options: Any) -> Any:
@@ -211,8 +208,7 @@ class ClusterConnection:
         # When a broker last answered, in seconds of time.monotonic(); before the first answer: when this was made.
         self.last_answer = time.monotonic()
         self._features: Mapping[str, int] | None = None
-        # Leaders from the last Metadata answers, for short questions; a lane has leaders of its own.
-        self.leaders = Leaders(self)
+        self.leaders = Leaders(self)  # leaders from the last Metadata answers, for short questions; a lane has leaders of its own
         # Brokers that coordinate groups and transactional ids, by the kind of coordinator and the name.
         self.coordinators: dict[tuple[int, str], int] = {}
 

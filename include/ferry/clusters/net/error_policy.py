@@ -250,12 +250,7 @@ ADD_PARTITIONS_TO_TXN = RequestKind(
 )
 
 # Broker: KafkaApis.handleAddOffsetsToTxnRequest, TransactionCoordinator. Java: AddOffsetsToTxnHandler.
-ADD_OFFSETS_TO_TXN = RequestKind(
-    "AddOffsetsToTxn",
-    Action.UNKNOWN,
-    *_IN_A_TRANSACTION,
-    Row("GROUP_AUTHORIZATION_FAILED", *_NO_GROUP_READ),
-)
+ADD_OFFSETS_TO_TXN = RequestKind("AddOffsetsToTxn", Action.UNKNOWN, *_IN_A_TRANSACTION, Row("GROUP_AUTHORIZATION_FAILED", *_NO_GROUP_READ))
 
 # Broker: KafkaApis.handleTxnOffsetCommitRequest, OffsetMetadataManager, CoordinatorOperationExceptionHelper, before 4.0 GroupCoordinator
 # and GroupMetadataManager.maybeConvertOffsetCommitError. Java: TxnOffsetCommitHandler.
