@@ -37,8 +37,7 @@ class Progress:
     bytes_rate: float | None = None
     since: float | None = None  # seconds since the newest commit; None: there is none
     follows: bool = False
-    # If the run follows: how old the newest record of a partition was when it was committed, in s, the most of all partitions. None: not
-    # known.
+    # If the run follows: how old a partition's newest record was when it was committed, in s, the most of all. None: not known.
     behind: float | None = None
 
     @property
@@ -89,15 +88,12 @@ def shortened(name: str, width: int) -> str:
 
 @dataclass
 class Committed:
-    """Sums over the receipts of a run so far. `newest`: the last receipt of each partition.
+    """Sums over the receipts of a run so far."""
 
-    `left`: by partition, the offsets to copy; None: not known.
-    """
-
-    left: dict[TopicPartition, int] | None = None
+    left: dict[TopicPartition, int] | None = None  # by partition, the offsets to copy; None: not known
     follows: bool = False
     records: int = 0
-    newest: dict[TopicPartition, Receipt] = field(default_factory=dict)
+    newest: dict[TopicPartition, Receipt] = field(default_factory=dict)  # the last receipt of each partition
     _newest_at: float = 0.0
     _amounts: dict[int, tuple[int, int]] = field(default_factory=dict)  # by second of the clock: records and bytes that were committed then
     # By partition: when its newest records were committed, and how old the newest one was at that moment.

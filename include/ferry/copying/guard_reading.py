@@ -145,8 +145,7 @@ def _ledger_id(flow: Flow, reader: InternalTopicReader, source_topics: Mapping[s
 def _refuse_two_ways(flow: Flow, other: FlowState, topic: str) -> None:
     """ConfigError if the other flow, which writes `topic` too, has another name here: it would not find this flow's ledger.
 
-    Also if one of the flows copies at least once: records that a killed run left behind have no receipt, and Ferry would take them for
-    local ones.
+    Also if one of the flows copies at least once: records of a killed run have no receipt, and Ferry would take them for local ones.
     """
     if other.flow is not None and other.flow.flow != flow.reverse_name:
         raise ConfigError(

@@ -8,11 +8,10 @@ appended: where both agree, it is the other flow's batch.
 The ledger need not exist. As long as no broker knows it, the other flow has never run.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from kafka.future import Future
 
@@ -73,7 +72,7 @@ class GuardTail:
         self._reading: Future | None = None
 
     @classmethod
-    def of(cls, connection: ClusterConnection, flow: Flow, tasks: Collection[PartitionTask]) -> GuardTail | None:
+    def of(cls, connection: ClusterConnection, flow: Flow, tasks: Collection[PartitionTask]) -> Self | None:
         """None if no other flow can write any of the partitions."""
         return cls(connection, flow, tasks) if any(task.other_ledger is not None for task in tasks) else None
 

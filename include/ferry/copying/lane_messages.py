@@ -1,9 +1,8 @@
 """What travels between the driver of a copy and its lanes. Everything is frozen and can be pickled."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Self
 from uuid import UUID
 
 from ferry.clusters.groups.coordination import ProducerIdentity
@@ -52,8 +51,7 @@ class PartitionTask(PartitionPair):
     follows: bool = False  # after its segments, records that arrive later are copied too
     other_ledger: LedgerRead | None = None  # if it follows: how far `excluded` is known (None: no other flow can write the partition)
     flushed: bool = False  # segments end with a flush, not with a transaction
-    # The end of the remote records that receipts explain, if later records may have been acknowledged without a receipt (-1: there can be
-    # none).
+    # The end of the remote records that receipts explain, if later ones may have been acknowledged without one (-1: there can be none).
     explained_end: int = -1
     unopened: bool = False  # no head has `explained_end` yet, so one is written before any record
 
@@ -110,8 +108,7 @@ class CopyJob:
     bytes_per_second: float | None = None  # rate limit for reading, and for writing, of the lanes of one process (None: no limit)
     producers: frozenset[int] = frozenset()  # the producer ids of all lanes that the flow ever had, as the run got them
     follow_until: float | None = None  # lanes follow until this time of the clock in seconds (None: they end with their segments)
-    # The topics that the message handler may choose, with their numbers of partitions.
-    reroute: Mapping[str, int] = field(default_factory=dict)
+    reroute: Mapping[str, int] = field(default_factory=dict)  # numbers of partitions of topics that the message handler may choose
 
     def receipts(self, receipts: Iterable[Receipt]) -> dict[TopicPartition, list[KeyValue]]:
         """Receipts as records, by partition of the ledger."""
@@ -128,18 +125,15 @@ class CopyJob:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a partition or lane stopped: the error's class name, its text, and whether another try may succeed (`passing`).
-
-    `unreachable`: a whole cluster has not answered for the longest time that Ferry waits (ferry.clusters.net.outage).
-    """
+    """Why a partition or lane stopped: the error's class name, its text, and whether another try may succeed (`passing`)."""
 
     error: str
     problem: str
     passing: bool
-    unreachable: bool = False
+    unreachable: bool = False  # a whole cluster has not answered for the longest time that Ferry waits (ferry.clusters.net.outage)
 
     @classmethod
-    def of(cls, error: FerryError, problem: str = "") -> Failure:
+    def of(cls, error: FerryError, problem: str = "") -> Self:
         """The failure for an error. Its text is that of the whole error, or `problem`."""
         return cls(type(error).__name__, problem or str(error), passing=error.retry is RetryRule.RETRY)
 

@@ -124,8 +124,7 @@ class _Lanes:
     limiters: tuple[RateLimiter, RateLimiter]  # for reading and for writing
     stop_signals: StopSignals
     meter: Meter  # of the data of lanes side by side
-    # The failures of lanes side by side that found a whole cluster down. Then the lanes that wait are not tried.
-    outages: list[Failure]
+    outages: list[Failure]  # of lanes side by side that found a whole cluster down: then the lanes that wait are not tried
     cpu: list[float]  # this process's CPU seconds when lanes ended last
     aside: Executor  # the thread in which the listener is called, because its calls may take long
 

@@ -24,14 +24,11 @@ DECLARED = frozenset({ReceiptKind.FOREIGN, ReceiptKind.SEED})
 
 @dataclass(frozen=True)
 class LedgerRead:
-    """How far the other flow's ledger was read: the topic's id ("": there was none), and by partition the offset after the last record.
-
-    `ahead`: ranges that receipts name beyond the end of the source partition that Ferry saw, as (leader epoch, start, end).
-    """
+    """How far the other flow's ledger was read: the topic's id ("": there was none), and by partition the offset after the last record."""
 
     topic_id: str
     positions: Mapping[int, int]
-    ahead: tuple[tuple[int, int, int], ...] = ()
+    ahead: tuple[tuple[int, int, int], ...] = ()  # what receipts name beyond the end that Ferry saw: (leader epoch, start, end)
 
 
 @dataclass(frozen=True)

@@ -39,17 +39,14 @@ from ferry.wire.ranges import outside, size, within
 
 @dataclass(frozen=True)
 class PartitionFacts(PartitionPair):
-    """What both clusters hold of one source partition and its remote partition. `remote_topic_id` None: the remote topic does not exist
-    (yet).
-    """
+    """What both clusters hold of one source partition and its remote partition."""
 
     remote_partitions: int  # the remote topic's number of partitions
     remote_end: int  # the end of the remote log
     log_start: int  # source offset, like the next four
     end: int  # exclusive bound of this run
     stable_end: int  # the last stable offset
-    # The offset of the start policy. If the partition is `newer`: that of the log's start.
-    start: int
+    start: int  # the offset of the start policy; if the partition is `newer`, that of the log's start
     since: int | None = None  # the first offset of a backfill's interval
     head: Head | None = None
     committed: int | None = None  # the group's offset
@@ -110,8 +107,7 @@ class PartitionPlan:
     failure: PartitionFailure | None = None
     from_target: int = 0  # how many upstream offsets of the segments are left out, because their records came from the target
     series: str = ""  # as in Receipt.series
-    # Records that the source has deleted before they were copied. The run will write them down as a loss.
-    expired: LossReport | None = None
+    expired: LossReport | None = None  # records that the source has deleted before they were copied: the run will record a loss
 
     @property
     def has_work(self) -> bool:

@@ -47,8 +47,7 @@ class RunRequest(JobRequest):
     since: datetime | None = None
     backfill: bool = False  # the run also copies the ranges of `[since, until)` below the position that the ledger does not cover
     topics: tuple[str, ...] = ()  # copy only these of the flow's topics; empty: all
-    # The run does not end there, but copies the records that arrive until this moment, or until another run takes the flow over (None: it
-    # does not follow).
+    # The run goes on with records that arrive until this moment, or until another run takes the flow over (None: it does not follow).
     follow_until: datetime | None = None
     watched: bool = False  # a person sees in a terminal how far it is
     optional = ("until", "since", "backfill", "topics", "follow_until", "watched")

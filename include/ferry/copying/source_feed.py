@@ -89,10 +89,7 @@ class SourceFeed:
     ) -> None:
         """`codec`: of the batches that are handed on (None: each keeps its own). `reroute`: as of PartitionHandling."""
         self._loop, self._following, self._guard, self._codec = loop, following, guard, codec
-        self._connection = connection
-        self._leaders = leaders
-        self._wakeup = wakeup
-        self._groups = cursors
+        self._connection, self._leaders, self._wakeup, self._groups = connection, leaders, wakeup, cursors
         # Cursors that may want a fetch, the one that has waited longest first. A cursor in flight comes back with the answer.
         self._waiting = cursors.news()
         self._in_flight: set[PartitionCursor] = set()

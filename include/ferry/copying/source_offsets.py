@@ -39,8 +39,7 @@ def read_source_offsets(  # noqa: PLR0917 - the request, the cluster, and the pa
 ) -> SourceOffsets:
     """The offsets of the partitions in `first`, which holds FlowState.first_offset of each.
 
-    `headed`: partitions with a head, also of topics of the past. `positions`: those of the heads of today's topics. `rest`: ask for nothing
-    more if a log ends at the position.
+    `headed`: partitions with a head, also of old topics. `positions`: of today's heads. `rest`: ask for nothing more if a log ends there.
     """
     ends, problems = source.end_offsets(list(first))
     _await_lagging(source, ends, positions)

@@ -1,7 +1,6 @@
 """The brokers' defaults for topics that set nothing themselves.
 
-A user sees them only with DescribeConfigs on the cluster, and a service may leave entries out. For hidden entries Ferry takes Kafka's own
-defaults, and `hidden` says why.
+A user sees them only with DescribeConfigs on the cluster, and a service may leave entries out. Then Ferry takes Kafka's own defaults.
 """
 
 from collections.abc import Mapping

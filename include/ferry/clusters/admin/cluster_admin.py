@@ -1,5 +1,4 @@
-"""Administration of one cluster. Questions about topics, configs and offsets use the connection that a command shares. Changes are made
-with confluent-kafka.
+"""Administration of one cluster: questions over the connection that a command shares, and changes with confluent-kafka.
 
 Every call has a time limit. Errors name the cluster, its address and the operation. Errors of single partitions are returned beside the
 results.
@@ -110,13 +109,10 @@ class ClusterAdmin:
 
     def __init__(self, opened: ConnectedCluster) -> None:
         self._opened, self._cluster, self._clients = opened, opened.cluster, _Clients(opened)
+        self.alias = opened.cluster.alias
 
     def close(self) -> None:
         self._clients.close()
-
-    @property
-    def alias(self) -> str:
-        return self._cluster.alias
 
     @property
     def where(self) -> str:
@@ -136,8 +132,7 @@ class ClusterAdmin:
     def brokers(self, topics: Mapping[str, TopicDescription] | None = None) -> Brokers:
         """The cluster's brokers that are up, as last learned, and those that are down but hold replicas of a topic that the user sees.
 
-        `topics`: it uses only the replicas of these topics, and sends no request. Otherwise Ferry asks for all topics, and so learns the
-        brokers anew.
+        `topics`: it uses only their replicas, and sends no request. Otherwise Ferry asks for all topics, and so learns the brokers anew.
         """
         described = self.topics() if topics is None else topics
         held = {node for topic in described.values() for nodes in topic.replicas for node in nodes}
@@ -397,12 +392,9 @@ class ClusterAdmin:
             for key, answer in self._answers(method, wanted, **options).items():
                 if isinstance(answer, KafkaError) and answer.code() != fine:
                     doing, grant = explain(key)
-                    problems[key] = refusal(self._cluster, doing, answer, self._earlier_error(), grant=grant)
+                    self._clients.admin.poll(0)  # it reports errors only when it is polled
+                    problems[key] = refusal(self._cluster, doing, answer, most_telling(self._clients.errors), grant=grant)
         return problems
-
-    def _earlier_error(self) -> KafkaError | None:
-        self._clients.admin.poll(0)  # it reports errors only when it is polled
-        return most_telling(self._clients.errors)
 
 
 def _result_of(future: Future[Any], seconds: float) -> Any:

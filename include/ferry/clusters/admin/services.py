@@ -35,13 +35,10 @@ class Limit:
 
 @dataclass(frozen=True)
 class ManagedService:
-    """A service, as its documents describe it. If they say nothing about something, it is as in Kafka.
-
-    `limits` say in words what the fields from `takes_configs` on say for programs.
-    """
+    """A service, as its documents describe it. If they say nothing about something, it is as in Kafka."""
 
     name: str
-    limits: tuple[Limit, ...]
+    limits: tuple[Limit, ...]  # say in words what the fields from `takes_configs` on say for programs
     hosts: tuple[str, ...] = ()  # regular expressions, found in a bootstrap address
     cluster_ids: str = ""  # how its cluster ids begin
     api_keys: frozenset[int] = frozenset()  # requests that only this service has

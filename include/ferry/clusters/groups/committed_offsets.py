@@ -37,8 +37,7 @@ class GroupAnswer(NamedTuple):
 def fetch_request(groups: Sequence[str], partitions: Iterable[tuple[str, int]] | None = None, *, stable: bool) -> OffsetFetchRequest:
     """Asks for offsets of `groups` that one broker coordinates, for these partitions (None: all that the group has committed).
 
-    `stable`: offsets of a transaction that is not decided are an error of their partition (KIP-447); otherwise the offsets before that
-    transaction are given.
+    `stable`: offsets of an undecided transaction are an error of their partition (KIP-447); otherwise the offsets before it are given.
     """
     group_type = OffsetFetchRequest.OffsetFetchRequestGroup
     wanted = None if partitions is None else grouped(partitions).items()

@@ -91,10 +91,8 @@ class Coordinator:
         self, loop: EventLoop, connection: ClusterConnection, transactional_id: str, group: str, beside: Sequence[str] = ()
     ) -> None:
         """`beside`: other transactional ids whose coordinators to look up with this one's, because they are needed soon."""
-        self._loop, self._beside = loop, beside
-        self._connection = connection
-        self._transactional_id = transactional_id
-        self._group = group
+        self._loop, self._connection = loop, connection
+        self._transactional_id, self._group, self._beside = transactional_id, group, beside
         # How long a request is repeated; None: COORDINATION_SECONDS. Callers that have waited already set a shorter time.
         self.patience_seconds: float | None = None
         self._batch_bytes = BATCH_BYTES  # size of one TxnOffsetCommit; smaller after the broker has refused one

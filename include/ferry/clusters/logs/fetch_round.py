@@ -39,15 +39,12 @@ ANSWER_BYTES = 8 << 20
 
 
 class Told(NamedTuple):
-    """What came back: an answer for each partition, high watermarks, and the topic's partitions, if its leaders were asked for anew.
-
-    `late`: no leader answered a fetch, and one of them only because it took too long.
-    """
+    """What came back: an answer for each partition, high watermarks, and the topic's partitions, if its leaders were asked for anew."""
 
     fetched: Sequence[Fetched] = ()
     ends: Mapping[TopicPartition, int] = MappingProxyType({})
     partitions: Collection[int] = ()
-    late: bool = False
+    late: bool = False  # no leader answered a fetch, and one of them only because it took too long
 
 
 @dataclass(frozen=True)

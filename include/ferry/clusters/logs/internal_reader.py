@@ -189,7 +189,7 @@ class InternalTopicReader:
 
         def ask(wait: int) -> Asked[Told]:
             ending = {key for key in left.positions if left.bounds[key] == NOW}
-            return self._asked(left.positions, PARTITION_BYTES, total_bytes=size, wait=wait, ending=ending, anew=left.asks_anew)
+            return self._asked(left.positions, PARTITION_BYTES, total_bytes=size, wait=wait, ending=ending, anew=left.anew is not None)
 
         def rounds(asked: Asked[Told]) -> Iterator[tuple[str, InternalRecord]]:
             nonlocal size
@@ -290,24 +290,19 @@ class _Left:
         """`anew`: the partitions may be others by now, and each is read to its end of now."""
         self.positions = {key: start for key, (start, bound) in spans.items() if start < bound}
         self.bounds = {key: bound for key, (_, bound) in spans.items()}
-        self._anew, self._to_now = anew, anew is not None
-
-    @property
-    def asks_anew(self) -> bool:
-        """Whether the reader does not know yet which partitions there are."""
-        return self._anew is not None
+        self.anew, self._to_now = anew, anew is not None  # None as soon as the reader knows which partitions there are
 
     def learn(self, told: Told, end_of: Callable[[Fetched], int]) -> bool:
         """Take the bounds and the new partitions of an answer. Returns whether the topic is still there."""
         self.bounds.update(told.ends)
-        if self._anew is not None:
-            now = self._anew(told.partitions)
+        if self.anew is not None:
+            now = self.anew(told.partitions)
             if not now:
                 return False
             new = {key: span for key, span in now.items() if key not in self.bounds}
             self.positions.update({key: start for key, (start, _) in new.items()})
             self.bounds.update({key: bound for key, (_, bound) in new.items()})
-            self._anew = None if told.partitions else self._anew
+            self.anew = None if told.partitions else self.anew
         if self._to_now:
             self.bounds.update({key_of(part): max(self.bounds[key_of(part)], end_of(part)) for part in told.fetched if not part.error})
         return True

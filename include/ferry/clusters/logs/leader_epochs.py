@@ -5,8 +5,7 @@ is before the offset, the log holds other records from there on. If the leader d
 when a compacted partition moves to another broker, Kafka builds the list again from the records that are left. Then the record before the
 offset decides. If there is no such record, or the reader knows no epoch, the end of the log decides.
 
-An offset and the leader epoch of its record together name one record permanently: after an unclean election the leader assigns offsets
-again, but under a later epoch.
+An offset and the leader epoch of its record name one record for ever: after an unclean election, offsets come again under a later epoch.
 """
 
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping

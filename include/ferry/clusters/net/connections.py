@@ -191,10 +191,8 @@ class ClusterConnection:
 
     def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole, meter: Meter | None = None) -> None:
         """`meter`: of the data in memory; several connections may share it."""
-        self.alias = cluster.alias
-        self.loop = loop
-        self._cluster = cluster
-        self._role = role
+        self.alias, self.loop = cluster.alias, loop
+        self._cluster, self._role = cluster, role
         settings = dict(cluster.kafka_python(role))
         settings["receive_message_max_bytes"] = LARGEST_RESPONSE_BYTES
         settings["max_in_flight_requests_per_connection"] = CONNECTION_IN_FLIGHT
@@ -205,17 +203,13 @@ class ClusterConnection:
         self._outage = outage.Outage()
         self.coordinator_outage = outage.CoordinatorOutage()
         self._last_problem = ""
-        # When a broker last answered, in seconds of time.monotonic(); before the first answer: when this was made.
-        self.last_answer = time.monotonic()
+        self.last_answer = time.monotonic()  # when a broker last answered; before the first answer: when this was made
         self._features: Mapping[str, int] | None = None
         self.leaders = Leaders(self)  # leaders from the last Metadata answers, for short questions; a lane has leaders of its own
-        # Brokers that coordinate groups and transactional ids, by the kind of coordinator and the name.
-        self.coordinators: dict[tuple[int, str], int] = {}
+        self.coordinators: dict[tuple[int, str], int] = {}  # brokers, by the kind of coordinator and the group or transactional id
 
     async def open(self, milliseconds: float = BOOTSTRAP_MILLISECONDS, silent_seconds: float = math.inf) -> None:
-        """Find the brokers. ClusterUnreachable if none answers, after `silent_seconds` if none takes a connection. AuthenticationFailed if
-        they refuse the login.
-        """
+        """Find the brokers. ClusterUnreachable if none answers, or none takes a connection for `silent_seconds`; AuthenticationFailed."""
         self._manager.silent_seconds = silent_seconds
         try:
             await self._manager.bootstrap_async(timeout_ms=milliseconds)

@@ -3,8 +3,6 @@
 A connection gets no further users after a signal, or after a failure that it may have caused. Its last user closes it then.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Coroutine, Iterator
@@ -21,11 +19,9 @@ from ferry.errors import ClusterUnreachable, NotAuthorized, TooFewBrokers
 T = TypeVar("T")
 U = TypeVar("U")
 
-# If no broker has answered for this time, the next question drops the connections: the other end, or a machine in between, may have closed
-# them.
+# After this time without an answer the next question drops the connections: the other end, or a machine in between, may have closed them.
 IDLE_SECONDS = 30.0
-# A person waits for the first answer of a command. A far cluster takes a connection within a second; a lost SYN is sent again after one
-# second and after three.
+# A person waits for the first answer. A far cluster takes a connection within a second; a lost SYN is sent again after one and after three.
 SILENT_SECONDS = 6.0
 CONTACT_MILLISECONDS = 9_000
 
@@ -112,7 +108,7 @@ class Asked(Generic[T]):
         """Wait for it; to be called once."""
         return self._wait()
 
-    def then(self, use: Callable[[T], U]) -> Asked[U]:
+    def then(self, use: Callable[[T], U]) -> "Asked[U]":
         """A question whose answer is what `use` makes of this one's."""
         return Asked(lambda: use(self._wait()))
 
