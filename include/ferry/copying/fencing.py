@@ -150,10 +150,7 @@ class FencedWriter:
             self._coordinator.patience_seconds = None
 
     def write(self, records: Records, *then: Then) -> None:
-        """Write records in one transaction. The newest record of a key counts: after an unknown outcome they are written again.
-
-        `then` is called anew in each attempt.
-        """
+        """Write records in one transaction; after an unknown outcome again: the newest of a key counts. Each attempt calls `then` anew."""
         problem: Exception | None = None
         for _ in range(ATTEMPTS):
             try:

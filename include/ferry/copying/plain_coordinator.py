@@ -113,10 +113,7 @@ class PlainCoordinator(Coordinator):
         await self._commit_in_batches(error_policy.OFFSET_COMMIT, partial(commit_request, self._group), positions, repeatable=True)
 
     async def _append(self, identity: ProducerIdentity, records: Callable[[], Mapping[TopicPartition, Sequence[KeyValue]]]) -> None:
-        """Append one batch to each partition, with sequence number 0: so a batch whose answer is lost may be sent again.
-
-        `records`: called when the leaders were asked.
-        """
+        """Append a batch to each partition, with sequence number 0: so it may be sent again. `records`: called when leaders were asked."""
         seconds = COORDINATION_SECONDS if self.patience_seconds is None else self.patience_seconds
         deadline, pauses = time.monotonic() + seconds, doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         topics = {self._state.topic, self._ledger_topic}

@@ -80,10 +80,8 @@ def take_snapshot(
     """Ask both clusters. `ends`: the end bounds of an earlier snapshot of the same run, to keep.
 
     `concerns` (topic, partition): which source partitions to look at (None: all). Positions of others may be undecided meanwhile.
-
     `for_a_run`: for partitions with nothing to copy, Ferry asks only for their ends. Their `log_start` is their position then, and the
     configs of their remote topics are not known.
-
     `beside`: topics of the target whose configs the caller wants too, if they exist.
     """
     flow, source, target = opened.flow, opened.source.admin, opened.target.admin

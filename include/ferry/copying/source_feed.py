@@ -139,10 +139,7 @@ class SourceFeed:
         return bool(self._fetching)
 
     def _fetch_bytes(self, brokers: int) -> int:
-        """How many bytes a fetch asks for.
-
-        The brokers of lanes that follow wait until something arrives: so each has a response of each lane at the same time.
-        """
+        """How many bytes a fetch asks for. Brokers of lanes that follow wait for records: so each has a response of each lane at a time."""
         lanes = max(1, len(self._connection.meter.own))
         waiting = 2 * brokers * lanes if self._following.goes_on else 1
         return min(self._limits.fetch, self._limits.held // max(1, waiting))

@@ -300,10 +300,7 @@ class ClusterAdmin:
         return {key: offset if offset >= 0 else None for key, offset in found.items() if key not in overlooked}, problems
 
     def create_topics(self, wanted: Iterable[WantedTopic], *, dry_run: bool = False) -> dict[str, FerryError]:
-        """Create many topics; the errors by topic. A topic that exists already is no error.
-
-        `dry_run`: creates nothing; the errors that creating would give.
-        """
+        """Create many topics; the errors by topic, none for one that exists. `dry_run`: nothing is created; the errors as if it were."""
         listed = list(wanted)
         rights = {one.name: one.rights for one in listed}
 

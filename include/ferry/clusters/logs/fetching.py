@@ -107,10 +107,7 @@ def fetched_partitions(answer: Any, asked: Iterable[FetchPosition], leaders: Lea
 
 
 async def log_bounds(connection: ClusterConnection, leaders: Leaders, topic: str, partition: int) -> tuple[int, int]:
-    """Log start and high watermark of one partition.
-
-    RequestNotSent while it has no leader that knows them (KIP-207), RequestLost, NotAuthorized, PartitionError.
-    """
+    """Log start and high watermark. RequestNotSent while no leader knows them (KIP-207), RequestLost, NotAuthorized, PartitionError."""
     return await _offset(connection, leaders, topic, partition, EARLIEST), await _offset(connection, leaders, topic, partition, LATEST)
 
 

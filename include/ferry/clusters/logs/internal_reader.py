@@ -66,10 +66,7 @@ class InternalRecord(NamedTuple):
 
 
 class InternalTopicReader:
-    """Reads internal topics of one cluster.
-
-    With `committed=False` it also reads records of open and aborted transactions: only for upper bounds.
-    """
+    """Reads internal topics of one cluster. Not `committed`: also records of open and aborted transactions, only for upper bounds."""
 
     def __init__(self, cluster: ConnectedCluster, *, committed: bool = True) -> None:
         self._cluster, self._committed = cluster, committed
@@ -245,10 +242,7 @@ class InternalTopicReader:
         return self._cluster.begin_asking(wanted.ask, role=ClientRole.CONSUMER, milliseconds=contact)
 
     def _taken(self, part: Fetched, bound: int, *, complete: bool) -> tuple[list[InternalRecord], int, float]:
-        """The records of an answer below `bound`, the offset after them, and the offset at which the read of the partition ends.
-
-        Errors that are not temporary are raised.
-        """
+        """The records below `bound`, the offset after them, and where the read of the partition ends. Raises errors that do not pass."""
         topic, partition, position = part.asked[:3]
         if not part.error:
             try:

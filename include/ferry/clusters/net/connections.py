@@ -11,7 +11,8 @@ next one, and takes the first answer.
 import math
 import random
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from itertools import cycle
 from types import SimpleNamespace
@@ -25,7 +26,7 @@ from kafka.protocol.metadata import ApiVersionsRequest
 
 from ferry.clusters.net import outage
 from ferry.clusters.net.error_policy import API_VERSIONS, Action
-from ferry.clusters.net.event_loop import EventLoop, Wakeup
+from ferry.clusters.net.event_loop import EventLoop, Wakeup, ended
 from ferry.clusters.net.failures import REFUSALS, denied, granting, is_refusal, is_tls_refusal, reason, refused
 from ferry.clusters.net.frames import Meter
 from ferry.clusters.net.leaders import Leaders
@@ -62,6 +63,16 @@ class RequestLost(Exception):
 
 class RequestClosed(RequestLost):
     """The connection was closed before the answer."""
+
+
+async def answered(started: Sequence[Future]) -> list[Any]:
+    """The results of these questions, when all have ended; without those that ended with RequestNotSent or RequestLost."""
+    await ended(started)
+    found = []
+    for future in started:
+        with suppress(RequestNotSent, RequestLost):
+            found.append(await future)
+    return found
 
 
 class _Connections(KafkaConnectionManager):  # type: ignore[misc]
