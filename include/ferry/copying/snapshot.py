@@ -103,25 +103,13 @@ def take_snapshot(
     rest = for_a_run and request.since is None and request.follow_until is None
     offsets = read_source_offsets(flow, request, source, asked.first, state.heads.keys(), asked.head_positions, rest=rest)
     found = _read_partitions(opened, request, asked, offsets, beside)
-    checked = guarded(opened, found.facts(ends or {}), source_topics, stable=stable)
+    facts = guarded(opened, found.facts(ends or {}), source_topics, stable=stable)
     unavailable = tuple(PartitionFailure(*key, PartitionUnavailable.__name__, why) for key, why in offsets.problems.items())
     unread = ((topic, found.unread[name]) for topic, name in selection.selected if name in found.unread)
-    denied += [PartitionFailure(topic, -1, type(problem).__name__, str(problem)) for topic, problem in unread]
+    hidden = (*denied, *(PartitionFailure(topic, -1, type(problem).__name__, str(problem)) for topic, problem in unread))
     begins = _begins(flow, request, asked, for_a_run=for_a_run, everything=concerns is None)
     return FlowSnapshot(
-        selection,
-        source_topics,
-        target_topics,
-        checked,
-        state,
-        claims,
-        unavailable,
-        tuple(denied),
-        lacks,
-        found.configs,
-        reroute,
-        alike,
-        begins,
+        selection, source_topics, target_topics, facts, state, claims, unavailable, hidden, lacks, found.configs, reroute, alike, begins
     )
 
 

@@ -54,6 +54,8 @@ EXIST, MISSING, HIDDEN = KafkaError.NO_ERROR, KafkaError.UNKNOWN_TOPIC_OR_PART, 
 # By name of the topic or broker: its effective configs; and the errors of those that could not be read.
 Configs = tuple[dict[str, dict[str, ConfigValue]], dict[str, FerryError]]
 Offsets = tuple[dict[TopicPartition, int], dict[TopicPartition, str]]
+# For a key what Ferry does, and the right that this needs.
+Explain = Callable[[Key], tuple[str, str]]
 
 
 class _Clients:
@@ -373,16 +375,11 @@ class ClusterAdmin:
         return True
 
     def _changed(
-        self,
-        method: str,
-        requests: Iterable[Mapping[Key, Any]],
-        explain: Callable[[Key], tuple[str, str]],
-        fine: int | None = None,
-        **options: Any,
+        self, method: str, requests: Iterable[Mapping[Key, Any]], explain: Explain[Key], fine: int | None = None, **options: Any
     ) -> dict[Key, FerryError]:
         """The errors of changes, by key; ChangeRefused if the broker refuses one for every user. The code `fine` is no error.
 
-        `requests`: the arguments of the client's `method` by key. `explain` gives for a key what Ferry does, and the right that this needs.
+        `requests`: the arguments of the client's `method` by key.
         """
         problems = {}
         for wanted in requests:
