@@ -10,7 +10,7 @@ elected. A request may therefore be executed twice: Ferry does not treat "alread
 
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import cached_property, partial
@@ -23,6 +23,7 @@ from ferry.clusters.admin import metadata
 from ferry.clusters.admin.describe import Brokers, ConfigValue, Rights, TopicDescription, WantedTopic
 from ferry.clusters.logs.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.net.connections import ClusterConnection, RequestClosed, RequestLost, RequestNotSent
+from ferry.clusters.net.event_loop import Question
 from ferry.clusters.net.failures import ERRORS_KEPT, explained, is_passing, made, most_telling, refusal, refused_login
 from ferry.clusters.net.openssl_start import openssl_limited
 from ferry.clusters.net.outage import PATIENCE_SECONDS
@@ -184,7 +185,7 @@ class ClusterAdmin:
         return self._asked_by_name("describing topics", metadata.topics, None if names is None else sorted(set(names)))
 
     def _asked_by_name(
-        self, doing: str, question: Callable[..., Coroutine[Any, Any, dict[str, T | KafkaError]]], names: Sequence[str] | None, *more: Any
+        self, doing: str, question: Question[dict[str, T | KafkaError]], names: Sequence[str] | None, *more: Any
     ) -> dict[str, T | KafkaError]:
         """The answer by name, from `_asked`. Ferry asks again, for PATIENCE_SECONDS, about names that the broker cannot answer now."""
         begun, found, left = time.monotonic(), dict[str, T | KafkaError](), names
@@ -196,7 +197,7 @@ class ClusterAdmin:
             time.sleep(ATTEMPT_PAUSE_SECONDS)
         return found
 
-    def _asked(self, doing: str, question: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+    def _asked(self, doing: str, question: Question[T], *arguments: Any) -> T:
         """The answer to `question(connection, *arguments)`. A cluster that has answered before is asked again for PATIENCE_SECONDS.
 
         ClusterUnreachable, AuthenticationFailed.
@@ -377,10 +378,7 @@ class ClusterAdmin:
     def _changed(
         self, method: str, requests: Iterable[Mapping[Key, Any]], explain: Explain[Key], fine: int | None = None, **options: Any
     ) -> dict[Key, FerryError]:
-        """The errors of changes, by key; ChangeRefused if the broker refuses one for every user. The code `fine` is no error.
-
-        `requests`: the arguments of the client's `method` by key.
-        """
+        """The errors of changes, by key, as of `refusal`; the code `fine` is none. `requests`: arguments of the `method` by key."""
         problems = {}
         for wanted in requests:
             for key, answer in self._answers(method, wanted, **options).items():
