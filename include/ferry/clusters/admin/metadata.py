@@ -24,7 +24,13 @@ CLUSTER_OPERATIONS, NOT_TOLD = 10, 31
 # Kafka's codes of a resource (ConfigResource.Type).
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 # By code (DescribeConfigsResponse.ConfigSource); codes above that of DEFAULT are unknown here.
-_ORIGINS = dict(enumerate(ConfigOrigin, 1))
+_ORIGINS = {
+    1: ConfigOrigin.TOPIC,
+    2: ConfigOrigin.BROKER,
+    3: ConfigOrigin.ALL_BROKERS,
+    4: ConfigOrigin.BROKER_FILE,
+    5: ConfigOrigin.DEFAULT,
+}
 # A cluster that 4.1 or newer formatted reports this as set for all brokers, although nobody set it (eligible leader replicas, KIP-966).
 _AS_FORMATTED = ("min.insync.replicas", "1", 3)
 # A broker answers a request about this many resources in a fraction of a second. Ferry gives up a broker that hangs after this time.
