@@ -195,10 +195,7 @@ class CopyDriver:
         return self._give_again(plans, {**held, **again}, out)
 
     def _planned_again(self, lease: RunLease, **look: Any) -> tuple[FlowSnapshot, list[PartitionPlan]] | None:
-        """The plans of lost lanes; None: a cluster does not answer now. ClusterUnreachable after COORDINATION_SECONDS of silence.
-
-        `look`: options of take_snapshot.
-        """
+        """The plans of lost lanes (`look`: as of take_snapshot); None: a cluster is silent, for COORDINATION_SECONDS ClusterUnreachable."""
         try:
             found = self._plans.plan(lease, self._plans.decide, for_a_run=True, **look)
         except ClusterUnreachable as problem:

@@ -5,8 +5,6 @@ with connections of its own: a connection takes at most its socket buffers (brok
 lane waits many round trips for the coordinators of a transaction. Lanes of a run that follows run side by side too.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
@@ -123,17 +121,12 @@ class _Lanes:
     target: Connected
     handle: Handle | None
     listener: AssignmentListener | None
-    # For reading and for writing.
-    limiters: tuple[RateLimiter, RateLimiter]
+    limiters: tuple[RateLimiter, RateLimiter]  # for reading and for writing
     stop_signals: StopSignals
-    # Of the data of lanes side by side.
-    meter: Meter
-    # The failures of lanes side by side that found a whole cluster down. Then the lanes that wait are not tried.
-    outages: list[Failure]
-    # This process's CPU seconds when lanes ended last.
-    cpu: list[float]
-    # The thread in which the listener is called, because its calls may take long.
-    aside: Executor
+    meter: Meter  # of the data of lanes side by side
+    outages: list[Failure]  # of lanes side by side that found a whole cluster down: then the lanes that wait are not tried
+    cpu: list[float]  # this process's CPU seconds when lanes ended last
+    aside: Executor  # the thread in which the listener is called, because its calls may take long
 
     def run(self, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """Results as lanes end; none after a signal."""

@@ -103,10 +103,7 @@ def still_open(hidden: list[LastStableLag], admin: ClusterAdmin) -> list[LastSta
 
 
 def _of_cluster(
-    flow: Flow,
-    opened: OpenCluster,
-    partitions: Mapping[TopicPartition, TopicPartition],
-    stable: Mapping[TopicPartition, int] | None = None,
+    flow: Flow, opened: OpenCluster, partitions: Mapping[TopicPartition, TopicPartition], stable: Mapping[TopicPartition, int] | None = None
 ) -> list[LastStableLag]:
     """`stable`: last stable offsets of a moment ago. Those that have reached the high watermark are not asked for again."""
     cluster, admin = opened.cluster, opened.admin

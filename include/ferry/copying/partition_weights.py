@@ -1,8 +1,7 @@
 """An estimate of the bytes that a partition has left to send: it balances lanes and Spark tasks.
 
 The ledger's head of a partition holds the size of the records that were copied last. For a first copy Ferry divides the size of the
-source's log (DescribeLogDirs) by its offsets. If neither is known, the partition counts like the others of its topic, or like the others of
-the run.
+source's log (DescribeLogDirs) by its offsets. If neither is known, the partition counts like others of its topic, or of the run.
 
 The size does not include segments that a broker holds only in remote storage. So a log that is mostly there looks lighter than it is, and
 its lane may end last. To know better, Ferry would have to ask for the local start of each log too, which older brokers do not know.

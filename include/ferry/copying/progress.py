@@ -1,8 +1,7 @@
 """Says how far a run is: names steps that take long, and reports the progress of the copy.
 
 The progress is read from the receipts of committed transactions: a thread reads the new receipts of the ledger every few seconds. So it
-needs nothing from the workers, and works with every runner. If it cannot read them, it says so once and tries again: the copy does not
-depend on it.
+works with every runner. If it cannot read them, it says so once and tries again: the copy does not depend on it.
 """
 
 import threading

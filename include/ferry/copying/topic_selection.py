@@ -16,12 +16,7 @@ from ferry.policy.selection import LeftOut, Selection
 
 
 def allowed_topics(  # noqa: PLR0917 - the request, the source, and its topics
-    flow: Flow,
-    request: RunRequest,
-    source: ClusterAdmin,
-    topics: Mapping[str, TopicDescription],
-    matched: Selection,
-    state: FlowState,
+    flow: Flow, request: RunRequest, source: ClusterAdmin, topics: Mapping[str, TopicDescription], matched: Selection, state: FlowState
 ) -> tuple[Selection, list[PartitionFailure]]:
     """Those of the matched topics that the request wants, and the topics that the source hides or that Ferry never copies.
 

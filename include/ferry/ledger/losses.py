@@ -21,8 +21,7 @@ from ferry.ledger.topic_ids import NO_ID
 def read_losses(opened: OpenFlow, index: LossIndex | None, *, complete: bool = True) -> LossFold:
     """Every loss and gap in the ledger now. `complete`: as in InternalTopicReader.read. `index`: of the flow record.
 
-    After a seed, it reads the ledger from its beginning until the next index is made. Errors as in InternalTopicReader.read and
-    decode_receipt.
+    After a seed, it reads the ledger from its beginning until the next index is made. Errors: of InternalTopicReader.read, decode_receipt.
     """
     topic, reader = opened.flow.ledger_topic, opened.target.reader()
     fold = LossFold(_standing(opened, index), place_of(opened.flow.target, topic))

@@ -4,8 +4,6 @@ The state is read at its first use and kept. A caller that decides about records
 readings are forgotten. If a reading fails, nothing is kept, so the next use reads again. Not for several threads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar
@@ -34,11 +32,11 @@ class OpenFlow:
         self._claims: dict[str, Mapping[str, Claim]] = {}
         self._read: dict[object, Any] = {}
 
-    def opposite(self) -> OpenFlow:
+    def opposite(self) -> "OpenFlow":
         """The flow with source and target exchanged (Flow.opposite), with the same open clusters. Its state is not read yet."""
         return self.back(self.flow.opposite())
 
-    def back(self, reverse: Flow) -> OpenFlow:
+    def back(self, reverse: Flow) -> "OpenFlow":
         """A flow in the other direction, with the same open clusters where its settings of them are the same."""
         return OpenFlow(reverse, self._clusters)
 
@@ -77,7 +75,7 @@ class OpenFlow:
         self._forget_state()
         return ask_state_records(self.target, self.flow.state_topic, complete=stable).then(self._keep)
 
-    def once(self, read: Callable[[OpenFlow], T]) -> T:
+    def once(self, read: Callable[["OpenFlow"], T]) -> T:
         """The result of `read` for this flow. It reads only if no result is kept."""
         if read not in self._read:
             self._read[read] = read(self)

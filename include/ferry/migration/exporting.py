@@ -1,8 +1,7 @@
 """`ferry export-offsets`: MirrorMaker 2 goes on where Ferry stopped, from records that Ferry writes into MM2's offsets topic.
 
-They are the records that MM2's source connector would have written itself (ferry.wire.connect_offsets), so MM2 needs no other change. Ferry
-first takes the flow's lease: a run that is under way is superseded, and positions cannot move while they are read. MM2 must not run. Its
-offsets never move back.
+They are the records that MM2's source connector would have written itself (ferry.wire.connect_offsets), so MM2 needs no other change. MM2
+must not run. Its offsets never move back. Ferry first takes the flow's lease: that supersedes a run, and positions cannot move meanwhile.
 """
 
 from collections.abc import Mapping

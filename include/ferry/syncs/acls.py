@@ -28,8 +28,7 @@ from ferry.policy.selection import TopicRules
 from ferry.syncs.sync_scope import sync_scope
 
 ANYTHING = "*"
-# Appended to a prefix, it makes a topic name, from which the policy makes a remote name.
-_PROBE = "0"
+_PROBE = "0"  # appended to a prefix, it makes a topic name, from which the policy makes a remote name
 Problems = dict[AclBinding, "FerryError"]
 
 
@@ -47,18 +46,12 @@ class AclRules:
 class AclPlan:
     """What to do about ACLs of the target. `missing` and `renewed` are as Ferry will own them."""
 
-    # To create.
-    missing: tuple[OwnedAcl, ...] = ()
-    # Ferry owns them, and no source ACL asks for them.
-    surplus: tuple[AclBinding, ...] = ()
-    # Ferry owns them, and other source ACLs ask for them than before.
-    renewed: tuple[OwnedAcl, ...] = ()
-    # Ferry owns them, and they no longer exist.
-    void: tuple[AclBinding, ...] = ()
-    # (source ACL, reason).
-    skipped: tuple[tuple[AclBinding, str], ...] = ()
-    # How many existed already.
-    present: int = 0
+    missing: tuple[OwnedAcl, ...] = ()  # to create
+    surplus: tuple[AclBinding, ...] = ()  # Ferry owns them, and no source ACL asks for them
+    renewed: tuple[OwnedAcl, ...] = ()  # Ferry owns them, and other source ACLs ask for them than before
+    void: tuple[AclBinding, ...] = ()  # Ferry owns them, and they no longer exist
+    skipped: tuple[tuple[AclBinding, str], ...] = ()  # (source ACL, reason)
+    present: int = 0  # how many existed already
 
 
 @dataclass(frozen=True)

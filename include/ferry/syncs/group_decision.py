@@ -45,15 +45,11 @@ class PartitionDecision:
     """What is decided about one partition of a group."""
 
     position: TranslatedPosition
-    # The target's offset now; None: there is none.
-    present: int | None
+    present: int | None  # the target's offset now; None: there is none
     placement: Placement
-    # The offset to commit; None: nothing is written.
-    write: CommittedOffset | None = None
-    # Why nothing is written, or why the translation is not exact; empty if it is exact.
-    reason: str = ""
-    # `reason` is that of the whole group.
-    untouched: bool = False
+    write: CommittedOffset | None = None  # the offset to commit; None: nothing is written
+    reason: str = ""  # why nothing is written, or why the translation is not exact; empty if it is exact
+    untouched: bool = False  # `reason` is that of the whole group
 
     @property
     def remote(self) -> TopicPartition:
@@ -84,7 +80,7 @@ def decide_group(
 ) -> GroupDecision:
     """`widths`: how many partitions each topic of the target has. `alias`: the target's, for reasons."""
     untouched = _untouched(target, alias)
-    decisions = tuple(_decide(position, target.offsets, widths, alias=alias, untouched=untouched) for position in positions)
+    decisions = tuple(_decide(position, target, widths, alias=alias, untouched=untouched) for position in positions)
     return GroupDecision(group, target, untouched, decisions)
 
 
@@ -108,15 +104,10 @@ def _untouched(target: TargetGroup, alias: str) -> str:
 
 
 def _decide(
-    position: TranslatedPosition,
-    offsets: Mapping[TopicPartition, CommittedOffset],
-    widths: Mapping[str, int],
-    *,
-    alias: str,
-    untouched: str,
+    position: TranslatedPosition, target: TargetGroup, widths: Mapping[str, int], *, alias: str, untouched: str
 ) -> PartitionDecision:
     remote = TopicPartition(position.remote_topic, position.partition)
-    found = offsets.get(remote)
+    found = target.offsets.get(remote)
     present = found.offset if found is not None and found.offset >= 0 else None
 
     def left(placement: Placement, reason: str) -> PartitionDecision:

@@ -147,7 +147,7 @@ def _comparable(
             target_start=target_starts[entry.remote],
             target_end=target_ends[entry.remote],
             receipts=tuple(receipts.get(entry.key, ())),
-            position=entry.head.position if entry.head is not None and entry.head.is_of(entry.topic_ids) else -1,
+            position=entry.head.position if entry.head is not None and entry.head.topic_ids == entry.topic_ids else -1,
             excluded=excluded.get(entry.key, ()),
             local=entry.remote_topic == entry.topic and entry.may_be_local(flow.on_unexplained),
             exactly_once=seen.state.flow is None or seen.state.flow.exactly_once,

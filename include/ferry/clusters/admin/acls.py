@@ -35,9 +35,8 @@ _PERMISSIONS = {2: "DENY", 3: "ALLOW"}
 def read_acls(cluster: ConnectedCluster, *, to_alter: bool = False) -> frozenset[AclBinding] | None:
     """Every ACL of the cluster. None: it has no authorizer, or does not offer to describe ACLs, like services without Kafka's ACLs.
 
-    NotAuthorized without Describe on the cluster, ClusterUnreachable.
-
-    `to_alter`: the caller will change ACLs. So a message names Alter, which includes Describe.
+    NotAuthorized without Describe on the cluster, ClusterUnreachable. `to_alter`: the caller will change ACLs, so a message names Alter,
+    which includes Describe.
     """
     request = DescribeAclsRequest(
         resource_type_filter=ANY,

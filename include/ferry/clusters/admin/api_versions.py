@@ -1,12 +1,11 @@
 """What the brokers of a cluster can do: the requests that they offer (ApiVersions), finalized features, and the time of their clock.
 
 If the broker's version of a request lacks a field, kafka-python leaves the field out. So Ferry checks the requests that a correct copy
-needs before it writes anything, and refuses a cluster that lacks one. If a cluster only cannot give some information, plan, status and
-report list that.
+needs before it writes anything, and refuses a cluster that lacks one. Plan, status and report list information that a cluster cannot give.
 
 The clock comes from DescribeQuorum (KIP-836). Its answer says when the quorum's leader was last caught up with itself: that is now, by the
-leader's clock (LeaderState.describeReplicaState). No other read-only answer holds a broker's time. Clusters with ZooKeeper and those older
-than 3.3 do not have it.
+leader's clock (LeaderState.describeReplicaState). No other read-only answer holds a broker's time. Only clusters with KRaft, from 3.3 on,
+have it.
 """
 
 import time

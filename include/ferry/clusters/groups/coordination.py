@@ -7,7 +7,7 @@ result is `OutcomeUnknown`. The caller then calls init with its pair (KIP-360), 
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from kafka.protocol.producer import (
     TxnOffsetCommitRequest,
 )
 
-from ferry.clusters.groups.committed_offsets import BATCH_BYTES, K, OffsetBatches, fetch_request, fetched_offsets, topics_to_commit
+from ferry.clusters.groups.committed_offsets import BATCH_BYTES, K, OffsetBatches, Offsets, fetch_request, fetched_offsets, topics_to_commit
 from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.clusters.groups.group_requests import ANY_BROKER, GROUP_COORDINATOR, TRANSACTION_COORDINATOR, find_coordinators
 from ferry.clusters.net import error_policy
@@ -91,14 +91,11 @@ class Coordinator:
         self, loop: EventLoop, connection: ClusterConnection, transactional_id: str, group: str, beside: Sequence[str] = ()
     ) -> None:
         """`beside`: other transactional ids whose coordinators to look up with this one's, because they are needed soon."""
-        self._loop, self._beside = loop, beside
-        self._connection = connection
-        self._transactional_id = transactional_id
-        self._group = group
+        self._loop, self._connection = loop, connection
+        self._transactional_id, self._group, self._beside = transactional_id, group, beside
         # How long a request is repeated; None: COORDINATION_SECONDS. Callers that have waited already set a shorter time.
         self.patience_seconds: float | None = None
-        # Size of one TxnOffsetCommit; smaller after the broker has refused one.
-        self._batch_bytes = BATCH_BYTES
+        self._batch_bytes = BATCH_BYTES  # size of one TxnOffsetCommit; smaller after the broker has refused one
 
     @property
     def transactional_id(self) -> str | None:
@@ -183,14 +180,11 @@ class Coordinator:
     async def add_offsets(self, identity: ProducerIdentity) -> None:
         """Register the group with the transaction (only needed before KIP-890)."""
         request = AddOffsetsToTxnRequest(
-            transactional_id=self._transactional_id,
-            producer_id=identity.producer_id,
-            producer_epoch=identity.epoch,
-            group_id=self._group,
+            transactional_id=self._transactional_id, producer_id=identity.producer_id, producer_epoch=identity.epoch, group_id=self._group
         )
         await self._until_final(error_policy.ADD_OFFSETS_TO_TXN, TRANSACTION_COORDINATOR, request)
 
-    async def commit_positions(self, identity: ProducerIdentity, positions: Mapping[K, CommittedOffset], *, transactions_v2: bool) -> None:
+    async def commit_positions(self, identity: ProducerIdentity, positions: Offsets[K], *, transactions_v2: bool) -> None:
         """Add positions, by remote partition, to the transaction. PositionsRefused if a partition stays unknown or may not be read.
 
         Sends as many requests as the broker's batch limit requires; all belong to the same transaction. OutcomeUnknown if an answer is
@@ -199,7 +193,7 @@ class Coordinator:
         """
         topic_type = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
 
-        def request(batch: Mapping[K, CommittedOffset]) -> TxnOffsetCommitRequest:
+        def request(batch: Offsets[K]) -> TxnOffsetCommitRequest:
             return TxnOffsetCommitRequest(
                 transactional_id=self._transactional_id,
                 group_id=self._group,
@@ -212,12 +206,7 @@ class Coordinator:
         await self._commit_in_batches(error_policy.TXN_OFFSET_COMMIT, request, positions, repeatable=False)
 
     async def _commit_in_batches(
-        self,
-        kind: RequestKind,
-        request: Callable[[Mapping[K, CommittedOffset]], Any],
-        positions: Mapping[K, CommittedOffset],
-        *,
-        repeatable: bool,
+        self, kind: RequestKind, request: Callable[[Offsets[K]], Any], positions: Offsets[K], *, repeatable: bool
     ) -> None:
         batches = OffsetBatches(self._group, positions, self._batch_bytes)
 

@@ -5,8 +5,7 @@ is before the offset, the log holds other records from there on. If the leader d
 when a compacted partition moves to another broker, Kafka builds the list again from the records that are left. Then the record before the
 offset decides. If there is no such record, or the reader knows no epoch, the end of the log decides.
 
-An offset and the leader epoch of its record together name one record permanently: after an unclean election the leader assigns offsets
-again, but under a later epoch.
+An offset and the leader epoch of its record name one record for ever: after an unclean election, offsets come again under a later epoch.
 """
 
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
@@ -17,9 +16,9 @@ from uuid import UUID
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from ferry.clusters.logs.fetching import epoch_before, log_bounds
-from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent, answered
 from ferry.clusters.net.error_policy import OFFSET_FOR_LEADER_EPOCH, Action
-from ferry.clusters.net.event_loop import ended, together
+from ferry.clusters.net.event_loop import together
 from ferry.clusters.net.leaders import Leaders
 from ferry.clusters.net.partitions import TopicPartition, grouped
 from ferry.clusters.net.shared_connection import ConnectedCluster
@@ -125,12 +124,7 @@ async def _of_each(
     """The answers of the leaders, which are asked side by side; without partitions whose leader does not answer."""
     by_node = leaders.by_node(wanted).values()
     asked = [connection.loop.start(ask, connection, leaders, {key: wanted[key] for key in keys}) for keys in by_node]
-    await ended(asked)
-    found: dict[TopicPartition, T] = {}
-    for told in asked:
-        with suppress(RequestNotSent, RequestLost):
-            found.update(await told)
-    return found
+    return {key: told for each in await answered(asked) for key, told in each.items()}
 
 
 async def divergence_of(connection: ClusterConnection, leaders: Leaders, key: TopicPartition, read_to: ReadTo) -> Divergence | None:

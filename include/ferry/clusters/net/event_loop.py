@@ -17,6 +17,9 @@ from ferry.ending import interruptible, interrupts_held
 
 T = TypeVar("T")
 
+# An async function that asks clusters, and the type of its answer.
+Question = Callable[..., Coroutine[Any, Any, T]]
+
 
 class SocketSelector(selectors.DefaultSelector):
     """Keeps a socket registered when nobody waits for it, because the next wait follows soon. Unregisters it if it becomes ready meanwhile.
@@ -87,7 +90,7 @@ class EventLoop:
     def selector(self) -> NetworkSelector:
         return NetworkSelector(selector=SocketSelector, slow_task_threshold_secs=0)
 
-    def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+    def run(self, coroutine: Question[T], *arguments: Any) -> T:
         """Run to the end; the result. KeyboardInterrupt if a signal comes meanwhile: between two tasks, never in one.
 
         Code that runs inside, for example that of users, must not call this: it needs a loop of its own.
@@ -107,7 +110,7 @@ class EventLoop:
             raise future.exception
         return future.value
 
-    def start(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Future:
+    def start(self, coroutine: Question[T], *arguments: Any) -> Future:
         """Start `coroutine` concurrently; the future gives its result or its error."""
         return self.selector.call_soon_with_future(coroutine, *arguments)
 

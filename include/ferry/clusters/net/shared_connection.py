@@ -3,29 +3,25 @@
 A connection gets no further users after a signal, or after a failure that it may have caused. Its last user closes it then.
 """
 
-from __future__ import annotations
-
 import math
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Generic, Self, TypeVar
 
 from kafka.future import Future
 
 from ferry.clusters.net.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.net.event_loop import EventLoop
+from ferry.clusters.net.event_loop import EventLoop, Question
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, NotAuthorized, TooFewBrokers
 
 T = TypeVar("T")
 U = TypeVar("U")
 
-# If no broker has answered for this time, the next question drops the connections: the other end, or a machine in between, may have closed
-# them.
+# After this time without an answer the next question drops the connections: the other end, or a machine in between, may have closed them.
 IDLE_SECONDS = 30.0
-# A person waits for the first answer of a command. A far cluster takes a connection within a second; a lost SYN is sent again after one
-# second and after three.
+# A person waits for the first answer. A far cluster takes a connection within a second; a lost SYN is sent again after one and after three.
 SILENT_SECONDS = 6.0
 CONTACT_MILLISECONDS = 9_000
 
@@ -48,16 +44,16 @@ class Connected:
             self.close()
             raise
 
-    def start(self, ask: Callable[..., Coroutine[Any, Any, object]], *arguments: Any) -> Future:
+    def start(self, ask: Question[object], *arguments: Any) -> Future:
         """Start `ask(connection, *arguments)`."""
         return self._start(ask, self.connection, *arguments)
 
-    def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+    def run(self, coroutine: Question[T], *arguments: Any) -> T:
         """Run a question over the connection to its end; its result."""
         found: T = self.loop.result(self._start(coroutine, *arguments))
         return found
 
-    def _start(self, coroutine: Callable[..., Coroutine[Any, Any, object]], *arguments: Any) -> Future:
+    def _start(self, coroutine: Question[object], *arguments: Any) -> Future:
         self._started = [future for future in self._started if not future.is_done]
         if not self._started and time.monotonic() - self.connection.last_answer > IDLE_SECONDS:
             self.connection.disconnect()  # the other end may have done so already
@@ -112,7 +108,7 @@ class Asked(Generic[T]):
         """Wait for it; to be called once."""
         return self._wait()
 
-    def then(self, use: Callable[[T], U]) -> Asked[U]:
+    def then(self, use: Callable[[T], U]) -> "Asked[U]":
         """A question whose answer is what `use` makes of this one's."""
         return Asked(lambda: use(self._wait()))
 
@@ -151,11 +147,7 @@ class ConnectedCluster:
             pass
 
     def begin_asking(
-        self,
-        ask: Callable[..., Coroutine[Any, Any, T]],
-        *arguments: Any,
-        role: ClientRole = ClientRole.ADMIN,
-        milliseconds: float = BOOTSTRAP_MILLISECONDS,
+        self, ask: Question[T], *arguments: Any, role: ClientRole = ClientRole.ADMIN, milliseconds: float = BOOTSTRAP_MILLISECONDS
     ) -> Asked[T]:
         """Ask `ask(connection, *arguments)`. Raises what `connected` raises; the answer raises what `ask` raises.
 
@@ -172,11 +164,7 @@ class ConnectedCluster:
         return Asked(wait)
 
     def ask(
-        self,
-        ask: Callable[..., Coroutine[Any, Any, T]],
-        *arguments: Any,
-        role: ClientRole = ClientRole.ADMIN,
-        milliseconds: float = BOOTSTRAP_MILLISECONDS,
+        self, ask: Question[T], *arguments: Any, role: ClientRole = ClientRole.ADMIN, milliseconds: float = BOOTSTRAP_MILLISECONDS
     ) -> T:
         """The result of `ask(connection, *arguments)`. Raises what `connected` and `ask` raise."""
         with self.connected(role, milliseconds) as client:
