@@ -87,17 +87,12 @@ class Reason:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`behind`: how far the flow is behind ("up to date"), `last_run`: what the last run did; empty: not known.
-
-    `not_copied`: topics that people expect to be copied, and that are not, in words; empty: there are none.
-    """
-
     flow: str
     health: Health
     reasons: tuple[Reason, ...] = ()
-    behind: str = ""
-    last_run: str = ""
-    not_copied: str = ""
+    behind: str = ""  # how far the flow is behind ("up to date"); empty: not known, as below
+    last_run: str = ""  # what the last run did
+    not_copied: str = ""  # topics that people expect to be copied, and that are not, in words; empty: there are none
 
     @property
     def next_step(self) -> str:
