@@ -186,7 +186,7 @@ def flow_factory(config_file: ConfigFile) -> FlowFactory:
 
 
 @dataclass(frozen=True)
-class ClusterPair:
+class Lab:
     """The session's two clusters, and what a test does with them; each field as of the fixture that gives it."""
 
     source: SandboxCluster
@@ -200,7 +200,7 @@ class ClusterPair:
 
 
 @pytest.fixture
-def pair(
+def lab(
     source_cluster: SandboxCluster,
     target_cluster: SandboxCluster,
     topic_factory: TopicFactory,
@@ -209,8 +209,8 @@ def pair(
     run_flow: RunFlow,
     produce: Callable[..., None],
     copy_only: tuple[str, ...],
-) -> ClusterPair:
-    return ClusterPair(source_cluster, target_cluster, topic_factory, config_file, flow_factory, run_flow, produce, copy_only)
+) -> Lab:
+    return Lab(source_cluster, target_cluster, topic_factory, config_file, flow_factory, run_flow, produce, copy_only)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import pytest
 from confluent_kafka import Producer
 from demo.airflow_api import AirflowApi
 from demo.airflow_services import DemoAirflow
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.airflow.flows import dag_id
@@ -138,9 +138,9 @@ class Scheduled:
 
 
 @pytest.fixture
-def scheduled(pair: ClusterPair, tmp_path: Path) -> Iterator[Scheduled]:
-    topic = pair.topic(pair.source, partitions=2)
-    config = pair.config(f"A->B.topics = {topic}", "A->B.ferry.start = latest", "A->B.ferry.schedule = 0 0 * * *", *pair.copy_only)
+def scheduled(lab: Lab, tmp_path: Path) -> Iterator[Scheduled]:
+    topic = lab.topic(lab.source, partitions=2)
+    config = lab.config(f"A->B.topics = {topic}", "A->B.ferry.start = latest", "A->B.ferry.schedule = 0 0 * * *", *lab.copy_only)
     flow = load_config(config).flows[0]
     airflow = DemoAirflow(tmp_path / "airflow", config)
     try:
@@ -148,7 +148,7 @@ def scheduled(pair: ClusterPair, tmp_path: Path) -> Iterator[Scheduled]:
         with AirflowApi(airflow.url, airflow.user, airflow.password) as api:
             api.wait_for_dag(dag_id(flow))
             database = tmp_path / "airflow" / "airflow.db"
-            yield Scheduled(api, database, dag_id(flow), topic, pair.source, pair.target).of_alias(flow.source.alias)
+            yield Scheduled(api, database, dag_id(flow), topic, lab.source, lab.target).of_alias(flow.source.alias)
     finally:
         airflow.stop()
 

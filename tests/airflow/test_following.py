@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from demo.airflow_api import AirflowApi
 from demo.airflow_services import DemoAirflow
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import flow_status
 from tests.waiting import until
 from tools.kafka import SandboxCluster
@@ -79,9 +79,9 @@ class Load:
 
 
 @pytest.fixture
-def flow_file(pair: ClusterPair) -> Path:
-    topic = pair.topic(pair.source, partitions=PARTITIONS)
-    return pair.config(f"A->B.topics = {topic}", "A->B.ferry.follow.seconds = 3600", *pair.copy_only)
+def flow_file(lab: Lab) -> Path:
+    topic = lab.topic(lab.source, partitions=PARTITIONS)
+    return lab.config(f"A->B.topics = {topic}", "A->B.ferry.follow.seconds = 3600", *lab.copy_only)
 
 
 @pytest.fixture
@@ -96,9 +96,9 @@ def api(flow_file: Path, tmp_path: Path) -> Iterator[AirflowApi]:
 
 
 @pytest.fixture
-def load(flow_file: Path, pair: ClusterPair) -> Load:
+def load(flow_file: Path, lab: Lab) -> Load:
     flow = load_config(flow_file).flows[0]
-    return Load(pair.source, pair.target, flow.topics[0], f"{flow.source.alias}.{flow.topics[0]}")
+    return Load(lab.source, lab.target, flow.topics[0], f"{flow.source.alias}.{flow.topics[0]}")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.airflow.collector import Collector, collecting
 from tests.airflow.openlineage import validate
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.drills.faults.processes import jvms_of, send, tree_of
 from tests.opened import flow_status
 from tests.waiting import NEVER_SECONDS, until
@@ -79,12 +79,12 @@ class Stage:
 
 
 @pytest.fixture
-def stage(airflow_database: None, pair: ClusterPair, tmp_path: Path) -> Iterator[Stage]:
-    topic = pair.topic(pair.source, partitions=2)
-    pair.produce(pair.source, topic, [(number % 2, None, b"x") for number in range(RECORDS)])
-    config = pair.config(f"A->B.topics = {topic}", f"B.ssl.key.password = {SECRET}", *pair.copy_only)
+def stage(airflow_database: None, lab: Lab, tmp_path: Path) -> Iterator[Stage]:
+    topic = lab.topic(lab.source, partitions=2)
+    lab.produce(lab.source, topic, [(number % 2, None, b"x") for number in range(RECORDS)])
+    config = lab.config(f"A->B.topics = {topic}", f"B.ssl.key.password = {SECRET}", *lab.copy_only)
     with collecting() as collector:
-        yield Stage(config, topic, pair.source, pair.target, collector, tmp_path / "log")
+        yield Stage(config, topic, lab.source, lab.target, collector, tmp_path / "log")
         assert SECRET not in json.dumps(collector.lineage)
 
 

@@ -11,7 +11,7 @@ import pytest
 from demo.airflow_api import AirflowApi
 from demo.airflow_services import DemoAirflow
 from tests.airflow.operating import Operator, at, produce
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tools.kafka import read_all
 from tools.kafka.groups import commit_offsets
 
@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytes
 
 
 @pytest.fixture
-def topic(pair: ClusterPair) -> str:
-    return pair.topic(pair.source, partitions=2)
+def topic(lab: Lab) -> str:
+    return lab.topic(lab.source, partitions=2)
 
 
 @pytest.fixture
@@ -42,12 +42,12 @@ def operator(flow_file: Path, tmp_path: Path) -> Iterator[Operator]:
         airflow.stop()
 
 
-def test_a_person_confirms(operator: Operator, topic: str, pair: ClusterPair) -> None:
+def test_a_person_confirms(operator: Operator, topic: str, lab: Lab) -> None:
     group = f"{topic}-{secrets.token_hex(4)}"
-    produce(pair.source, topic, 0, 40)
-    pair.run(operator.flow)
-    produce(pair.source, topic, 40, 10)
-    commit_offsets(pair.source.client_settings(), group, {(topic, 0): 3, (topic, 1): 23})
+    produce(lab.source, topic, 0, 40)
+    lab.run(operator.flow)
+    produce(lab.source, topic, 40, 10)
+    commit_offsets(lab.source.client_settings(), group, {(topic, 0): 3, (topic, 1): 23})
 
     run = operator.trigger("failover", dry_run=True)
     state, tasks = operator.ended(run)
@@ -74,9 +74,9 @@ def test_a_person_confirms(operator: Operator, topic: str, pair: ClusterPair) ->
     report = operator.api.report(*run)
     assert report is not None
     assert (report["stage"], report["undone"], report["confirmed_by"]) == ("failed-over", [], "admin, in Airflow")
-    assert at(pair.target, group, topic) == {0: 6, 1: 47}
+    assert at(lab.target, group, topic) == {0: 6, 1: 47}
 
-    produce(pair.target, topic, 50, 20)
+    produce(lab.target, topic, 50, 20)
     run = operator.trigger("failback", quiet_seconds=1)
     operator.question(run, "confirm_stopped")
     operator.answer(run, "confirm_stopped", "Reject")
@@ -94,8 +94,8 @@ def test_a_person_confirms(operator: Operator, topic: str, pair: ClusterPair) ->
     assert report is not None
     assert (report["stage"], report["undone"]) == ("replicating", [])
     assert "equal on both sides" in report["verified"]
-    assert at(pair.source, group, topic) == {0: 6, 1: 47}
-    assert [[int(record.value or b"") for record in found] for found in read_all(pair.source.bootstrap, topic)] == [
+    assert at(lab.source, group, topic) == {0: 6, 1: 47}
+    assert [[int(record.value or b"") for record in found] for found in read_all(lab.source.bootstrap, topic)] == [
         list(range(number, 70, 2)) for number in range(2)
     ]
 

@@ -15,7 +15,7 @@ import pytest
 from demo.airflow_api import AirflowApi
 from demo.airflow_services import DemoAirflow
 from tests.airflow.test_following import PARTITIONS, RECORDS_A_SECOND, Load
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.waiting import until
 
 from ferry.airflow.flows import dag_id
@@ -26,9 +26,9 @@ pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytes
 
 
 @pytest.fixture
-def flow_file(pair: ClusterPair) -> Path:
-    topic = pair.topic(pair.source, partitions=PARTITIONS)
-    return pair.config(f"A->B.topics = {topic}", "A->B.ferry.follow.seconds = 3600", *pair.copy_only)
+def flow_file(lab: Lab) -> Path:
+    topic = lab.topic(lab.source, partitions=PARTITIONS)
+    return lab.config(f"A->B.topics = {topic}", "A->B.ferry.follow.seconds = 3600", *lab.copy_only)
 
 
 @pytest.fixture
@@ -54,10 +54,10 @@ def jobs() -> list[psutil.Process]:
     return found
 
 
-def test_a_run_is_stopped_and_started_again(api: AirflowApi, flow_file: Path, pair: ClusterPair) -> None:
+def test_a_run_is_stopped_and_started_again(api: AirflowApi, flow_file: Path, lab: Lab) -> None:
     flow = load_config(flow_file).flows[0]
     dag, topic = dag_id(flow), flow.topics[0]
-    load = Load(pair.source, pair.target, topic, f"{flow.source.alias}.{topic}")
+    load = Load(lab.source, lab.target, topic, f"{flow.source.alias}.{topic}")
     api.wait_for_dag(dag)
     run = api.trigger(dag)
     load.begin()

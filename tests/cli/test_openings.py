@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.cli.inside import ferry
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.recovery.rooms import commit
 
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
@@ -56,19 +56,19 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
 
 
 @pytest.fixture
-def config(pair: ClusterPair) -> Path:
+def config(lab: Lab) -> Path:
     """A flow in both directions, one of whose groups is behind its copies."""
-    topic = pair.topic(pair.source, partitions=2)
-    path = pair.config(
+    topic = lab.topic(lab.source, partitions=2)
+    path = lab.config(
         "B->A.enabled = true",
         f"topics = {topic}",
         f"groups = {topic}",
         "emit.heartbeats.enabled = false",
         "sync.group.offsets.enabled = true",
     )
-    pair.produce(pair.source, topic, [(number % 2, None, b"v") for number in range(20)])
-    pair.run(load_config(path).flows[0])
-    commit(pair.source, topic, topic, {0: 3, 1: 4})
+    lab.produce(lab.source, topic, [(number % 2, None, b"v") for number in range(20)])
+    lab.run(load_config(path).flows[0])
+    commit(lab.source, topic, topic, {0: 3, 1: 4})
     return path
 
 

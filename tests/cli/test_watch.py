@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.terminal import Terminal
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tools.kafka import SandboxCluster
 
 from ferry.config import load_config
@@ -83,10 +83,10 @@ def test_left_while_a_cluster_hangs(config_file: ConfigFile, cluster_factory: Cl
             assert "Traceback" not in terminal.shown
 
 
-def test_in_a_pipe(pair: ClusterPair) -> None:
-    topic = pair.topic(pair.source)
-    pair.produce(pair.source, topic, [(0, b"k", b"v")] * 7)
-    path = pair.config(f"A->B.topics = {topic}")
+def test_in_a_pipe(lab: Lab) -> None:
+    topic = lab.topic(lab.source)
+    lab.produce(lab.source, topic, [(0, b"k", b"v")] * 7)
+    path = lab.config(f"A->B.topics = {topic}")
     name = load_config(path).flows[0].name
     once = subprocess.run([FERRY, "watch", path, "--once"], capture_output=True, text=True, timeout=120, check=False)
     assert (once.returncode, once.stdout.count("\n")) == (0, 1), once.stderr
@@ -103,10 +103,10 @@ def test_in_a_pipe(pair: ClusterPair) -> None:
 
 
 @pytest.mark.long
-def test_once_with_a_cluster_that_does_not_answer(pair: ClusterPair) -> None:
+def test_once_with_a_cluster_that_does_not_answer(lab: Lab) -> None:
     gone = SandboxCluster("gone", Path(), 1, 0)
     done = subprocess.run(
-        [FERRY, "watch", pair.config("A->B.topics = x", target=gone), "--once"],
+        [FERRY, "watch", lab.config("A->B.topics = x", target=gone), "--once"],
         env=dict(os.environ),
         capture_output=True,
         text=True,

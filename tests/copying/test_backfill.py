@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import read_receipts, run_lanes, seed
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.topics import delete_topics
@@ -31,8 +31,8 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture
-def topic(pair: ClusterPair) -> str:
-    return pair.topic(pair.source, partitions=2)
+def topic(lab: Lab) -> str:
+    return lab.topic(lab.source, partitions=2)
 
 
 @pytest.fixture
@@ -119,19 +119,19 @@ def test_adjacent_and_overlapping_intervals_copy_every_record_once(
 
 
 def test_receipts_of_an_older_source_topic_cover_nothing(
-    flow: Flow, topic: str, fill: Callable[..., None], pair: ClusterPair, copied: Callable[[], list[str]], tmp_path: Path
+    flow: Flow, topic: str, fill: Callable[..., None], lab: Lab, copied: Callable[[], list[str]], tmp_path: Path
 ) -> None:
     fill(0)
-    pair.run(flow)
-    pair.run(flow, **day(0))
-    delete_topics(pair.source.client_settings(), topic)
-    client = AdminClient(pair.source.client_settings())
+    lab.run(flow)
+    lab.run(flow, **day(0))
+    delete_topics(lab.source.client_settings(), topic)
+    client = AdminClient(lab.source.client_settings())
     client.create_topics([NewTopic(topic, 2, 1)])[topic].result(30)
     fill(0, mark="new-")
     seeds = tmp_path / "seeds.csv"
     seeds.write_text(f"topic,partition,position\n{topic},0,50\n{topic},1,50\n", encoding="utf-8")
     assert seed(flow, RunRequest(flow.name, "seed"), read_seed_file(seeds)).failed == ()
-    assert pair.run(flow).records == 0
-    assert pair.run(flow, **day(0)).records == 100
+    assert lab.run(flow).records == 0
+    assert lab.run(flow, **day(0)).records == 100
     assert len(copied()) == len(set(copied())) == 200
     assert len({receipt.source_topic_id for receipt in read_receipts(flow)}) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import plan_run
 
 from ferry.clusters.net.partitions import TopicPartition
@@ -19,18 +19,16 @@ LOOK = RunRequest("", "look")
 PARTITIONS = 2
 
 
-def test_a_commit_between_head_and_position_is_no_disagreement_and_a_lasting_one_is(
-    pair: ClusterPair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topic = pair.topic(pair.source, partitions=PARTITIONS)
-    flow = pair.flow(f"A->B.topics = {topic}")
+def test_a_commit_between_head_and_position_is_no_disagreement_and_a_lasting_one_is(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = lab.topic(lab.source, partitions=PARTITIONS)
+    flow = lab.flow(f"A->B.topics = {topic}")
     ask, looks, commits, wrong_by = snapshot.ask_positions, 0, 0, 0
 
     def copy_more(partitions: int = PARTITIONS) -> None:
         with monkeypatch.context() as undisturbed:
             undisturbed.setattr(snapshot, "ask_positions", ask)
-            pair.produce(pair.source, topic, [(number % partitions, None, b"%d" % number) for number in range(10)])
-            pair.run(flow)
+            lab.produce(lab.source, topic, [(number % partitions, None, b"%d" % number) for number in range(10)])
+            lab.run(flow)
 
     def while_a_run_commits(*cluster_and_group: Any, stable: bool) -> Asked[dict[TopicPartition, int]]:
         def answer() -> dict[TopicPartition, int]:

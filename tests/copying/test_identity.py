@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import append_records, assemble_report, compact_ledger, copy_run, declare_foreign, flow_status, seed, translated_groups
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.topics import delete_topics
@@ -313,21 +313,21 @@ def test_a_side_that_was_lost_gets_its_own_records_back(pair: Pair, run_flow: Ru
         assert [sorted(found) for found in pair.b.of(origin)] == [sorted(wanted) for wanted in expected(origin)]
 
 
-def test_what_another_replicator_copied_never_goes_back(pair: ClusterPair) -> None:
-    topic = pair.topic(pair.source, partitions=PARTITIONS)
-    pair.topic(pair.target, partitions=PARTITIONS, name=topic)
-    there, back = load_config(pair.config("B->A.enabled = true", IDENTITY, "ferry.lanes = 2", f"topics = {topic}")).flows
-    a, b = Side("a", pair.source, topic), Side("b", pair.target, topic)
+def test_what_another_replicator_copied_never_goes_back(lab: Lab) -> None:
+    topic = lab.topic(lab.source, partitions=PARTITIONS)
+    lab.topic(lab.target, partitions=PARTITIONS, name=topic)
+    there, back = load_config(lab.config("B->A.enabled = true", IDENTITY, "ferry.lanes = 2", f"topics = {topic}")).flows
+    a, b = Side("a", lab.source, topic), Side("b", lab.target, topic)
     a.write(30)
-    Side("a", pair.target, topic).write(30)  # the other replicator's copy of them
+    Side("a", lab.target, topic).write(30)  # the other replicator's copy of them
     for flow in (there, back):
-        assert {failure.error for failure in pair.run(flow).failed} == {"PositionDisagrees"}
+        assert {failure.error for failure in lab.run(flow).failed} == {"PositionDisagrees"}
     copied = {(topic, number): 15 for number in range(PARTITIONS)}
     assert seed(there, RunRequest(there.name, "seed-1"), GivenPositions("operator: file", copied, binding=True)).exit_code is ExitCode.DONE
     a.write(10)
     b.write(20)
     for flow in (there, back):
-        assert pair.run(flow).exit_code is ExitCode.DONE
+        assert lab.run(flow).exit_code is ExitCode.DONE
     done(there, back)
     assert_once(a, b)
     b.write(6)  # not copied yet when an operator seeds the flow that writes there: they are not declared with it
@@ -336,16 +336,16 @@ def test_what_another_replicator_copied_never_goes_back(pair: ClusterPair) -> No
     assert_once(a, b)
 
 
-def test_backfills_of_both_flows_bring_history_once(pair: ClusterPair) -> None:
+def test_backfills_of_both_flows_bring_history_once(lab: Lab) -> None:
     """History from before the flows' starts, appended behind newer records on both sides, does not come back either."""
-    topic = pair.topic(pair.source, partitions=PARTITIONS)
-    pair.topic(pair.target, partitions=PARTITIONS, name=topic)
-    there, back = load_config(pair.config(*BOTH, f"topics = {topic}", "ferry.start = latest")).flows
-    a, b = Side("a", pair.source, topic), Side("b", pair.target, topic)
+    topic = lab.topic(lab.source, partitions=PARTITIONS)
+    lab.topic(lab.target, partitions=PARTITIONS, name=topic)
+    there, back = load_config(lab.config(*BOTH, f"topics = {topic}", "ferry.start = latest")).flows
+    a, b = Side("a", lab.source, topic), Side("b", lab.target, topic)
     for side in (a, b):
         side.write(20)
     for flow in (there, back):
-        assert pair.run(flow).records == 0
+        assert lab.run(flow).records == 0
     for side in (a, b):
         side.write(10)
     interval = {"since": datetime(2020, 1, 1, tzinfo=UTC), "until": datetime(2100, 1, 1, tzinfo=UTC)}

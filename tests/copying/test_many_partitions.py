@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import open_groups
 from tools.kafka import SandboxCluster, compare_topics
 
@@ -24,22 +24,22 @@ LIMIT = {"message.max.bytes": "20000"}
 
 @pytest.mark.parametrize(("features", "most"), [((), 1_000), (("transaction.version=0",), 70)])
 def test_a_lane_of_300_partitions_commits_where_a_batch_has_20000_bytes(
-    features: tuple[str, ...], most: int, cluster_factory: Callable[..., SandboxCluster], pair: ClusterPair, monkeypatch: pytest.MonkeyPatch
+    features: tuple[str, ...], most: int, cluster_factory: Callable[..., SandboxCluster], lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transaction, "MOST_PARTITIONS", most)
     target = cluster_factory(LIMIT, features=features)
-    topic = pair.topic(pair.source, partitions=PARTITIONS)
-    pair.produce(pair.source, topic, [(number, b"k", str(number).encode()) for number in range(0, PARTITIONS, 2)])
-    flow = pair.flow(f"A->B.topics = {topic}", "A->B.ferry.lanes = 1", target=target)
-    report = pair.run(flow)
+    topic = lab.topic(lab.source, partitions=PARTITIONS)
+    lab.produce(lab.source, topic, [(number, b"k", str(number).encode()) for number in range(0, PARTITIONS, 2)])
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.ferry.lanes = 1", target=target)
+    report = lab.run(flow)
     assert (report.exit_code, report.records) == (ExitCode.DONE, PARTITIONS // 2)
     remote = f"{flow.source.alias}.{topic}"
-    assert compare_topics(pair.source.bootstrap, target.bootstrap, {topic: remote}).equal
+    assert compare_topics(lab.source.bootstrap, target.bootstrap, {topic: remote}).equal
     group = flow.position_group
     expected = {TopicPartition(remote, number): (number + 1) % 2 for number in range(PARTITIONS)}
     with open_cluster(flow.target) as opened:
         assert ask_positions(opened, group, stable=True).answer() == expected
-    assert pair.run(flow).records == 0
+    assert lab.run(flow).records == 0
     offsets = {TopicPartition(remote, number): CommittedOffset(number, -1, "as a sync writes them") for number in range(PARTITIONS)}
     with open_groups(flow.target) as groups:
         assert groups.commit("readers", offsets) == {}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from kafka.future import Future
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import ask_cluster
 
 from ferry.clusters.net.event_loop import EventLoop
@@ -49,16 +49,16 @@ def test_the_source_is_asked_only_where_it_matters() -> None:
 
 
 @pytest.mark.brokers
-def test_the_size_of_each_log(pair: ClusterPair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_each_log(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_weights, "ANSWER_SECONDS", 60.0)  # on a busy machine a broker may need longer than a run waits
-    topic = pair.topic(pair.source, partitions=3)
-    producer = Producer(pair.source.client_settings())
+    topic = lab.topic(lab.source, partitions=3)
+    producer = Producer(lab.source.client_settings())
     for _ in range(100):
         producer.produce(topic, b"v" * 1_000, partition=1)
     assert producer.flush(30) == 0
     asked = [TopicPartition(topic, number) for number in range(2)]
-    found = ask_cluster(pair.flow().source, log_sizes, [*asked, TopicPartition("missing", 0)])
-    if not is_mounted(pair.source.directory):
+    found = ask_cluster(lab.flow().source, log_sizes, [*asked, TopicPartition("missing", 0)])
+    if not is_mounted(lab.source.directory):
         assert found == {}
         return
     assert found.keys() == set(asked)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.behind_a_proxy import behind_a_proxy, playing
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.copying.feed_bench import Bench, batch, task
 from tools.kafka import SandboxCluster, read_all
 from tools.proxy.broker_proxy import BrokerProxy
@@ -112,20 +112,20 @@ def names_the_last_batch(last: dict[str, int]) -> Callable[[Any], None]:
 @pytest.mark.brokers
 @pytest.mark.long
 @pytest.mark.parametrize("end", [1, 150])
-def test_a_run_says_that_the_source_contradicts_itself(end: int, source: tuple[SandboxCluster, BrokerProxy], pair: ClusterPair) -> None:
+def test_a_run_says_that_the_source_contradicts_itself(end: int, source: tuple[SandboxCluster, BrokerProxy], lab: Lab) -> None:
     """Inside a batch, and between two; every run says it. Then the answer is right, and everything is copied once."""
     cluster, proxy = source
-    topic = pair.topic(cluster)
+    topic = lab.topic(cluster)
     for part in (range(150), range(150, 200)):
-        pair.produce(cluster, topic, [(0, b"k", b"%d" % number) for number in part], **{"linger.ms": 500})
-    flow = pair.flow(f"A->B.topics = {topic}", *pair.copy_only, source=proxy)
+        lab.produce(cluster, topic, [(0, b"k", b"%d" % number) for number in part], **{"linger.ms": 500})
+    flow = lab.flow(f"A->B.topics = {topic}", *lab.copy_only, source=proxy)
     with playing(proxy, answered={LIST_OFFSETS: names_the_last_batch({topic: end})}):
         for _ in range(2):
-            report = pair.run(flow)
+            report = lab.run(flow)
             assert report.exit_code is ExitCode.PARTLY_FAILED
             (failure,) = report.failed
             assert (failure.topic, failure.partition, failure.error) == (topic, 0, "PartitionUnavailable")
             assert f"its ListOffsets ends at offset {end}, its Fetch at offset 200" in failure.problem
-    assert pair.run(flow).exit_code is ExitCode.DONE
-    (copies,) = read_all(pair.target.bootstrap, f"{flow.source.alias}.{topic}")
+    assert lab.run(flow).exit_code is ExitCode.DONE
+    (copies,) = read_all(lab.target.bootstrap, f"{flow.source.alias}.{topic}")
     assert [int(copy.content[1]) for copy in copies] == list(range(200))

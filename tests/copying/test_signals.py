@@ -10,7 +10,7 @@ from types import FrameType, SimpleNamespace
 
 import pytest
 from kafka.admin import KafkaAdminClient
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tools.kafka import SandboxCluster, compare_topics, read_all
 
 from ferry.config import Flow
@@ -115,30 +115,30 @@ def test_other_threads_have_no_signals() -> None:
 
 @pytest.mark.brokers
 @pytest.mark.parametrize("side_by_side", [False, True])
-def test_nothing_stays_open(side_by_side: bool, handled: list[int], pair: ClusterPair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_stays_open(side_by_side: bool, handled: list[int], lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     if side_by_side:
         monkeypatch.setattr(lane_runner, "FAR_SECONDS", -1.0)
-    topic = pair.topic(pair.source, partitions=2)
-    pair.produce(pair.source, topic, [(number % 2, b"k", str(number).encode()) for number in range(2_000)])
-    flow = pair.flow(f"A->B.topics = {topic}")
+    topic = lab.topic(lab.source, partitions=2)
+    lab.produce(lab.source, topic, [(number % 2, b"k", str(number).encode()) for number in range(2_000)])
+    flow = lab.flow(f"A->B.topics = {topic}")
     remote = f"{flow.source.alias}.{topic}"
     commit, opened = Lane._commit, []
 
     async def told_to_end(lane: Lane) -> None:
-        opened.append(lanes_with(pair.target, flow, "Ongoing"))
+        opened.append(lanes_with(lab.target, flow, "Ongoing"))
         os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(Lane, "_commit", told_to_end)
     with pytest.raises(Told):
-        pair.run(flow)
+        lab.run(flow)
     assert handled == [signal.SIGTERM]
     assert opened != []
     assert all(opened)
-    assert lanes_with(pair.target, flow, "Ongoing") == set()
-    assert read_all(pair.target.bootstrap, remote) == [[], []]
+    assert lanes_with(lab.target, flow, "Ongoing") == set()
+    assert read_all(lab.target.bootstrap, remote) == [[], []]
     monkeypatch.setattr(Lane, "_commit", commit)
-    assert pair.run(flow).exit_code is ExitCode.DONE
-    found = compare_topics(pair.source.bootstrap, pair.target.bootstrap, {topic: remote})
+    assert lab.run(flow).exit_code is ExitCode.DONE
+    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: remote})
     assert (found.equal, found.records) == (True, 2_000)
 
 

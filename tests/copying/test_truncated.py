@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import flow_status, plan_run, state_of
 from tools.kafka import SandboxCluster, read_all
 from typer.testing import CliRunner
@@ -69,12 +69,12 @@ def source(cluster_factory: Callable[..., SandboxCluster]) -> SandboxCluster:
 
 @pytest.mark.long
 @pytest.mark.parametrize("rewritten", [0, 5, 30], ids=["shorter", "shorter and rewritten", "rewritten beyond the position"])
-def test_a_truncated_source_log_is_named_and_nothing_is_copied_over(rewritten: int, source: SandboxCluster, pair: ClusterPair) -> None:
-    topic = pair.topic(source, partitions=2)
-    flow = pair.flow(f"A->B.topics = {topic}", source=source)
+def test_a_truncated_source_log_is_named_and_nothing_is_copied_over(rewritten: int, source: SandboxCluster, lab: Lab) -> None:
+    topic = lab.topic(source, partitions=2)
+    flow = lab.flow(f"A->B.topics = {topic}", source=source)
     for partition in (0, 1):
         produce_in_batches(source, topic, partition, range(20))
-    assert pair.run(flow).records == 40
+    assert lab.run(flow).records == 40
     source.stop()
     cut_log(source, topic, 0, 12)
     source.run()
@@ -82,37 +82,37 @@ def test_a_truncated_source_log_is_named_and_nothing_is_copied_over(rewritten: i
     produce_in_batches(source, topic, 0, range(1_000, 1_000 + rewritten))
     produce_in_batches(source, topic, 1, range(20, 25))
 
-    report = pair.run(flow)
+    report = lab.run(flow)
 
     assert report.exit_code is ExitCode.PARTLY_FAILED
     assert [(failure.partition, failure.error) for failure in report.failed] == [(0, "SourceTruncated")]
     looks = plan_run(flow, NEXT).failed, flow_status(flow).stopped
     found = [[(failure.partition, failure.error) for failure in look] for look in looks]
     assert found == [[(0, "SourceTruncated")]] * 2, "plan and status say what the next run will say"
-    status = CliRunner().invoke(app, ["status", str(pair.config(f"A->B.topics = {topic}", source=source)), "--flow", flow.name])
+    status = CliRunner().invoke(app, ["status", str(lab.config(f"A->B.topics = {topic}", source=source)), "--flow", flow.name])
     assert status.exit_code == ExitCode.PARTLY_FAILED
     assert [status.stdout.count(note) for note in ("stopped: SourceTruncated", f"STOPPED: {topic}-0: SourceTruncated:")] == [1, 1]
-    copied = read_all(pair.target.bootstrap, f"{flow.source.alias}.{topic}")
+    copied = read_all(lab.target.bootstrap, f"{flow.source.alias}.{topic}")
     assert [[record.value for record in part] for part in copied] == [
         [f"{number}".encode() for number in range(20)],
         [f"{number}".encode() for number in range(25)],
     ]
 
-    restarted = pair.flow(f"A->B.topics = {topic}", "A->B.ferry.on.recreate = restart", source=source)
-    assert pair.run(restarted).exit_code is ExitCode.DONE
-    copied = read_all(pair.target.bootstrap, f"{flow.source.alias}.{topic}")
+    restarted = lab.flow(f"A->B.topics = {topic}", "A->B.ferry.on.recreate = restart", source=source)
+    assert lab.run(restarted).exit_code is ExitCode.DONE
+    copied = read_all(lab.target.bootstrap, f"{flow.source.alias}.{topic}")
     assert [record.value for record in copied[0]] == [f"{number}".encode() for number in (*range(20), *range(1_000, 1_000 + rewritten))]
-    assert pair.run(restarted).records == 0
+    assert lab.run(restarted).records == 0
 
 
 @pytest.mark.parametrize("lasting", [False, True])
-def test_a_leader_that_lags_behind_has_nothing_copied_twice(lasting: bool, pair: ClusterPair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leader_that_lags_behind_has_nothing_copied_twice(lasting: bool, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """The brokers are real ones; only the end that the source lists is an old one, at first or for ever."""
-    topic = pair.topic(pair.source, partitions=1)
-    flow = pair.flow(f"A->B.topics = {topic}", "A->B.ferry.on.recreate = restart")
-    produce_in_batches(pair.source, topic, 0, range(10))
-    assert pair.run(flow).records == 10
-    produce_in_batches(pair.source, topic, 0, range(10, 12))
+    topic = lab.topic(lab.source, partitions=1)
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.ferry.on.recreate = restart")
+    produce_in_batches(lab.source, topic, 0, range(10))
+    assert lab.run(flow).records == 10
+    produce_in_batches(lab.source, topic, 0, range(10, 12))
     ask, asked = ClusterAdmin.end_offsets, list[str]()
 
     def lagging(admin: ClusterAdmin, partitions: Iterable[TopicPartition], *, committed: bool = True) -> Any:
@@ -122,19 +122,19 @@ def test_a_leader_that_lags_behind_has_nothing_copied_twice(lasting: bool, pair:
         return (found | stale if lasting or len(asked) < 3 else found), problems
 
     monkeypatch.setattr(ClusterAdmin, "end_offsets", lagging)
-    report = pair.run(flow)
+    report = lab.run(flow)
 
     failed = [(0, "PartitionUnavailable")] if lasting else []
     assert [(failure.partition, failure.error) for failure in report.failed] == failed
-    copied = read_all(pair.target.bootstrap, f"{flow.source.alias}.{topic}")[0]
+    copied = read_all(lab.target.bootstrap, f"{flow.source.alias}.{topic}")[0]
     assert [record.value for record in copied] == [f"{number}".encode() for number in range(10 if lasting else 12)]
 
 
 @pytest.mark.long
-def test_a_compacted_log_is_not_taken_for_a_truncated_one(source: SandboxCluster, pair: ClusterPair) -> None:
+def test_a_compacted_log_is_not_taken_for_a_truncated_one(source: SandboxCluster, lab: Lab) -> None:
     """A leader epoch began inside what compaction removed, and a run ended behind it; partition 1 has a head as Ferry once wrote them."""
-    topic = pair.topic(source, partitions=2)
-    flow = pair.flow(f"A->B.topics = {topic}", source=source)
+    topic = lab.topic(source, partitions=2)
+    flow = lab.flow(f"A->B.topics = {topic}", source=source)
     for partition in (0, 1):
         produce_in_batches(source, topic, partition, range(10))
     source.stop()
@@ -146,38 +146,38 @@ def test_a_compacted_log_is_not_taken_for_a_truncated_one(source: SandboxCluster
         cut_log(source, topic, partition, 10, 15)
     source.run()
     until = datetime.fromtimestamp((FIRST_MILLISECOND + 13) / 1_000, UTC)
-    assert pair.run(flow, until=until).exit_code is ExitCode.DONE
+    assert lab.run(flow, until=until).exit_code is ExitCode.DONE
     heads = state_of(flow, stable=True).heads
     assert [heads[topic, partition].position for partition in (0, 1)] == [15, 15]
-    producer = Producer(pair.target.client_settings())
+    producer = Producer(lab.target.client_settings())
     key, value = encode_state(replace(heads[topic, 1], source_epoch=0))
     producer.produce(flow.state_topic, key=key, value=value)
     assert producer.flush(30) == 0
 
-    report = pair.run(flow)
+    report = lab.run(flow)
 
     assert (report.failed, report.exit_code) == ((), ExitCode.DONE)
-    copied = read_all(pair.target.bootstrap, f"{flow.source.alias}.{topic}")
+    copied = read_all(lab.target.bootstrap, f"{flow.source.alias}.{topic}")
     expected = [f"{number}".encode() for number in (*range(10), *range(15, 23))]
     assert [[record.value for record in part] for part in copied] == [expected, expected]
-    assert pair.run(flow).records == 0
+    assert lab.run(flow).records == 0
 
 
-def test_offsets_that_were_given_again_are_no_records_of_the_other_flow(source: SandboxCluster, pair: ClusterPair) -> None:
+def test_offsets_that_were_given_again_are_no_records_of_the_other_flow(source: SandboxCluster, lab: Lab) -> None:
     """Names stay as they are in both directions, and A loses what `B->A` wrote to it: producers of A get the same offsets again.
 
     When that happens `A->B` has passed over what came from B in partition 0, and not yet in partition 1.
     """
-    topic = pair.topic(source, partitions=2)
-    pair.topic(pair.target, partitions=2, name=topic)
+    topic = lab.topic(source, partitions=2)
+    lab.topic(lab.target, partitions=2, name=topic)
     both = ("B->A.enabled = true", "replication.policy.class = IdentityReplicationPolicy", "A->B.ferry.on.unexplained = local")
-    there, back = load_config(pair.config(*both, f"topics = {topic}", source=source)).flows
+    there, back = load_config(lab.config(*both, f"topics = {topic}", source=source)).flows
     for partition in (0, 1):
         produce_in_batches(source, topic, partition, range(5))
-    assert pair.run(there).exit_code is ExitCode.DONE
+    assert lab.run(there).exit_code is ExitCode.DONE
     for partition, passing in ((0, [back, there]), (1, [back])):
-        produce_in_batches(pair.target, topic, partition, range(100, 120))
-        assert [pair.run(flow).exit_code for flow in passing] == [ExitCode.DONE] * len(passing)
+        produce_in_batches(lab.target, topic, partition, range(100, 120))
+        assert [lab.run(flow).exit_code for flow in passing] == [ExitCode.DONE] * len(passing)
     source.stop()
     for partition in (0, 1):
         cut_log(source, topic, partition, 5)
@@ -187,11 +187,11 @@ def test_offsets_that_were_given_again_are_no_records_of_the_other_flow(source: 
     for partition in (0, 1):
         produce_in_batches(source, topic, partition, range(5, 35))
 
-    reports = [pair.run(flow) for flow in (there, back, there)]
+    reports = [lab.run(flow) for flow in (there, back, there)]
 
     assert [(report.exit_code, report.failed) for report in reports] == [(ExitCode.DONE, ())] * 3
     assert [report.records for report in reports] == [60, 0, 0]
-    for cluster, from_b in ((source, 0), (pair.target, 20)):
+    for cluster, from_b in ((source, 0), (lab.target, 20)):
         for part in read_all(cluster.bootstrap, topic):
             values = [int(record.value or b"") for record in part]
             assert [value for value in values if value < 100] == list(range(35))

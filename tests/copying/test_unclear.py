@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tools.kafka import read_all
 
 from ferry.clusters.logs.producing import Answer
@@ -20,11 +20,11 @@ RECORDS = 20
 
 
 @pytest.mark.parametrize("patience", [lane.UNCLEAR_SECONDS, 0.0], ids=["sent again in its transaction", "given up"])
-def test_no_commit_shows_what_was_not_accepted(patience: float, pair: ClusterPair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_commit_shows_what_was_not_accepted(patience: float, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker is a real one and appends what it gets. Only its answers for partition 0 are changed, for longer than a transaction."""
-    topic = pair.topic(pair.source, partitions=2)
-    flow = pair.flow(f"A->B.topics = {topic}", "A->B.ferry.lanes = 1", "A->B.ferry.transaction.seconds = 1")
-    pair.produce(pair.source, topic, [(number % 2, None, b"%d" % number) for number in range(RECORDS)])
+    topic = lab.topic(lab.source, partitions=2)
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.ferry.lanes = 1", "A->B.ferry.transaction.seconds = 1")
+    lab.produce(lab.source, topic, [(number % 2, None, b"%d" % number) for number in range(RECORDS)])
     remote = f"{flow.source.alias}.{topic}", 0
     read, begun = appender.produce_answers, list[float]()
 
@@ -38,6 +38,6 @@ def test_no_commit_shows_what_was_not_accepted(patience: float, pair: ClusterPai
 
     monkeypatch.setattr(appender, "produce_answers", slow)
     monkeypatch.setattr(lane, "UNCLEAR_SECONDS", patience)
-    assert pair.run(flow).exit_code is ExitCode.DONE
-    copied = read_all(pair.target.bootstrap, remote[0])
+    assert lab.run(flow).exit_code is ExitCode.DONE
+    copied = read_all(lab.target.bootstrap, remote[0])
     assert [[record.value for record in part] for part in copied] == [[b"%d" % number for number in range(at, RECORDS, 2)] for at in (0, 1)]

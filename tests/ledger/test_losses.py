@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import acknowledge_losses, administration, append_records, flow_status, index_losses, open_losses, read_losses
 
 from ferry.clusters.logs import internal_reader
@@ -141,21 +141,19 @@ def test_a_log_that_is_cut_off_while_it_is_indexed_is_not_indexed(
     assert [share.partition for share in index_losses(flow, older, ledger, 30).shares] == [1]
 
 
-def test_a_second_status_does_not_read_what_a_run_has_indexed(
-    pair: ClusterPair, looked_at: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_status_does_not_read_what_a_run_has_indexed(lab: Lab, looked_at: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ferry.ledger.loss_index.NEW_RECORDS", 1)
-    name = pair.topic(pair.source, partitions=3)
-    flow = pair.flow(f"A->B.topics = {name}")
+    name = lab.topic(lab.source, partitions=3)
+    flow = lab.flow(f"A->B.topics = {name}")
     for count in range(5, 15):
         for partition in range(3):
-            pair.produce(pair.source, name, [(partition, b"k", b"x" * 200)] * count)
-        pair.run(flow)
+            lab.produce(lab.source, name, [(partition, b"k", b"x" * 200)] * count)
+        lab.run(flow)
         del looked_at[:]
         before = flow_status(flow)
         if not looked_at:  # else a marker of the run's own transactions came after the run had indexed the ledger
             break
     assert (looked_at, before.losses) == ([], ())
-    pair.produce(pair.source, name, [(0, b"k", b"x" * 200)])
+    lab.produce(lab.source, name, [(0, b"k", b"x" * 200)])
     (lagging,) = (entry for entry in flow_status(flow).partitions if entry.lag_records)
     assert lagging.lag_bytes > 0

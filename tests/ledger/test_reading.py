@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import append_records, read_receipts, state_of
 from tools.kafka import SandboxCluster
 from tools.kafka.topics import delete_topics
@@ -54,9 +54,9 @@ class _State:
 
 
 @pytest.fixture
-def state(pair: ClusterPair, monkeypatch: pytest.MonkeyPatch) -> Iterator[_State]:
-    flow = pair.flow()
-    pair.topic(pair.target, name=flow.state_topic)
+def state(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[_State]:
+    flow = lab.flow()
+    lab.topic(lab.target, name=flow.state_topic)
     plain = InternalTopicReader.read
 
     def counted(
@@ -68,7 +68,7 @@ def state(pair: ClusterPair, monkeypatch: pytest.MonkeyPatch) -> Iterator[_State
 
     monkeypatch.setattr(InternalTopicReader, "read", counted)
     with OpenClusters() as clusters:
-        found = _State(flow, pair.target, clusters)
+        found = _State(flow, lab.target, clusters)
         yield found
 
 
@@ -94,12 +94,12 @@ def test_after_fencing_the_topic_is_read_from_its_start(state: _State) -> None:
             assert state.read == 2 * seen
 
 
-def test_a_topic_that_was_missing_is_there_when_it_is_read_anew(pair: ClusterPair) -> None:
+def test_a_topic_that_was_missing_is_there_when_it_is_read_anew(lab: Lab) -> None:
     """The connection knows from its first look that there is no such topic."""
-    flow = pair.flow()
+    flow = lab.flow()
     with open_flow(flow) as opened:
         assert opened.state == opened.state_among(opened.target.admin.topics()) == FlowState()
-        pair.topic(pair.target, name=flow.state_topic)
+        lab.topic(lab.target, name=flow.state_topic)
         append_records(flow.target, {flow.state_topic: [encode_state(SyncDone("a", 1, "run"))]})
         assert opened.ask_anew(stable=True).answer().state.syncs.keys() == {"a"}
 
@@ -115,8 +115,8 @@ def test_a_reading_that_failed_is_read_again(state: _State, monkeypatch: pytest.
         assert opened.state.syncs.keys() == {"a"}
 
 
-def test_claims_of_other_flows_are_read_once_and_only_where_the_flow_has_none(state: _State, pair: ClusterPair) -> None:
-    other = pair.topic(pair.target, name=state_topic(f"c{secrets.token_hex(4)}"))
+def test_claims_of_other_flows_are_read_once_and_only_where_the_flow_has_none(state: _State, lab: Lab) -> None:
+    other = lab.topic(lab.target, name=state_topic(f"c{secrets.token_hex(4)}"))
     topics = {state.flow.state_topic, other, "x.t"}
 
     def claim(topic: str, flow: str = "C->B", of: str = other) -> None:
@@ -185,11 +185,9 @@ def test_a_newer_ferry_is_noticed_while_its_transaction_is_open_and_nothing_else
 
 
 @pytest.mark.parametrize("wanted", [None, [("t", 0)]])
-def test_a_receipt_that_has_grown_is_decoded_once(
-    wanted: list[tuple[str, int]] | None, pair: ClusterPair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    flow = pair.flow()
-    pair.topic(pair.target, name=flow.ledger_topic)
+def test_a_receipt_that_has_grown_is_decoded_once(wanted: list[tuple[str, int]] | None, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = lab.flow()
+    lab.topic(lab.target, name=flow.ledger_topic)
     grown = [Receipt(ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 0, end) for end in range(10, 60, 10)]
     removed = Receipt(ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 100, 110)
     other = Receipt(ReceiptKind.COPIED, "u", 0, "s", "A.u", "r", 0, 10)

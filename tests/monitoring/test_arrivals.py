@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 
 import pytest
 from confluent_kafka import Producer
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.waiting import until
 
 from ferry.clusters.net.partitions import TopicPartition
@@ -85,35 +85,35 @@ def test_heartbeats_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.fixture
-def arrivals(pair: ClusterPair) -> Iterator[tuple[Arrivals, Flow, str]]:
-    topic = pair.topic(pair.source, partitions=2)
-    flow = pair.flow(f"A->B.topics = {topic}, {topic}-later", "refresh.topics.interval.seconds = 0", *pair.copy_only)
+def arrivals(lab: Lab) -> Iterator[tuple[Arrivals, Flow, str]]:
+    topic = lab.topic(lab.source, partitions=2)
+    flow = lab.flow(f"A->B.topics = {topic}, {topic}-later", "refresh.topics.interval.seconds = 0", *lab.copy_only)
     looking = Arrivals(lambda: flow)
     yield looking, flow, topic
     looking.close()
 
 
 @pytest.mark.brokers
-def test_a_look_finds_records_new_topics_and_aborted_transactions_once(arrivals: tuple[Arrivals, Flow, str], pair: ClusterPair) -> None:
+def test_a_look_finds_records_new_topics_and_aborted_transactions_once(arrivals: tuple[Arrivals, Flow, str], lab: Lab) -> None:
     looking, flow, topic = arrivals
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
 
     def copied() -> None:
-        pair.run(flow)
+        lab.run(flow)
         assert looking.look() == {}
 
     # A flow that never ran: a run makes its remote topics, although they are empty.
     assert looking.look() == {first: (None, 0), second: (None, 0)}
     copied()
-    pair.produce(pair.source, topic, [(0, None, b"x"), (0, None, b"y")])
+    lab.produce(lab.source, topic, [(0, None, b"x"), (0, None, b"y")])
     found = looking.look()
     assert found == {first: (0, 2)}
     looking.started(found)
     assert looking.look() == {}
-    pair.produce(pair.source, topic, [(1, None, b"x")])
+    lab.produce(lab.source, topic, [(1, None, b"x")])
     copied()
 
-    writer = Producer({**pair.source.client_settings(), "transactional.id": topic})
+    writer = Producer({**lab.source.client_settings(), "transactional.id": topic})
     writer.init_transactions()
     writer.begin_transaction()
     writer.produce(topic, b"aborted", partition=0)
@@ -124,6 +124,6 @@ def test_a_look_finds_records_new_topics_and_aborted_transactions_once(arrivals:
     until(lambda: looking.look() == {first: (2, 4)})  # the broker writes the marker after it has answered
     copied()
 
-    pair.topic(pair.source, name=f"{topic}-later")
+    lab.topic(lab.source, name=f"{topic}-later")
     assert looking.look() == {TopicPartition(f"{topic}-later", 0): (None, 0)}
     copied()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from confluent_kafka import Consumer
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.monitoring.test_limits_on_brokers import ferry
 from tests.opened import flow_status
 from tests.waiting import until
@@ -18,10 +18,10 @@ pytestmark = pytest.mark.brokers
 
 
 @pytest.mark.long
-def test_a_group_is_held_up_while_it_has_a_member_on_the_target(pair: ClusterPair) -> None:
-    topic = pair.topic(pair.source)
+def test_a_group_is_held_up_while_it_has_a_member_on_the_target(lab: Lab) -> None:
+    topic = lab.topic(lab.source)
     groups = (f"groups = {topic}-.*", "sync.group.offsets.enabled = true", "sync.group.offsets.interval.seconds = 0")
-    config = pair.config(f"A->B.topics = {topic}", *groups, *pair.copy_only)
+    config = lab.config(f"A->B.topics = {topic}", *groups, *lab.copy_only)
     flow = load_config(config).flows[0]
     busy, free = f"{topic}-busy", f"{topic}-free"
 
@@ -31,17 +31,17 @@ def test_a_group_is_held_up_while_it_has_a_member_on_the_target(pair: ClusterPai
         verdict = verdict_of(flow_status(flow), 0.0)
         return verdict.health, [reason.text for reason in verdict.reasons]
 
-    pair.produce(pair.source, topic, [(0, None, b"x") for _ in range(20)])
+    lab.produce(lab.source, topic, [(0, None, b"x") for _ in range(20)])
     for group in (busy, free):
-        commit_offsets(pair.source.client_settings(), group, {(topic, 0): 10})
+        commit_offsets(lab.source.client_settings(), group, {(topic, 0): 10})
     assert run() == (Health.HEALTHY, [])
-    member = Consumer({**pair.target.client_settings(), "group.id": busy, "client.id": "forgotten", "enable.auto.commit": False})
+    member = Consumer({**lab.target.client_settings(), "group.id": busy, "client.id": "forgotten", "enable.auto.commit": False})
     member.subscribe([f"{flow.source.alias}.{topic}"])
     until(lambda: member.poll(1) is not None, lambda: "the member never got a record")
     try:
         assert run() == (Health.HEALTHY, []), "on the target it is where it is on the source"
         for group in (busy, free):
-            commit_offsets(pair.source.client_settings(), group, {(topic, 0): 15})
+            commit_offsets(lab.source.client_settings(), group, {(topic, 0): 15})
         why = f"group {busy}, because it has 1 member on {flow.target.alias} (forgotten), and only groups without members are written"
         assert run() == (Health.LAGGING, [f"1 group not synced: {why}"])
     finally:

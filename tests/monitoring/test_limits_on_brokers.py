@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import flow_status, keep_lag, status_after_run
 
 from ferry.config import load_config
@@ -27,12 +27,12 @@ def ferry(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.long
-def test_a_broken_limit_is_named_until_the_topic_is_copied(pair: ClusterPair) -> None:
-    copied, left = (pair.topic(pair.source, partitions=2, config={"retention.ms": "3600000"}) for _ in range(2))
+def test_a_broken_limit_is_named_until_the_topic_is_copied(lab: Lab) -> None:
+    copied, left = (lab.topic(lab.source, partitions=2, config={"retention.ms": "3600000"}) for _ in range(2))
     for topic in (copied, left):
-        pair.produce(pair.source, topic, [(number % 2, None, b"x" * 100) for number in range(20)])
+        lab.produce(lab.source, topic, [(number % 2, None, b"x" * 100) for number in range(20)])
     limits = ("A->B.ferry.alert.lag.records = 19", "A->B.ferry.alert.headroom.seconds = 7200")
-    config = pair.config(f"A->B.topics = {copied}, {left}", *limits, *pair.copy_only)
+    config = lab.config(f"A->B.topics = {copied}, {left}", *limits, *lab.copy_only)
     flow = load_config(config).flows[0]
     arguments = (str(config), "--flow", flow.name)
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import keep_run, not_opened
 
 from ferry.ledger.open_flow import open_flow
@@ -38,7 +38,7 @@ def test_a_deadline_may_be_longer_than_the_schedule() -> None:
 
 
 @pytest.mark.brokers
-def test_a_run_that_ended_after_it_was_due_is_not_missed(pair: ClusterPair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_ended_after_it_was_due_is_not_missed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     def overdue_after(minutes: int) -> BrokenLimit | None:
         with monkeypatch.context() as patch:
             patch.setattr(status, "datetime", SimpleNamespace(now=lambda zone: datetime.now(zone) + timedelta(minutes=minutes)))
@@ -47,14 +47,14 @@ def test_a_run_that_ended_after_it_was_due_is_not_missed(pair: ClusterPair, monk
             with open_flow(flow) as opened:
                 return overdue_run(opened, read_recent(opened).ended)
 
-    topic = pair.topic(pair.source)
-    pair.produce(pair.source, topic, [(0, None, b"x")])
+    topic = lab.topic(lab.source)
+    lab.produce(lab.source, topic, [(0, None, b"x")])
     lines = ("A->B.ferry.schedule = * * * * *", "A->B.ferry.alert.deadline.seconds = 300")
-    flow = pair.flow(f"A->B.topics = {topic}", *lines, *pair.copy_only)
+    flow = lab.flow(f"A->B.topics = {topic}", *lines, *lab.copy_only)
     missed = overdue_after(0)
     assert missed is not None, "a flow that never ran"
     assert str(missed).startswith("a run was due 3")
-    keep_run(flow, pair.run(flow))
+    keep_run(flow, lab.run(flow))
     assert overdue_after(0) is None
     assert overdue_after(-10) is not None, "what a clock that is ahead wrote tells no end"
     later = overdue_after(20)

@@ -9,7 +9,7 @@ import pytest
 from opentelemetry.sdk.metrics.export import AggregationTemporality, Sum
 from tests.airflow.collector import Collector, collecting
 from tests.cli.inside import ferry
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tools.kafka.groups import commit_offsets
 
 from ferry.ledger.sync_outcome import Measurement
@@ -77,12 +77,12 @@ def test_a_collector_that_is_away_is_named_without_its_address(monkeypatch: pyte
 
 
 @pytest.mark.brokers
-def test_a_run_sends_what_mirror_maker_measures_under_its_names(collector: Collector, pair: ClusterPair) -> None:
-    topic = pair.topic(pair.source)
-    pair.produce(pair.source, topic, [(0, b"k", b"v")] * 5)
+def test_a_run_sends_what_mirror_maker_measures_under_its_names(collector: Collector, lab: Lab) -> None:
+    topic = lab.topic(lab.source)
+    lab.produce(lab.source, topic, [(0, b"k", b"v")] * 5)
     group = f"g-{topic}"
-    commit_offsets(pair.source.client_settings(), group, {(topic, 0): 3})
-    path: Path = pair.config(f"A->B.topics = {topic}", f"A->B.groups = {group}")
+    commit_offsets(lab.source.client_settings(), group, {(topic, 0): 3})
+    path: Path = lab.config(f"A->B.topics = {topic}", f"A->B.groups = {group}")
     flow = path.read_text().partition("clusters = ")[2].partition("\n")[0].replace(" ", "").replace(",", "->")
     done = ferry("run", path, "--flow", flow, "--master", "inline", environment=collector.settings)
     assert done.returncode == 0, done.stderr

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import assemble_report, copy_run, plan_run
 from tests.waiting import until
 from tools.kafka import SandboxCluster, read_all
@@ -111,15 +111,15 @@ def coverage(flow: Flow, topic: str) -> dict[str, Any]:
 
 
 @pytest.mark.long
-def test_a_run_over_the_interval_closes_what_is_missing(pair: ClusterPair) -> None:
-    topic = pair.topic(pair.source, partitions=6, config=COMPACTING)
-    with quick_cleaner(pair.source):
-        history(pair.source, topic)
-    flow = pair.flow(f"A->B.topics = {topic}", "A->B.ferry.start = latest", *pair.copy_only)
-    pair.run(flow)
+def test_a_run_over_the_interval_closes_what_is_missing(lab: Lab) -> None:
+    topic = lab.topic(lab.source, partitions=6, config=COMPACTING)
+    with quick_cleaner(lab.source):
+        history(lab.source, topic)
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.ferry.start = latest", *lab.copy_only)
+    lab.run(flow)
     for partition in (PLAIN, BROKEN_CLOCK, TRANSACTIONS, HOLES, NOTHING):
-        fill(pair.source, topic, partition, [NOON + 10_000_000 + number for number in range(5)], first=1000)
-    pair.run(flow)
+        fill(lab.source, topic, partition, [NOON + 10_000_000 + number for number in range(5)], first=1000)
+    lab.run(flow)
 
     seen = coverage(flow, topic)
     missing = {gap["partition"]: gap for gap in seen["missing"]}
@@ -148,31 +148,31 @@ def test_a_run_over_the_interval_closes_what_is_missing(pair: ClusterPair) -> No
     assert seen["missing"] == []
     assert "missing" not in {span["kind"] for entry in seen["partitions"] for span in entry["ranges"]}
     assert "backfilled" in {span["kind"] for entry in seen["partitions"] for span in entry["ranges"]}
-    both = (read_all(pair.source.bootstrap, topic), read_all(pair.target.bootstrap, seen["remote_topic"]))
+    both = (read_all(lab.source.bootstrap, topic), read_all(lab.target.bootstrap, seen["remote_topic"]))
     here, there = ([Counter(record.value for record in partition) for partition in side] for side in both)
     assert here == there
     assert not overview_from(json.loads(json.dumps(read_overview(flow)))).totals["lag_records"]
 
 
-def test_the_overview_names_the_limits_that_the_flow_breaks(pair: ClusterPair) -> None:
-    topic = pair.topic(pair.source)
-    pair.produce(pair.source, topic, [(0, None, b"x")] * 11)
-    flow = pair.flow(f"A->B.topics = {topic}", "A->B.ferry.alert.lag.records = 10", *pair.copy_only)
+def test_the_overview_names_the_limits_that_the_flow_breaks(lab: Lab) -> None:
+    topic = lab.topic(lab.source)
+    lab.produce(lab.source, topic, [(0, None, b"x")] * 11)
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.ferry.alert.lag.records = 10", *lab.copy_only)
     (broken,) = overview_from(json.loads(json.dumps(read_overview(flow)))).health.broken
     assert (broken.key, broken.topic, broken.value, broken.limit) == ("ferry.alert.lag.records", topic, 11, 10)
 
 
-def test_a_compacted_remote_topic_says_why_its_gap_stays(pair: ClusterPair) -> None:
-    topic = pair.topic(pair.source, partitions=1, config={"cleanup.policy": "compact"})
-    fill(pair.source, topic, 0, [NOON, NOON + 1], key=b"k")
-    flow = pair.flow(f"A->B.topics = {topic}", "A->B.ferry.start = latest", *pair.copy_only)
-    pair.run(flow)
+def test_a_compacted_remote_topic_says_why_its_gap_stays(lab: Lab) -> None:
+    topic = lab.topic(lab.source, partitions=1, config={"cleanup.policy": "compact"})
+    fill(lab.source, topic, 0, [NOON, NOON + 1], key=b"k")
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.ferry.start = latest", *lab.copy_only)
+    lab.run(flow)
     (gap,) = coverage(flow, topic)["missing"]
     assert (gap["start"], gap["end"]) == (0, 2)
     assert "compacted" in gap["obstacle"]
 
     # It is deleted at the source: what the ledger knows stays visible, and nothing of it can be missing.
-    delete_topics(pair.source.client_settings(), topic)
+    delete_topics(lab.source.client_settings(), topic)
     until(lambda: not coverage(flow, topic)["missing"])
     seen = coverage(flow, topic)
     assert seen["note"]

@@ -15,7 +15,7 @@ import pytest
 from demo.airflow_api import AirflowApi
 from demo.airflow_services import DemoAirflow
 from playwright.sync_api import Locator, Page, expect
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import assemble_report, copy_run, keep_run, plan_run, prepare_run, status_after_run
 from tests.page.browsing import LOOK_MS, Visit
 from tests.page.views import drawn
@@ -67,13 +67,13 @@ def run(flow: Flow, run_id: str) -> None:
 
 
 @pytest.fixture
-def stage(pair: ClusterPair, tmp_path: Path) -> Iterator[Stage]:
-    topic, other = (pair.topic(pair.source) for _ in range(2))
-    config = pair.config(f"A->B.topics = {topic}, {other}", "A->B.ferry.start = latest", *pair.copy_only)
+def stage(lab: Lab, tmp_path: Path) -> Iterator[Stage]:
+    topic, other = (lab.topic(lab.source) for _ in range(2))
+    config = lab.config(f"A->B.topics = {topic}, {other}", "A->B.ferry.start = latest", *lab.copy_only)
     flow = load_config(config).flows[0]
     for number, run_id in enumerate(("first", "second")):
         for name in (topic, other):
-            pair.produce(pair.source, name, [(0, None, f"{number}-{record}".encode()) for record in range(RECORDS)])
+            lab.produce(lab.source, name, [(0, None, f"{number}-{record}".encode()) for record in range(RECORDS)])
         run(flow, run_id)
     airflow = WithViewer(tmp_path / "airflow", config)
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from tests.both_clusters import FOREVER
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import administration, plan_run, sync_configs
 from tools.kafka import SandboxCluster, compare_topics
 
@@ -45,10 +45,10 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]
         yield cluster
 
 
-def test_what_the_target_refuses_is_named_and_the_records_are_copied(strict: SandboxCluster, pair: ClusterPair) -> None:
-    topic = pair.topic(pair.source, partitions=2, config={"flush.ms": "77000", "retention.ms": "86400000"})
-    pair.produce(pair.source, topic, [(number % 2, None, b"%d" % number) for number in range(100)])
-    flow = pair.flow(f"A->B.topics = {topic}", target=strict)
+def test_what_the_target_refuses_is_named_and_the_records_are_copied(strict: SandboxCluster, lab: Lab) -> None:
+    topic = lab.topic(lab.source, partitions=2, config={"flush.ms": "77000", "retention.ms": "86400000"})
+    lab.produce(lab.source, topic, [(number % 2, None, b"%d" % number) for number in range(100)])
+    flow = lab.flow(f"A->B.topics = {topic}", target=strict)
     remote = f"{flow.source.alias}.{topic}"
 
     plan = plan_run(flow, RunRequest(flow.name, "plan"))
@@ -58,8 +58,8 @@ def test_what_the_target_refuses_is_named_and_the_records_are_copied(strict: San
     assert plan.failed == ()
     assert f"without topic {remote} flush.ms: {refused.reason}" in list(plan_parts(plan))
 
-    assert pair.run(flow).exit_code is ExitCode.DONE
-    assert compare_topics(pair.source.bootstrap, strict.bootstrap, {topic: remote}).equal
+    assert lab.run(flow).exit_code is ExitCode.DONE
+    assert compare_topics(lab.source.bootstrap, strict.bootstrap, {topic: remote}).equal
     assert own_configs(flow, remote, flow.state_topic) == {
         remote: {"retention.ms": "86400000"},
         flow.state_topic: {
@@ -70,7 +70,7 @@ def test_what_the_target_refuses_is_named_and_the_records_are_copied(strict: San
         },
     }
 
-    alter(pair.source, topic, "retention.ms", "90000000")
+    alter(lab.source, topic, "retention.ms", "90000000")
     synced = sync_configs(flow)
     assert (synced.failed, [change.detail for change in synced.changes]) == ((), ["retention.ms: 86400000 -> 90000000"])
     (left,) = (skipped for skipped in synced.skipped if skipped.what == f"topic {remote} flush.ms")
@@ -78,9 +78,9 @@ def test_what_the_target_refuses_is_named_and_the_records_are_copied(strict: San
     assert own_configs(flow, remote) == {remote: {"retention.ms": "90000000"}}
 
 
-def test_a_number_of_replicas_that_a_policy_wants(strict: SandboxCluster, pair: ClusterPair) -> None:
-    topic = pair.topic(pair.source, name=f"t-{secrets.token_hex(4)}-thick")
-    flow = pair.flow(f"A->B.topics = {topic}", "A->B.replication.factor = 1", target=strict)
+def test_a_number_of_replicas_that_a_policy_wants(strict: SandboxCluster, lab: Lab) -> None:
+    topic = lab.topic(lab.source, name=f"t-{secrets.token_hex(4)}-thick")
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.replication.factor = 1", target=strict)
     (failure,) = plan_run(flow, RunRequest(flow.name, "plan")).failed
     assert "a topic has 3 replicas, not 1; replication.factor=1: replication.factor=-1 leaves the number to the brokers" in failure.problem
 

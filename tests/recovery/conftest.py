@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.recovery.rooms import POLICIES, Room
 
 from ferry.clusters.admin import cluster_admin as admin
 
 
 @pytest.fixture(params=list(POLICIES))
-def room(request: pytest.FixtureRequest, pair: ClusterPair, monkeypatch: pytest.MonkeyPatch) -> Room:
+def room(request: pytest.FixtureRequest, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Room:
     """One for each policy. Where nobody listens, that is known at once."""
     monkeypatch.setattr(admin, "FIRST_ATTEMPT_SECONDS", 2.0)
     monkeypatch.setattr(admin, "ANY_BROKER_SECONDS", 2.0)
-    topic = pair.topic(pair.source, partitions=2)
+    topic = lab.topic(lab.source, partitions=2)
     lines = (
         *POLICIES[request.param],
         "B->A.enabled = true",
@@ -23,4 +23,4 @@ def room(request: pytest.FixtureRequest, pair: ClusterPair, monkeypatch: pytest.
         "ferry.lanes = 2",
         f"groups = {topic}-.*",
     )
-    return Room(pair.source, pair.target, pair.config(*lines), topic, request.param)
+    return Room(lab.source, lab.target, lab.config(*lines), topic, request.param)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.drills.faults.processes import command_of, tree_of
 from tools.kafka import compare_topics
 from tools.spark.standalone import Standalone, standalone
@@ -33,11 +33,11 @@ def spark(tmp_path: Path) -> Iterator[Standalone]:
 
 
 @pytest.mark.parametrize("way", ["archive", "path"])
-def test_executors_have_a_python_of_their_own(way: str, archive: Path, spark: Standalone, pair: ClusterPair, tmp_path: Path) -> None:
-    topic = pair.topic(pair.source, partitions=4)
-    config = pair.config(f"A->B.topics = {topic}", *pair.copy_only)
+def test_executors_have_a_python_of_their_own(way: str, archive: Path, spark: Standalone, lab: Lab, tmp_path: Path) -> None:
+    topic = lab.topic(lab.source, partitions=4)
+    config = lab.config(f"A->B.topics = {topic}", *lab.copy_only)
     flow = load_config(config).flows[0]
-    producer = Producer({**pair.source.client_settings(), "linger.ms": 5, "compression.type": "zstd"})
+    producer = Producer({**lab.source.client_settings(), "linger.ms": 5, "compression.type": "zstd"})
     for number in range(RECORDS):
         producer.produce(topic, f"{number}".encode() * 9, partition=number % 4)
     assert producer.flush(60) == 0
@@ -60,5 +60,5 @@ def test_executors_have_a_python_of_their_own(way: str, archive: Path, spark: St
     assert run.returncode == 0, said[-4000:]
     pythons = {line.split()[0] for line in seen if "ferry.spark.worker_daemon" in line}
     assert pythons == {python}
-    found = compare_topics(pair.source.bootstrap, pair.target.bootstrap, {topic: f"{flow.source.alias}.{topic}"})
+    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: f"{flow.source.alias}.{topic}"})
     assert (found.equal, found.records) == (True, RECORDS)

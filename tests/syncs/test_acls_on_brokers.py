@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.both_clusters import both_clusters
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import administration, carry_out, read_acls, sync_acls, sync_configs, sync_topics
 from tests.waiting import until
 from tools.kafka import SandboxCluster
@@ -218,14 +218,14 @@ def test_a_topic_that_may_not_be_configured_does_not_stop_the_others(flow_of: Fl
     assert f"grant AlterConfigs on topic {fixed}" in problems[f"topic {fixed} segment.bytes"]
 
 
-def test_clusters_without_authorizer(pair: ClusterPair, guarded: Pair) -> None:
+def test_clusters_without_authorizer(lab: Lab, guarded: Pair) -> None:
     """One notice each, no failure; nothing is looked at beyond that."""
-    without = pair.flow("A->B.topics = t")
+    without = lab.flow("A->B.topics = t")
     outcome = carry_out(without, SyncName.ACLS)
     (notice,) = outcome.notices
     assert f"cluster {without.source.alias} has no authorizer" in notice
     assert (outcome.changes, outcome.skipped, outcome.failed) == ((), (), ())
-    half = load_config(pair.config(*login("A", "ferry"), "A->B.topics = .*", source=guarded[0], target=pair.target)).flows[0]
+    half = load_config(lab.config(*login("A", "ferry"), "A->B.topics = .*", source=guarded[0], target=lab.target)).flows[0]
     (notice,) = sync_acls(half).notices
     assert f"cluster {half.target.alias} has no authorizer" in notice
 

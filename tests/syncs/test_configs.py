@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.both_clusters import both_clusters
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import sync_acls, sync_configs, sync_topics
 from tests.waiting import until
 from tools.kafka import SandboxCluster
@@ -42,28 +42,28 @@ ONLY_THERE = "set on the remote topic only: the source has its default"
 
 
 @pytest.mark.long
-def test_remote_topics_follow_their_sources(pair: ClusterPair) -> None:
-    changed = pair.topic(pair.source, config={"retention.ms": "1000000", "max.compaction.lag.ms": "5000", "min.insync.replicas": "1"})
-    same = pair.topic(pair.source, config={"segment.bytes": "5242880", "compression.type": "lz4"})
-    wide = pair.topic(pair.source)
-    flow = pair.flow(f"A->B.topics = {changed},{same},{wide}")
+def test_remote_topics_follow_their_sources(lab: Lab) -> None:
+    changed = lab.topic(lab.source, config={"retention.ms": "1000000", "max.compaction.lag.ms": "5000", "min.insync.replicas": "1"})
+    same = lab.topic(lab.source, config={"segment.bytes": "5242880", "compression.type": "lz4"})
+    wide = lab.topic(lab.source)
+    flow = lab.flow(f"A->B.topics = {changed},{same},{wide}")
     remote = {topic: f"{flow.source.alias}.{topic}" for topic in (changed, same, wide)}
     assert sync_configs(flow).changes == ()  # there is no remote topic yet
     sync_topics(flow)
     assert changes(sync_configs(flow)) == set()
 
-    alter(pair.source, changed, {"retention.ms": "2000000", "max.compaction.lag.ms": None, "min.insync.replicas": "2"})
-    alter(pair.target, remote[changed], {"min.insync.replicas": "3", "cleanup.policy": "compact"})
-    alter(pair.target, remote[wide], {"segment.ms": "123456"})
+    alter(lab.source, changed, {"retention.ms": "2000000", "max.compaction.lag.ms": None, "min.insync.replicas": "2"})
+    alter(lab.target, remote[changed], {"min.insync.replicas": "3", "cleanup.policy": "compact"})
+    alter(lab.target, remote[wide], {"segment.ms": "123456"})
     wanted = {
         (f"topic {remote[changed]}", "set", "retention.ms: 1000000 -> 2000000", "set on the topic at the source"),
         (f"topic {remote[changed]}", "delete", "max.compaction.lag.ms: 5000 -> default", ONLY_THERE),
         (f"topic {remote[changed]}", "delete", "cleanup.policy: compact -> default", ONLY_THERE),
         (f"topic {remote[wide]}", "delete", "segment.ms: 123456 -> default", ONLY_THERE),
     }
-    before = kafka_configs(pair.target)
+    before = kafka_configs(lab.target)
     assert changes(sync_configs(flow, dry_run=True)) == wanted
-    assert kafka_configs(pair.target) == before
+    assert kafka_configs(lab.target) == before
     outcome = sync_configs(flow)
     assert changes(outcome) == wanted
     assert (
@@ -71,7 +71,7 @@ def test_remote_topics_follow_their_sources(pair: ClusterPair) -> None:
         "in the property config.properties.exclude: 2 at the source, 3 on the remote topic",
     ) in {(skipped.what, skipped.reason) for skipped in outcome.skipped}
     assert outcome.counts == {"topics": 3, "topics_that_differ": 2}
-    after = kafka_configs(pair.target)
+    after = kafka_configs(lab.target)
     assert after[remote[changed]] == {"retention.ms": "2000000", "min.insync.replicas": "3"}
     assert after[remote[same]] == {"segment.bytes": "5242880", "compression.type": "lz4"}
     assert after[remote[wide]] == {}
@@ -183,18 +183,18 @@ def test_beside_mirror_maker(
         }
 
 
-def test_what_formatting_set_counts_as_the_default(pair: ClusterPair) -> None:
+def test_what_formatting_set_counts_as_the_default(lab: Lab) -> None:
     """Clusters that 4.1 or newer formatted tell of min.insync.replicas as set for all brokers (KIP-966), and nobody can remove it."""
-    plain, own = pair.topic(pair.source), pair.topic(pair.source, config={"min.insync.replicas": "1"})
-    resource, client = ConfigResource(ResourceType.TOPIC, plain), AdminClient(pair.source.client_settings())
+    plain, own = lab.topic(lab.source), lab.topic(lab.source, config={"min.insync.replicas": "1"})
+    resource, client = ConfigResource(ResourceType.TOPIC, plain), AdminClient(lab.source.client_settings())
     told = client.describe_configs([resource])[resource].result(30)["min.insync.replicas"]
     assert (told.value, told.source) == ("1", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value)
-    flow = pair.flow(f"A->B.topics = {plain},{own}", "A->B.config.properties.exclude = retention.*")
+    flow = lab.flow(f"A->B.topics = {plain},{own}", "A->B.config.properties.exclude = retention.*")
     remote = {topic: f"{flow.source.alias}.{topic}" for topic in (plain, own)}
     sync_topics(flow)
     assert changes(sync_configs(flow)) == set()
-    assert configs_of(pair.target, remote.values()) == {remote[plain]: {}, remote[own]: {"min.insync.replicas": "1"}}
-    alter(pair.target, remote[plain], {"min.insync.replicas": "2"})
+    assert configs_of(lab.target, remote.values()) == {remote[plain]: {}, remote[own]: {"min.insync.replicas": "1"}}
+    alter(lab.target, remote[plain], {"min.insync.replicas": "2"})
     assert changes(sync_configs(flow)) == {(f"topic {remote[plain]}", "delete", "min.insync.replicas: 2 -> default", ONLY_THERE)}
 
 

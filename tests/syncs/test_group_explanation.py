@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 from confluent_kafka import Consumer
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import explain_group
 from tools.kafka.groups import commit_offsets
 from typer.testing import CliRunner
@@ -26,14 +26,14 @@ pytestmark = pytest.mark.brokers
 GroupMember = Callable[..., AbstractContextManager[Consumer]]
 
 
-def test_a_group_is_explained(pair: ClusterPair, group_member: GroupMember, share_group: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = pair.config("A->B.sync.group.offsets.enabled = true", "A->B.groups.exclude = excluded-.*")
+def test_a_group_is_explained(lab: Lab, group_member: GroupMember, share_group: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = lab.config("A->B.sync.group.offsets.enabled = true", "A->B.groups.exclude = excluded-.*")
     flow = load_config(path).flows[0]
-    topic, remote = pair.topic(pair.source, partitions=2), pair.topic(pair.target, partitions=2)
-    pair.produce(pair.source, topic, [(0, b"k", b"v")] * 10)
-    pair.produce(pair.target, remote, [(0, b"k", b"v")] * 8)
+    topic, remote = lab.topic(lab.source, partitions=2), lab.topic(lab.target, partitions=2)
+    lab.produce(lab.source, topic, [(0, b"k", b"v")] * 10)
+    lab.produce(lab.target, remote, [(0, b"k", b"v")] * 8)
     group, excluded = (f"{prefix}-{secrets.token_hex(4)}" for prefix in ("g", "excluded"))
-    for cluster, name, offset in ((pair.source, topic, 7), (pair.target, remote, 2)):
+    for cluster, name, offset in ((lab.source, topic, 7), (lab.target, remote, 2)):
         commit_offsets(cluster.client_settings(), group, {(name, 0): offset})
 
     def translated(_: object, groups: list[str]) -> TranslatedGroups:
@@ -64,15 +64,15 @@ def test_a_group_is_explained(pair: ClusterPair, group_member: GroupMember, shar
         "reason": "not exact (ahead): records are read again",
     }
     assert (second["decision"], second["reason"], second["source_lag"], second["translated"]) == ("nothing", "never copied", None, None)
-    with group_member(pair.target, group, remote, **{"client.id": "reader"}):
+    with group_member(lab.target, group, remote, **{"client.id": "reader"}):
         shown = CliRunner().invoke(app, arguments).stdout
     assert f"not synced: it has 1 member on {flow.target.alias} (reader)" in shown
-    with group_member(pair.source, excluded, topic):
+    with group_member(lab.source, excluded, topic):
         obstacles = explain_group(flow, excluded).obstacles
     assert obstacles == ("the group filter leaves it out: in the property groups.exclude",)
     alias = flow.source.alias
     assert f"{alias} has no such group" in explain_group(flow, share_group).obstacles
-    disabled = load_config(pair.config()).flows[0]
+    disabled = load_config(lab.config()).flows[0]
     assert "runs do not sync groups: sync.group.offsets.enabled=false" in explain_group(disabled, group).obstacles
     with pytest.raises(ArgumentError, match="neither"):
         explain_group(flow, f"none-{secrets.token_hex(4)}")

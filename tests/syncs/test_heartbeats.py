@@ -16,7 +16,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import carry_out, plan_run, sync_heartbeat
 from tools.kafka import SandboxCluster, read_all
 
@@ -141,16 +141,16 @@ def test_a_target_that_refuses_records_fails_the_whole_sync(flow_factory: FlowFa
     assert "heartbeats" in failure.problem
 
 
-def test_a_run_copies_heartbeats_without_spark_and_a_backfill_leaves_them_out(flow_as: Callable[..., Flow], pair: ClusterPair) -> None:
+def test_a_run_copies_heartbeats_without_spark_and_a_backfill_leaves_them_out(flow_as: Callable[..., Flow], lab: Lab) -> None:
     flow = flow_as("admin", "A->B.topics =", "A->B.ferry.start = latest", *BOTH)
     assert sync_heartbeat(flow).failed == ()
-    pair.run(flow)
+    lab.run(flow)
     assert sync_heartbeat(flow).failed == ()
     planned = plan_run(flow, RunRequest(flow.name, "look"))
     assert (planned.needs_copy, planned.needs_preparation) == (False, True)
-    (copied,) = pair.run(flow).partitions
+    (copied,) = lab.run(flow).partitions
     assert (copied.remote_topic, copied.counters.records) == (f"{flow.source.alias}.{TOPIC}", 1)
-    assert len(read_all(pair.target.client_settings(), copied.remote_topic)[0]) == 1
+    assert len(read_all(lab.target.client_settings(), copied.remote_topic)[0]) == 1
     now = datetime.now(UTC)
-    backfill = pair.run(flow, since=now - timedelta(hours=1), until=now)
+    backfill = lab.run(flow, since=now - timedelta(hours=1), until=now)
     assert (backfill.exit_code, backfill.records) == (ExitCode.DONE, 0)

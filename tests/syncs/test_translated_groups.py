@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from kafka.protocol.consumer.group import JoinGroupRequest, LeaveGroupRequest, OffsetCommitRequest, SyncGroupRequest
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import ask_cluster, explain_group, open_groups, sync_groups, translated_groups
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
@@ -87,12 +87,12 @@ def records(count: int, partition: int = 0, mark: str = "") -> list[tuple[int, b
     return [(partition, b"k", f"{mark}{number}".encode()) for number in range(count)]
 
 
-def test_a_group_of_another_protocol_type_is_named_and_stops_no_other(pair: ClusterPair) -> None:
-    topic, workers, plain = pair.topic(pair.source), new_group("workers"), new_group()
-    flow = pair.flow(f"A->B.topics = {topic}", f"A->B.groups = {workers},{plain}")
-    pair.produce(pair.source, topic, records(5))
-    pair.run(flow)
-    commit(pair.source, plain, {(topic, 0): 2})  # and now the topic of the groups' offsets is there
+def test_a_group_of_another_protocol_type_is_named_and_stops_no_other(lab: Lab) -> None:
+    topic, workers, plain = lab.topic(lab.source), new_group("workers"), new_group()
+    flow = lab.flow(f"A->B.topics = {topic}", f"A->B.groups = {workers},{plain}")
+    lab.produce(lab.source, topic, records(5))
+    lab.run(flow)
+    commit(lab.source, plain, {(topic, 0): 2})  # and now the topic of the groups' offsets is there
     ask_cluster(flow.source, joins, workers, "connect", topic, milliseconds=60_000)
     found = translated_groups(flow)
     assert found.groups == (plain,)
@@ -101,21 +101,21 @@ def test_a_group_of_another_protocol_type_is_named_and_stops_no_other(pair: Clus
     )
 
 
-def test_every_group_and_partition_is_listed_with_its_reason(pair: ClusterPair) -> None:
-    topic = pair.topic(pair.source, partitions=3)
-    other = pair.topic(pair.source)
+def test_every_group_and_partition_is_listed_with_its_reason(lab: Lab) -> None:
+    topic = lab.topic(lab.source, partitions=3)
+    other = lab.topic(lab.source)
     plain, excluded, at_end = new_group(), new_group("console-consumer"), new_group()
-    path = pair.config(f"A->B.topics = {topic}", f"A->B.groups = {plain},{excluded},{at_end},{plain}s")
+    path = lab.config(f"A->B.topics = {topic}", f"A->B.groups = {plain},{excluded},{at_end},{plain}s")
     flow = load_config(path).flows[0]
     for _ in range(2):  # two transactions: a marker lies between
-        pair.produce(pair.source, topic, records(50) + records(10, 1))
-        pair.run(flow)
-    commit(pair.source, plain, {(topic, 0): 70, (topic, 1): 0, (other, 0): 0}, "AgAAAaIj35AK")  # as Kafka Streams does
-    commit(pair.source, excluded, {(topic, 0): 1})
-    commit(pair.source, at_end, {(topic, 0): 100, (topic, 1): 20, (topic, 2): 0})
-    pair.produce(pair.source, topic, records(5))
+        lab.produce(lab.source, topic, records(50) + records(10, 1))
+        lab.run(flow)
+    commit(lab.source, plain, {(topic, 0): 70, (topic, 1): 0, (other, 0): 0}, "AgAAAaIj35AK")  # as Kafka Streams does
+    commit(lab.source, excluded, {(topic, 0): 1})
+    commit(lab.source, at_end, {(topic, 0): 100, (topic, 1): 20, (topic, 2): 0})
+    lab.produce(lab.source, topic, records(5))
     ahead = new_group()
-    commit(pair.source, ahead, {(topic, 0): 105})
+    commit(lab.source, ahead, {(topic, 0): 105})
 
     found = translated_groups(flow)
     remote = f"{flow.source.alias}.{topic}"
@@ -146,7 +146,7 @@ def test_every_group_and_partition_is_listed_with_its_reason(pair: ClusterPair) 
 
     # The way back, by the same ledger, from what a group reads on the target.
     reader = new_group()
-    commit(pair.target, reader, {(remote, 0): 71, (remote, 1): 22})
+    commit(lab.target, reader, {(remote, 0): 71, (remote, 1): 22})
     back = said(translated_groups(flow, [reader], reverse=True), reader)
     assert [(*numbers(entry), entry.problem) for entry in back.values()] == [
         (topic, 71, 70, True, ""),
@@ -167,10 +167,10 @@ def test_every_group_and_partition_is_listed_with_its_reason(pair: ClusterPair) 
     assert f"group {excluded}: left out: in the property groups.exclude" in answer.stderr.replace("\n", " ")
 
 
-def test_metadata_that_may_count_offsets_are_kept_only_where_offsets_do_not_shift(pair: ClusterPair) -> None:
+def test_metadata_that_may_count_offsets_are_kept_only_where_offsets_do_not_shift(lab: Lab) -> None:
     """`bAAPfn8A`: what Confluent's Parallel Consumer commits with offset 5 if it has done later records, but not this one."""
-    topic, group = pair.topic(pair.source), new_group()
-    flow = pair.flow(f"A->B.topics = {topic}", f"A->B.groups = {group}", "A->B.sync.group.offsets.enabled = true")
+    topic, group = lab.topic(lab.source), new_group()
+    flow = lab.flow(f"A->B.topics = {topic}", f"A->B.groups = {group}", "A->B.sync.group.offsets.enabled = true")
     key, remote = (topic, 0), TopicPartition(f"{flow.source.alias}.{topic}", 0)
 
     def seen() -> tuple[int | None, str, Inexact | None]:
@@ -178,16 +178,16 @@ def test_metadata_that_may_count_offsets_are_kept_only_where_offsets_do_not_shif
         assert entry.translation
         return entry.translation.image, entry.metadata.rstrip("\0"), entry.translation.reason
 
-    pair.produce(pair.source, topic, records(10))
-    pair.run(flow)
-    commit(pair.source, group, {key: 5}, "bAAPfn8A")
+    lab.produce(lab.source, topic, records(10))
+    lab.run(flow)
+    commit(lab.source, group, {key: 5}, "bAAPfn8A")
     assert seen() == (5, "bAAPfn8A", None)
-    pair.produce(pair.source, topic, records(10))
+    lab.produce(lab.source, topic, records(10))
     # It may say something about the ten, which will be behind a commit marker.
     assert seen() == (5, "", Inexact.METADATA)
-    pair.run(flow)
+    lab.run(flow)
     for offset, image in ((5, 5), (15, 16)):
-        commit(pair.source, group, {key: offset}, "bAAPfn8A")
+        commit(lab.source, group, {key: offset}, "bAAPfn8A")
         assert seen() == (image, "", Inexact.METADATA)
     (change,) = sync_groups(flow).changes
     assert "not exact (metadata): the source's commit metadata may count offsets" in change.reason
@@ -195,20 +195,20 @@ def test_metadata_that_may_count_offsets_are_kept_only_where_offsets_do_not_shif
         assert groups.offsets([group])[group] == {remote: CommittedOffset(16)}
 
 
-def test_a_partition_without_an_offset_is_named_or_left_to_the_reset_policy(pair: ClusterPair) -> None:
-    topic, latest, earliest = pair.topic(pair.source, partitions=2), new_group("latest"), new_group()
+def test_a_partition_without_an_offset_is_named_or_left_to_the_reset_policy(lab: Lab) -> None:
+    topic, latest, earliest = lab.topic(lab.source, partitions=2), new_group("latest"), new_group()
     flow = load_config(
-        pair.config(
+        lab.config(
             f"A->B.topics = {topic}",
             f"A->B.groups = {latest},{earliest}",
             "A->B.ferry.groups.latest = latest-.*",
             "A->B.sync.group.offsets.enabled = true",
         )
     ).flows[0]
-    pair.produce(pair.source, topic, records(5) + records(5, 1))
-    pair.run(flow)
+    lab.produce(lab.source, topic, records(5) + records(5, 1))
+    lab.run(flow)
     for group in (latest, earliest):
-        commit(pair.source, group, {(topic, 0): 2})
+        commit(lab.source, group, {(topic, 0): 2})
     found = translated_groups(flow)
     assert said(found, latest)[topic, 1].translation is None
     assert said(found, earliest)[topic, 1].translation == Translation(0, Inexact.NO_OFFSET)
@@ -224,12 +224,12 @@ def test_a_partition_without_an_offset_is_named_or_left_to_the_reset_policy(pair
 
 
 @pytest.mark.parametrize("group", ["", " ", ".", "ünï ☃", "x" * 10_000])
-def test_odd_names_of_groups(group: str, pair: ClusterPair) -> None:
+def test_odd_names_of_groups(group: str, lab: Lab) -> None:
     """Brokers take commits for every name, the empty one too; only a classic group may have that."""
-    topic, plain = pair.topic(pair.source), new_group()
-    flow = pair.flow(f"A->B.topics = {topic}", "A->B.sync.group.offsets.enabled = true")
-    pair.produce(pair.source, topic, records(5))
-    pair.run(flow)
+    topic, plain = lab.topic(lab.source), new_group()
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.sync.group.offsets.enabled = true")
+    lab.produce(lab.source, topic, records(5))
+    lab.run(flow)
     for name in (group, plain):
         with open_groups(flow.source) as groups:
             assert groups.commit(name, {TopicPartition(topic, 0): CommittedOffset(2)}) == {}
@@ -239,15 +239,15 @@ def test_odd_names_of_groups(group: str, pair: ClusterPair) -> None:
     assert explain_group(flow, group).partitions[0].target_offset == 2
 
 
-def test_a_group_is_translated_back_to_the_topic_that_its_topic_came_from(pair: ClusterPair, backward: Callable[[Flow], Flow]) -> None:
-    topic = pair.topic(pair.target)
-    flow = pair.flow(f"A->B.topics = .*{topic}")
+def test_a_group_is_translated_back_to_the_topic_that_its_topic_came_from(lab: Lab, backward: Callable[[Flow], Flow]) -> None:
+    topic = lab.topic(lab.target)
+    flow = lab.flow(f"A->B.topics = .*{topic}")
     back_topic = f"{flow.target.alias}.{topic}"
     for _ in range(2):
-        pair.produce(pair.target, topic, records(10))
-        pair.run(backward(flow))
+        lab.produce(lab.target, topic, records(10))
+        lab.run(backward(flow))
     group = new_group()
-    commit(pair.source, group, {(back_topic, 0): 16})
+    commit(lab.source, group, {(back_topic, 0): 16})
     (entry,) = translated_groups(flow, [group]).positions
     assert numbers(entry) == (topic, 16, 15, True)
     # A flow from a cluster of another name has no ledger here.
@@ -256,23 +256,23 @@ def test_a_group_is_translated_back_to_the_topic_that_its_topic_came_from(pair: 
 
 
 @pytest.mark.long
-def test_a_topic_with_one_name_on_both_sides_is_translated_by_both_ledgers(pair: ClusterPair, backward: Callable[[Flow], Flow]) -> None:
-    topic = pair.topic(pair.source)
-    flow = pair.flow(f"A->B.topics = {topic}", "A->B.replication.policy.class = IdentityReplicationPolicy")
-    pair.produce(pair.source, topic, records(20, mark="a"))
-    pair.run(flow)
-    pair.produce(pair.target, topic, records(20, mark="b"))
-    pair.run(backward(flow))
-    pair.produce(pair.source, topic, records(20, mark="c"))
-    pair.run(flow)
-    pair.produce(pair.target, topic, records(5, mark="d"))
+def test_a_topic_with_one_name_on_both_sides_is_translated_by_both_ledgers(lab: Lab, backward: Callable[[Flow], Flow]) -> None:
+    topic = lab.topic(lab.source)
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.replication.policy.class = IdentityReplicationPolicy")
+    lab.produce(lab.source, topic, records(20, mark="a"))
+    lab.run(flow)
+    lab.produce(lab.target, topic, records(20, mark="b"))
+    lab.run(backward(flow))
+    lab.produce(lab.source, topic, records(20, mark="c"))
+    lab.run(flow)
+    lab.produce(lab.target, topic, records(5, mark="d"))
 
-    (here,) = read_all(pair.source.bootstrap, topic)
-    (there,) = read_all(pair.target.bootstrap, topic)
+    (here,) = read_all(lab.source.bootstrap, topic)
+    (there,) = read_all(lab.target.bootstrap, topic)
     offsets = [record.offset for record in here]
     groups = {offset: new_group() for offset in (0, offsets[10], offsets[19], offsets[20], offsets[30], offsets[-10], offsets[-1] + 1)}
     for offset, group in groups.items():
-        commit(pair.source, group, {(topic, 0): offset})
+        commit(lab.source, group, {(topic, 0): offset})
     found = translated_groups(flow, groups.values())
     for offset, group in groups.items():
         (entry,) = said(found, group).values()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Producer
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.waiting import until
 from tools.kafka import SandboxCluster, compare_topics, read_all
 from tools.kafka.comparison import DIFFERENCES_A_PARTITION
@@ -49,58 +49,58 @@ def write(cluster: SandboxCluster, topic: str, records: list[Record], stamps: li
         ([*RECORDS[:3], (b"x", b"y", [])], STAMPS, [("record", 3)]),
     ],
 )
-def test_differences_are_found(pair: ClusterPair, records: list[Record], stamps: list[int], found: list[tuple[str, int]]) -> None:
-    topic, copy = pair.topic(pair.source), pair.topic(pair.target)
-    write(pair.source, topic, RECORDS, STAMPS)
-    write(pair.target, copy, records, stamps)
-    compared = compare_topics(pair.source.bootstrap, pair.target.bootstrap, {topic: copy})
+def test_differences_are_found(lab: Lab, records: list[Record], stamps: list[int], found: list[tuple[str, int]]) -> None:
+    topic, copy = lab.topic(lab.source), lab.topic(lab.target)
+    write(lab.source, topic, RECORDS, STAMPS)
+    write(lab.target, copy, records, stamps)
+    compared = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: copy})
     assert [(difference.kind, difference.position) for difference in compared.differences] == found
     assert compared.equal is not bool(found)
     assert compared.records >= len(RECORDS)
 
 
-def test_the_brokers_append_time_arrives_as_the_records_own(pair: ClusterPair) -> None:
+def test_the_brokers_append_time_arrives_as_the_records_own(lab: Lab) -> None:
     appended = {"message.timestamp.type": "LogAppendTime"}
-    topic, copy = pair.topic(pair.source, config=appended), pair.topic(pair.target)
-    other = pair.topic(pair.target, config=appended)
-    write(pair.source, topic, RECORDS, STAMPS)
-    ((*seen,),) = read_all(pair.source.bootstrap, topic)
+    topic, copy = lab.topic(lab.source, config=appended), lab.topic(lab.target)
+    other = lab.topic(lab.target, config=appended)
+    write(lab.source, topic, RECORDS, STAMPS)
+    ((*seen,),) = read_all(lab.source.bootstrap, topic)
     assert all(record.timestamp > 1_000_000 for record in seen)
     for remote in (copy, other):
-        write(pair.target, remote, RECORDS, [record.timestamp for record in seen])
-    assert compare_topics(pair.source.bootstrap, pair.target.bootstrap, {topic: copy}).equal
-    replaced = compare_topics(pair.source.bootstrap, pair.target.bootstrap, {topic: other})
+        write(lab.target, remote, RECORDS, [record.timestamp for record in seen])
+    assert compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: copy}).equal
+    replaced = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: other})
     assert len(replaced.differences) == len(RECORDS)
 
 
-def test_records_in_a_partition_that_one_side_lacks(pair: ClusterPair) -> None:
-    one, two = pair.topic(pair.source), pair.topic(pair.target, partitions=2)
-    assert compare_topics(pair.source.bootstrap, pair.target.bootstrap, {one: two}).equal
-    write(pair.target, two, RECORDS[:1], STAMPS[:1], partition=1)
-    extra = compare_topics(pair.source.bootstrap, pair.target.bootstrap, {one: two}).differences
-    missing = compare_topics(pair.target.bootstrap, pair.source.bootstrap, {two: one}).differences
+def test_records_in_a_partition_that_one_side_lacks(lab: Lab) -> None:
+    one, two = lab.topic(lab.source), lab.topic(lab.target, partitions=2)
+    assert compare_topics(lab.source.bootstrap, lab.target.bootstrap, {one: two}).equal
+    write(lab.target, two, RECORDS[:1], STAMPS[:1], partition=1)
+    extra = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {one: two}).differences
+    missing = compare_topics(lab.target.bootstrap, lab.source.bootstrap, {two: one}).differences
     assert [(difference.kind, difference.partition) for difference in extra + missing] == [("extra", 1), ("missing", 1)]
 
 
-def test_a_topic_that_is_not_there_is_not_equal(pair: ClusterPair) -> None:
-    topic = pair.topic(pair.source)
+def test_a_topic_that_is_not_there_is_not_equal(lab: Lab) -> None:
+    topic = lab.topic(lab.source)
     for pairs in ({topic: "nowhere"}, {"nowhere": topic}, {"nowhere": "nowhere"}):
         with pytest.raises(NotReadable, match="nowhere"):
-            compare_topics(pair.source.bootstrap, pair.source.bootstrap, pairs)
+            compare_topics(lab.source.bootstrap, lab.source.bootstrap, pairs)
 
 
-def test_a_partition_is_left_after_a_few_differences(pair: ClusterPair) -> None:
-    topic, copy = pair.topic(pair.source, partitions=2), pair.topic(pair.target, partitions=2)
+def test_a_partition_is_left_after_a_few_differences(lab: Lab) -> None:
+    topic, copy = lab.topic(lab.source, partitions=2), lab.topic(lab.target, partitions=2)
     for partition in (0, 1):
-        write(pair.source, topic, RECORDS * 5, STAMPS * 5, partition)
-    found = compare_topics(pair.source.bootstrap, pair.target.bootstrap, {topic: copy})
+        write(lab.source, topic, RECORDS * 5, STAMPS * 5, partition)
+    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: copy})
     assert [difference.partition for difference in found.differences] == [0] * DIFFERENCES_A_PARTITION + [1] * DIFFERENCES_A_PARTITION
 
 
-def test_only_what_was_committed_by_then_counts(pair: ClusterPair) -> None:
+def test_only_what_was_committed_by_then_counts(lab: Lab) -> None:
     """Aborted records are no records, and an open transaction ends the reading before it."""
-    topic, copy = pair.topic(pair.source), pair.topic(pair.target)
-    producer = Producer({**pair.source.client_settings(), "transactional.id": topic})
+    topic, copy = lab.topic(lab.source), lab.topic(lab.target)
+    producer = Producer({**lab.source.client_settings(), "transactional.id": topic})
     producer.init_transactions(30)
     for value, end in ((b"1", producer.commit_transaction), (b"aborted", producer.abort_transaction), (b"open", None)):
         producer.begin_transaction()
@@ -108,10 +108,10 @@ def test_only_what_was_committed_by_then_counts(pair: ClusterPair) -> None:
         assert producer.flush(30) == 0
         if end is not None:
             end(30)
-    write(pair.target, copy, [(None, b"1", [])], [7])
-    assert compare_topics(pair.source.bootstrap, pair.target.bootstrap, {topic: copy}).equal
-    before = partition_bounds(pair.source.bootstrap, topic)
+    write(lab.target, copy, [(None, b"1", [])], [7])
+    assert compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: copy}).equal
+    before = partition_bounds(lab.source.bootstrap, topic)
     producer.commit_transaction(30)
-    until(lambda: partition_bounds(pair.source.bootstrap, topic) != before)  # a commit returns before its marker is written
-    found = compare_topics(pair.source.bootstrap, pair.target.bootstrap, {topic: copy})
+    until(lambda: partition_bounds(lab.source.bootstrap, topic) != before)  # a commit returns before its marker is written
+    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: copy})
     assert [(difference.kind, difference.source.value) for difference in found.differences if difference.source] == [("missing", b"open")]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import administration, plan_run, read_cluster_facts, read_flow_facts
 from tests.proxied import proxied_cluster
 from tools.kafka import SandboxCluster, read_all
@@ -103,12 +103,12 @@ def test_one_cluster_with_two_listeners(
         assert found.same, found
 
 
-def test_a_cluster_that_tells_no_id(proxied: tuple[SandboxCluster, BrokerProxy], pair: ClusterPair) -> None:
+def test_a_cluster_that_tells_no_id(proxied: tuple[SandboxCluster, BrokerProxy], lab: Lab) -> None:
     cluster, proxy = proxied
-    topic = pair.topic(cluster)
+    topic = lab.topic(cluster)
     proxy.service = Service(cluster_id=None)
     try:
-        flow = pair.flow(f"A.bootstrap.servers = {proxy.bootstrap}", source=cluster, target=pair.target)
+        flow = lab.flow(f"A.bootstrap.servers = {proxy.bootstrap}", source=cluster, target=lab.target)
         found = of(flow)
         facts = read_cluster_facts(flow.source)
     finally:
@@ -118,12 +118,12 @@ def test_a_cluster_that_tells_no_id(proxied: tuple[SandboxCluster, BrokerProxy],
     assert (facts.cluster_id, topic != "") == ("", True)
 
 
-def test_clusters_with_different_ids(pair: ClusterPair) -> None:
-    assert of(pair.flow(source=pair.source, target=pair.target)) is None
+def test_clusters_with_different_ids(lab: Lab) -> None:
+    assert of(lab.flow(source=lab.source, target=lab.target)) is None
 
 
-def test_the_same_servers_by_another_name(pair: ClusterPair) -> None:
-    port = pair.source.bootstrap.rpartition(":")[2]
-    found = of(pair.flow(f"B.bootstrap.servers = localhost:{port}", source=pair.source, target=pair.source))
+def test_the_same_servers_by_another_name(lab: Lab) -> None:
+    port = lab.source.bootstrap.rpartition(":")[2]
+    found = of(lab.flow(f"B.bootstrap.servers = localhost:{port}", source=lab.source, target=lab.source))
     assert found is not None
-    assert (found.same, found.why.endswith(f"both have the broker {pair.source.bootstrap}")) == (True, True)
+    assert (found.same, found.why.endswith(f"both have the broker {lab.source.bootstrap}")) == (True, True)

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import administration, plan_run, read_cluster_facts, read_flow_facts
 from tests.waiting import until
 from tools.kafka.brokers import SandboxBrokers
@@ -65,12 +65,12 @@ def test_only_a_default_is_lowered(wanted: WantedReplicas, brokers: int, broker_
 
 
 @pytest.mark.brokers
-def test_brokers_that_are_down_count(lame: SandboxBrokers, pair: ClusterPair) -> None:
-    topic = pair.topic(pair.source)
-    pair.produce(pair.source, topic, [(0, None, b"x")])
-    lines = (f"A->B.topics = {topic}", "A->B.replication.factor = 3", "A->B.ferry.internal.topics.replication.factor = 3", *pair.copy_only)
-    flow = pair.flow(*lines, target=lame.nodes[1])
-    assert pair.run(flow).exit_code is ExitCode.DONE
+def test_brokers_that_are_down_count(lame: SandboxBrokers, lab: Lab) -> None:
+    topic = lab.topic(lab.source)
+    lab.produce(lab.source, topic, [(0, None, b"x")])
+    lines = (f"A->B.topics = {topic}", "A->B.replication.factor = 3", "A->B.ferry.internal.topics.replication.factor = 3", *lab.copy_only)
+    flow = lab.flow(*lines, target=lame.nodes[1])
+    assert lab.run(flow).exit_code is ExitCode.DONE
     remote = f"{flow.source.alias}.{topic}"
     with administration(flow.target) as target:
         assert {name: found.replication_factor for name, found in target.topics([*own_topics(flow), remote]).items()} == dict.fromkeys(
@@ -84,9 +84,9 @@ def test_brokers_that_are_down_count(lame: SandboxBrokers, pair: ClusterPair) ->
 
 
 @pytest.mark.brokers
-def test_more_replicas_than_brokers_are_refused_by_key_and_count(lame: SandboxBrokers, pair: ClusterPair) -> None:
-    topic = pair.topic(pair.source)
-    flow = pair.flow(
+def test_more_replicas_than_brokers_are_refused_by_key_and_count(lame: SandboxBrokers, lab: Lab) -> None:
+    topic = lab.topic(lab.source)
+    flow = lab.flow(
         f"A->B.topics = {topic}", "A->B.replication.factor = 4", "A->B.ferry.internal.topics.replication.factor = 5", target=lame
     )
     told = "ferry.internal.topics.replication.factor=5, and 1 of 3 known brokers"
@@ -98,8 +98,8 @@ def test_more_replicas_than_brokers_are_refused_by_key_and_count(lame: SandboxBr
 
 
 @pytest.mark.brokers
-def test_a_small_cluster_lowers_the_default(pair: ClusterPair) -> None:
-    flow = pair.flow(f"A->B.topics = {secrets.token_hex(4)}")
+def test_a_small_cluster_lowers_the_default(lab: Lab) -> None:
+    flow = lab.flow(f"A->B.topics = {secrets.token_hex(4)}")
     flow = replace(flow, replicas_given=frozenset(), internal_topics_replication_factor=3)
     with administration(flow.target) as target:
         created = ensure_internal_topics(flow, target)

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, ResourcePatternType, ResourceType
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import open_groups
 from tests.waiting import until
 from tools.kafka import SandboxCluster
@@ -47,8 +47,8 @@ def committed(cluster: SandboxCluster, group: str, partitions: Sequence[tuple[st
         consumer.close()
 
 
-def test_clients_and_the_reader_see_what_is_written(pair: ClusterPair, cluster: Cluster) -> None:
-    topic, group, other = pair.topic(pair.target, partitions=3), name(), name()
+def test_clients_and_the_reader_see_what_is_written(lab: Lab, cluster: Cluster) -> None:
+    topic, group, other = lab.topic(lab.target, partitions=3), name(), name()
     offsets = {
         TopicPartition(topic, 0): CommittedOffset(5, -1, "mark"),
         TopicPartition(topic, 2): CommittedOffset(1 << 40),
@@ -58,16 +58,16 @@ def test_clients_and_the_reader_see_what_is_written(pair: ClusterPair, cluster: 
         assert groups.offsets([group, other]) == {group: offsets, other: {}}
         refused = groups.commit(group, {TopicPartition(topic, 1): CommittedOffset(3), TopicPartition(topic, 9): CommittedOffset(3)})
         assert refused == {(topic, 9): CODES["UNKNOWN_TOPIC_OR_PARTITION"]}
-    assert committed(pair.target, group, [(topic, 0), (topic, 1), (topic, 2)]) == [5, 3, 1 << 40]
+    assert committed(lab.target, group, [(topic, 0), (topic, 1), (topic, 2)]) == [5, 3, 1 << 40]
 
 
 @pytest.mark.parametrize("kind", [GroupType.CLASSIC, GroupType.CONSUMER])
-def test_a_group_through_its_life(kind: GroupType, pair: ClusterPair, cluster: Cluster, group_member: GroupMember) -> None:
-    topic, group = pair.topic(pair.target), name(kind)
+def test_a_group_through_its_life(kind: GroupType, lab: Lab, cluster: Cluster, group_member: GroupMember) -> None:
+    topic, group = lab.topic(lab.target), name(kind)
     wanted = {TopicPartition(topic, 0): CommittedOffset(7)}
     with open_groups(cluster) as groups:
         assert groups.describe([group])[group] == GroupDescription(group, GroupState.DEAD, "")
-        with group_member(pair.target, group, topic, **{"group.protocol": kind.value, "client.id": "reader"}) as consumer:
+        with group_member(lab.target, group, topic, **{"group.protocol": kind.value, "client.id": "reader"}) as consumer:
             described = groups.describe([group])[group]
             assert isinstance(described, GroupDescription)
             assert (described.state, described.type, described.active) == ("Stable", kind, True)
@@ -81,11 +81,11 @@ def test_a_group_through_its_life(kind: GroupType, pair: ClusterPair, cluster: C
         assert groups.commit(group, wanted) == {}
         entry = next(entry for entry in groups.list() if entry.group == group)
         assert (entry.type, entry.protocol_type, entry.state) == (kind, "consumer", GroupState.EMPTY)
-    assert committed(pair.target, group, [(topic, 0)]) == [7]
+    assert committed(lab.target, group, [(topic, 0)]) == [7]
 
 
-def test_a_share_group_is_named_as_one_and_refused(cluster: Cluster, share_group: str, pair: ClusterPair) -> None:
-    topic = pair.topic(pair.target)
+def test_a_share_group_is_named_as_one_and_refused(cluster: Cluster, share_group: str, lab: Lab) -> None:
+    topic = lab.topic(lab.target)
     with open_groups(cluster) as groups:
         (entry,) = (entry for entry in groups.list() if entry.group == share_group)
         assert (entry.type, entry.protocol_type) == (GroupType.SHARE, "share")
@@ -146,9 +146,9 @@ def test_a_group_that_the_user_may_not_see(
 
 
 def test_many_groups_at_once_and_brokers_that_accept_one_group_a_request(
-    pair: ClusterPair, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = pair.topic(pair.target)
+    topic = lab.topic(lab.target)
     wanted = {name(f"many{number}"): {TopicPartition(topic, 0): CommittedOffset(number)} for number in range(150)}
     with open_groups(cluster) as groups:
         assert set(map(str, groups.commit_all(wanted).values())) == {"{}"}
@@ -160,15 +160,15 @@ def test_many_groups_at_once_and_brokers_that_accept_one_group_a_request(
         assert groups.offsets(wanted) == wanted
 
 
-def test_a_broker_that_hangs_costs_one_time_out(pair: ClusterPair, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_hangs_costs_one_time_out(lab: Lab, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (consumer_groups, group_requests):
         monkeypatch.setattr(module, "ANSWER_MILLISECONDS", 1000)
     monkeypatch.setattr(group_requests, "PATIENCE_SECONDS", 0.5)
-    topic = pair.topic(pair.target)
+    topic = lab.topic(lab.target)
     wanted = {name(f"hang{number}"): {TopicPartition(topic, 0): CommittedOffset(number)} for number in range(800)}
     with open_groups(cluster) as groups:
         groups.commit_all(wanted)
-        pair.target.pause()
+        lab.target.pause()
         try:
             began = time.monotonic()
             outcome = groups.commit_all(wanted)
@@ -177,22 +177,22 @@ def test_a_broker_that_hangs_costs_one_time_out(pair: ClusterPair, cluster: Clus
             assert all(isinstance(entry, GroupFailed) for entry in outcome.values())
             assert {"it is not known whether" in str(entry) for entry in outcome.values()} == {True, False}
         finally:
-            pair.target.resume()
+            lab.target.resume()
         assert groups.offsets(wanted) == wanted
 
 
-def test_offsets_of_an_open_transaction(pair: ClusterPair, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offsets_of_an_open_transaction(lab: Lab, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """One group waits and fails alone; without `stable` the offsets before it count."""
     monkeypatch.setattr(group_requests, "PATIENCE_SECONDS", 0.5)
-    topic, group, settled = pair.topic(pair.target), name(), name()
+    topic, group, settled = lab.topic(lab.target), name(), name()
     before = {TopicPartition(topic, 0): CommittedOffset(1)}
     with open_groups(cluster) as groups:
         assert groups.commit_all({group: before, settled: before}) == {group: {}, settled: {}}
-        producer = Producer({**pair.target.client_settings(), "transactional.id": name()})
+        producer = Producer({**lab.target.client_settings(), "transactional.id": name()})
         producer.init_transactions()
         producer.begin_transaction()
         producer.send_offsets_to_transaction(
-            [KafkaPartition(topic, 0, 2)], Consumer({**pair.target.client_settings(), "group.id": group}).consumer_group_metadata(), 10
+            [KafkaPartition(topic, 0, 2)], Consumer({**lab.target.client_settings(), "group.id": group}).consumer_group_metadata(), 10
         )
         found = groups.offsets([group, settled])
         assert isinstance(found[group], GroupFailed)

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import administration, plan_run
 from tests.waiting import until
 from tools.kafka import SandboxCluster
@@ -32,11 +32,11 @@ def listing(flow_factory: Callable[..., Flow]) -> Iterator[OffsetListing]:
         yield OffsetListing(opened, ClientRole.ADMIN)
 
 
-def test_beginnings_ends_and_times(pair: ClusterPair, listing, monkeypatch) -> None:
+def test_beginnings_ends_and_times(lab: Lab, listing, monkeypatch) -> None:
     monkeypatch.setattr("ferry.clusters.logs.offset_listing.PARTITIONS_A_REQUEST", 2)
-    topics = [pair.topic(pair.source, partitions=3) for _ in range(2)]
+    topics = [lab.topic(lab.source, partitions=3) for _ in range(2)]
     keys = [TopicPartition(topic, partition) for topic in topics for partition in range(3)]
-    producer = Producer({**pair.source.client_settings(), "transactional.id": topics[0]})
+    producer = Producer({**lab.source.client_settings(), "transactional.id": topics[0]})
     producer.init_transactions(30)
     producer.begin_transaction()
     for number, key in enumerate(keys):
@@ -46,7 +46,7 @@ def test_beginnings_ends_and_times(pair: ClusterPair, listing, monkeypatch) -> N
     producer.begin_transaction()
     producer.produce(topics[1], b"open", partition=2, timestamp=9 * HOUR)
     producer.flush(30)
-    consumer = Consumer({**pair.source.client_settings(), "group.id": "compares", "isolation.level": "read_uncommitted"})
+    consumer = Consumer({**lab.source.client_settings(), "group.id": "compares", "isolation.level": "read_uncommitted"})
     try:
         watermarks = {key: consumer.get_watermark_offsets(Place(*key), timeout=30) for key in keys}
         assert listing.offsets(keys, EARLIEST, committed=False) == ({key: low for key, (low, _) in watermarks.items()}, {})
@@ -98,11 +98,11 @@ def forgetful_topic(cluster: SandboxCluster, topic_factory: Callable[..., str]) 
     return topic
 
 
-def test_a_leader_that_overlooks_records_past_an_empty_batch_is_not_believed(pair: ClusterPair) -> None:
+def test_a_leader_that_overlooks_records_past_an_empty_batch_is_not_believed(lab: Lab) -> None:
     """Or a run from that time on would copy nothing, without a word."""
-    topic = forgetful_topic(pair.source, pair.topic)
+    topic = forgetful_topic(lab.source, lab.topic)
     moment = datetime.fromtimestamp(FIRST / 1000, UTC)
-    flow = pair.flow(f"A->B.topics = {topic}", f"A->B.ferry.start = {moment.isoformat()}", *pair.copy_only)
+    flow = lab.flow(f"A->B.topics = {topic}", f"A->B.ferry.start = {moment.isoformat()}", *lab.copy_only)
     key = TopicPartition(topic, 0)
     with administration(flow.source) as source:
         found, problems = source.offsets_for_time([key], FIRST)
@@ -113,19 +113,19 @@ def test_a_leader_that_overlooks_records_past_an_empty_batch_is_not_believed(pai
     assert (failure.topic, failure.error) == (topic, "PartitionUnavailable")
 
 
-def test_a_deleted_or_new_record_is_not_an_overlooked_record(pair: ClusterPair, listing: OffsetListing) -> None:
+def test_a_deleted_or_new_record_is_not_an_overlooked_record(lab: Lab, listing: OffsetListing) -> None:
     """A leader still names the newest record of an active segment after DeleteRecords; and records come between two questions."""
-    topic = pair.topic(pair.source)
+    topic = lab.topic(lab.source)
     key = TopicPartition(topic, 0)
-    producer = Producer(pair.source.client_settings())
+    producer = Producer(lab.source.client_settings())
     producer.produce(topic, b"deleted", timestamp=FIRST + HOUR)
     producer.flush(30)
-    client = AdminClient(pair.source.client_settings())
+    client = AdminClient(lab.source.client_settings())
     client.delete_records([Place(topic, 0, 1)])[Place(topic, 0)].result(30)
-    with administration(pair.flow().source) as source:
+    with administration(lab.flow().source) as source:
         assert source.offsets_for_time([key], FIRST) == ({key: None}, {})
     producer.produce(topic, b"just come", timestamp=FIRST + HOUR)
     producer.flush(30)
-    with administration(pair.flow().source) as source:
+    with administration(lab.flow().source) as source:
         assert [source.offsets_for_time([key], moment) for moment in (-1, -3, -5_000_000_000_000)] == [({key: 1}, {})] * 3, "before 1970"
     assert listing.overlooked([key], FIRST, committed=True) == {}, "the first question was asked before"

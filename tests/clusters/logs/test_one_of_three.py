@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import administration, append_records, topic_reader
 from tools.kafka import SandboxBrokers
 
@@ -35,8 +35,8 @@ def controller_of(admin: ClusterAdmin) -> int:
 
 @pytest.mark.long
 @pytest.mark.parametrize("hangs", [False, True], ids=["dies", "hangs"])
-def test_the_broker_that_an_admin_client_takes_for_the_controller(hangs: bool, three: SandboxBrokers, pair: ClusterPair) -> None:
-    cluster = pair.flow(source=three, target=pair.target).source
+def test_the_broker_that_an_admin_client_takes_for_the_controller(hangs: bool, three: SandboxBrokers, lab: Lab) -> None:
+    cluster = lab.flow(source=three, target=lab.target).source
     with administration(cluster) as admin, topic_reader(cluster) as reader:
         identity = admin.cluster_id()
         assert admin.create_topics([WantedTopic("t", len(PARTITIONS), 3)]) == {}
@@ -63,12 +63,12 @@ def test_the_broker_that_an_admin_client_takes_for_the_controller(hangs: bool, t
 
 
 @pytest.mark.long
-def test_a_leader_dies_in_the_middle_of_a_read(three: SandboxBrokers, pair: ClusterPair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leader_dies_in_the_middle_of_a_read(three: SandboxBrokers, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until its partition has another leader, brokers are asked for no less at once."""
     monkeypatch.setattr(internal_reader, "PARTITION_BYTES", 10_000)
     less = list[int]()
     monkeypatch.setattr(internal_reader, "smaller", lambda size: less.append(size) or size)
-    cluster = pair.flow(source=three, target=pair.target).source
+    cluster = lab.flow(source=three, target=lab.target).source
     with administration(cluster) as admin, topic_reader(cluster) as reader:
         assert admin.create_topics([WantedTopic("read", 3, 3)]) == {}
         three.wait_until_in_sync()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer
 from kafka.protocol.metadata import MetadataRequest
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.opened import open_groups, topic_reader
 
 from ferry.clusters.net.connections import ClusterConnection, RequestLost
@@ -82,13 +82,13 @@ def test_a_question_whose_connection_failed_for_another_user_is_asked_again(flow
     assert len(set(asked)) == 2
 
 
-def test_a_read_that_was_begun_tells_what_was_there_then(pair: ClusterPair) -> None:
-    topics = [pair.topic(pair.target) for _ in range(2)]
-    producer = Producer(pair.target.client_settings())
+def test_a_read_that_was_begun_tells_what_was_there_then(lab: Lab) -> None:
+    topics = [lab.topic(lab.target) for _ in range(2)]
+    producer = Producer(lab.target.client_settings())
     for topic in topics:
         producer.produce(topic, b"v", topic.encode())
     assert producer.flush(30) == 0
-    with topic_reader(pair.flow().target) as reader:
+    with topic_reader(lab.flow().target) as reader:
         first, second = (reader.read(topic) for topic in topics)
         assert [record.key for record in second] == [topics[1].encode()]
         producer.produce(topics[0], b"v", b"later")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Producer
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tools.kafka import SandboxCluster, compare_topics
 
 from ferry.config import Flow
@@ -20,8 +20,8 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def topic(pair: ClusterPair) -> str:
-    return pair.topic(pair.source, partitions=3)
+def topic(lab: Lab) -> str:
+    return lab.topic(lab.source, partitions=3)
 
 
 @pytest.fixture
@@ -45,6 +45,6 @@ def fill(source_cluster: SandboxCluster, topic: str) -> Callable[..., None]:
 
 
 @pytest.fixture
-def equal(flow: Flow, topic: str, pair: ClusterPair) -> Callable[[], bool]:
+def equal(flow: Flow, topic: str, lab: Lab) -> Callable[[], bool]:
     remote = f"{flow.source.alias}.{topic}"
-    return lambda: compare_topics(pair.source.bootstrap, pair.target.bootstrap, {topic: remote}).equal
+    return lambda: compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: remote}).equal

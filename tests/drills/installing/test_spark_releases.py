@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.virtual_environment import virtual_environment
 from tools.kafka import compare_topics
 from tools.release.building import build
@@ -22,16 +22,16 @@ RECORDS = 600
 
 
 @pytest.mark.parametrize("release", ["4.0", "4.1", "4.2", "4.3"])
-def test_a_run_copies_with_this_spark(release: str, pair: ClusterPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_copies_with_this_spark(release: str, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wheel").mkdir()
     wheel = build("wheel", tmp_path / "wheel")
     python = virtual_environment(tmp_path / "venv", "3.11", f"kafka-ferry[spark] @ {wheel.as_uri()}", f"pyspark=={release}.*")
-    topic = pair.topic(pair.source, partitions=3)
-    config = pair.config(f"A->B.topics = {topic}", *pair.copy_only)
+    topic = lab.topic(lab.source, partitions=3)
+    config = lab.config(f"A->B.topics = {topic}", *lab.copy_only)
     flow = load_config(config).flows[0]
     kept = {name: os.environ[name] for name in ("HOME", "JAVA_HOME", "LANG") if name in os.environ}
     environment = {**kept, "PATH": f"{python.parent}:/usr/local/bin:/usr/bin:/bin"}
-    producer = Producer(pair.source.client_settings())
+    producer = Producer(lab.source.client_settings())
 
     def copy(master: str) -> int:
         for number in range(RECORDS):
@@ -42,7 +42,7 @@ def test_a_run_copies_with_this_spark(release: str, pair: ClusterPair, tmp_path:
         said = done.stdout + done.stderr
         assert done.returncode == 0, said[-4000:]
         assert "Traceback" not in said
-        found = compare_topics(pair.source.bootstrap, pair.target.bootstrap, {topic: f"{flow.source.alias}.{topic}"})
+        found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: f"{flow.source.alias}.{topic}"})
         assert found.equal, found.differences
         return found.records
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from demo.airflow_api import AirflowApi
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.drills.production.production_airflow import ProductionAirflow
 from tests.drills.production.replication import DAG_FILE, Replication
 from tests.drills.production.servers import missing_packages, postgresql, redis
@@ -62,13 +62,13 @@ def api(airflow: ProductionAirflow) -> Iterator[AirflowApi]:
 
 
 @pytest.fixture
-def replicate(airflow: ProductionAirflow, api: AirflowApi, pair: ClusterPair) -> Iterator[Replicate]:
+def replicate(airflow: ProductionAirflow, api: AirflowApi, lab: Lab) -> Iterator[Replicate]:
     """Have Airflow know a flow: `replicate(topic, *lines)`. At the end of the test its DAG is paused."""
     with ExitStack() as paused:
 
         def begin(topic: str, *lines: str) -> Replication:
-            config = pair.config(f"A->B.topics = {topic}", *lines)
-            replication = Replication(api, config, load_config(config).flows[0], topic, pair.source, pair.target)
+            config = lab.config(f"A->B.topics = {topic}", *lines)
+            replication = Replication(api, config, load_config(config).flows[0], topic, lab.source, lab.target)
             (airflow.dags / f"{topic}.py").write_text(DAG_FILE.format(config=str(config)))
             api.wait_for_dag(replication.dag)
             paused.callback(replication.pause, True)

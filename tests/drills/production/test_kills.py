@@ -8,7 +8,7 @@ import signal
 import psutil
 import pytest
 from confluent_kafka import Producer
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.drills.faults.processes import lives, send, tree_of
 from tests.drills.production.conftest import Replicate
 from tests.drills.production.production_airflow import ProductionAirflow
@@ -29,10 +29,10 @@ SLOW = "ferry.max.rate.mb = 0.1"
 
 
 @pytest.fixture
-def topic(pair: ClusterPair) -> str:
-    name = pair.topic(pair.source, partitions=PARTITIONS)
+def topic(lab: Lab) -> str:
+    name = lab.topic(lab.source, partitions=PARTITIONS)
     seeded = random.Random(name)
-    producer = Producer({**pair.source.client_settings(), "batch.num.messages": RECORDS_A_BATCH})
+    producer = Producer({**lab.source.client_settings(), "batch.num.messages": RECORDS_A_BATCH})
     for number in range(RECORDS):
         producer.produce(name, seeded.randbytes(SIZE), key=str(number), partition=number % PARTITIONS)
         producer.poll(0)

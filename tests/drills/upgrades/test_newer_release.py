@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from tests.conftest import ClusterPair
+from tests.conftest import Lab
 from tests.log_ends import log_ends
 from tests.opened import (
     acknowledge_losses,
@@ -82,21 +82,21 @@ class Both:
 
 
 @pytest.fixture
-def both(pair: ClusterPair) -> Iterator[Both]:
+def both(lab: Lab) -> Iterator[Both]:
     """Its internal topics are removed in the end: flows of other tests look at all state topics of the clusters."""
-    topic = pair.topic(pair.source)
+    topic = lab.topic(lab.source)
     lines = (IDENTITY, "B->A.enabled = true", f"A->B.topics = {topic}", f"B->A.topics = {topic}", "sync.group.offsets.enabled = true")
-    made = Both(pair.config(*lines, "emit.heartbeats.enabled = false"), topic, pair.source, pair.target)
-    pair.produce(pair.source, topic, [(0, b"k", b"v")] * 3)
-    commit_offsets(pair.source.client_settings(), f"group-of-{topic}", {(topic, 0): 2})
-    report: RunReport = pair.run(made.flow)
+    made = Both(lab.config(*lines, "emit.heartbeats.enabled = false"), topic, lab.source, lab.target)
+    lab.produce(lab.source, topic, [(0, b"k", b"v")] * 3)
+    commit_offsets(lab.source.client_settings(), f"group-of-{topic}", {(topic, 0): 2})
+    report: RunReport = lab.run(made.flow)
     assert report.records == 3
-    pair.produce(pair.source, topic, [(0, b"k", b"v")])
+    lab.produce(lab.source, topic, [(0, b"k", b"v")])
     try:
         yield made
     finally:
         alias = made.flow.source.alias
-        delete_topics(pair.target.client_settings(), ledger_topic(alias), state_topic(alias), runs_topic(alias))
+        delete_topics(lab.target.client_settings(), ledger_topic(alias), state_topic(alias), runs_topic(alias))
 
 
 def newer(pair: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
